@@ -1,0 +1,196 @@
+-- Times are milliseconds since 1970 in UTC; money is millionths of the currency unit; days are YYYY-MM-DD in the platform's zone.
+-- Hot tables carry no foreign keys: a call is only ever written after its account and application were read, and nothing deletes those.
+
+CREATE TABLE accounts (
+  sid TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  auth_token TEXT NOT NULL,
+  state TEXT NOT NULL,
+  bill_download INTEGER NOT NULL,
+  custom_display_number INTEGER NOT NULL,
+  requests_per_second INTEGER,
+  requests_at_once INTEGER,
+  calls_per_second INTEGER,
+  calls_at_once INTEGER,
+  balance INTEGER,
+  spending_limit INTEGER,
+  spent INTEGER NOT NULL DEFAULT 0,
+  reserved INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The numbers that an account may show to the called party.
+CREATE TABLE number_rules (
+  account_sid TEXT NOT NULL REFERENCES accounts (sid),
+  pattern TEXT NOT NULL,
+  PRIMARY KEY (account_sid, pattern)
+) STRICT, WITHOUT ROWID;
+
+-- The networks that an account's requests may come from; none means any.
+CREATE TABLE allowed_networks (
+  account_sid TEXT NOT NULL REFERENCES accounts (sid),
+  network TEXT NOT NULL,
+  PRIMARY KEY (account_sid, network)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE applications (
+  id TEXT PRIMARY KEY,
+  account_sid TEXT NOT NULL REFERENCES accounts (sid),
+  name TEXT NOT NULL,
+  state TEXT NOT NULL,
+  callback_secret TEXT,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX applications_account ON applications (account_sid, id);
+
+-- Owner is an application id, or '' for the platform's common files. Content names the bytes in the object store.
+CREATE TABLE voice_files (
+  owner TEXT NOT NULL,
+  name TEXT NOT NULL,
+  content TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  duration INTEGER NOT NULL,
+  added_at INTEGER NOT NULL,
+  PRIMARY KEY (owner, name)
+) STRICT, WITHOUT ROWID;
+
+-- Written at accept, and once more when the call ends. What happens in between is in call_queue.
+CREATE TABLE calls (
+  call_sid TEXT PRIMARY KEY,
+  account_sid TEXT NOT NULL,
+  app_id TEXT NOT NULL,
+  accepted_at INTEGER NOT NULL,
+  called TEXT NOT NULL,
+  number TEXT NOT NULL,
+  extension TEXT,
+  display_number TEXT,
+  prompt TEXT NOT NULL,
+  max_talk INTEGER,
+  resp_url TEXT,
+  user_data TEXT,
+  outcome INTEGER,
+  caller TEXT,
+  trunk TEXT,
+  attempts INTEGER,
+  dialled_at INTEGER,
+  rang_at INTEGER,
+  answered_at INTEGER,
+  ended_at INTEGER,
+  sip_code INTEGER,
+  reason TEXT
+) STRICT;
+
+-- Narrow, and a row only while its call is alive, so that accept and claim stay flat however long the history is.
+CREATE TABLE call_queue (
+  call_sid TEXT PRIMARY KEY,
+  account_sid TEXT NOT NULL,
+  number TEXT NOT NULL,
+  due_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  node TEXT,
+  fence INTEGER NOT NULL DEFAULT 0,
+  lease_until INTEGER,
+  trunk TEXT,
+  caller TEXT,
+  dialled_at INTEGER,
+  rang_at INTEGER,
+  answered_at INTEGER,
+  dialog TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX call_queue_due ON call_queue (account_sid, due_at, call_sid) WHERE state = 0;
+CREATE INDEX call_queue_alive ON call_queue (lease_until) WHERE state > 0;
+CREATE INDEX call_queue_number ON call_queue (number) WHERE state > 0;
+
+CREATE TABLE callbacks (
+  call_sid TEXT PRIMARY KEY,
+  app_id TEXT NOT NULL,
+  webhook_id TEXT NOT NULL,
+  url TEXT NOT NULL,
+  body TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  owed_at INTEGER NOT NULL,
+  due_at INTEGER,
+  finished_at INTEGER,
+  node TEXT,
+  fence INTEGER NOT NULL DEFAULT 0,
+  lease_until INTEGER
+) STRICT;
+CREATE INDEX callbacks_due ON callbacks (due_at) WHERE state = 0;
+
+CREATE TABLE callback_attempts (
+  call_sid TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  duration INTEGER NOT NULL,
+  verdict TEXT NOT NULL,
+  status INTEGER,
+  answer TEXT,
+  PRIMARY KEY (call_sid, attempt)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE bill_lines (
+  order_id TEXT PRIMARY KEY,
+  account_sid TEXT NOT NULL,
+  app_id TEXT NOT NULL,
+  bill_day TEXT NOT NULL,
+  type INTEGER NOT NULL,
+  call_sid TEXT,
+  caller TEXT NOT NULL,
+  called TEXT NOT NULL,
+  started_at INTEGER NOT NULL,
+  answered_at INTEGER,
+  ended_at INTEGER NOT NULL,
+  seconds INTEGER NOT NULL,
+  units INTEGER NOT NULL,
+  rate INTEGER NOT NULL,
+  fee INTEGER NOT NULL,
+  outcome TEXT NOT NULL,
+  user_data TEXT
+) STRICT;
+CREATE INDEX bill_lines_day ON bill_lines (app_id, bill_day, ended_at, order_id);
+
+CREATE TABLE bill_days (
+  day TEXT PRIMARY KEY,
+  closed_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE bill_files (
+  id TEXT PRIMARY KEY,
+  account_sid TEXT NOT NULL,
+  app_id TEXT NOT NULL,
+  day TEXT NOT NULL,
+  keywords TEXT NOT NULL,
+  object TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  lines INTEGER NOT NULL,
+  fee INTEGER NOT NULL,
+  sha256 TEXT NOT NULL,
+  made_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  UNIQUE (app_id, day, keywords)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE bill_tokens (
+  token_hash TEXT PRIMARY KEY,
+  file_id TEXT NOT NULL REFERENCES bill_files (id),
+  account_sid TEXT NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX bill_tokens_expiry ON bill_tokens (expires_at);
+
+CREATE TABLE nodes (
+  node TEXT PRIMARY KEY,
+  started_at INTEGER NOT NULL,
+  heartbeat_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Duties that must run once however many nodes there are.
+CREATE TABLE leases (
+  duty TEXT PRIMARY KEY,
+  node TEXT NOT NULL,
+  fence INTEGER NOT NULL,
+  lease_until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

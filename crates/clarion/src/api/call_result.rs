@@ -1,0 +1,64 @@
+//! `GET` or `POST …/CallResult?callsid=…`: how far a call has come.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+
+use super::Api;
+use super::directory::unavailable;
+use super::request::Authenticated;
+use super::wire::{Content, Field, Form};
+use crate::domain::call::CallSid;
+use crate::domain::status_code::{Refusal, StatusCode};
+
+/// By POST the callSid may be in the body instead of the query.
+pub const FORM: Form = Form {
+    root: "CallResult",
+    fields: &[
+        Field {
+            name: "callSid",
+            required: false,
+            rule: "The call, where the query does not name it.",
+        },
+        Field {
+            name: "callsid",
+            required: false,
+            rule: "The same, as the query spells it.",
+        },
+    ],
+    attributes: &[],
+};
+
+pub async fn tell(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
+    request.answer(&find(&api, &request).await)
+}
+
+async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
+    let mut wanted = request
+        .query("callsid")
+        .or_else(|| request.query("callSid"));
+    if wanted.is_none() && request.has_body() {
+        let fields = request.fields(&FORM)?;
+        wanted = fields
+            .text("callSid")?
+            .or(fields.text("callsid")?)
+            .map(str::to_owned);
+    }
+    let wanted = wanted.ok_or_else(|| Refusal::field("callsid is required"))?;
+    // What cannot be a callSid is just as unknown as one of another account.
+    let sid: CallSid = wanted.parse().map_err(|_| StatusCode::CallUnknown)?;
+    let progress = api
+        .store
+        .call_progress(&request.account.sid, &sid)
+        .await
+        .map_err(|error| unavailable(&error))?;
+    let progress = progress.ok_or(StatusCode::CallUnknown)?;
+    Ok(Content::Group(
+        "CallResult",
+        vec![
+            ("state", progress.digit().to_string()),
+            ("duration", progress.seconds().to_string()),
+        ],
+    ))
+}

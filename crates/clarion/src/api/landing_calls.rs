@@ -1,0 +1,320 @@
+//! `POST …/Calls/LandingCalls`: one voice notification is checked, made durable and answered.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use jiff::SignedDuration;
+
+use super::Api;
+use super::directory::unavailable;
+use super::request::Authenticated;
+use super::wire::{Content, Field, Fields, Form};
+use crate::config::Config;
+use crate::domain::account::{AccountSid, AppId, Application};
+use crate::domain::call::{self, CallSid, NewCall};
+use crate::domain::callback::RespUrl;
+use crate::domain::phone_number::PhoneNumber;
+use crate::domain::prompt::{
+    self, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE, VoiceFile,
+};
+use crate::domain::status_code::{Refusal, StatusCode};
+use crate::random;
+
+/// Today's names, and those of the older interface that clients still send. A name of today wins over its older one.
+pub const FORM: Form = Form {
+    root: "LandingCall",
+    fields: &[
+        Field {
+            name: "appId",
+            required: true,
+            rule: "Application id: 32 letters or digits.",
+        },
+        Field {
+            name: "to",
+            required: true,
+            rule: "Called number: mobile, or landline with area code; `+` or `00` before a country code; an extension after `-`. One number a request.",
+        },
+        Field {
+            name: "mediaName",
+            required: false,
+            rule: "Voice file names ending in .wav, separated by `;`. mediaName and mediaTxt must not both be empty. In XML the attribute `type` carries mediaNameType.",
+        },
+        Field {
+            name: "mediaNameType",
+            required: false,
+            rule: "0 = file of the application (default), 1 = common file of the platform.",
+        },
+        Field {
+            name: "mediaTxt",
+            required: false,
+            rule: "Text to be spoken. Effective when mediaName is empty, or when playMode is 1.",
+        },
+        Field {
+            name: "displayNum",
+            required: false,
+            rule: "Number shown to the called party. One that is not allowed is no error: the platform's number is shown.",
+        },
+        Field {
+            name: "playTimes",
+            required: false,
+            rule: "1 to 3, default 1: how often the whole is played.",
+        },
+        Field {
+            name: "respUrl",
+            required: false,
+            rule: "http or https address for the status notification, without user name or password.",
+        },
+        Field {
+            name: "userData",
+            required: false,
+            rule: "Comes back unchanged in the status notification.",
+        },
+        Field {
+            name: "txtSpeed",
+            required: false,
+            rule: "-500 to 500, default 0. Checked only when mediaTxt is effective.",
+        },
+        Field {
+            name: "txtVolume",
+            required: false,
+            rule: "-20 to 20, default 0. Checked only when mediaTxt is effective.",
+        },
+        Field {
+            name: "txtPitch",
+            required: false,
+            rule: "-500 to 500, default 0. Checked only when mediaTxt is effective.",
+        },
+        Field {
+            name: "txtBgsound",
+            required: false,
+            rule: "0 = none (default), 1 to 6 = background sound. Checked only when mediaTxt is effective.",
+        },
+        Field {
+            name: "playMode",
+            required: false,
+            rule: "0 = text or files (default), 1 = the text first, then the files.",
+        },
+        Field {
+            name: "speed",
+            required: false,
+            rule: "Older name of txtSpeed.",
+        },
+        Field {
+            name: "volume",
+            required: false,
+            rule: "Older name of txtVolume.",
+        },
+        Field {
+            name: "pitch",
+            required: false,
+            rule: "Older name of txtPitch.",
+        },
+        Field {
+            name: "bgsound",
+            required: false,
+            rule: "Older name of txtBgsound.",
+        },
+        Field {
+            name: "maxCallTime",
+            required: false,
+            rule: "Longest talk time in seconds; 0 or absent: the platform's.",
+        },
+    ],
+    attributes: &[("mediaName", "type", "mediaNameType")],
+};
+
+pub async fn place(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
+    request.answer(&accept(&api, &request).await)
+}
+
+async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
+    let fields = request.fields(&FORM)?;
+    let application = request.application(api, &fields).await?;
+    let wish = Wish::read(&fields, &api.config)?;
+    let files = resolve(api, &application, wish.owner, &wish.files).await?;
+
+    let now = api.clock.wall();
+    let call = wish.into_call(
+        CallSid::new(&now, random::bytes()),
+        files,
+        &request.account.sid,
+        &application.id,
+        &now,
+        &api.config,
+    );
+    let content = Content::Group(
+        "LandingCall",
+        vec![
+            ("callSid", call.sid.to_string()),
+            ("dateCreated", now.strftime("%Y-%m-%d %H:%M:%S").to_string()),
+            ("orderid", call.sid.to_string()),
+        ],
+    );
+    tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
+    api.store
+        .accept_call(call)
+        .await
+        .map_err(|error| unavailable(&error))?;
+    Ok(content)
+}
+
+/// What a request asks for, with every rule of the fields kept; the voice files are not yet looked up.
+#[derive(Debug)]
+struct Wish {
+    called: String,
+    number: PhoneNumber,
+    files: Vec<FileName>,
+    owner: FileOwner,
+    speech: Option<Speech>,
+    plays: u8,
+    display_number: Option<String>,
+    resp_url: Option<RespUrl>,
+    user_data: Option<String>,
+    max_talk: Option<u32>,
+}
+
+impl Wish {
+    fn read(fields: &Fields, config: &Config) -> Result<Self, Refusal> {
+        let called = fields
+            .text("to")?
+            .ok_or_else(|| Refusal::field("to is required"))?
+            .to_owned();
+        let number = PhoneNumber::parse(&called, &config.numbers)?;
+        number.check_allowed(&config.numbers)?;
+        let files = prompt::file_names(
+            fields.text("mediaName")?.unwrap_or_default(),
+            config.calls.max_files,
+        )?;
+        let owner = match fields.text("mediaNameType")? {
+            None | Some("0") => FileOwner::Application,
+            Some("1") => FileOwner::Platform,
+            Some(_) => return Err(Refusal::field("mediaNameType must be 0 or 1")),
+        };
+        let together = match fields.text("playMode")? {
+            None | Some("0") => false,
+            Some("1") => true,
+            Some(_) => return Err(Refusal::field("playMode must be 0 or 1")),
+        };
+        let effective_text = files.is_empty() || together;
+        let speech = if effective_text {
+            speech(fields, config)?
+        } else {
+            None
+        };
+        if files.is_empty() && speech.is_none() {
+            return Err(StatusCode::NothingToPlay.into());
+        }
+        Ok(Self {
+            called,
+            number,
+            files,
+            owner,
+            speech,
+            plays: prompt::play_times(fields.text("playTimes")?)?,
+            display_number: display_number(fields)?,
+            resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
+            user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
+            max_talk: call::max_talk(fields.text("maxCallTime")?, config.calls.max_talk_seconds)?,
+        })
+    }
+
+    fn into_call(
+        self,
+        sid: CallSid,
+        files: Vec<VoiceFile>,
+        account: &AccountSid,
+        app: &AppId,
+        now: &jiff::Zoned,
+        config: &Config,
+    ) -> NewCall {
+        let accepted_at = now.timestamp();
+        let patience = SignedDuration::from_secs(config.calls.expire_seconds.into());
+        NewCall {
+            sid,
+            account: account.clone(),
+            app: app.clone(),
+            accepted_at,
+            expires_at: accepted_at + patience,
+            called: self.called,
+            number: self.number,
+            display_number: self.display_number,
+            prompt: Prompt {
+                speech: self.speech,
+                files,
+                plays: self.plays,
+            },
+            max_talk: self.max_talk,
+            resp_url: self.resp_url,
+            user_data: self.user_data,
+        }
+    }
+}
+
+fn speech(fields: &Fields, config: &Config) -> Result<Option<Speech>, Refusal> {
+    let Some(text) = fields.text("mediaTxt")? else {
+        return Ok(None);
+    };
+    let most = config.calls.max_text_characters;
+    if text.chars().count() > most {
+        return Err(Refusal::new(
+            StatusCode::DataTooLong,
+            format!("mediaTxt is longer than {most} characters"),
+        ));
+    }
+    // Today's name wins over the older one, unless it is empty.
+    let option = |name, older| Ok::<_, Refusal>(fields.text(name)?.or(fields.text(older)?));
+    Ok(Some(Speech {
+        text: text.to_owned(),
+        speed: prompt::voice_option("txtSpeed", option("txtSpeed", "speed")?, -500, 500)?,
+        volume: prompt::voice_option("txtVolume", option("txtVolume", "volume")?, -20, 20)?,
+        pitch: prompt::voice_option("txtPitch", option("txtPitch", "pitch")?, -500, 500)?,
+        background: prompt::voice_option("txtBgsound", option("txtBgsound", "bgsound")?, 0, 6)?,
+    }))
+}
+
+/// A displayNum that is not allowed is no error: the default number is shown. So what cannot be a number is simply not a wish.
+fn display_number(fields: &Fields) -> Result<Option<String>, Refusal> {
+    let plausible = |text: &&str| {
+        let digits = text.strip_prefix('+').unwrap_or(text);
+        (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    Ok(fields
+        .text("displayNum")?
+        .filter(plausible)
+        .map(str::to_owned))
+}
+
+/// Looks the files up. The test file is found whichever type is asked, unless the application has its own by that name.
+async fn resolve(
+    api: &Api,
+    application: &Application,
+    owner: FileOwner,
+    names: &[FileName],
+) -> Result<Vec<VoiceFile>, Refusal> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let contents = api
+        .store
+        .voice_files(&application.id, owner, names)
+        .await
+        .map_err(|error| unavailable(&error))?;
+    names
+        .iter()
+        .zip(contents)
+        .map(|(name, content)| {
+            let builtin = || (name.as_str() == TEST_FILE).then(ContentId::test_file);
+            let content = content.or_else(builtin).ok_or_else(|| {
+                Refusal::new(
+                    StatusCode::VoiceFileMissing,
+                    format!("mediaName: there is no voice file {name}"),
+                )
+            })?;
+            Ok(VoiceFile {
+                name: name.clone(),
+                content,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,150 @@
+//! HTTP in. Every route is on this screen.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{FromRequest, MatchedPath, Request, State};
+use axum::http::StatusCode as HttpStatus;
+use axum::http::request::Parts;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use metrics_exporter_prometheus::PrometheusHandle;
+use url::form_urlencoded;
+
+use self::directory::Directory;
+use self::limiter::Limiter;
+use self::request::Authenticated;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::domain::status_code::StatusCode;
+use crate::store::Store;
+
+mod account_info;
+mod auth;
+mod bill_records;
+mod call_result;
+mod directory;
+mod health;
+mod landing_calls;
+mod limiter;
+pub mod openapi;
+mod request;
+pub mod wire;
+
+/// What the handlers work with.
+#[derive(Debug)]
+pub struct Api {
+    pub config: Arc<Config>,
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub metrics: PrometheusHandle,
+    /// Set when the server stops accepting: the readiness probe tells it.
+    pub stopping: Arc<AtomicBool>,
+    directory: Directory,
+    limiter: Limiter,
+}
+
+impl Api {
+    pub fn new(
+        config: Arc<Config>,
+        store: Arc<dyn Store>,
+        clock: Clock,
+        metrics: PrometheusHandle,
+        stopping: Arc<AtomicBool>,
+    ) -> Self {
+        let directory = Directory::new(Arc::clone(&store));
+        let limiter = Limiter::new(config.limits.clone());
+        Self {
+            config,
+            store,
+            clock,
+            metrics,
+            stopping,
+            directory,
+            limiter,
+        }
+    }
+}
+
+/// The client's address, as far as it is known and believed; the listener adds it to every request.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerAddress(pub IpAddr);
+
+/// Trailing slashes are taken off before routing: clients write both forms.
+pub fn router(api: Arc<Api>) -> Router {
+    Router::new()
+        .route(
+            "/{version}/Accounts/{sid}/Calls/LandingCalls",
+            post(landing_calls::place).fallback(anything_else),
+        )
+        .route(
+            "/{version}/Accounts/{sid}/BillRecords",
+            post(bill_records::request).fallback(anything_else),
+        )
+        .route(
+            "/{version}/Accounts/{sid}/CallResult",
+            get(call_result::tell)
+                .post(call_result::tell)
+                .fallback(anything_else),
+        )
+        .route(
+            "/{version}/Accounts/{sid}/AccountInfo",
+            get(account_info::tell)
+                .post(account_info::tell)
+                .fallback(anything_else),
+        )
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .route("/openapi.json", get(openapi::document))
+        .fallback(anything_else)
+        .layer(middleware::from_fn(measure))
+        .with_state(api)
+}
+
+/// Below `/{SoftVersion}/Accounts`, whatever is not offered is refused in the API's own way, after authentication, with HTTP 200.
+async fn anything_else(State(api): State<Arc<Api>>, request: Request) -> Response {
+    if request.uri().path().split('/').nth(2) != Some("Accounts") {
+        return (HttpStatus::NOT_FOUND, "not found\n").into_response();
+    }
+    match Authenticated::from_request(request, &api).await {
+        Ok(request) => request.answer(&Err(StatusCode::NotOffered.into())),
+        Err(refused) => refused,
+    }
+}
+
+async fn measure(request: Request, next: Next) -> Response {
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("other", |path| operation(path.as_str()))
+        .to_owned();
+    let began = Instant::now();
+    let answer = next.run(request).await;
+    metrics::histogram!("clarion_http_seconds", "operation" => route.clone())
+        .record(began.elapsed().as_secs_f64());
+    let code = answer
+        .extensions()
+        .get::<StatusCode>()
+        .map_or("", |code| code.code());
+    metrics::counter!("clarion_http_answers_total", "operation" => route, "code" => code)
+        .increment(1);
+    answer
+}
+
+/// The route's last word: `LandingCalls`, `healthz`.
+fn operation(route: &str) -> &str {
+    route.rsplit('/').next().unwrap_or(route)
+}
+
+/// The first value of a query parameter, decoded; `None` where it is absent or empty.
+fn query_value(parts: &Parts, name: &str) -> Option<String> {
+    form_urlencoded::parse(parts.uri.query()?.as_bytes())
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+        .filter(|value| !value.is_empty())
+}

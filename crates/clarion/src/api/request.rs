@@ -1,0 +1,184 @@
+//! A request of the API, authenticated and read: what every operation's handler gets.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+use http_body_util::BodyExt;
+
+use super::auth;
+use super::limiter::Slot;
+use super::wire::{self, Content, Fields, Form, Format};
+use super::{Api, PeerAddress};
+use crate::domain::account::{Account, AppId, Application};
+use crate::domain::status_code::{Refusal, StatusCode};
+
+/// How much of an over-long body is read and thrown away, so that the client gets to read the answer instead of a broken connection.
+const DRAIN: u64 = 16 << 20;
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+
+/// The authorisation is in the signature: whoever has one of these has passed every check up to the request limits.
+#[derive(Debug)]
+pub struct Authenticated {
+    pub account: Arc<Account>,
+    parts: Parts,
+    body: Bytes,
+    format: Format,
+    _slot: Slot,
+}
+
+impl Authenticated {
+    pub fn fields(&self, form: &Form) -> Result<Fields, Refusal> {
+        wire::read(form, &self.parts.headers, &self.body)
+    }
+
+    pub fn has_body(&self) -> bool {
+        !self.body.trim_ascii().is_empty()
+    }
+
+    pub fn query(&self, name: &str) -> Option<String> {
+        super::query_value(&self.parts, name)
+    }
+
+    /// The application that the request names, if this account may use it now.
+    pub async fn application(
+        &self,
+        api: &Api,
+        fields: &Fields,
+    ) -> Result<Arc<Application>, Refusal> {
+        let id = AppId::from_request(fields.text("appId")?.unwrap_or_default())?;
+        let application = api.directory.application(&id).await?;
+        application.check_usable_by(&self.account.sid)?;
+        Ok(application)
+    }
+
+    pub fn answer(&self, result: &Result<Content, Refusal>) -> Response {
+        wire::answer(self.format, result)
+    }
+}
+
+impl FromRequest<Arc<Api>> for Authenticated {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Response> {
+        let (parts, body) = request.into_parts();
+        let from = parts
+            .extensions
+            .get::<PeerAddress>()
+            .expect("the listener always adds it")
+            .0;
+        let entered = auth::authenticate(api, &parts, from)
+            .await
+            .and_then(|account| {
+                let slot = api.limiter.enter(&account, Instant::now())?;
+                Ok((account, slot))
+            });
+        // The body is read even for a request that is refused: the answer's format may depend on it, and a client that is still
+        // writing when the connection closes never sees the answer.
+        let body = read_body(&parts.headers, body, api).await;
+        let bytes = body.as_ref().map(Clone::clone).unwrap_or_default();
+        let format = Format::of_answer(&parts.headers, &bytes);
+        let read = entered.and_then(|(account, slot)| {
+            Ok((account, slot, body.as_ref().map_err(BodyError::refusal)?))
+        });
+        match read {
+            Ok((account, slot, _)) => Ok(Self {
+                account,
+                parts,
+                body: bytes,
+                format,
+                _slot: slot,
+            }),
+            Err(refusal) => {
+                let mut answer = wire::answer(format, &Err(refusal));
+                if body.is_err() {
+                    answer
+                        .headers_mut()
+                        .insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Err(answer)
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+enum BodyError {
+    TooLong(usize),
+    TooSlow,
+    Broken,
+}
+
+impl BodyError {
+    fn refusal(&self) -> Refusal {
+        match self {
+            Self::TooLong(most) => Refusal::new(
+                StatusCode::DataTooLong,
+                format!("the body is longer than {most} bytes"),
+            ),
+            Self::TooSlow => {
+                Refusal::new(StatusCode::BodyFormat, "the body did not arrive in time")
+            }
+            Self::Broken => Refusal::new(StatusCode::BodyFormat, "the body did not arrive whole"),
+        }
+    }
+}
+
+async fn read_body(headers: &HeaderMap, mut body: Body, api: &Api) -> Result<Bytes, BodyError> {
+    let most = api.config.http.max_body_bytes;
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > most) {
+        // A client that asks first is told before it sends anything.
+        if !headers.contains_key(EXPECT) {
+            drain(&mut body).await;
+        }
+        return Err(BodyError::TooLong(most));
+    }
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    let time = Duration::from_secs(api.config.http.body_seconds);
+    let collect = async {
+        let mut collected = Vec::with_capacity(announced.unwrap_or(1024).min(most));
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| BodyError::Broken)?;
+            let Some(data) = frame.data_ref() else {
+                continue;
+            };
+            if collected.len() + data.len() > most {
+                return Err(BodyError::TooLong(most));
+            }
+            collected.extend_from_slice(data);
+        }
+        Ok(Bytes::from(collected))
+    };
+    let result = tokio::time::timeout(time, collect)
+        .await
+        .unwrap_or(Err(BodyError::TooSlow));
+    if let Err(BodyError::TooLong(_)) = result {
+        drain(&mut body).await;
+    }
+    result
+}
+
+async fn drain(body: &mut Body) {
+    let read = async {
+        let mut drained = 0;
+        while drained < DRAIN {
+            match body.frame().await {
+                Some(Ok(frame)) => drained += frame.data_ref().map_or(0, |data| data.len() as u64),
+                _ => return,
+            }
+        }
+    };
+    // Whatever is left then is the client's loss.
+    let _ = tokio::time::timeout(DRAIN_TIME, read).await;
+}

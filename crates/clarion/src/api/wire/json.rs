@@ -1,0 +1,110 @@
+//! JSON bodies, as real clients write them.
+//!
+//! A body is first brought into plain JSON (`repair`: single quotes, raw line breaks and tabs inside strings), then `serde_json` reads it.
+//! Values keep their text: a number is taken as it was written, so `13800000000`, `2` and `1e999` reach the field's own rule.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{Fields, Form, Value, check_characters};
+
+pub fn read(form: &Form, text: &str) -> Result<Fields, String> {
+    check_characters(text)?;
+    let text = repair(text);
+    // A stray `;` or blanks after the object are as common as after an XML root.
+    let text = text
+        .trim_end_matches(|character: char| character.is_ascii_whitespace() || character == ';');
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let fields = deserializer
+        .deserialize_map(FieldsVisitor { form })
+        .map_err(|error| error.to_string())?;
+    deserializer.end().map_err(|error| error.to_string())?;
+    Ok(fields)
+}
+
+struct FieldsVisitor<'a> {
+    form: &'a Form,
+}
+
+impl<'de> Visitor<'de> for FieldsVisitor<'_> {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = Fields::default();
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            let Some(known) = self.form.known(&name) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let raw: &RawValue = map.next_value()?;
+            let value = scalar(raw.get()).map_err(serde::de::Error::custom)?;
+            fields.put(known, value).map_err(serde::de::Error::custom)?;
+        }
+        Ok(fields)
+    }
+}
+
+fn scalar(raw: &str) -> Result<Value, String> {
+    Ok(match raw.as_bytes().first() {
+        Some(b'"') => {
+            let text: String = serde_json::from_str(raw).map_err(|error| error.to_string())?;
+            check_characters(&text)?;
+            Value::Text(text)
+        }
+        Some(b'n') => Value::Text(String::new()),
+        Some(b'{' | b'[' | b't' | b'f') => Value::Structure,
+        _ => Value::Text(raw.to_owned()),
+    })
+}
+
+/// Turns what the vendor's PHP SDK and its kin write into JSON: strings in single quotes, and raw TAB, CR and LF inside strings.
+/// Text that is JSON already comes back as it is.
+fn repair(text: &str) -> Cow<'_, str> {
+    let mut repaired = String::with_capacity(text.len() + 16);
+    let mut changed = false;
+    let mut quote = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (None, '\'' | '"') => {
+                quote = Some(character);
+                changed |= character == '\'';
+                repaired.push('"');
+            }
+            (Some(open), close) if open == close => {
+                quote = None;
+                repaired.push('"');
+            }
+            (Some('\''), '"') => repaired.push_str("\\\""),
+            (Some(_), '\\') => match characters.next() {
+                Some('\'') => {
+                    changed = true;
+                    repaired.push('\'');
+                }
+                Some(escaped) => repaired.extend(['\\', escaped]),
+                None => repaired.push('\\'),
+            },
+            (Some(_), '\n' | '\r' | '\t') => {
+                changed = true;
+                repaired.push_str(match character {
+                    '\n' => "\\n",
+                    '\r' => "\\r",
+                    _ => "\\t",
+                });
+            }
+            (_, character) => repaired.push(character),
+        }
+    }
+    if changed {
+        Cow::Owned(repaired)
+    } else {
+        Cow::Borrowed(text)
+    }
+}

@@ -1,0 +1,187 @@
+//! XML and JSON, nowhere else: request bodies become `Fields`, answers become bytes.
+//!
+//! Reading is lenient where real clients need it and strict where leniency would be dangerous; `docs/api.md` lists both.
+
+mod json;
+mod reply;
+mod xml;
+
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+
+use crate::domain::status_code::{Refusal, StatusCode};
+
+pub use reply::{Content, answer};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Xml,
+    Json,
+}
+
+impl Format {
+    fn named_in(header: &str) -> Option<Self> {
+        let header = header.to_ascii_lowercase();
+        // Where both are named, the first one is preferred, as every client that names both means it.
+        match (header.find("xml"), header.find("json")) {
+            (Some(xml), Some(json)) => Some(if xml < json { Self::Xml } else { Self::Json }),
+            (Some(_), None) => Some(Self::Xml),
+            (None, Some(_)) => Some(Self::Json),
+            (None, None) => None,
+        }
+    }
+
+    /// The format of a request's body: what Content-Type says, or else what its first character looks like.
+    pub fn of_body(headers: &HeaderMap, body: &[u8]) -> Option<Self> {
+        match header(headers, &CONTENT_TYPE) {
+            Some(content_type) => Self::named_in(content_type),
+            None => Self::of_first_character(body),
+        }
+    }
+
+    fn of_first_character(body: &[u8]) -> Option<Self> {
+        let text = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+        match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'<') => Some(Self::Xml),
+            Some(b'{') => Some(Self::Json),
+            _ => None,
+        }
+    }
+
+    /// The format of the answer. Without an Accept header it is XML, even to a JSON body: a real client depends on it.
+    pub fn of_answer(headers: &HeaderMap, body: &[u8]) -> Self {
+        match header(headers, &ACCEPT) {
+            None => Self::Xml,
+            Some(accept) => Self::named_in(accept)
+                .or_else(|| Self::of_body(headers, body))
+                .or_else(|| Self::of_first_character(body))
+                .unwrap_or(Self::Xml),
+        }
+    }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &axum::http::HeaderName) -> Option<&'a str> {
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+}
+
+/// What one known field of a request carried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Value {
+    Text(String),
+    /// Something nested where a text was expected.
+    Structure,
+}
+
+/// The known fields of a request. Unknown ones are dropped while reading; empty ones are as good as absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fields(Vec<(&'static str, Value)>);
+
+impl Fields {
+    /// A field's text, trimmed; `None` where it is absent, empty or blank.
+    pub fn text(&self, name: &'static str) -> Result<Option<&str>, Refusal> {
+        Ok(self
+            .raw(name)?
+            .map(str::trim)
+            .filter(|text| !text.is_empty()))
+    }
+
+    /// A field's text to the letter; `None` where it is absent or empty.
+    pub fn raw(&self, name: &'static str) -> Result<Option<&str>, Refusal> {
+        match self.0.iter().find(|(known, _)| *known == name) {
+            None => Ok(None),
+            Some((_, Value::Text(text))) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+            Some((_, Value::Structure)) => Err(Refusal::field(format!("{name} must be a text"))),
+        }
+    }
+
+    /// Each known field once. `Err` names the one that came twice: which of the two was meant, nobody can know.
+    fn put(&mut self, name: &'static str, value: Value) -> Result<(), String> {
+        if self.0.iter().any(|(known, _)| *known == name) {
+            return Err(format!("{name} is given twice"));
+        }
+        self.0.push((name, value));
+        Ok(())
+    }
+
+    fn set(&mut self, name: &'static str, value: Value) {
+        self.0.retain(|(known, _)| *known != name);
+        self.0.push((name, value));
+    }
+}
+
+/// What a request's body may hold.
+#[derive(Debug)]
+pub struct Form {
+    /// The root element in XML. JSON is a flat object without a name.
+    pub root: &'static str,
+    pub fields: &'static [Field],
+    /// Attributes that stand for a field: element, attribute, field. They win over an element of the field's name.
+    pub attributes: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// A field that a body may hold, with its rule in words: the API document is made from these.
+#[derive(Debug)]
+pub struct Field {
+    pub name: &'static str,
+    pub required: bool,
+    pub rule: &'static str,
+}
+
+impl Form {
+    fn known(&self, name: &str) -> Option<&'static str> {
+        self.fields
+            .iter()
+            .map(|field| field.name)
+            .find(|field| *field == name)
+    }
+}
+
+/// Reads a body by its format. A body that is in neither is told so.
+pub fn read(form: &Form, headers: &HeaderMap, body: &[u8]) -> Result<Fields, Refusal> {
+    let text = std::str::from_utf8(body).map_err(|_| {
+        let code = match Format::of_body(headers, body) {
+            Some(Format::Xml) => StatusCode::XmlUnreadable,
+            _ => StatusCode::BodyFormat,
+        };
+        Refusal::new(code, "the body is not valid UTF-8")
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match Format::of_body(headers, body) {
+        Some(Format::Xml) => xml::read(form, text).map_err(|problem| {
+            Refusal::new(
+                StatusCode::XmlUnreadable,
+                format!("the XML body cannot be read: {problem}"),
+            )
+        }),
+        Some(Format::Json) => json::read(form, text).map_err(|problem| {
+            Refusal::new(
+                StatusCode::BodyFormat,
+                format!("the JSON body cannot be read: {problem}"),
+            )
+        }),
+        None => Err(Refusal::new(
+            StatusCode::BodyFormat,
+            "the body must be XML or JSON, and Content-Type application/xml or application/json",
+        )),
+    }
+}
+
+/// Control characters other than TAB, CR and LF have no place in any field, and would break XML answers and callbacks.
+fn is_forbidden(character: char) -> bool {
+    character.is_control() && !matches!(character, '\t' | '\r' | '\n')
+        || matches!(character, '\u{fffe}' | '\u{ffff}')
+}
+
+fn check_characters(text: &str) -> Result<(), String> {
+    match text.chars().find(|character| is_forbidden(*character)) {
+        None => Ok(()),
+        Some(character) => Err(format!(
+            "it contains the character U+{:04X}",
+            u32::from(character)
+        )),
+    }
+}

@@ -1,0 +1,188 @@
+//! XML bodies, as real clients write them.
+//!
+//! Lenient: no declaration needed, whatever encoding it claims; blanks anywhere between elements and after the root, also a stray `;`;
+//! an `&` that begins none of the predefined or numeric references is itself, because no client escapes it.
+//! Strict: no DOCTYPE, no depth, no known field twice, no control characters.
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+use super::{Fields, Form, Value, check_characters};
+
+/// Root, field, and one to spare for unknown structures that are ignored.
+const DEEPEST: usize = 4;
+
+pub fn read(form: &Form, text: &str) -> Result<Fields, String> {
+    check_characters(text)?;
+    let mut reader = Reader::from_str(text);
+    reader.config_mut().allow_dangling_amp = true;
+    reader.config_mut().expand_empty_elements = true;
+    let mut reading = Reading {
+        form,
+        fields: Fields::default(),
+        by_attribute: Vec::new(),
+        depth: 0,
+        root_seen: false,
+        open: None,
+    };
+    loop {
+        match reader.read_event().map_err(|error| error.to_string())? {
+            Event::Start(start) => reading.start(&start)?,
+            Event::End(_) => reading.end()?,
+            Event::Text(text) => reading.text(&text)?,
+            Event::CData(data) => reading.text(&data)?,
+            Event::GeneralRef(name) => match decode_reference(&name)? {
+                Some(character) => reading.text(character.encode_utf8(&mut [0; 4]))?,
+                None => reading.text(&format!("&{};", &*name))?,
+            },
+            Event::DocType(_) => return Err("a DOCTYPE is not accepted".to_owned()),
+            Event::Decl(_) | Event::Comment(_) | Event::PI(_) | Event::Empty(_) => {}
+            Event::Eof => return reading.finish(),
+        }
+    }
+}
+
+struct Reading<'a> {
+    form: &'a Form,
+    fields: Fields,
+    /// Fields that an attribute has set. They win over an element of the same name, whichever comes first.
+    by_attribute: Vec<(&'static str, String)>,
+    depth: usize,
+    root_seen: bool,
+    /// The known field that is being read.
+    open: Option<(&'static str, Value)>,
+}
+
+impl Reading<'_> {
+    fn start(&mut self, start: &BytesStart<'_>) -> Result<(), String> {
+        self.depth += 1;
+        let qualified = start.name();
+        let name = local_name(qualified.as_ref());
+        match self.depth {
+            1 if self.root_seen => return Err("there is more than one root element".to_owned()),
+            1 if name != self.form.root => {
+                return Err(format!("the root element must be {}", self.form.root));
+            }
+            1 => self.root_seen = true,
+            2 => self.start_field(name, start)?,
+            DEEPEST.. => return Err("elements are nested too deeply".to_owned()),
+            // An element inside a field: the field is not a text.
+            _ => {
+                if let Some((_, value)) = &mut self.open {
+                    *value = Value::Structure;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start_field(&mut self, name: &str, start: &BytesStart<'_>) -> Result<(), String> {
+        self.open = self
+            .form
+            .known(name)
+            .map(|field| (field, Value::Text(String::new())));
+        for (element, attribute, field) in self
+            .form
+            .attributes
+            .iter()
+            .filter(|(element, ..)| *element == name)
+        {
+            let found = start
+                .try_get_attribute(*attribute)
+                .map_err(|error| format!("in {element}: {error}"))?;
+            if let Some(found) = found {
+                let value = decode_references(&found.value)?;
+                if !value.trim().is_empty() {
+                    self.by_attribute.push((field, value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), String> {
+        let blank = || {
+            text.chars()
+                .all(|character| character.is_whitespace() || character == ';')
+        };
+        match (self.depth, &mut self.open) {
+            (2.., Some((_, Value::Text(value)))) => value.push_str(text),
+            (0, _) if !blank() => return Err("there is text outside the root element".to_owned()),
+            // Between fields, or inside something unknown: of no meaning.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        if self.depth == 2
+            && let Some((name, value)) = self.open.take()
+        {
+            self.fields.put(name, value)?;
+        }
+        self.depth = self.depth.saturating_sub(1);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Fields, String> {
+        if !self.root_seen {
+            return Err(format!("there is no {} element", self.form.root));
+        }
+        if self.depth > 0 {
+            return Err("it ends in the middle of an element".to_owned());
+        }
+        for (field, value) in self.by_attribute {
+            self.fields.set(field, Value::Text(value));
+        }
+        Ok(self.fields)
+    }
+}
+
+fn local_name(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(_, local)| local)
+}
+
+/// What `&name;` means: one of the five predefined entities or a numeric reference. `None`: it is just text.
+fn decode_reference(name: &str) -> Result<Option<char>, String> {
+    let character = match name {
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "amp" => Some('&'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => name
+            .strip_prefix('#')
+            .and_then(|number| match number.strip_prefix(['x', 'X']) {
+                Some(hex) => u32::from_str_radix(hex, 16).ok(),
+                None => number.parse().ok(),
+            })
+            .and_then(char::from_u32),
+    };
+    if let Some(character) = character {
+        check_characters(character.encode_utf8(&mut [0; 4]))?;
+    }
+    Ok(character)
+}
+
+fn decode_references(text: &str) -> Result<String, String> {
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('&') {
+        decoded.push_str(before);
+        let reference = after
+            .split_once(';')
+            .map(|(name, rest)| (decode_reference(name), rest));
+        rest = match reference {
+            Some((character, rest)) if matches!(character, Ok(Some(_)) | Err(_)) => {
+                decoded.extend(character?);
+                rest
+            }
+            _ => {
+                decoded.push('&');
+                after
+            }
+        };
+    }
+    decoded.push_str(rest);
+    Ok(decoded)
+}

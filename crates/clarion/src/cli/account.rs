@@ -1,0 +1,264 @@
+//! `clarion account …`: main accounts.
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use ipnet::IpNet;
+use serde_json::{Value, json};
+
+use super::{OnOff, OrNone, print};
+use crate::clock::Clock;
+use crate::config::parse_network;
+use crate::domain::account::{
+    Account, AccountChange, AccountSid, AccountState, AuthToken, Limits, Permissions,
+};
+use crate::domain::money::Money;
+use crate::domain::phone_number::NumberPattern;
+use crate::random;
+use crate::store::{Store, StoreError};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make an account; its token is shown once
+    Add {
+        /// Bring an existing account sid along [default: a new one]
+        #[arg(long)]
+        sid: Option<AccountSid>,
+        /// Bring an existing auth token along [default: a new one]
+        #[arg(long)]
+        token: Option<AuthToken>,
+        #[command(flatten)]
+        settings: Settings,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show an account
+    Show {
+        sid: AccountSid,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List all accounts
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change an account; a running server honours it within a second
+    Set {
+        sid: AccountSid,
+        #[command(flatten)]
+        settings: Settings,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Refuse everything from an account until it is set active again
+    Suspend {
+        sid: AccountSid,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give an account a new token; the old one stops working within a second
+    RotateToken {
+        sid: AccountSid,
+        /// The new token [default: a random one]
+        #[arg(long)]
+        token: Option<AuthToken>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Settings {
+    /// Friendly name
+    #[arg(long)]
+    name: Option<String>,
+    /// active, not-activated, suspended or closed
+    #[arg(long)]
+    state: Option<AccountState>,
+    /// May bills be downloaded: on or off
+    #[arg(long, value_name = "ON|OFF")]
+    bill_download: Option<OnOff>,
+    /// May requests choose the caller number: on or off
+    #[arg(long, value_name = "ON|OFF")]
+    custom_display_number: Option<OnOff>,
+    /// Caller numbers that may be shown, for example +864001234567,+86400* (replaces the list; none empties it)
+    #[arg(long, value_name = "PATTERNS", allow_hyphen_values = true)]
+    display_numbers: Option<String>,
+    /// Addresses or networks that requests may come from (replaces the list; none allows any)
+    #[arg(long, value_name = "NETWORKS")]
+    allow_ips: Option<String>,
+    /// Requests a second (default: the platform's)
+    #[arg(long, value_name = "N|default")]
+    requests_per_second: Option<OrNone<u32>>,
+    /// Requests being answered at once (default: the platform's)
+    #[arg(long, value_name = "N|default")]
+    requests_at_once: Option<OrNone<u32>>,
+    /// Calls started in a second (default: the platform's)
+    #[arg(long, value_name = "N|default")]
+    calls_per_second: Option<OrNone<u32>>,
+    /// Calls in progress at once (default: the platform's)
+    #[arg(long, value_name = "N|default")]
+    calls_at_once: Option<OrNone<u32>>,
+    /// Prepaid balance (none: no balance is kept)
+    #[arg(long, value_name = "AMOUNT|none")]
+    balance: Option<OrNone<Money>>,
+    /// Most that may be spent in all (none: no limit)
+    #[arg(long, value_name = "AMOUNT|none")]
+    spending_limit: Option<OrNone<Money>>,
+}
+
+/// More than this is a typing error.
+const HIGHEST_LIMIT: u32 = 1_000_000;
+
+impl Settings {
+    fn into_change(self) -> anyhow::Result<AccountChange> {
+        let limit = |name: &str, value: Option<OrNone<u32>>| match value {
+            Some(OrNone(Some(number))) if !(1..=HIGHEST_LIMIT).contains(&number) => {
+                Err(anyhow::anyhow!("{name} must be from 1 to {HIGHEST_LIMIT}"))
+            }
+            other => Ok(other.map(|value| value.0)),
+        };
+        Ok(AccountChange {
+            name: self.name,
+            auth_token: None,
+            state: self.state,
+            bill_download: self.bill_download.map(|switch| switch.0),
+            custom_display_number: self.custom_display_number.map(|switch| switch.0),
+            requests_per_second: limit("--requests-per-second", self.requests_per_second)?,
+            requests_at_once: limit("--requests-at-once", self.requests_at_once)?,
+            calls_per_second: limit("--calls-per-second", self.calls_per_second)?,
+            calls_at_once: limit("--calls-at-once", self.calls_at_once)?,
+            balance: self.balance.map(|value| value.0),
+            spending_limit: self.spending_limit.map(|value| value.0),
+            display_numbers: self
+                .display_numbers
+                .map(|text| list(&text, str::parse::<NumberPattern>))
+                .transpose()?,
+            allowed_networks: self
+                .allow_ips
+                .map(|text| list::<IpNet>(&text, parse_network))
+                .transpose()?,
+        })
+    }
+}
+
+fn list<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<Vec<T>> {
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    let items = text
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty());
+    items
+        .map(|item| parse(item).map_err(anyhow::Error::msg))
+        .collect()
+}
+
+pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+    match command {
+        Command::Add {
+            sid,
+            token,
+            settings,
+            json,
+        } => {
+            let mut account = Account {
+                sid: sid.unwrap_or_else(|| random::id().parse().expect("hex digits are an id")),
+                name: "unnamed".to_owned(),
+                auth_token: token.unwrap_or_else(new_token),
+                state: AccountState::Active,
+                permissions: Permissions::default(),
+                limits: Limits::default(),
+                balance: None,
+                spending_limit: None,
+                display_numbers: Vec::new(),
+                allowed_networks: Vec::new(),
+                created_at: clock.now(),
+            };
+            account.apply(settings.into_change()?);
+            store.add_account(account.clone()).await?;
+            print(json, &with_token(&account));
+        }
+        Command::Show { sid, json } => {
+            let found = store.account(&sid).await?;
+            print(
+                json,
+                &describe(&found.ok_or_else(|| StoreError::Missing(format!("account {sid}")))?),
+            );
+        }
+        Command::List { json } => {
+            print(
+                json,
+                &store.accounts().await?.iter().map(describe).collect(),
+            );
+        }
+        Command::Set {
+            sid,
+            settings,
+            json,
+        } => {
+            print(
+                json,
+                &describe(&store.change_account(&sid, settings.into_change()?).await?),
+            );
+        }
+        Command::Suspend { sid, json } => {
+            let change = AccountChange {
+                state: Some(AccountState::Suspended),
+                ..AccountChange::default()
+            };
+            print(json, &describe(&store.change_account(&sid, change).await?));
+        }
+        Command::RotateToken { sid, token, json } => {
+            let change = AccountChange {
+                auth_token: Some(token.unwrap_or_else(new_token)),
+                ..AccountChange::default()
+            };
+            print(
+                json,
+                &with_token(&store.change_account(&sid, change).await?),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn new_token() -> AuthToken {
+    random::id().parse().expect("hex digits are a token")
+}
+
+/// The token is shown here and never again.
+fn with_token(account: &Account) -> Value {
+    let mut value = describe(account);
+    value["authToken"] = account.auth_token.reveal().into();
+    value
+}
+
+fn describe(account: &Account) -> Value {
+    let texts = |items: Vec<String>| Value::from(items);
+    json!({
+        "accountSid": account.sid.as_str(),
+        "name": account.name,
+        "state": account.state.word(),
+        "createdAt": account.created_at.to_string(),
+        "balance": account.balance.map(|money| money.to_string()),
+        "spendingLimit": account.spending_limit.map(|money| money.to_string()),
+        "permissions": { "billDownload": account.permissions.bill_download, "customDisplayNumber": account.permissions.custom_display_number },
+        "displayNumbers": texts(account.display_numbers.iter().map(ToString::to_string).collect()),
+        "allowedNetworks": texts(account.allowed_networks.iter().map(ToString::to_string).collect()),
+        "limits": {
+            "requestsPerSecond": account.limits.requests_per_second,
+            "requestsAtOnce": account.limits.requests_at_once,
+            "callsPerSecond": account.limits.calls_per_second,
+            "callsAtOnce": account.limits.calls_at_once,
+        },
+    })
+}

@@ -1,0 +1,128 @@
+//! `clarion app …`: applications of an account.
+
+use std::sync::Arc;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::{OrNone, print};
+use crate::clock::Clock;
+use crate::domain::account::{
+    AccountSid, AppId, AppState, Application, ApplicationChange, CallbackSecret,
+};
+use crate::random;
+use crate::store::{Store, StoreError};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make an application
+    Add {
+        /// The account that it belongs to
+        #[arg(long)]
+        account: AccountSid,
+        /// Bring an existing application id along [default: a new one]
+        #[arg(long)]
+        app_id: Option<AppId>,
+        #[arg(long, default_value = "unnamed")]
+        name: String,
+        /// Sign this application's callbacks with a new secret, which is shown once
+        #[arg(long)]
+        sign_callbacks: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the applications of an account
+    List {
+        #[arg(long)]
+        account: AccountSid,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change an application; a running server honours it within a second
+    Set {
+        app_id: AppId,
+        #[arg(long)]
+        name: Option<String>,
+        /// active, disabled or deleted
+        #[arg(long)]
+        state: Option<AppState>,
+        /// The secret that signs callbacks: whsec_…, or none
+        #[arg(long, value_name = "SECRET|none")]
+        callback_secret: Option<OrNone<CallbackSecret>>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+    match command {
+        Command::Add {
+            account,
+            app_id,
+            name,
+            sign_callbacks,
+            json,
+        } => {
+            let application = Application {
+                id: app_id.unwrap_or_else(|| random::id().parse().expect("hex digits are an id")),
+                account,
+                name,
+                state: AppState::Active,
+                callback_secret: sign_callbacks.then(|| CallbackSecret::from_key(&random::bytes())),
+                created_at: clock.now(),
+            };
+            store.add_application(application.clone()).await?;
+            let mut value = describe(&application);
+            if let Some(secret) = &application.callback_secret {
+                value["callbackSecret"] = secret.reveal().into();
+            }
+            print(json, &value);
+        }
+        Command::List { account, json } => {
+            if store.account(&account).await?.is_none() {
+                return Err(StoreError::Missing(format!("account {account}")).into());
+            }
+            print(
+                json,
+                &store
+                    .applications(&account)
+                    .await?
+                    .iter()
+                    .map(describe)
+                    .collect(),
+            );
+        }
+        Command::Set {
+            app_id,
+            name,
+            state,
+            callback_secret,
+            json,
+        } => {
+            let change = ApplicationChange {
+                name,
+                state,
+                callback_secret: callback_secret.map(|value| value.0),
+            };
+            print(
+                json,
+                &describe(&store.change_application(&app_id, change).await?),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn describe(application: &Application) -> Value {
+    json!({
+        "appId": application.id.as_str(),
+        "name": application.name,
+        "state": application.state.word(),
+        "createdAt": application.created_at.to_string(),
+        "account": application.account.as_str(),
+        "signsCallbacks": application.callback_secret.is_some(),
+    })
+}

@@ -1,0 +1,191 @@
+//! The command line: one file a subcommand.
+
+mod account;
+mod app;
+mod demo;
+mod serve;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+use crate::clock::Clock;
+use crate::config::{self, Config};
+use crate::store::Store;
+use crate::telemetry;
+
+/// Clarion: one HTTPS request, one telephone call, one report, one bill line.
+#[derive(Debug, Parser)]
+#[command(name = "clarion", version, propagate_version = true)]
+struct Cli {
+    /// Configuration file [default: clarion.toml where it exists]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server
+    Serve,
+    /// Main accounts: who may ask for calls
+    #[command(subcommand)]
+    Account(account::Command),
+    /// Applications of an account
+    #[command(subcommand)]
+    App(app::Command),
+    /// Print every setting with its default value
+    Config,
+    /// Print the API as an OpenAPI document
+    Openapi,
+    /// Show it all on this machine: server, account, request, crash, restart
+    Demo(demo::Demo),
+}
+
+pub fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("clarion: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    let load = || Config::load(cli.config.as_deref());
+    match cli.command {
+        Command::Config => {
+            print!("{}", config::DEFAULTS);
+            Ok(())
+        }
+        Command::Openapi => {
+            println!("{:#}", crate::api::openapi::describe());
+            Ok(())
+        }
+        Command::Serve => serve::run(load()?),
+        Command::Account(command) => {
+            with_store(load()?, |store, clock| account::run(command, store, clock))
+        }
+        Command::App(command) => {
+            with_store(load()?, |store, clock| app::run(command, store, clock))
+        }
+        Command::Demo(demo) => block_on(demo.run()),
+    }
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::runtime::Runtime::new()?.block_on(work)
+}
+
+/// For commands that work on the database themselves, beside a running server or without one.
+fn with_store<F, W>(config: Config, work: F) -> anyhow::Result<()>
+where
+    F: FnOnce(Arc<dyn Store>, Clock) -> W,
+    W: Future<Output = anyhow::Result<()>>,
+{
+    telemetry::start_logging(&config.log)?;
+    block_on(async {
+        std::fs::create_dir_all(&config.data_dir)
+            .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
+        let store = config
+            .database()
+            .map_err(anyhow::Error::msg)?
+            .open()
+            .await?;
+        let result = work(Arc::clone(&store), Clock::new(config.time_zone()?)).await;
+        store.close().await;
+        result
+    })
+}
+
+/// A switch on the command line.
+#[derive(Debug, Clone, Copy)]
+struct OnOff(bool);
+
+impl FromStr for OnOff {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "on" => Ok(Self(true)),
+            "off" => Ok(Self(false)),
+            _ => Err("write on or off".to_owned()),
+        }
+    }
+}
+
+/// A value, or a word that takes it away.
+#[derive(Debug, Clone, Copy)]
+struct OrNone<T>(Option<T>);
+
+impl<T: FromStr<Err: ToString>> FromStr for OrNone<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" | "default" => Ok(Self(None)),
+            _ => text
+                .parse()
+                .map(|value| Self(Some(value)))
+                .map_err(|error: T::Err| error.to_string()),
+        }
+    }
+}
+
+/// Prints JSON for scripts or lines for people.
+fn print(json: bool, value: &serde_json::Value) {
+    if json {
+        println!("{value:#}");
+        return;
+    }
+    match value {
+        serde_json::Value::Array(items) if items.is_empty() => println!("none"),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| println!("{}", row(item))),
+        _ => lines(value, ""),
+    }
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => "-".to_owned(),
+        serde_json::Value::Bool(true) => "on".to_owned(),
+        serde_json::Value::Bool(false) => "off".to_owned(),
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(items) if items.is_empty() => "-".to_owned(),
+        serde_json::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn lines(value: &serde_json::Value, indent: &str) {
+    for (name, value) in value.as_object().into_iter().flatten() {
+        if value.is_object() {
+            println!("{indent}{name}");
+            lines(value, &format!("{indent}  "));
+        } else {
+            println!("{indent}{name:<22} {}", plain(value));
+        }
+    }
+}
+
+/// A list shows the first few things about each; `show` tells the rest.
+fn row(value: &serde_json::Value) -> String {
+    let values = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_object() && !value.is_array());
+    values
+        .take(4)
+        .map(|(_, value)| format!("{:<16}", plain(value)))
+        .collect::<Vec<_>>()
+        .join("  ")
+        .trim_end()
+        .to_owned()
+}

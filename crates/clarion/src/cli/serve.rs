@@ -1,0 +1,38 @@
+//! `clarion serve`: runs the server until it is told to stop.
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::block_on;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::server::Server;
+use crate::telemetry;
+
+pub fn run(config: Config) -> anyhow::Result<()> {
+    telemetry::start_logging(&config.log)?;
+    block_on(async {
+        // Before anything else: a signal during the start stops the server as well.
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let clock = Clock::new(config.time_zone()?);
+        let scheme = if config.http.plain { "http" } else { "https" };
+        let database = config.database().map_err(anyhow::Error::msg)?;
+        let server = Server::start(config, clock).await?;
+        for address in &server.addresses {
+            println!("Clarion serves {scheme}://{address} from {database}");
+        }
+        if let Some(ca) = &server.ca {
+            println!(
+                "Clients that verify the certificate need this CA file: {}",
+                std::path::absolute(ca)?.display()
+            );
+        }
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: nothing new is accepted, what has begun is finished");
+        server.stop().await;
+        Ok(())
+    })
+}

@@ -1,0 +1,157 @@
+//! A small client of our own API, as an application would be one: for the demonstration, the tests and the bench.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use jiff::Zoned;
+use md5::{Digest, Md5};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::domain::account::{AccountSid, AuthToken};
+
+/// An account's credentials, and what is made from them for one request.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    pub sid: AccountSid,
+    pub token: AuthToken,
+}
+
+/// The two things that authenticate a request.
+#[derive(Debug, Clone)]
+pub struct Signature {
+    pub sig: String,
+    pub authorization: String,
+}
+
+impl Credentials {
+    pub fn sign(&self, now: &Zoned) -> Signature {
+        let stamp = now.strftime("%Y%m%d%H%M%S").to_string();
+        let mut md5 = Md5::new();
+        md5.update(self.sid.as_str());
+        md5.update(self.token.reveal());
+        md5.update(&stamp);
+        Signature {
+            sig: hex::encode_upper(md5.finalize()),
+            authorization: BASE64_STANDARD.encode(format!("{}:{stamp}", self.sid)),
+        }
+    }
+}
+
+/// Knows where a server is and which CA to trust.
+#[derive(Clone)]
+pub struct Client {
+    address: SocketAddr,
+    tls: TlsConnector,
+}
+
+impl Client {
+    pub fn new(address: SocketAddr, ca: &Path) -> anyhow::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        roots.add(
+            CertificateDer::from_pem_file(ca)
+                .with_context(|| format!("cannot read the CA file {}", ca.display()))?,
+        )?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self {
+            address,
+            tls: TlsConnector::from(Arc::new(config)),
+        })
+    }
+
+    /// One kept-alive connection.
+    pub async fn connect(&self) -> anyhow::Result<Connection> {
+        let stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let stream = self
+            .tls
+            .connect(ServerName::try_from("localhost")?, stream)
+            .await?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Connection { sender })
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Connection {
+    /// An operation below `/2013-12-26/Accounts/{sid}/`, in the format that `media_type` names for both ways. A GET has no body.
+    pub async fn operation(
+        &mut self,
+        credentials: &Credentials,
+        signature: &Signature,
+        operation: &str,
+        media_type: &str,
+        body: Option<String>,
+    ) -> anyhow::Result<String> {
+        let query = if operation.contains('?') { '&' } else { '?' };
+        let path = format!(
+            "/2013-12-26/Accounts/{}/{operation}{query}sig={}",
+            credentials.sid, signature.sig
+        );
+        let request = Request::builder()
+            .method(if body.is_some() {
+                Method::POST
+            } else {
+                Method::GET
+            })
+            .uri(path)
+            .header(HOST, "localhost")
+            .header(ACCEPT, media_type)
+            .header(CONTENT_TYPE, format!("{media_type};charset=utf-8"))
+            .header(AUTHORIZATION, &signature.authorization)
+            .body(Full::from(body.unwrap_or_default()))?;
+        let (status, answer) = self.send(request).await?;
+        if status != 200 {
+            bail!("HTTP status {status}: {answer}");
+        }
+        Ok(answer)
+    }
+
+    pub async fn get(&mut self, path: &str) -> anyhow::Result<(u16, String)> {
+        self.send(
+            Request::builder()
+                .uri(path)
+                .header(HOST, "localhost")
+                .body(Full::default())?,
+        )
+        .await
+    }
+
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<(u16, String)> {
+        self.sender.ready().await?;
+        let response = self.sender.send_request(request).await?;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await?.to_bytes();
+        Ok((status, String::from_utf8(body.to_vec())?))
+    }
+}

@@ -1,0 +1,48 @@
+//! The only place that asks the machine what time it is. Everything else gets a `Clock`, or a time, as an argument.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+
+/// The platform's time, in the platform's zone. A test or a demonstration may shift it; clones shift together.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    zone: TimeZone,
+    shift_millis: Arc<AtomicI64>,
+}
+
+impl Clock {
+    pub fn new(zone: TimeZone) -> Self {
+        Self {
+            zone,
+            shift_millis: Arc::default(),
+        }
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the machine's clock"
+    )]
+    pub fn now(&self) -> Timestamp {
+        let shift = SignedDuration::from_millis(self.shift_millis.load(Ordering::Relaxed));
+        Timestamp::now()
+            .saturating_add(shift)
+            .expect("a duration without calendar units")
+    }
+
+    /// Now, as people in the platform's zone read it from the wall.
+    pub fn wall(&self) -> Zoned {
+        self.now().to_zoned(self.zone.clone())
+    }
+
+    pub fn zone(&self) -> &TimeZone {
+        &self.zone
+    }
+
+    pub fn shift(&self, by: SignedDuration) {
+        let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        self.shift_millis.fetch_add(millis, Ordering::Relaxed);
+    }
+}

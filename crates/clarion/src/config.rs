@@ -1,0 +1,340 @@
+//! Settings: the compiled-in defaults, then the operator's file, then the environment. The only place that reads the environment.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use ipnet::IpNet;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::domain::phone_number::NumberingPlan;
+use crate::store::Database;
+
+/// Every setting with its default and one comment: the reference is the program.
+pub const DEFAULTS: &str = include_str!("../../../config.default.toml");
+/// Read when no file is named and this one is there.
+const USUAL_FILE: &str = "clarion.toml";
+const ENVIRONMENT: &str = "CLARION_";
+const FILE_VARIABLE: &str = "CLARION_CONFIG";
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub data_dir: PathBuf,
+    database: String,
+    time_zone: String,
+    pub http: HttpConfig,
+    pub limits: LimitsConfig,
+    pub calls: CallsConfig,
+    pub numbers: NumberingPlan,
+    pub log: LogConfig,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpConfig {
+    pub listen: Vec<SocketAddr>,
+    pub plain: bool,
+    pub certificate: PathBuf,
+    pub private_key: PathBuf,
+    pub host_names: Vec<String>,
+    #[serde(deserialize_with = "networks")]
+    pub trusted_proxies: Vec<IpNet>,
+    pub soft_versions: Vec<String>,
+    #[serde(deserialize_with = "networks")]
+    pub metrics_networks: Vec<IpNet>,
+    pub max_connections: usize,
+    pub head_seconds: u64,
+    pub body_seconds: u64,
+    pub stop_seconds: u64,
+    pub max_headers: usize,
+    pub max_header_bytes: u32,
+    pub max_body_bytes: usize,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsConfig {
+    pub requests_per_second: u32,
+    pub requests_at_once: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallsConfig {
+    pub max_files: usize,
+    pub max_text_characters: usize,
+    pub max_user_data_bytes: usize,
+    pub max_talk_seconds: u32,
+    pub expire_seconds: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    pub filter: String,
+    pub format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Config {
+    /// The settings of this process: defaults, file, environment.
+    pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+        let environment: Vec<_> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name.starts_with(ENVIRONMENT))
+            .collect();
+        let named = environment.iter().find(|(name, _)| name == FILE_VARIABLE);
+        let path = file
+            .map(Path::to_owned)
+            .or_else(|| named.map(|(_, path)| PathBuf::from(path)))
+            .or_else(|| Some(PathBuf::from(USUAL_FILE)).filter(|path| path.exists()));
+        let text = match &path {
+            None => String::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the configuration {}", path.display()))?,
+        };
+        Self::from_parts(&text, &environment).with_context(|| {
+            path.map_or("in the settings".to_owned(), |path| {
+                format!("in {}", path.display())
+            })
+        })
+    }
+
+    /// Defaults overlaid with a file's text and with variables, both already read.
+    pub fn from_parts(file: &str, environment: &[(String, String)]) -> anyhow::Result<Self> {
+        let defaults: Table = DEFAULTS
+            .parse()
+            .expect("the default configuration is tested");
+        let mut settings = defaults.clone();
+        overlay(&mut settings, file.parse::<Table>()?, "")?;
+        for (name, value) in environment.iter().filter(|(name, _)| name != FILE_VARIABLE) {
+            let path = name[ENVIRONMENT.len()..]
+                .to_ascii_lowercase()
+                .replace("__", ".");
+            let wrapped = nested(&path, from_variable(&defaults, &path, value));
+            overlay(&mut settings, wrapped, "")
+                .with_context(|| format!("in the variable {name}"))?;
+        }
+        let config: Self = Value::Table(settings).try_into()?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.database().map_err(anyhow::Error::msg)?;
+        self.time_zone()?;
+        if self.http.certificate.as_os_str().is_empty()
+            != self.http.private_key.as_os_str().is_empty()
+        {
+            bail!("http.certificate and http.private_key: name both, or none to have them made");
+        }
+        if self.http.listen.is_empty() {
+            bail!("http.listen: name at least one address");
+        }
+        if self.numbers.country_code.is_empty()
+            || !self
+                .numbers
+                .country_code
+                .bytes()
+                .all(|b| b.is_ascii_digit())
+        {
+            bail!("numbers.country_code must be digits, such as 86");
+        }
+        // What clients may rely on; a smaller body would refuse fields that are within their own limits.
+        if self.http.max_body_bytes < 1024 {
+            bail!("http.max_body_bytes must be at least 1024");
+        }
+        Ok(())
+    }
+
+    pub fn database(&self) -> Result<Database, String> {
+        if self.database.is_empty() {
+            return Ok(Database::Sqlite(self.data_dir.join("clarion.db")));
+        }
+        Database::parse(&self.database)
+    }
+
+    pub fn time_zone(&self) -> anyhow::Result<TimeZone> {
+        if self.time_zone.is_empty() {
+            return Ok(TimeZone::system());
+        }
+        TimeZone::get(&self.time_zone).with_context(|| {
+            format!(
+                "time_zone: `{}` is not an IANA time zone such as Asia/Shanghai",
+                self.time_zone
+            )
+        })
+    }
+}
+
+/// Lays `over` on top of `base`. The defaults name every setting, so a name that is not there is a mistake.
+fn overlay(base: &mut Table, over: Table, path: &str) -> anyhow::Result<()> {
+    for (name, value) in over {
+        let full = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}.{name}")
+        };
+        match (base.get_mut(&name), value) {
+            (None, _) => bail!(
+                "there is no setting `{full}`{}",
+                suggestion(base, &name, path)
+            ),
+            (Some(Value::Table(inner)), Value::Table(value)) => overlay(inner, value, &full)?,
+            (Some(Value::Table(_)), _) => {
+                bail!("`{full}` is a section, not a setting: write [{full}]")
+            }
+            (Some(slot), value) if slot.same_type(&value) => *slot = value,
+            (Some(slot), value) => bail!(
+                "`{full}` must be of type {}, not {}",
+                slot.type_str(),
+                value.type_str()
+            ),
+        }
+    }
+    Ok(())
+}
+
+fn suggestion(known: &Table, name: &str, path: &str) -> String {
+    let nearest = known
+        .keys()
+        .map(|key| (strsim::jaro_winkler(key, name), key))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((likeness, key)) if likeness > 0.6 && path.is_empty() => {
+            format!("; did you mean `{key}`?")
+        }
+        Some((likeness, key)) if likeness > 0.6 => format!("; did you mean `{path}.{key}`?"),
+        _ => format!(
+            "; known here are: {}",
+            known.keys().cloned().collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+/// A variable's text as a value of the type that the default has.
+fn from_variable(defaults: &Table, path: &str, text: &str) -> Value {
+    let default = path
+        .split('.')
+        .try_fold(&Value::Table(defaults.clone()), |value, name| {
+            value.get(name)
+        })
+        .cloned();
+    match default {
+        Some(Value::String(_)) | None => Value::String(text.to_owned()),
+        Some(_) => {
+            let parsed = format!("value = {text}")
+                .parse::<Table>()
+                .ok()
+                .and_then(|mut table| table.remove("value"));
+            parsed.unwrap_or_else(|| Value::String(text.to_owned()))
+        }
+    }
+}
+
+fn nested(path: &str, value: Value) -> Table {
+    let (name, inner) = match path.split_once('.') {
+        None => (path, value),
+        Some((name, rest)) => (name, Value::Table(nested(rest, value))),
+    };
+    Table::from_iter([(name.to_owned(), inner)])
+}
+
+/// Networks, where a single address stands for itself.
+fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts
+        .iter()
+        .map(|text| parse_network(text).map_err(serde::de::Error::custom))
+        .collect()
+}
+
+pub fn parse_network(text: &str) -> Result<IpNet, String> {
+    text.parse::<IpNet>()
+        .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from))
+        .map_err(|_| {
+            format!(
+                "`{text}` is not an address such as 192.0.2.7 or a network such as 192.0.2.0/24"
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: &str, environment: &[(&str, &str)]) -> anyhow::Result<Config> {
+        let environment: Vec<_> = environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Config::from_parts(file, &environment)
+    }
+
+    fn error(file: &str, environment: &[(&str, &str)]) -> String {
+        format!("{:#}", load(file, environment).unwrap_err())
+    }
+
+    #[test]
+    fn the_defaults_are_complete_and_sound() {
+        let config = load("", &[]).unwrap();
+        assert_eq!(config.http.soft_versions, ["2013-12-26", "2013-03-22"]);
+        assert_eq!(
+            config.database().unwrap(),
+            Database::Sqlite("clarion-data/clarion.db".into())
+        );
+    }
+
+    #[test]
+    fn every_setting_has_a_comment() {
+        let mut explained = false;
+        for line in DEFAULTS.lines() {
+            let is_setting = line.contains(" = ");
+            assert!(!is_setting || line.starts_with('#') || explained, "{line}");
+            explained = line.starts_with('#') || (explained && is_setting);
+        }
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file_and_the_file_over_the_defaults() {
+        let file =
+            "time_zone = \"Asia/Shanghai\"\n[http]\nlisten = [\"127.0.0.1:1\"]\nmax_headers = 7";
+        let environment = [
+            ("CLARION_HTTP__LISTEN", "[\"127.0.0.1:2\"]"),
+            ("CLARION_DATA_DIR", "/srv/x"),
+        ];
+        let config = load(file, &environment).unwrap();
+        assert_eq!(config.http.listen, ["127.0.0.1:2".parse().unwrap()]);
+        assert_eq!(
+            (config.http.max_headers, config.data_dir),
+            (7, PathBuf::from("/srv/x"))
+        );
+    }
+
+    #[test]
+    fn a_mistake_is_named_and_the_nearest_setting_suggested() {
+        assert_eq!(
+            error("[http]\nlissen = 1", &[]),
+            "there is no setting `http.lissen`; did you mean `http.listen`?"
+        );
+        assert!(error("[htp]\n", &[]).contains("did you mean `http`?"));
+        assert!(error("", &[("CLARION_HTTP__LISSEN", "1")]).contains("CLARION_HTTP__LISSEN"));
+        assert!(
+            error("[http]\nmax_headers = \"many\"", &[])
+                .contains("`http.max_headers` must be of type integer")
+        );
+        assert!(error("time_zone = \"Peking\"", &[]).contains("IANA"));
+        assert!(error("database = \"mysql:x\"", &[]).contains("sqlite:"));
+        assert!(error("[http]\ncertificate = \"x\"", &[]).contains("private_key"));
+        assert!(error("[http]\ntrusted_proxies = [\"nowhere\"]", &[]).contains("nowhere"));
+    }
+}

@@ -1,0 +1,353 @@
+//! Who may ask for calls: main accounts, their applications, permissions and limits.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::money::Money;
+use super::phone_number::NumberPattern;
+use super::status_code::{Refusal, StatusCode};
+
+/// Identifiers and tokens of this API are always 32 letters or digits.
+pub const ID_LENGTH: usize = 32;
+
+fn is_id(text: &str) -> bool {
+    text.len() == ID_LENGTH && text.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+macro_rules! id_of_32 {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                if is_id(text) {
+                    Ok(Self(text.to_owned()))
+                } else {
+                    Err(format!(concat!($what, " must be 32 letters or digits, but has {} characters or others among them"), text.chars().count()))
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id_of_32!(
+    /// The main account's identifier.
+    AccountSid, "an account sid"
+);
+id_of_32!(
+    /// An application's identifier.
+    AppId, "an application id"
+);
+
+impl AppId {
+    /// Reads the appId of a request; each way to be wrong has a code of its own.
+    pub fn from_request(text: &str) -> Result<Self, Refusal> {
+        if text.is_empty() {
+            return Err(StatusCode::AppIdEmpty.into());
+        }
+        if !text.bytes().all(|b| b.is_ascii_alphanumeric()) {
+            return Err(StatusCode::AppIdCharacters.into());
+        }
+        text.parse().map_err(|_| StatusCode::AppIdLength.into())
+    }
+}
+
+/// The account's secret. It is needed in clear text, because `sig` is an MD5 over it; it never appears in logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AuthToken(String);
+
+impl AuthToken {
+    /// For showing to the operator once, for storing, and for computing a `sig`.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for AuthToken {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // The text itself stays out of the message: it may be a secret with a typing error in it.
+        if is_id(text) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err("an auth token must be 32 letters or digits".to_owned())
+        }
+    }
+}
+
+impl fmt::Debug for AuthToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AuthToken(…)")
+    }
+}
+
+macro_rules! named_states {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($variant),+ }
+
+        impl $name {
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            pub fn word(self) -> &'static str {
+                match self { $($name::$variant => $word),+ }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok($name::$variant),)+
+                    _ => Err(format!("`{text}` is not one of: {}", Self::WORDS.join(", "))),
+                }
+            }
+        }
+    };
+}
+
+named_states! {
+    AccountState { Active = "active", NotActivated = "not-activated", Suspended = "suspended", Closed = "closed" }
+}
+
+named_states! {
+    AppState { Active = "active", Disabled = "disabled", Deleted = "deleted" }
+}
+
+/// What the platform must switch on before an account may use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Permissions {
+    pub bill_download: bool,
+    pub custom_display_number: bool,
+}
+
+/// Limits of one account; `None` means the platform's default from the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Limits {
+    pub requests_per_second: Option<u32>,
+    pub requests_at_once: Option<u32>,
+    pub calls_per_second: Option<u32>,
+    pub calls_at_once: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    pub sid: AccountSid,
+    pub name: String,
+    pub auth_token: AuthToken,
+    pub state: AccountState,
+    pub permissions: Permissions,
+    pub limits: Limits,
+    /// Prepaid money; `None` where the operator does not keep a balance.
+    pub balance: Option<Money>,
+    pub spending_limit: Option<Money>,
+    /// Numbers this account may show to the called party.
+    pub display_numbers: Vec<NumberPattern>,
+    /// Networks that requests may come from; empty means any.
+    pub allowed_networks: Vec<IpNet>,
+    pub created_at: Timestamp,
+}
+
+impl Account {
+    pub fn check_address(&self, address: IpAddr) -> Result<(), Refusal> {
+        let allowed = self.allowed_networks.is_empty()
+            || self
+                .allowed_networks
+                .iter()
+                .any(|net| net.contains(&address));
+        if allowed {
+            Ok(())
+        } else {
+            Err(StatusCode::AddressNotAllowed.into())
+        }
+    }
+
+    pub fn check_state(&self) -> Result<(), Refusal> {
+        match self.state {
+            AccountState::Active => Ok(()),
+            AccountState::NotActivated => Err(StatusCode::AccountNotActivated.into()),
+            AccountState::Suspended => Err(StatusCode::AccountSuspended.into()),
+            AccountState::Closed => Err(StatusCode::AccountClosed.into()),
+        }
+    }
+
+    pub fn apply(&mut self, change: AccountChange) {
+        fn set<T>(target: &mut T, value: Option<T>) {
+            if let Some(value) = value {
+                *target = value;
+            }
+        }
+        set(&mut self.name, change.name);
+        set(&mut self.auth_token, change.auth_token);
+        set(&mut self.state, change.state);
+        set(&mut self.permissions.bill_download, change.bill_download);
+        set(
+            &mut self.permissions.custom_display_number,
+            change.custom_display_number,
+        );
+        set(
+            &mut self.limits.requests_per_second,
+            change.requests_per_second,
+        );
+        set(&mut self.limits.requests_at_once, change.requests_at_once);
+        set(&mut self.limits.calls_per_second, change.calls_per_second);
+        set(&mut self.limits.calls_at_once, change.calls_at_once);
+        set(&mut self.balance, change.balance);
+        set(&mut self.spending_limit, change.spending_limit);
+        set(&mut self.display_numbers, change.display_numbers);
+        set(&mut self.allowed_networks, change.allowed_networks);
+    }
+}
+
+/// What an operator changes about an account; `None` leaves a thing as it is. It is applied inside the store's transaction, so
+/// that two operators changing different things at once lose nothing.
+#[derive(Debug, Clone, Default)]
+pub struct AccountChange {
+    pub name: Option<String>,
+    pub auth_token: Option<AuthToken>,
+    pub state: Option<AccountState>,
+    pub bill_download: Option<bool>,
+    pub custom_display_number: Option<bool>,
+    pub requests_per_second: Option<Option<u32>>,
+    pub requests_at_once: Option<Option<u32>>,
+    pub calls_per_second: Option<Option<u32>>,
+    pub calls_at_once: Option<Option<u32>>,
+    pub balance: Option<Option<Money>>,
+    pub spending_limit: Option<Option<Money>>,
+    pub display_numbers: Option<Vec<NumberPattern>>,
+    pub allowed_networks: Option<Vec<IpNet>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Application {
+    pub id: AppId,
+    pub account: AccountSid,
+    pub name: String,
+    pub state: AppState,
+    /// Signs this application's callbacks when set.
+    pub callback_secret: Option<CallbackSecret>,
+    pub created_at: Timestamp,
+}
+
+impl Application {
+    /// May `account` use this application now?
+    pub fn check_usable_by(&self, account: &AccountSid) -> Result<(), Refusal> {
+        if self.account != *account {
+            return Err(StatusCode::AppForeign.into());
+        }
+        match self.state {
+            AppState::Active => Ok(()),
+            AppState::Disabled => Err(StatusCode::AppDisabled.into()),
+            AppState::Deleted => Err(StatusCode::AppDeleted.into()),
+        }
+    }
+
+    pub fn apply(&mut self, change: ApplicationChange) {
+        if let Some(name) = change.name {
+            self.name = name;
+        }
+        if let Some(state) = change.state {
+            self.state = state;
+        }
+        if let Some(secret) = change.callback_secret {
+            self.callback_secret = secret;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct ApplicationChange {
+    pub name: Option<String>,
+    pub state: Option<AppState>,
+    pub callback_secret: Option<Option<CallbackSecret>>,
+}
+
+/// The key that signs callbacks (Standard Webhooks): 24 to 64 bytes, written `whsec_` and Base64.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CallbackSecret(String);
+
+impl CallbackSecret {
+    pub fn from_key(key: &[u8; 32]) -> Self {
+        use base64::{Engine, prelude::BASE64_STANDARD};
+        Self(format!("whsec_{}", BASE64_STANDARD.encode(key)))
+    }
+
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for CallbackSecret {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        use base64::{Engine, prelude::BASE64_STANDARD};
+        let key = text
+            .strip_prefix("whsec_")
+            .and_then(|body| BASE64_STANDARD.decode(body).ok());
+        match key {
+            Some(key) if (24..=64).contains(&key.len()) => Ok(Self(text.to_owned())),
+            _ => {
+                Err("a callback secret is `whsec_` followed by 24 to 64 bytes in Base64".to_owned())
+            }
+        }
+    }
+}
+
+impl fmt::Debug for CallbackSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallbackSecret(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_show_themselves() {
+        let token: AuthToken = "0123456789abcdef0123456789abcdef".parse().unwrap();
+        let secret = CallbackSecret::from_key(&[7; 32]);
+        assert_eq!(
+            format!("{token:?} {secret:?}"),
+            "AuthToken(…) CallbackSecret(…)"
+        );
+        let error = "0123456789abcdef-typo".parse::<AuthToken>().unwrap_err();
+        assert!(!error.contains("0123456789abcdef"), "{error}");
+    }
+
+    #[test]
+    fn each_way_for_an_app_id_to_be_wrong_has_its_code() {
+        let code = |text| AppId::from_request(text).unwrap_err().code;
+        assert_eq!(code(""), StatusCode::AppIdEmpty);
+        assert_eq!(code("aaaa-bbbb"), StatusCode::AppIdCharacters);
+        assert_eq!(code("abc"), StatusCode::AppIdLength);
+        assert_eq!(code(&"a".repeat(33)), StatusCode::AppIdLength);
+        assert!(AppId::from_request(&"a".repeat(32)).is_ok());
+    }
+}

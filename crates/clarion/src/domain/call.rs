@@ -1,0 +1,158 @@
+//! A call as it is accepted, and what can be asked about it later.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::{Timestamp, Zoned};
+
+use super::account::{AccountSid, AppId, ID_LENGTH};
+use super::call_state::CallState;
+use super::callback::RespUrl;
+use super::outcome::Outcome;
+use super::phone_number::PhoneNumber;
+use super::prompt::Prompt;
+use super::status_code::{Refusal, StatusCode};
+
+/// `yyMMddHHmmss` in the platform's zone and twenty random hex digits: 32 characters that sort by time. It is the bill record's id
+/// (`orderid`) too, so that the primary key of the bill lines alone makes a call billed twice impossible.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallSid(String);
+
+impl CallSid {
+    pub fn new(now: &Zoned, random: [u8; 10]) -> Self {
+        Self(format!(
+            "{}{}",
+            now.strftime("%y%m%d%H%M%S"),
+            hex::encode(random)
+        ))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for CallSid {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.len() == ID_LENGTH && text.bytes().all(|b| b.is_ascii_alphanumeric()) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err("a callSid is 32 letters or digits".to_owned())
+        }
+    }
+}
+
+impl fmt::Display for CallSid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Everything about a call that is known when it is accepted. It never changes afterwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCall {
+    pub sid: CallSid,
+    pub account: AccountSid,
+    pub app: AppId,
+    pub accepted_at: Timestamp,
+    /// After this moment a call that is still queued is not dialled any more.
+    pub expires_at: Timestamp,
+    /// `to` exactly as the client sent it: callbacks and bills show this.
+    pub called: String,
+    pub number: PhoneNumber,
+    pub display_number: Option<String>,
+    pub prompt: Prompt,
+    /// Longest talk time in seconds, where the request asked for one.
+    pub max_talk: Option<u32>,
+    pub resp_url: Option<RespUrl>,
+    pub user_data: Option<String>,
+}
+
+/// How far a call has come: what `CallResult` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallProgress {
+    pub state: CallState,
+    /// Present exactly when the state is `Ended`.
+    pub outcome: Option<Outcome>,
+    pub answered_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+}
+
+impl CallProgress {
+    /// The digit of `CallResult`: 0 to 2 as in the callback, 3 queued, 4 dialling or ringing, 5 talking.
+    pub fn digit(&self) -> char {
+        match (self.state, self.outcome) {
+            (CallState::Queued | CallState::Claimed, _) => '3',
+            (CallState::Dialling | CallState::Ringing, _) => '4',
+            (CallState::Answered, _) => '5',
+            (CallState::Ended, outcome) => outcome.unwrap_or(Outcome::Interrupted).callback_state(),
+        }
+    }
+
+    /// Seconds from answer to hang-up, rounded up; 0 if never answered or not yet over.
+    pub fn seconds(&self) -> i64 {
+        match (self.answered_at, self.ended_at) {
+            (Some(answered), Some(ended)) => {
+                ((ended.as_millisecond() - answered.as_millisecond()).max(0) + 999) / 1000
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Third-party data comes back unchanged, so nothing about it is judged but its size.
+pub fn user_data(value: Option<&str>, most_bytes: usize) -> Result<Option<String>, Refusal> {
+    match value {
+        Some(text) if text.len() > most_bytes => Err(Refusal::new(
+            StatusCode::DataTooLong,
+            format!("userData is longer than {most_bytes} bytes"),
+        )),
+        other => Ok(other.map(str::to_owned)),
+    }
+}
+
+/// The older interface's `maxCallTime`: whole seconds. 0 means no wish; more than the platform allows means what the platform allows.
+pub fn max_talk(value: Option<&str>, platform_most: u32) -> Result<Option<u32>, Refusal> {
+    match value.map(str::parse::<u32>) {
+        None | Some(Ok(0)) => Ok(None),
+        Some(Ok(seconds)) => Ok(Some(seconds.min(platform_most))),
+        Some(Err(_)) => Err(Refusal::field(
+            "maxCallTime must be a whole number of seconds",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_sid_has_32_characters_and_sorts_by_time() {
+        let sid = |text: &str, random| CallSid::new(&text.parse().unwrap(), random);
+        let first = sid("2026-11-15T02:35:09+08:00[Asia/Shanghai]", [0xff; 10]);
+        let second = sid("2026-11-15T02:35:10+08:00[Asia/Shanghai]", [0; 10]);
+        assert_eq!(first.as_str(), "261115023509ffffffffffffffffffff");
+        assert!(first < second && first.as_str().parse() == Ok(first.clone()));
+    }
+
+    #[test]
+    fn talk_time_is_rounded_up_to_whole_seconds() {
+        let at = |ms| Some(Timestamp::from_millisecond(ms).unwrap());
+        let progress = |answered_at, ended_at| CallProgress {
+            state: CallState::Ended,
+            outcome: Some(Outcome::Talked),
+            answered_at,
+            ended_at,
+        };
+        assert_eq!(progress(at(1000), at(1001)).seconds(), 1);
+        assert_eq!(progress(at(1000), at(31_000)).seconds(), 30);
+        assert_eq!(progress(None, at(31_000)).seconds(), 0);
+        assert_eq!(
+            progress(at(31_000), at(1000)).seconds(),
+            0,
+            "a clock that was set back"
+        );
+    }
+}

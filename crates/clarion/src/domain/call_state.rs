@@ -1,0 +1,78 @@
+//! The life of a call: which state may follow which. Every store guards its updates by this one table.
+
+use serde::Serialize;
+
+/// Stored as its number; the numbers never change meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(i16)]
+pub enum CallState {
+    /// Accepted and durable; waits for its turn.
+    Queued = 0,
+    /// A node holds its lease and makes it ready; nothing has been sent yet.
+    Claimed = 1,
+    /// Committed before the first INVITE leaves: from here on it is never dialled a second time by itself.
+    Dialling = 2,
+    Ringing = 3,
+    Answered = 4,
+    /// Has its one outcome, its one bill line and its one owed callback.
+    Ended = 5,
+}
+
+impl CallState {
+    pub const ALL: [CallState; 6] = [
+        CallState::Queued,
+        CallState::Claimed,
+        CallState::Dialling,
+        CallState::Ringing,
+        CallState::Answered,
+        CallState::Ended,
+    ];
+
+    pub fn number(self) -> i16 {
+        self as i16
+    }
+
+    pub fn from_number(number: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.number() == number)
+    }
+
+    /// The transition table.
+    pub fn may_become(self, next: CallState) -> bool {
+        use CallState::{Answered, Claimed, Dialling, Ended, Queued, Ringing};
+        match self {
+            Queued => matches!(next, Claimed | Ended),
+            // Back to the queue when its node is lost before it dialled.
+            Claimed => matches!(next, Queued | Dialling | Ended),
+            // Back to the queue only while nothing has rung: every trunk down, full or answering 503.
+            Dialling => matches!(next, Queued | Ringing | Answered | Ended),
+            Ringing => matches!(next, Answered | Ended),
+            Answered => matches!(next, Ended),
+            Ended => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_leads_to_the_end_and_nothing_leads_out_of_it() {
+        for state in CallState::ALL {
+            assert_eq!(
+                state.may_become(CallState::Ended),
+                state != CallState::Ended
+            );
+            assert!(!CallState::Ended.may_become(state));
+            assert!(!state.may_become(state));
+            assert_eq!(CallState::from_number(state.number()), Some(state));
+        }
+    }
+
+    #[test]
+    fn nothing_that_has_rung_is_queued_again() {
+        assert!(!CallState::Ringing.may_become(CallState::Queued));
+        assert!(!CallState::Answered.may_become(CallState::Queued));
+    }
+}

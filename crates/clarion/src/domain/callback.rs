@@ -1,0 +1,95 @@
+//! Where the status of a call is reported.
+
+use std::fmt;
+
+use url::Url;
+
+use super::status_code::{Refusal, StatusCode};
+
+const LONGEST: usize = 2048;
+
+/// A callback address whose form is acceptable. Whether its host may be connected to is judged when the connection is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RespUrl(String);
+
+impl RespUrl {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        let refuse = |rule: &str| {
+            Err(Refusal::new(
+                StatusCode::RespUrlUnacceptable,
+                format!("respUrl {rule}"),
+            ))
+        };
+        if text.len() > LONGEST {
+            return Err(Refusal::new(
+                StatusCode::DataTooLong,
+                format!("respUrl is longer than {LONGEST} bytes"),
+            ));
+        }
+        let Ok(url) = Url::parse(text) else {
+            return refuse("must be a valid URL");
+        };
+        if !matches!(url.scheme(), "http" | "https") {
+            return refuse("must begin with http:// or https://");
+        }
+        if url.host_str().is_none_or(str::is_empty) {
+            return refuse("must name a host");
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("must not carry a user name or password");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for RespUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_form_is_judged() {
+        for text in [
+            "http://h/cb?a=1&b=2",
+            "https://例子.测试/回调",
+            "HTTP://[::1]:8080/",
+            "http://127.0.0.1:9/cb",
+        ] {
+            assert_eq!(RespUrl::parse(text).unwrap().as_str(), text);
+        }
+        for text in [
+            "h/cb",
+            "ftp://h/",
+            "file:///etc/passwd",
+            "http://",
+            "http://u:p@h/",
+            "http://u@h/",
+            "javascript:1",
+            "http://h:99999/",
+        ] {
+            assert_eq!(
+                RespUrl::parse(text).unwrap_err().code,
+                StatusCode::RespUrlUnacceptable,
+                "{text}"
+            );
+        }
+        let long = format!("http://h/{}", "a".repeat(LONGEST));
+        assert_eq!(
+            RespUrl::parse(&long).unwrap_err().code,
+            StatusCode::DataTooLong
+        );
+    }
+}

@@ -1,0 +1,11 @@
+//! The rules: pure, no input or output, no async. Time and randomness come as arguments.
+
+pub mod account;
+pub mod call;
+pub mod call_state;
+pub mod callback;
+pub mod money;
+pub mod outcome;
+pub mod phone_number;
+pub mod prompt;
+pub mod status_code;

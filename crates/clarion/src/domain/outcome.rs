@@ -1,0 +1,70 @@
+//! Every way a call can end: one row each, read by the API, the bills and the documents.
+
+use serde::Serialize;
+
+macro_rules! outcomes {
+    ($($name:ident = $number:literal, $word:literal, $state:literal, $meaning:literal;)+) => {
+        /// Stored as its number; the numbers never change meaning.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        #[repr(i16)]
+        pub enum Outcome { $($name = $number),+ }
+
+        impl Outcome {
+            pub const ALL: &'static [Outcome] = &[$(Outcome::$name),+];
+
+            /// The word in bills, logs and the command line.
+            pub fn word(self) -> &'static str {
+                match self { $(Outcome::$name => $word),+ }
+            }
+
+            /// The state of the callback: 0 talked, 1 not answered, 2 failed.
+            pub fn callback_state(self) -> char {
+                match self { $(Outcome::$name => $state),+ }
+            }
+
+            pub fn meaning(self) -> &'static str {
+                match self { $(Outcome::$name => $meaning),+ }
+            }
+        }
+    };
+}
+
+outcomes! {
+    Talked = 0, "talked", '0', "someone answered";
+    NotAnswered = 1, "not-answered", '1', "it rang and nobody answered in time";
+    Busy = 2, "busy", '1', "the called party was busy";
+    Declined = 3, "declined", '1', "the called party declined";
+    Cancelled = 4, "cancelled", '1', "cancelled by the operator or with its account before it was answered";
+    NoRoute = 5, "no-route", '2', "the routes changed while it was queued, and none covers the number any more";
+    TrunkFailure = 6, "trunk-failure", '2', "no trunk could carry the call";
+    InvalidNumber = 7, "invalid-number", '2', "the network does not know the number";
+    Expired = 8, "expired", '2', "it waited in the queue for longer than allowed";
+    Interrupted = 9, "interrupted", '2', "the server was lost during the call";
+}
+
+impl Outcome {
+    pub fn number(self) -> i16 {
+        self as i16
+    }
+
+    pub fn from_number(number: i16) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|outcome| outcome.number() == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_back_and_states_are_those_of_the_callback() {
+        for outcome in Outcome::ALL {
+            assert_eq!(Outcome::from_number(outcome.number()), Some(*outcome));
+            assert!(matches!(outcome.callback_state(), '0'..='2'));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What the called party is to hear: speech first, then voice files, the whole of it one to three times.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::status_code::{Refusal, StatusCode};
+
+/// The vendor's test file. Documented with type 1, but old clients cannot send a type: the name is found whichever type is asked,
+/// unless the application has a file of its own by that name.
+pub const TEST_FILE: &str = "ccp_marketingcall.wav";
+
+const LONGEST_FILE_NAME: usize = 128;
+
+/// A voice file's name: a name, never a path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FileName(String);
+
+impl FileName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for FileName {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let is_wav = text.len() > 4
+            && text.is_char_boundary(text.len() - 4)
+            && text[text.len() - 4..].eq_ignore_ascii_case(".wav");
+        let is_path = text.contains(['/', '\\', ':'])
+            || text.starts_with('.')
+            || text.chars().any(char::is_control);
+        if is_path || !is_wav || text.chars().count() > LONGEST_FILE_NAME {
+            return Err(Refusal::field(format!(
+                "mediaName: a voice file is named by a plain file name of at most {LONGEST_FILE_NAME} characters that ends in .wav, without a path"
+            )));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Reads mediaName: several files are separated by semicolons, and an empty piece between them means nothing.
+pub fn file_names(media_name: &str, most: usize) -> Result<Vec<FileName>, Refusal> {
+    let names: Vec<_> = media_name
+        .split(';')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
+    if names.len() > most {
+        return Err(Refusal::new(
+            StatusCode::DataTooLong,
+            format!("mediaName names more than {most} files"),
+        ));
+    }
+    names.into_iter().map(str::parse).collect()
+}
+
+/// Whose file a name means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileOwner {
+    /// mediaNameType 0.
+    Application,
+    /// mediaNameType 1.
+    Platform,
+}
+
+/// One voice file as it was when the call was accepted: a file replaced later does not change calls already accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoiceFile {
+    pub name: FileName,
+    pub content: ContentId,
+}
+
+/// Identifies the bytes of a voice file: their SHA-256, or a sound that is built in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContentId(String);
+
+impl ContentId {
+    pub fn test_file() -> Self {
+        Self(format!("builtin:{TEST_FILE}"))
+    }
+
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+}
+
+/// Text to be spoken, with the voice options of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Speech {
+    pub text: String,
+    pub speed: i16,
+    pub volume: i8,
+    pub pitch: i16,
+    /// 0 is none, 1 to 6 are the platform's background sounds.
+    pub background: u8,
+}
+
+/// A whole number within bounds; what is not given is zero, the natural voice.
+pub fn voice_option<T: TryFrom<i32> + Default>(
+    name: &str,
+    value: Option<&str>,
+    lowest: i32,
+    highest: i32,
+) -> Result<T, Refusal> {
+    let Some(text) = value else {
+        return Ok(T::default());
+    };
+    text.parse::<i32>()
+        .ok()
+        .filter(|number| (lowest..=highest).contains(number))
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| {
+            Refusal::field(format!(
+                "{name} must be a whole number from {lowest} to {highest}"
+            ))
+        })
+}
+
+/// The sound of one call, stored with it as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompt {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speech: Option<Speech>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<VoiceFile>,
+    pub plays: u8,
+}
+
+pub fn play_times(value: Option<&str>) -> Result<u8, Refusal> {
+    match value.map(str::parse) {
+        None => Ok(1),
+        Some(Ok(times @ 1..=3)) => Ok(times),
+        Some(_) => Err(StatusCode::PlayTimesRange.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_names_and_never_paths() {
+        let names = |text| {
+            file_names(text, 3)
+                .map(|names| names.iter().map(FileName::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(names("a.wav").unwrap(), ["a.wav"]);
+        assert_eq!(
+            names(" a.wav ;b.WAV;;欢迎.wav;").unwrap(),
+            ["a.wav", "b.WAV", "欢迎.wav"]
+        );
+        assert_eq!(names(";;").unwrap(), Vec::<String>::new());
+        for text in [
+            "../a.wav",
+            "/etc/a.wav",
+            "c:\\a.wav",
+            ".wav",
+            ".a.wav",
+            "a.mp3",
+            "a\u{7}.wav",
+            "欢",
+        ] {
+            assert_eq!(
+                names(text).unwrap_err().code,
+                StatusCode::FieldWrong,
+                "{text}"
+            );
+        }
+        assert_eq!(
+            names("a.wav;b.wav;c.wav;d.wav").unwrap_err().code,
+            StatusCode::DataTooLong
+        );
+    }
+
+    #[test]
+    fn a_prompt_is_stored_and_read_back() {
+        let prompt = Prompt {
+            speech: Some(Speech {
+                text: "你好".into(),
+                speed: -500,
+                volume: 20,
+                pitch: 0,
+                background: 6,
+            }),
+            files: vec![VoiceFile {
+                name: "a.wav".parse().unwrap(),
+                content: ContentId::test_file(),
+            }],
+            plays: 3,
+        };
+        let stored = serde_json::to_string(&prompt).unwrap();
+        assert_eq!(serde_json::from_str::<Prompt>(&stored).unwrap(), prompt);
+    }
+}

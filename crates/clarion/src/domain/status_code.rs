@@ -1,0 +1,135 @@
+//! Every status code an application can ever see: the one source of codes, default messages and documentation.
+//!
+//! Codes are the vendor's where the vendor has one, and lie in the block 1900xx, which the vendor never used, where it has none.
+//! Codes 172xxx are never sent: client libraries invent those locally.
+
+use std::fmt;
+
+macro_rules! status_codes {
+    ($($name:ident = $code:literal, $meaning:literal;)+) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum StatusCode { $($name),+ }
+
+        impl StatusCode {
+            pub const ALL: &'static [StatusCode] = &[$(StatusCode::$name),+];
+
+            /// The six digits on the wire.
+            pub fn code(self) -> &'static str {
+                match self { $(StatusCode::$name => $code),+ }
+            }
+
+            /// What the code means; also the message where nothing more precise is known.
+            pub fn meaning(self) -> &'static str {
+                match self { $(StatusCode::$name => $meaning),+ }
+            }
+        }
+    };
+}
+
+status_codes! {
+    Success = "000000", "success";
+
+    // Whole request and account: the vendor's current family, in the order in which the checks are made.
+    AccountMalformed = "111100", "the account in the URL must be 32 letters or digits";
+    AuthorizationEmpty = "111101", "the Authorization header is missing or empty";
+    AuthorizationNotBase64 = "111102", "the Authorization header is not valid Base64";
+    AuthorizationMalformed = "111103", "the decoded Authorization must read accountSid:timestamp";
+    AuthorizationIdEmpty = "111104", "the accountSid in Authorization is empty";
+    TimestampEmpty = "111105", "the timestamp in Authorization is empty";
+    TimestampMalformed = "111113", "the timestamp in Authorization must be yyyyMMddHHmmss";
+    TimestampExpired = "111106", "the timestamp in Authorization must lie within 24 hours of the platform's time";
+    AuthorizationIdDiffers = "111107", "the accountSid in Authorization differs from the one in the URL";
+    SigEmpty = "111108", "the query parameter sig is missing or empty";
+    SigWrong = "111109", "the query parameter sig is wrong: it must be MD5(accountSid + authToken + timestamp)";
+    SoftVersionWrong = "111110", "the interface version in the URL is not offered";
+    AddressNotAllowed = "111115", "requests from this IP address are not allowed for the account";
+    AccountNotActivated = "111138", "the account is not activated";
+    AccountSuspended = "111139", "the account is suspended";
+    AccountClosed = "111140", "the account is closed";
+    TooManyRequests = "111111", "too many requests at once or in this second";
+    BalanceInsufficient = "111142", "the balance is insufficient";
+    UnknownError = "111000", "unknown error; nothing was accepted, please try again";
+
+    // Application.
+    AppIdEmpty = "111169", "appId is required";
+    AppIdCharacters = "111170", "appId must consist of letters and digits";
+    AppIdLength = "111171", "appId must be 32 characters long";
+    AppDeleted = "111176", "the application is deleted";
+    AppDisabled = "111177", "the application is disabled";
+    AppMissing = "111181", "the application does not exist";
+    AppForeign = "111182", "the application belongs to another account";
+
+    // Body and fields: the current table has few of these, so the vendor's older generation serves.
+    XmlUnreadable = "112613", "the XML body cannot be read";
+    BodyFormat = "110141", "the body cannot be read";
+    DataTooLong = "110062", "the data is too long";
+    FieldWrong = "108023", "a field's value is wrong";
+    CalledNotAllowed = "108035", "the called number is not allowed";
+    PlayTimesRange = "108036", "playTimes must be a whole number from 1 to 3";
+    NothingToPlay = "110081", "mediaName and mediaTxt must not both be empty";
+    PermissionMissing = "110095", "bill download is not enabled for this account";
+    BillNotAvailable = "110082", "the bill is not available";
+
+    // Ours.
+    VoiceFileMissing = "190001", "voice file not found";
+    VoiceFileUnplayable = "190002", "voice file not playable";
+    RespUrlUnacceptable = "190003", "respUrl is not acceptable";
+    TooManyCallsToNumber = "190004", "too many calls to this number";
+    SpendingLimit = "190005", "the spending limit is reached";
+    CallUnknown = "190006", "no such call in this account";
+    NoRoute = "190007", "no route to this number";
+    NotOffered = "190008", "this operation is not offered here";
+    BillTokenInvalid = "190009", "the download token is not valid";
+}
+
+/// Why a request was not carried out: one code, and a sentence that names the field and the rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: StatusCode,
+    pub message: String,
+}
+
+impl Refusal {
+    pub fn new(code: StatusCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// A field whose value breaks its rule.
+    pub fn field(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FieldWrong, message)
+    }
+}
+
+impl From<StatusCode> for Refusal {
+    fn from(code: StatusCode) -> Self {
+        Self::new(code, code.meaning())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.code.code(), self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn codes_are_six_digits_and_unique_and_never_those_that_clients_invent() {
+        let codes: HashSet<_> = StatusCode::ALL.iter().map(|c| c.code()).collect();
+        assert_eq!(codes.len(), StatusCode::ALL.len());
+        for code in codes {
+            assert!(
+                code.len() == 6 && code.bytes().all(|b| b.is_ascii_digit()),
+                "{code}"
+            );
+            assert!(!code.starts_with("172"), "{code}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Connections: accepting them, TLS, limits on slow and greedy clients, and an orderly stop. What is asked over them is `api`'s matter.
+
+pub mod tls;
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use ipnet::IpNet;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tower::{Layer, ServiceExt};
+use tower_http::normalize_path::{NormalizePath, NormalizePathLayer};
+
+use crate::api::PeerAddress;
+use crate::config::HttpConfig;
+
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Streams that one HTTP/2 connection may have open.
+const STREAMS: u32 = 100;
+const HTTP2_PING: Duration = Duration::from_secs(20);
+
+/// Everything that a connection needs, shared by all of them.
+#[expect(missing_debug_implementations, reason = "the TLS acceptor has none")]
+pub struct Front {
+    app: NormalizePath<Router>,
+    tls: Option<TlsAcceptor>,
+    protocol: auto::Builder<TokioExecutor>,
+    connections: Arc<Semaphore>,
+    trusted_proxies: Vec<IpNet>,
+    stop_time: Duration,
+}
+
+impl Front {
+    pub fn new(app: Router, tls: Option<TlsAcceptor>, config: &HttpConfig) -> Self {
+        let mut protocol = auto::Builder::new(TokioExecutor::new());
+        protocol
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(Duration::from_secs(config.head_seconds))
+            .max_headers(config.max_headers)
+            .max_buf_size((config.max_header_bytes as usize).max(8192));
+        protocol
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(config.max_header_bytes)
+            .keep_alive_interval(HTTP2_PING)
+            .keep_alive_timeout(HTTP2_PING);
+        Self {
+            app: NormalizePathLayer::trim_trailing_slash().layer(app),
+            tls,
+            protocol,
+            connections: Arc::new(Semaphore::new(config.max_connections)),
+            trusted_proxies: config.trusted_proxies.clone(),
+            stop_time: Duration::from_secs(config.stop_seconds),
+        }
+    }
+
+    /// Serves one listening address until `stop` turns true; then finishes the requests that have begun.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+        let graceful = GracefulShutdown::new();
+        loop {
+            let place = Arc::clone(&self.connections)
+                .acquire_owned()
+                .await
+                .expect("the semaphore is never closed");
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stop.wait_for(|stop| *stop) => break,
+            };
+            let (stream, peer) = match accepted {
+                Ok(connection) => connection,
+                Err(error) => {
+                    // Out of file descriptors, most likely: give the others time to finish.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let (front, watcher) = (Arc::clone(&self), graceful.watcher());
+            tokio::spawn(async move {
+                metrics::gauge!("clarion_http_connections").increment(1);
+                front.connection(stream, peer, watcher).await;
+                metrics::gauge!("clarion_http_connections").decrement(1);
+                drop(place);
+            });
+        }
+        drop(listener);
+        if tokio::time::timeout(self.stop_time, graceful.shutdown())
+            .await
+            .is_err()
+        {
+            tracing::warn!("some requests did not finish within http.stop_seconds and are cut off");
+        }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+        let _ = stream.set_nodelay(true);
+        let Some(tls) = &self.tls else {
+            return self.requests(stream, peer, watcher).await;
+        };
+        match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+            Ok(Ok(stream)) => Arc::clone(&self).requests(stream, peer, watcher).await,
+            Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+            Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+        }
+    }
+
+    async fn requests<S>(self: Arc<Self>, stream: S, peer: SocketAddr, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let front = Arc::clone(&self);
+        let service = service_fn(move |request| Arc::clone(&front).request(request, peer.ip()));
+        let connection = self
+            .protocol
+            .serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = watcher.watch(connection).await {
+            tracing::debug!(%peer, %error, "a connection ended badly");
+        }
+    }
+
+    async fn request(
+        self: Arc<Self>,
+        request: hyper::Request<Incoming>,
+        peer: IpAddr,
+    ) -> Result<Response, Infallible> {
+        let mut request: Request = request.map(Body::new);
+        let from = client_address(peer, request.headers(), &self.trusted_proxies);
+        request.extensions_mut().insert(PeerAddress(from));
+        self.app.clone().oneshot(request).await
+    }
+}
+
+/// Who is really asking. A proxy's word is taken only from proxies that the operator has named: the last address in X-Forwarded-For
+/// that is not itself one of them.
+fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+    let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(address));
+    let peer = peer.to_canonical();
+    if !is_trusted(&peer) {
+        return peer;
+    }
+    let forwarded: Vec<IpAddr> = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map_while(|address| address.trim().parse().ok())
+        .map(|address: IpAddr| address.to_canonical())
+        .collect();
+    forwarded
+        .into_iter()
+        .rev()
+        .find(|address| !is_trusted(address))
+        .unwrap_or(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_forwarded_address_is_believed_only_from_named_proxies() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let mut headers = HeaderMap::new();
+        headers.append(
+            "x-forwarded-for",
+            "203.0.113.9, 198.51.100.7".parse().unwrap(),
+        );
+        headers.append("x-forwarded-for", "10.0.0.2".parse().unwrap());
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        let from = |peer, headers: &HeaderMap| client_address(address(peer), headers, &trusted);
+        assert_eq!(
+            from("192.0.2.1", &headers),
+            address("192.0.2.1"),
+            "a stranger's word is not taken"
+        );
+        assert_eq!(
+            from("10.0.0.1", &headers),
+            address("198.51.100.7"),
+            "the last hop that is no proxy of ours"
+        );
+        assert_eq!(from("::ffff:10.0.0.1", &headers), address("198.51.100.7"));
+        assert_eq!(from("10.0.0.1", &HeaderMap::new()), address("10.0.0.1"));
+    }
+}

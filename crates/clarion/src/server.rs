@@ -1,0 +1,94 @@
+//! Builds every part and joins them: the only wiring.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::api::{self, Api};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::http::Front;
+use crate::http::tls::Certificates;
+use crate::store::{ServeLock, Store};
+use crate::telemetry;
+
+/// A server that is running. Dropping it does not stop it in an orderly way; `stop` does.
+#[derive(Debug)]
+pub struct Server {
+    pub addresses: Vec<SocketAddr>,
+    /// The CA file that clients must be given, where the certificate is our own.
+    pub ca: Option<PathBuf>,
+    store: Arc<dyn Store>,
+    stopping: Arc<AtomicBool>,
+    stop: watch::Sender<bool>,
+    listeners: JoinSet<()>,
+    _lock: Option<ServeLock>,
+}
+
+impl Server {
+    pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Self> {
+        let config = Arc::new(config);
+        std::fs::create_dir_all(&config.data_dir)
+            .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
+        let database = config.database().map_err(anyhow::Error::msg)?;
+        let lock = database.lock_for_serving()?;
+        let store = database.open().await?;
+
+        let stopping = Arc::new(AtomicBool::new(false));
+        let metrics = telemetry::start_metrics();
+        let api = Api::new(
+            Arc::clone(&config),
+            Arc::clone(&store),
+            clock.clone(),
+            metrics,
+            Arc::clone(&stopping),
+        );
+        let (tls, ca) = if config.http.plain {
+            (None, None)
+        } else {
+            let certificates = Certificates::find_or_make(
+                &config.http,
+                &config.data_dir.join("tls"),
+                &clock.wall(),
+            )?;
+            (Some(certificates.acceptor()?), certificates.ca)
+        };
+        let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
+
+        let (stop, stopped) = watch::channel(false);
+        let mut listeners = JoinSet::new();
+        let mut addresses = Vec::new();
+        for address in &config.http.listen {
+            let listener = TcpListener::bind(address).await.with_context(|| {
+                format!(
+                    "cannot listen on {address} (http.listen); is another server running there?"
+                )
+            })?;
+            addresses.push(listener.local_addr()?);
+            listeners.spawn(Arc::clone(&front).serve(listener, stopped.clone()));
+        }
+        Ok(Self {
+            addresses,
+            ca,
+            store,
+            stopping,
+            stop,
+            listeners,
+            _lock: lock,
+        })
+    }
+
+    /// Accepts nothing new, finishes what has begun, and closes the store.
+    pub async fn stop(mut self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.stop.send_replace(true);
+        while self.listeners.join_next().await.is_some() {}
+        self.store.close().await;
+    }
+}

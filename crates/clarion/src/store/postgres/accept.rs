@@ -1,0 +1,181 @@
+//! Group commit for accepted calls: one statement carries everything that has arrived, and its commit answers all.
+//!
+//! The statement is idempotent (a callSid is made by us and never reused), so when the connection breaks during a commit and nobody
+//! knows whether it took, the same batch is simply sent again on a new connection: nobody is told "no" about a call that will be made.
+
+use std::time::Duration;
+
+use deadpool_postgres::{ClientWrapper, Pool};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::super::StoreError;
+use crate::domain::call::NewCall;
+use crate::domain::call_state::CallState;
+
+/// Beyond this a larger batch gains nothing any more and only makes the first one in it wait.
+const LARGEST_BATCH: usize = 256;
+const QUEUE: usize = 4096;
+/// How long a request waits for a database that has gone away before it is told so.
+const PATIENCE: Duration = Duration::from_secs(8);
+const PAUSE: Duration = Duration::from_millis(200);
+
+struct Pending {
+    call: NewCall,
+    reply: oneshot::Sender<Result<(), StoreError>>,
+}
+
+#[derive(Debug)]
+pub struct Accepter {
+    inbox: mpsc::Sender<Pending>,
+}
+
+impl Accepter {
+    pub fn start(pool: Pool) -> Self {
+        let (inbox, pending) = mpsc::channel(QUEUE);
+        tokio::spawn(accept_until_closed(pool, pending));
+        Self { inbox }
+    }
+
+    pub async fn accept(&self, call: NewCall) -> Result<(), StoreError> {
+        let (reply, result) = oneshot::channel();
+        let stopped = || StoreError::failed("the store is closed");
+        self.inbox
+            .send(Pending { call, reply })
+            .await
+            .map_err(|_| stopped())?;
+        result.await.map_err(|_| stopped())?
+    }
+}
+
+async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>) {
+    let mut batch = Vec::with_capacity(LARGEST_BATCH);
+    while inbox.recv_many(&mut batch, LARGEST_BATCH).await > 0 {
+        metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
+        // Rows in key order: two nodes that touch the same rows then never wait for each other in a circle.
+        batch.sort_by(|a, b| a.call.sid.cmp(&b.call.sid));
+        let (calls, replies): (Vec<_>, Vec<_>) = batch
+            .drain(..)
+            .map(|pending| (pending.call, pending.reply))
+            .unzip();
+        match commit(&pool, &calls).await {
+            Ok(()) => replies
+                .into_iter()
+                .for_each(|reply| drop(reply.send(Ok(())))),
+            Err(error) if calls.len() == 1 || !error.is_refusal() => {
+                let error = error.log(calls.len());
+                replies
+                    .into_iter()
+                    .for_each(|reply| drop(reply.send(Err(error.clone()))));
+            }
+            // One of them is bad: each alone, so that the others do not suffer for it.
+            Err(_) => {
+                for (call, reply) in calls.iter().zip(replies) {
+                    let result = commit(&pool, std::slice::from_ref(call)).await;
+                    let _ = reply.send(result.map_err(|error| error.log(1)));
+                }
+            }
+        }
+    }
+}
+
+enum CommitError {
+    /// The database said no to what is in the batch.
+    Refused(tokio_postgres::Error),
+    /// It could not be reached for as long as we are willing to wait.
+    Unreachable(String),
+}
+
+impl CommitError {
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    fn log(self, calls: usize) -> StoreError {
+        let error = match self {
+            Self::Refused(error) => super::describe(&error),
+            Self::Unreachable(error) => error,
+        };
+        tracing::error!(%error, calls, "calls could not be accepted");
+        StoreError::failed(error)
+    }
+}
+
+/// Commits the calls, on as many connections as it takes.
+async fn commit(pool: &Pool, calls: &[NewCall]) -> Result<(), CommitError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let problem = match pool.get().await {
+            Err(error) => error.to_string(),
+            Ok(client) => match insert(&client, calls).await {
+                Ok(()) => return Ok(()),
+                Err(error) if is_final(&error) => return Err(CommitError::Refused(error)),
+                Err(error) => super::describe(&error),
+            },
+        };
+        if Instant::now() + PAUSE > deadline {
+            return Err(CommitError::Unreachable(problem));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// An answer about the data. Everything else (a lost connection, a server that is shutting down or starting, a deadlock) may pass.
+fn is_final(error: &tokio_postgres::Error) -> bool {
+    error
+        .code()
+        .is_some_and(|code| !matches!(&code.code()[..2], "08" | "40" | "53" | "57" | "58"))
+}
+
+/// A statement alone is its own transaction: one round trip carries the batch and its commit. A call that is there already is left as
+/// it is, and is not queued again.
+pub async fn insert(
+    client: &ClientWrapper,
+    calls: &[NewCall],
+) -> Result<(), tokio_postgres::Error> {
+    fn column<'a, T>(calls: &'a [NewCall], value: impl Fn(&'a NewCall) -> T) -> Vec<T> {
+        calls.iter().map(value).collect()
+    }
+    let statement = client
+        .prepare_cached(
+            "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
+               $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bigint[]) AS batch (call_sid, account_sid, app_id, \
+               accepted_at, called, number, extension, display_number, prompt, max_talk, resp_url, user_data, expires_at)), \
+             accepted AS (INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, display_number, \
+               prompt, max_talk, resp_url, user_data) \
+               SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, display_number, prompt, max_talk, \
+               resp_url, user_data FROM batch ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
+             INSERT INTO call_queue (call_sid, account_sid, number, due_at, expires_at, state) \
+               SELECT call_sid, account_sid, number, accepted_at, expires_at, $14 FROM batch JOIN accepted USING (call_sid)",
+        )
+        .await?;
+    let prompts: Vec<_> = calls
+        .iter()
+        .map(|call| serde_json::to_string(&call.prompt).expect("a prompt has only text keys"))
+        .collect();
+    client
+        .execute(
+            &statement,
+            &[
+                &column(calls, |call| call.sid.as_str()),
+                &column(calls, |call| call.account.as_str()),
+                &column(calls, |call| call.app.as_str()),
+                &column(calls, |call| call.accepted_at.as_millisecond()),
+                &column(calls, |call| call.called.as_str()),
+                &column(calls, |call| call.number.digits()),
+                &column(calls, |call| call.number.extension()),
+                &column(calls, |call| call.display_number.as_deref()),
+                &prompts,
+                &column(calls, |call| {
+                    call.max_talk
+                        .and_then(|seconds| i32::try_from(seconds).ok())
+                }),
+                &column(calls, |call| call.resp_url.as_ref().map(|url| url.as_str())),
+                &column(calls, |call| call.user_data.as_deref()),
+                &column(calls, |call| call.expires_at.as_millisecond()),
+                &CallState::Queued.number(),
+            ],
+        )
+        .await?;
+    Ok(())
+}

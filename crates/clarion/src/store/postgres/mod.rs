@@ -1,0 +1,159 @@
+//! The shared store: PostgreSQL, or a database that speaks its language. Plain SQL, no extensions.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio_postgres::{Config, NoTls};
+
+use self::accept::Accepter;
+use super::{Store, StoreError};
+use crate::domain::account::{
+    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
+};
+use crate::domain::call::{CallProgress, CallSid, NewCall};
+use crate::domain::prompt::{ContentId, FileName, FileOwner};
+
+pub mod accept;
+mod accounts;
+mod calls;
+mod schema;
+
+const CONNECTIONS: usize = 8;
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub struct PostgresStore {
+    pool: Pool,
+    accepter: Accepter,
+}
+
+impl PostgresStore {
+    pub async fn open(url: &str) -> anyhow::Result<Self> {
+        let pool = pool(url)?;
+        let mut client = pool.get().await.context("cannot connect to PostgreSQL")?;
+        schema::migrate(&mut client)
+            .await
+            .context("cannot bring the PostgreSQL schema up to date")?;
+        let accepter = Accepter::start(pool.clone());
+        Ok(Self { pool, accepter })
+    }
+
+    async fn client(&self) -> Result<deadpool_postgres::Client, StoreError> {
+        self.pool.get().await.map_err(StoreError::failed)
+    }
+}
+
+pub fn pool(url: &str) -> anyhow::Result<Pool> {
+    let mut config: Config = url.parse().context("database: not a PostgreSQL address")?;
+    config.connect_timeout(TIMEOUT);
+    config.application_name("clarion");
+    // "Accepted" is a promise about the disk, whatever the server's default is.
+    let options = config.get_options().unwrap_or_default().to_owned();
+    config.options(format!("{options} -c synchronous_commit=on"));
+    let recycling = ManagerConfig {
+        recycling_method: RecyclingMethod::Fast,
+    };
+    let manager = Manager::from_config(config, NoTls, recycling);
+    Ok(Pool::builder(manager)
+        .max_size(CONNECTIONS)
+        .wait_timeout(Some(TIMEOUT))
+        .create_timeout(Some(TIMEOUT))
+        .runtime(Runtime::Tokio1)
+        .build()?)
+}
+
+/// `Display` of the driver's error hides what the server said.
+fn describe(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(server) => format!("{}: {}", server.code().code(), server.message()),
+        None => error.to_string(),
+    }
+}
+
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Failed(describe(&error))
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn add_account(&self, account: Account) -> Result<(), StoreError> {
+        accounts::add(&mut *self.client().await?, &account).await
+    }
+
+    async fn account(&self, sid: &AccountSid) -> Result<Option<Account>, StoreError> {
+        accounts::find(&**self.client().await?, sid, "").await
+    }
+
+    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+        accounts::all(&**self.client().await?).await
+    }
+
+    async fn change_account(
+        &self,
+        sid: &AccountSid,
+        change: AccountChange,
+    ) -> Result<Account, StoreError> {
+        accounts::change(&mut *self.client().await?, sid, change).await
+    }
+
+    async fn add_application(&self, application: Application) -> Result<(), StoreError> {
+        accounts::add_application(&mut *self.client().await?, &application).await
+    }
+
+    async fn application(&self, id: &AppId) -> Result<Option<Application>, StoreError> {
+        accounts::find_application(&**self.client().await?, id, "").await
+    }
+
+    async fn applications(&self, account: &AccountSid) -> Result<Vec<Application>, StoreError> {
+        accounts::applications(&**self.client().await?, account).await
+    }
+
+    async fn change_application(
+        &self,
+        id: &AppId,
+        change: ApplicationChange,
+    ) -> Result<Application, StoreError> {
+        accounts::change_application(&mut *self.client().await?, id, change).await
+    }
+
+    async fn voice_files(
+        &self,
+        app: &AppId,
+        owner: FileOwner,
+        names: &[FileName],
+    ) -> Result<Vec<Option<ContentId>>, StoreError> {
+        calls::voice_files(&**self.client().await?, app, owner, names).await
+    }
+
+    async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {
+        self.accepter.accept(call).await
+    }
+
+    async fn call_progress(
+        &self,
+        account: &AccountSid,
+        sid: &CallSid,
+    ) -> Result<Option<CallProgress>, StoreError> {
+        calls::progress(&**self.client().await?, account, sid).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        // A standby can be read but not written, and would be of no use.
+        let client = self.client().await?;
+        let row = client.query_one("SELECT pg_is_in_recovery()", &[]).await?;
+        match row.get(0) {
+            false => Ok(()),
+            true => Err(StoreError::failed(
+                "PostgreSQL is in recovery and cannot be written to",
+            )),
+        }
+    }
+
+    async fn close(&self) {
+        self.pool.close();
+    }
+}

@@ -1,0 +1,50 @@
+//! Brings the database's schema up to date, once however many nodes start together.
+
+use anyhow::{Context, bail};
+use tokio_postgres::Client;
+
+const MIGRATIONS: &[&str] = &[include_str!(
+    "../../../migrations/postgres/0001_ground_floor.sql"
+)];
+/// Any number serves, as long as all nodes use the same and nobody else does.
+const LOCK: i64 = 0x636c_6172_696f_6e00;
+
+pub async fn migrate(client: &mut Client) -> anyhow::Result<()> {
+    let transaction = client.transaction().await?;
+    transaction
+        .execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
+        .await?;
+    transaction
+        .batch_execute(
+            "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, \
+             applied_at TIMESTAMPTZ NOT NULL DEFAULT now())",
+        )
+        .await?;
+    let row = transaction
+        .query_one(
+            "SELECT coalesce(max(version), 0) FROM schema_migrations",
+            &[],
+        )
+        .await?;
+    let version = usize::try_from(row.get::<_, i32>(0))?;
+    if version > MIGRATIONS.len() {
+        bail!(
+            "its schema has version {version}, but this program knows only {}: use the newer program that wrote it",
+            MIGRATIONS.len()
+        );
+    }
+    for (number, migration) in MIGRATIONS.iter().enumerate().skip(version) {
+        let number = i32::try_from(number + 1)?;
+        transaction
+            .batch_execute(migration)
+            .await
+            .with_context(|| format!("migration {number}"))?;
+        transaction
+            .execute(
+                "INSERT INTO schema_migrations (version) VALUES ($1)",
+                &[&number],
+            )
+            .await?;
+    }
+    Ok(transaction.commit().await?)
+}

@@ -1,0 +1,98 @@
+//! Calls in SQLite.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::domain::account::{AccountSid, AppId};
+use crate::domain::call::{CallProgress, CallSid, NewCall};
+use crate::domain::call_state::CallState;
+use crate::domain::outcome::Outcome;
+use crate::domain::prompt::{ContentId, FileName, FileOwner};
+
+/// Two rows: what the call is, which stays, and its place in the queue, which goes when it ends.
+pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
+    let prompt = serde_json::to_string(&call.prompt)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let inserted = db
+        .prepare_cached(
+            "INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, display_number, prompt, \
+               max_talk, resp_url, user_data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            call.sid.as_str(),
+            call.account.as_str(),
+            call.app.as_str(),
+            call.accepted_at.as_millisecond(),
+            call.called,
+            call.number.digits(),
+            call.number.extension(),
+            call.display_number,
+            prompt,
+            call.max_talk,
+            call.resp_url.as_ref().map(|url| url.as_str()),
+            call.user_data,
+        ])?;
+    if inserted == 0 {
+        return Ok(());
+    }
+    db.prepare_cached(
+        "INSERT INTO call_queue (call_sid, account_sid, number, due_at, expires_at, state) VALUES (?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        call.sid.as_str(),
+        call.account.as_str(),
+        call.number.digits(),
+        call.accepted_at.as_millisecond(),
+        call.expires_at.as_millisecond(),
+        CallState::Queued.number(),
+    ])?;
+    Ok(())
+}
+
+pub fn progress(
+    db: &Connection,
+    account: &AccountSid,
+    sid: &CallSid,
+) -> rusqlite::Result<Option<CallProgress>> {
+    db.prepare_cached(
+        "SELECT queue.state, calls.outcome, coalesce(calls.answered_at, queue.answered_at), calls.ended_at \
+         FROM calls LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = ? AND calls.account_sid = ?",
+    )?
+    .query_row([sid.as_str(), account.as_str()], |row| {
+        let number = |column| row.get::<_, Option<i16>>(column);
+        let time = |column| {
+            let millis = row.get::<_, Option<i64>>(column)?;
+            Ok::<_, rusqlite::Error>(millis.and_then(|millis| Timestamp::from_millisecond(millis).ok()))
+        };
+        Ok(CallProgress {
+            // Not in the queue any more: it has ended.
+            state: number(0)?.and_then(CallState::from_number).unwrap_or(CallState::Ended),
+            outcome: number(1)?.and_then(Outcome::from_number),
+            answered_at: time(2)?,
+            ended_at: time(3)?,
+        })
+    })
+    .optional()
+}
+
+pub fn voice_files(
+    db: &Connection,
+    app: &AppId,
+    owner: FileOwner,
+    names: &[FileName],
+) -> rusqlite::Result<Vec<Option<ContentId>>> {
+    let owner = match owner {
+        FileOwner::Application => app.as_str(),
+        FileOwner::Platform => "",
+    };
+    let mut statement =
+        db.prepare_cached("SELECT content FROM voice_files WHERE owner = ? AND name = ?")?;
+    let mut find = |name: &FileName| {
+        statement
+            .query_row([owner, name.as_str()], |row| {
+                row.get(0).map(ContentId::from_stored)
+            })
+            .optional()
+    };
+    names.iter().map(|name| find(name)).collect()
+}

@@ -1,0 +1,103 @@
+//! Moves the write-ahead log back into the database file without stalling the writer.
+//!
+//! SQLite's own way is to let the committer that crosses a threshold do the copying, which makes some requests wait for it. Here a
+//! thread of its own copies while the writer goes on. It can never catch up wholly under a steady load, and the log starts again from
+//! its beginning only when it has: so when the log has grown large, the writer copies the few frames that are left (`relieve`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+const PAUSE: Duration = Duration::from_millis(250);
+const PAGE_BYTES: f64 = 4096.0;
+/// Frames in the log (4 KiB each) above which the writer helps to start it anew: 64 MiB.
+const LONGEST_LOG: u32 = 16_384;
+/// So few frames left to copy that the writer does it in a few milliseconds.
+const SMALL_REST: u32 = 1_024;
+/// Above this the log is started anew whatever it costs: it must stay bounded. 512 MiB.
+const OVERLONG_LOG: u32 = 131_072;
+
+/// How long the log was at the last look, and how much of it was not yet copied.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    frames: AtomicU32,
+    rest: AtomicU32,
+    fresh: AtomicBool,
+}
+
+impl Backlog {
+    fn look(&self, (frames, copied): (u32, u32)) {
+        self.frames.store(frames, Ordering::Relaxed);
+        self.rest
+            .store(frames.saturating_sub(copied), Ordering::Relaxed);
+        self.fresh.store(true, Ordering::Release);
+        metrics::gauge!("clarion_store_wal_bytes").set(f64::from(frames) * PAGE_BYTES);
+    }
+
+    /// Called by the writer between two transactions: starts the log anew when it is long and little is left to copy.
+    pub fn relieve(&self, connection: &Connection) {
+        let frames = self.frames.load(Ordering::Relaxed);
+        let small = self.rest.load(Ordering::Relaxed) <= SMALL_REST;
+        let worth_it = frames > LONGEST_LOG && (small || frames > OVERLONG_LOG);
+        // One try for each look: a long reader may hold the log, and then trying at every commit would only cost time.
+        if worth_it && self.fresh.swap(false, Ordering::Acquire) {
+            match checkpoint(connection, "RESTART") {
+                Ok(_) => self.frames.store(0, Ordering::Relaxed),
+                Err(error) => {
+                    tracing::warn!(%error, "the write-ahead log could not be started anew")
+                }
+            }
+        }
+    }
+}
+
+/// Frames in the log, and how many of them are in the database file now.
+fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<(u32, u32)> {
+    connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+        // -1 where there is no log yet.
+        let count = |index| {
+            row.get::<_, i64>(index)
+                .map(|n| u32::try_from(n).unwrap_or(0))
+        };
+        Ok((count(1)?, count(2)?))
+    })
+}
+
+/// Stops its thread when it is dropped.
+#[derive(Debug)]
+pub struct Checkpointer {
+    backlog: Arc<Backlog>,
+    _stop: mpsc::Sender<()>,
+}
+
+impl Checkpointer {
+    pub fn start(connection: Connection) -> Self {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let backlog = Arc::new(Backlog::default());
+        let seen = Arc::clone(&backlog);
+        let work = move || {
+            while stopped.recv_timeout(PAUSE) == Err(mpsc::RecvTimeoutError::Timeout) {
+                match checkpoint(&connection, "PASSIVE") {
+                    Ok(counts) => seen.look(counts),
+                    Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied"),
+                }
+            }
+        };
+        thread::Builder::new()
+            .name("store-checkpoint".to_owned())
+            .spawn(work)
+            .expect("the operating system gives us a thread at start");
+        Self {
+            backlog,
+            _stop: stop,
+        }
+    }
+
+    pub fn backlog(&self) -> Arc<Backlog> {
+        Arc::clone(&self.backlog)
+    }
+}

@@ -1,0 +1,213 @@
+//! The embedded store: one SQLite file in WAL mode, `synchronous=FULL`.
+//!
+//! One thread writes (`writer`), committing everything that has arrived in one transaction; readers go beside it on connections of
+//! their own; a third thread moves the log back into the file (`checkpoint`) so that the writer rarely has to.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use rusqlite::{Connection, OpenFlags};
+
+use self::checkpoint::Checkpointer;
+use self::writer::Writer;
+use super::{Store, StoreError};
+use crate::domain::account::{
+    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
+};
+use crate::domain::call::{CallProgress, CallSid, NewCall};
+use crate::domain::prompt::{ContentId, FileName, FileOwner};
+
+mod accounts;
+pub mod calls;
+mod checkpoint;
+mod schema;
+mod writer;
+
+/// Another process (the command line beside a server) may hold the write lock for a moment; nobody holds it for seconds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    writer: Writer,
+    readers: Arc<Mutex<Vec<Connection>>>,
+    _checkpointer: Checkpointer,
+}
+
+impl SqliteStore {
+    pub async fn open(path: &Path) -> anyhow::Result<Self> {
+        let path = path.to_owned();
+        tokio::task::spawn_blocking(move || Self::open_blocking(path)).await?
+    }
+
+    fn open_blocking(path: PathBuf) -> anyhow::Result<Self> {
+        let mut connection = connect(&path)
+            .with_context(|| format!("cannot open the database {}", path.display()))?;
+        schema::migrate(&mut connection)
+            .with_context(|| format!("cannot bring the database {} up to date", path.display()))?;
+        let checkpointer = Checkpointer::start(connect(&path)?);
+        let writer = Writer::start(connection, checkpointer.backlog());
+        Ok(Self {
+            path,
+            writer,
+            readers: Arc::default(),
+            _checkpointer: checkpointer,
+        })
+    }
+
+    /// Runs a read on a connection of its own, off the async threads.
+    async fn read<T, F>(&self, read: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let (readers, path) = (Arc::clone(&self.readers), self.path.clone());
+        let work = move || {
+            let idle = readers
+                .lock()
+                .expect("no reader panics while it holds the list")
+                .pop();
+            let connection = match idle {
+                Some(connection) => connection,
+                None => connect(&path)?,
+            };
+            let result = read(&connection);
+            readers
+                .lock()
+                .expect("no reader panics while it holds the list")
+                .push(connection);
+            result
+        };
+        let result = tokio::task::spawn_blocking(work)
+            .await
+            .map_err(StoreError::failed)?;
+        result.map_err(StoreError::failed)
+    }
+}
+
+/// Every connection of ours is made here, so that none can forget a setting.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    create_private(path);
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // 32 MiB: the upper levels of every index stay in memory also after ten million calls.
+    connection.pragma_update(None, "cache_size", -32_768)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// The file holds account tokens: nobody but its owner may read it. SQLite gives the log files the same mode.
+fn create_private(path: &Path) {
+    use std::os::unix::fs::OpenOptionsExt;
+    // If this fails, opening the database fails next, with the better message.
+    let _ = std::fs::OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(path);
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn add_account(&self, account: Account) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| accounts::add(db, &account))
+            .await
+    }
+
+    async fn account(&self, sid: &AccountSid) -> Result<Option<Account>, StoreError> {
+        let sid = sid.clone();
+        self.read(move |db| accounts::find(db, &sid)).await
+    }
+
+    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+        self.read(accounts::all).await
+    }
+
+    async fn change_account(
+        &self,
+        sid: &AccountSid,
+        change: AccountChange,
+    ) -> Result<Account, StoreError> {
+        let sid = sid.clone();
+        self.writer
+            .write(move |db| accounts::change(db, &sid, change))
+            .await
+    }
+
+    async fn add_application(&self, application: Application) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| accounts::add_application(db, &application))
+            .await
+    }
+
+    async fn application(&self, id: &AppId) -> Result<Option<Application>, StoreError> {
+        let id = id.clone();
+        self.read(move |db| accounts::find_application(db, &id))
+            .await
+    }
+
+    async fn applications(&self, account: &AccountSid) -> Result<Vec<Application>, StoreError> {
+        let account = account.clone();
+        self.read(move |db| accounts::applications(db, &account))
+            .await
+    }
+
+    async fn change_application(
+        &self,
+        id: &AppId,
+        change: ApplicationChange,
+    ) -> Result<Application, StoreError> {
+        let id = id.clone();
+        self.writer
+            .write(move |db| accounts::change_application(db, &id, change))
+            .await
+    }
+
+    async fn voice_files(
+        &self,
+        app: &AppId,
+        owner: FileOwner,
+        names: &[FileName],
+    ) -> Result<Vec<Option<ContentId>>, StoreError> {
+        let (app, names) = (app.clone(), names.to_vec());
+        self.read(move |db| calls::voice_files(db, &app, owner, &names))
+            .await
+    }
+
+    async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| calls::accept(db, &call).map_err(StoreError::failed))
+            .await
+    }
+
+    async fn call_progress(
+        &self,
+        account: &AccountSid,
+        sid: &CallSid,
+    ) -> Result<Option<CallProgress>, StoreError> {
+        let (account, sid) = (account.clone(), sid.clone());
+        self.read(move |db| calls::progress(db, &account, &sid))
+            .await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.writer.write(|_| Ok(())).await
+    }
+
+    async fn close(&self) {
+        self.writer.stop().await;
+    }
+}

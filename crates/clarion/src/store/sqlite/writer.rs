@@ -1,0 +1,179 @@
+//! Group commit: one thread owns the writing connection and commits everything that has arrived in one transaction, then answers all.
+//!
+//! One durable commit costs a disk sync whatever is in it, so under load the batch grows by itself and the cost per change falls:
+//! nothing waits for a timer, and a lone change is committed at once. Each change has a savepoint, so that a bad one fails alone.
+
+use std::sync::Arc;
+use std::thread;
+
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::StoreError;
+use super::checkpoint::Backlog;
+
+/// Beyond this a larger batch gains nothing any more and only makes the first one in it wait.
+const LARGEST_BATCH: usize = 256;
+/// Changes that may wait before those who hand them in have to wait too.
+const QUEUE: usize = 4096;
+
+/// A change that has been handed in: runs inside the transaction, and is answered when the commit is known.
+trait Job: Send {
+    /// False if the change failed and must be undone.
+    fn run(&mut self, db: &Connection) -> bool;
+    fn answer(self: Box<Self>, commit: Result<(), StoreError>);
+}
+
+struct Change<T, F> {
+    change: Option<F>,
+    result: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Job for Change<T, F>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
+{
+    fn run(&mut self, db: &Connection) -> bool {
+        let Some(change) = self.change.take() else {
+            return false;
+        };
+        let result = change(db);
+        let good = result.is_ok();
+        self.result = Some(result);
+        good
+    }
+
+    fn answer(self: Box<Self>, commit: Result<(), StoreError>) {
+        let result = match (self.result, commit) {
+            (Some(Err(error)), _) | (_, Err(error)) => Err(error),
+            (Some(Ok(value)), Ok(())) => Ok(value),
+            (None, Ok(())) => Err(StoreError::failed("the change was not carried out")),
+        };
+        // Whoever asked may have gone away; the change stands all the same.
+        let _ = self.reply.send(result);
+    }
+}
+
+enum Message {
+    Job(Box<dyn Job>),
+    Stop(oneshot::Sender<()>),
+}
+
+#[derive(Debug)]
+pub struct Writer {
+    inbox: mpsc::Sender<Message>,
+}
+
+impl Writer {
+    pub fn start(connection: Connection, backlog: Arc<Backlog>) -> Self {
+        let (inbox, messages) = mpsc::channel(QUEUE);
+        thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || write_until_stopped(&connection, messages, &backlog))
+            .expect("the operating system gives us a thread at start");
+        Self { inbox }
+    }
+
+    /// Hands in a change and waits until it is durable.
+    pub async fn write<T, F>(&self, change: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (reply, result) = oneshot::channel();
+        let job = Change {
+            change: Some(change),
+            result: None,
+            reply,
+        };
+        let stopped = || StoreError::failed("the store is closed");
+        self.inbox
+            .send(Message::Job(Box::new(job)))
+            .await
+            .map_err(|_| stopped())?;
+        result.await.map_err(|_| stopped())?
+    }
+
+    /// Commits what has been handed in so far, then ends the thread.
+    pub async fn stop(&self) {
+        let (done, finished) = oneshot::channel();
+        if self.inbox.send(Message::Stop(done)).await.is_ok() {
+            let _ = finished.await;
+        }
+    }
+}
+
+fn write_until_stopped(
+    connection: &Connection,
+    mut messages: mpsc::Receiver<Message>,
+    backlog: &Backlog,
+) {
+    let mut batch = Vec::with_capacity(LARGEST_BATCH);
+    let mut stop = None;
+    while stop.is_none() {
+        let Some(message) = messages.blocking_recv() else {
+            return;
+        };
+        let mut next = Some(message);
+        while let Some(message) = next {
+            match message {
+                Message::Job(job) => batch.push(job),
+                Message::Stop(done) => stop = Some(done),
+            }
+            let full = batch.len() == LARGEST_BATCH || stop.is_some();
+            next = if full { None } else { messages.try_recv().ok() };
+        }
+        commit(connection, &mut batch);
+        backlog.relieve(connection);
+    }
+    messages.close();
+    let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    if let Some(done) = stop {
+        let _ = done.send(());
+    }
+}
+
+fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
+    if batch.is_empty() {
+        return;
+    }
+    metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
+    let result = transaction(connection, batch).map_err(|error| {
+        stop_if_the_disk_failed(&error);
+        tracing::error!(%error, changes = batch.len(), "a commit failed; its changes were not made");
+        StoreError::failed(error)
+    });
+    for job in batch.drain(..) {
+        job.answer(result.clone());
+    }
+}
+
+fn transaction(connection: &Connection, batch: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
+    let execute = |sql| connection.prepare_cached(sql)?.execute([]).map(drop);
+    execute("BEGIN IMMEDIATE")?;
+    let work = || {
+        for job in batch {
+            execute("SAVEPOINT change")?;
+            if !job.run(connection) {
+                execute("ROLLBACK TO change")?;
+            }
+            execute("RELEASE change")?;
+        }
+        execute("COMMIT")
+    };
+    work().inspect_err(|_| {
+        // Some errors have rolled back by themselves; then this fails, and that is right.
+        let _ = connection.execute_batch("ROLLBACK");
+    })
+}
+
+/// After a failed sync nobody knows what is on the disk, and trying again may report success for data that is gone. Only a fresh
+/// start, which reads the file as it is, tells the truth.
+fn stop_if_the_disk_failed(error: &rusqlite::Error) {
+    if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
+        tracing::error!(%error, "the disk failed; stopping, because nothing can be promised any more");
+        std::process::exit(74); // EX_IOERR
+    }
+}
