@@ -1,0 +1,209 @@
+//! What the tests stand on: a server that can be asked in business verbs, and a PostgreSQL that `make test` has started.
+
+pub mod postgres;
+pub mod raw;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clarion::client::{Client, Credentials, Signature};
+use clarion::clock::Clock;
+use clarion::config::Config;
+use clarion::domain::account::{
+    Account, AccountChange, AccountState, AppId, AppState, Application, ApplicationChange, Limits,
+    Permissions,
+};
+use clarion::server::Server;
+use clarion::store::Store;
+use jiff::tz::TimeZone;
+use tempfile::TempDir;
+
+pub const SID: &str = "0123456789abcdef0123456789abcdef";
+pub const TOKEN: &str = "fedcba98765432100123456789abcdef";
+pub const APP: &str = "aaaabbbbccccddddeeeeffff00001111";
+
+/// How long anything may take before a test gives up on it.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn account() -> Account {
+    Account {
+        sid: SID.parse().unwrap(),
+        name: "Test".into(),
+        auth_token: TOKEN.parse().unwrap(),
+        state: AccountState::Active,
+        permissions: Permissions::default(),
+        limits: Limits::default(),
+        balance: None,
+        spending_limit: None,
+        display_numbers: vec![],
+        allowed_networks: vec![],
+        created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+    }
+}
+
+pub fn application() -> Application {
+    Application {
+        id: APP.parse().unwrap(),
+        account: SID.parse().unwrap(),
+        name: "Test".into(),
+        state: AppState::Active,
+        callback_secret: None,
+        created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+    }
+}
+
+/// A server in this process, with one account and one application.
+pub struct TestServer {
+    pub address: SocketAddr,
+    pub ca: PathBuf,
+    pub clock: Clock,
+    pub folder: TempDir,
+    /// The same database, opened beside the server as the command line does.
+    pub store: Arc<dyn Store>,
+    server: Option<Server>,
+}
+
+impl TestServer {
+    pub async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// With settings of its own, on top of the test defaults.
+    pub async fn start_with(settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let base = format!(
+            "data_dir = {:?}\ntime_zone = \"Asia/Shanghai\"\n{settings}",
+            folder.path().join("data")
+        );
+        let listen = (
+            "CLARION_HTTP__LISTEN".to_owned(),
+            "[\"127.0.0.1:0\"]".to_owned(),
+        );
+        let config = Config::from_parts(&base, &[listen]).unwrap();
+        let store = {
+            std::fs::create_dir_all(&config.data_dir).unwrap();
+            config.database().unwrap().open().await.unwrap()
+        };
+        store.add_account(account()).await.unwrap();
+        store.add_application(application()).await.unwrap();
+        let clock = Clock::new(TimeZone::get("Asia/Shanghai").unwrap());
+        let server = Server::start(config, clock.clone()).await.unwrap();
+        Self {
+            address: server.addresses[0],
+            ca: folder.path().join("data/tls/ca.pem"),
+            clock,
+            folder,
+            store,
+            server: Some(server),
+        }
+    }
+
+    pub async fn stop(mut self) {
+        self.server.take().unwrap().stop().await;
+    }
+
+    /// Stops the server and leaves the folder, for a test that looks at both.
+    pub fn take_server(&mut self) -> Server {
+        self.server.take().unwrap()
+    }
+
+    pub fn credentials(&self) -> Credentials {
+        Credentials {
+            sid: SID.parse().unwrap(),
+            token: TOKEN.parse().unwrap(),
+        }
+    }
+
+    pub fn sign(&self) -> Signature {
+        self.credentials().sign(&self.clock.wall())
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(self.address, &self.ca).unwrap()
+    }
+
+    /// One operation in one format, on a connection of its own. A GET has no body.
+    pub async fn ask(&self, operation: &str, format: &str, body: Option<&str>) -> String {
+        let mut connection = self.client().connect().await.unwrap();
+        let media_type = format!("application/{format}");
+        connection
+            .operation(
+                &self.credentials(),
+                &self.sign(),
+                operation,
+                &media_type,
+                body.map(str::to_owned),
+            )
+            .await
+            .unwrap()
+    }
+
+    /// Places a call by XML and returns the answer.
+    pub async fn call_xml(&self, fields: &str) -> String {
+        let body = format!("<LandingCall><appId>{APP}</appId>{fields}</LandingCall>");
+        self.ask("Calls/LandingCalls", "xml", Some(&body)).await
+    }
+
+    /// Places a call by JSON and returns the answer.
+    pub async fn call_json(&self, fields: &str) -> String {
+        let body = format!("{{\"appId\":\"{APP}\",{fields}}}");
+        self.ask("Calls/LandingCalls", "json", Some(&body)).await
+    }
+
+    pub async fn change_account(&self, change: AccountChange) {
+        self.store
+            .change_account(&SID.parse().unwrap(), change)
+            .await
+            .unwrap();
+    }
+
+    pub async fn change_application(&self, change: ApplicationChange) {
+        self.store
+            .change_application(&APP.parse().unwrap(), change)
+            .await
+            .unwrap();
+    }
+}
+
+/// Something that the answer's statusCode is read from: either format.
+pub fn status_code(answer: &str) -> &str {
+    for (before, after) in [("<statusCode>", '<'), ("\"statusCode\":\"", '"')] {
+        if let Some(rest) = answer.split(before).nth(1) {
+            return rest.split(after).next().unwrap();
+        }
+    }
+    panic!("no statusCode in {answer}");
+}
+
+/// The callSid of an accepted call.
+pub fn call_sid(answer: &str) -> String {
+    assert_eq!(status_code(answer), "000000", "{answer}");
+    for (before, after) in [("<callSid>", '<'), ("\"callSid\":\"", '"')] {
+        if let Some(rest) = answer.split(before).nth(1) {
+            return rest.split(after).next().unwrap().to_owned();
+        }
+    }
+    panic!("no callSid in {answer}");
+}
+
+/// Waits until a condition holds; tests do not sleep.
+pub async fn eventually<F, W>(what: &str, mut condition: F)
+where
+    F: FnMut() -> W,
+    W: Future<Output = bool>,
+{
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !condition().await {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "{what}: not within {PATIENCE:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+pub fn app_id() -> AppId {
+    APP.parse().unwrap()
+}
