@@ -1,5 +1,7 @@
 //! Logs and metrics. Logs carry masked numbers and no secrets; metrics are read at `/metrics`.
 
+use std::sync::OnceLock;
+
 use anyhow::Context;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
@@ -19,14 +21,17 @@ pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
     started.map_err(|error| anyhow::anyhow!("logging cannot start: {error}"))
 }
 
-/// Metrics of this process. Where they are started already (several servers in one test process), the parts share them.
+/// Metrics of this process: there is one recorder, also where a test process runs several servers.
 pub fn start_metrics() -> PrometheusHandle {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    let handle = recorder.handle();
-    if metrics::set_global_recorder(recorder).is_ok() {
+    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+    let start = || {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        metrics::set_global_recorder(recorder).expect("nobody else sets a recorder");
         describe();
-    }
-    handle
+        handle
+    };
+    RECORDER.get_or_init(start).clone()
 }
 
 fn describe() {

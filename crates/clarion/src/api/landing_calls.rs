@@ -262,15 +262,27 @@ fn speech(fields: &Fields, config: &Config) -> Result<Option<Speech>, Refusal> {
             format!("mediaTxt is longer than {most} characters"),
         ));
     }
-    // Today's name wins over the older one, unless it is empty.
-    let option = |name, older| Ok::<_, Refusal>(fields.text(name)?.or(fields.text(older)?));
     Ok(Some(Speech {
         text: text.to_owned(),
-        speed: prompt::voice_option("txtSpeed", option("txtSpeed", "speed")?, -500, 500)?,
-        volume: prompt::voice_option("txtVolume", option("txtVolume", "volume")?, -20, 20)?,
-        pitch: prompt::voice_option("txtPitch", option("txtPitch", "pitch")?, -500, 500)?,
-        background: prompt::voice_option("txtBgsound", option("txtBgsound", "bgsound")?, 0, 6)?,
+        speed: voice_option(fields, "txtSpeed", "speed", -500, 500)?,
+        volume: voice_option(fields, "txtVolume", "volume", -20, 20)?,
+        pitch: voice_option(fields, "txtPitch", "pitch", -500, 500)?,
+        background: voice_option(fields, "txtBgsound", "bgsound", 0, 6)?,
     }))
+}
+
+/// Today's name wins over the older one, unless it is empty. A refusal names the one that the client sent.
+fn voice_option<T: TryFrom<i32> + Default>(
+    fields: &Fields,
+    name: &'static str,
+    older: &'static str,
+    lowest: i32,
+    highest: i32,
+) -> Result<T, Refusal> {
+    match fields.text(name)? {
+        None => prompt::voice_option(older, fields.text(older)?, lowest, highest),
+        value => prompt::voice_option(name, value, lowest, highest),
+    }
 }
 
 /// A displayNum that is not allowed is no error: the default number is shown. So what cannot be a number is simply not a wish.

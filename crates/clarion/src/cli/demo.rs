@@ -170,7 +170,8 @@ impl<'a> Stage<'a> {
         std::fs::write(
             &config,
             format!(
-                "data_dir = {data:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"warn\"\n"
+                "data_dir = \"{}\"\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"warn\"\n",
+                data.display()
             ),
         )?;
         Ok(Self {

@@ -70,10 +70,10 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Serve => serve::run(load()?),
         Command::Account(command) => {
-            with_store(load()?, |store, clock| account::run(command, store, clock))
+            with_store(&load()?, |store, clock| account::run(command, store, clock))
         }
         Command::App(command) => {
-            with_store(load()?, |store, clock| app::run(command, store, clock))
+            with_store(&load()?, |store, clock| app::run(command, store, clock))
         }
         Command::Demo(demo) => block_on(demo.run()),
     }
@@ -84,7 +84,7 @@ fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()
 }
 
 /// For commands that work on the database themselves, beside a running server or without one.
-fn with_store<F, W>(config: Config, work: F) -> anyhow::Result<()>
+fn with_store<F, W>(config: &Config, work: F) -> anyhow::Result<()>
 where
     F: FnOnce(Arc<dyn Store>, Clock) -> W,
     W: Future<Output = anyhow::Result<()>>,

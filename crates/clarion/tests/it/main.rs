@@ -2,5 +2,16 @@
 
 mod support;
 
+mod architecture;
 mod authentication;
+mod captures;
+mod clients;
+mod command_line;
+mod crash;
+mod https;
+mod landing_call_fields;
+mod limits;
+mod outage;
+mod quirks;
+mod status_codes;
 mod store_contract;

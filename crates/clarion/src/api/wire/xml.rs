@@ -88,7 +88,7 @@ impl Reading<'_> {
             .filter(|(element, ..)| *element == name)
         {
             let found = start
-                .try_get_attribute(*attribute)
+                .try_get_attribute(attribute)
                 .map_err(|error| format!("in {element}: {error}"))?;
             if let Some(found) = found {
                 let value = decode_references(&found.value)?;

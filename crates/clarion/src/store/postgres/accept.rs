@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::super::StoreError;
 use crate::domain::call::NewCall;
 use crate::domain::call_state::CallState;
+use crate::domain::callback::RespUrl;
 
 /// Beyond this a larger batch gains nothing any more and only makes the first one in it wait.
 const LARGEST_BATCH: usize = 256;
@@ -59,14 +60,17 @@ async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>) {
             .map(|pending| (pending.call, pending.reply))
             .unzip();
         match commit(&pool, &calls).await {
-            Ok(()) => replies
-                .into_iter()
-                .for_each(|reply| drop(reply.send(Ok(())))),
+            Ok(()) => {
+                for reply in replies {
+                    // Whoever asked may have gone away; the call stands all the same.
+                    let _ = reply.send(Ok(()));
+                }
+            }
             Err(error) if calls.len() == 1 || !error.is_refusal() => {
                 let error = error.log(calls.len());
-                replies
-                    .into_iter()
-                    .for_each(|reply| drop(reply.send(Err(error.clone()))));
+                for reply in replies {
+                    let _ = reply.send(Err(error.clone()));
+                }
             }
             // One of them is bad: each alone, so that the others do not suffer for it.
             Err(_) => {
@@ -170,7 +174,7 @@ pub async fn insert(
                     call.max_talk
                         .and_then(|seconds| i32::try_from(seconds).ok())
                 }),
-                &column(calls, |call| call.resp_url.as_ref().map(|url| url.as_str())),
+                &column(calls, |call| call.resp_url.as_ref().map(RespUrl::as_str)),
                 &column(calls, |call| call.user_data.as_deref()),
                 &column(calls, |call| call.expires_at.as_millisecond()),
                 &CallState::Queued.number(),

@@ -7,7 +7,8 @@ use tokio_postgres::{Client, GenericClient, Row};
 
 use super::super::StoreError;
 use crate::domain::account::{
-    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange, Limits, Permissions,
+    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange, CallbackSecret,
+    Limits, Permissions,
 };
 use crate::domain::money::Money;
 
@@ -220,7 +221,7 @@ async fn save_application<C: GenericClient>(
                 &application.account.as_str(),
                 &application.name,
                 &application.state.word(),
-                &application.callback_secret.as_ref().map(|secret| secret.reveal()),
+                &application.callback_secret.as_ref().map(CallbackSecret::reveal),
                 &application.created_at.as_millisecond(),
             ],
         )
@@ -261,18 +262,18 @@ fn read_application(row: &Row) -> Result<Application, StoreError> {
         account: parsed(row.get(1))?,
         name: row.get(2),
         state: parsed(row.get(3))?,
-        callback_secret: row.get::<_, Option<String>>(4).map(parsed).transpose()?,
+        callback_secret: row.get::<_, Option<&str>>(4).map(parsed).transpose()?,
         created_at: time(row.get(5))?,
     })
 }
 
 /// Reads a value that a type of the domain wrote, by that type's own parser.
-fn parsed<T: FromStr<Err: ToString>>(text: String) -> Result<T, StoreError> {
+fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<T, StoreError> {
     text.parse()
         .map_err(|error: T::Err| StoreError::Failed(error.to_string()))
 }
 
-fn list<T: FromStr<Err: ToString>>(texts: Vec<String>) -> Result<Vec<T>, StoreError> {
+fn list<T: FromStr<Err: ToString>>(texts: Vec<&str>) -> Result<Vec<T>, StoreError> {
     texts.into_iter().map(parsed).collect()
 }
 

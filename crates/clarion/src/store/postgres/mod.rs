@@ -145,12 +145,12 @@ impl Store for PostgresStore {
         // A standby can be read but not written, and would be of no use.
         let client = self.client().await?;
         let row = client.query_one("SELECT pg_is_in_recovery()", &[]).await?;
-        match row.get(0) {
-            false => Ok(()),
-            true => Err(StoreError::failed(
+        if row.get(0) {
+            return Err(StoreError::failed(
                 "PostgreSQL is in recovery and cannot be written to",
-            )),
+            ));
         }
+        Ok(())
     }
 
     async fn close(&self) {

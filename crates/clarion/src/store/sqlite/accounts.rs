@@ -8,7 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::StoreError;
 use crate::domain::account::{
-    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange, Limits, Permissions,
+    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange, CallbackSecret,
+    Limits, Permissions,
 };
 use crate::domain::money::Money;
 
@@ -201,7 +202,7 @@ fn save_application(db: &Connection, application: &Application) -> rusqlite::Res
         application.account.as_str(),
         application.name,
         application.state.word(),
-        application.callback_secret.as_ref().map(|secret| secret.reveal()),
+        application.callback_secret.as_ref().map(CallbackSecret::reveal),
         application.created_at.as_millisecond(),
     ])?;
     Ok(())

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::{CallProgress, CallSid, NewCall};
 use crate::domain::call_state::CallState;
+use crate::domain::callback::RespUrl;
 use crate::domain::outcome::Outcome;
 use crate::domain::prompt::{ContentId, FileName, FileOwner};
 
@@ -29,7 +30,7 @@ pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
             call.display_number,
             prompt,
             call.max_talk,
-            call.resp_url.as_ref().map(|url| url.as_str()),
+            call.resp_url.as_ref().map(RespUrl::as_str),
             call.user_data,
         ])?;
     if inserted == 0 {
@@ -87,12 +88,12 @@ pub fn voice_files(
     };
     let mut statement =
         db.prepare_cached("SELECT content FROM voice_files WHERE owner = ? AND name = ?")?;
-    let mut find = |name: &FileName| {
+    let find = |name: &FileName| {
         statement
             .query_row([owner, name.as_str()], |row| {
                 row.get(0).map(ContentId::from_stored)
             })
             .optional()
     };
-    names.iter().map(|name| find(name)).collect()
+    names.iter().map(find).collect()
 }

@@ -48,7 +48,7 @@ impl Backlog {
             match checkpoint(connection, "RESTART") {
                 Ok(_) => self.frames.store(0, Ordering::Relaxed),
                 Err(error) => {
-                    tracing::warn!(%error, "the write-ahead log could not be started anew")
+                    tracing::warn!(%error, "the write-ahead log could not be started anew");
                 }
             }
         }

@@ -25,7 +25,7 @@ trait Job: Send {
 }
 
 struct Change<T, F> {
-    change: Option<F>,
+    work: Option<F>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
@@ -36,10 +36,10 @@ where
     F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
 {
     fn run(&mut self, db: &Connection) -> bool {
-        let Some(change) = self.change.take() else {
+        let Some(work) = self.work.take() else {
             return false;
         };
-        let result = change(db);
+        let result = work(db);
         let good = result.is_ok();
         self.result = Some(result);
         good
@@ -84,7 +84,7 @@ impl Writer {
     {
         let (reply, result) = oneshot::channel();
         let job = Change {
-            change: Some(change),
+            work: Some(change),
             result: None,
             reply,
         };

@@ -73,15 +73,7 @@ impl TestServer {
     /// With settings of its own, on top of the test defaults.
     pub async fn start_with(settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let base = format!(
-            "data_dir = {:?}\ntime_zone = \"Asia/Shanghai\"\n{settings}",
-            folder.path().join("data")
-        );
-        let listen = (
-            "CLARION_HTTP__LISTEN".to_owned(),
-            "[\"127.0.0.1:0\"]".to_owned(),
-        );
-        let config = Config::from_parts(&base, &[listen]).unwrap();
+        let config = test_config(&folder, settings);
         let store = {
             std::fs::create_dir_all(&config.data_dir).unwrap();
             config.database().unwrap().open().await.unwrap()
@@ -104,11 +96,21 @@ impl TestServer {
         self.server.take().unwrap().stop().await;
     }
 
-    /// Stops the server and leaves the folder, for a test that looks at both.
+    /// A new server in the same folder, after the old one has been taken and stopped.
+    pub async fn restart(&mut self, settings: &str) {
+        let server = Server::start(test_config(&self.folder, settings), self.clock.clone())
+            .await
+            .unwrap();
+        self.address = server.addresses[0];
+        self.server = Some(server);
+    }
+
+    /// The server itself, for a test that stops it.
     pub fn take_server(&mut self) -> Server {
         self.server.take().unwrap()
     }
 
+    #[expect(clippy::unused_self, reason = "reads better where it is used")]
     pub fn credentials(&self) -> Credentials {
         Credentials {
             sid: SID.parse().unwrap(),
@@ -167,6 +169,16 @@ impl TestServer {
     }
 }
 
+fn test_config(folder: &TempDir, settings: &str) -> Config {
+    let data = folder.path().join("data");
+    let text = format!("data_dir = {data:?}\ntime_zone = \"Asia/Shanghai\"\n{settings}");
+    let listen = (
+        "CLARION_HTTP__LISTEN".to_owned(),
+        "[\"127.0.0.1:0\"]".to_owned(),
+    );
+    Config::from_parts(&text, &[listen]).unwrap()
+}
+
 /// Something that the answer's statusCode is read from: either format.
 pub fn status_code(answer: &str) -> &str {
     for (before, after) in [("<statusCode>", '<'), ("\"statusCode\":\"", '"')] {
@@ -206,4 +218,16 @@ where
 
 pub fn app_id() -> AppId {
     APP.parse().unwrap()
+}
+
+/// An application that the test account may not use.
+pub async fn application_of_another_account(server: &TestServer) -> AppId {
+    let mut other = account();
+    other.sid = "f".repeat(32).parse().unwrap();
+    server.store.add_account(other.clone()).await.unwrap();
+    let mut foreign = application();
+    foreign.id = "e".repeat(32).parse().unwrap();
+    foreign.account = other.sid;
+    server.store.add_application(foreign.clone()).await.unwrap();
+    foreign.id
 }

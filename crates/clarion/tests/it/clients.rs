@@ -1,0 +1,92 @@
+//! Real clients, unmodified: what `scripts/setup` installs by name, and what a language brings along.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::support::{APP, SID, TOKEN, TestServer};
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/clients")
+        .join(name)
+}
+
+/// What a client printed: one JSON value a line.
+async fn run(command: &mut Command) -> Vec<Value> {
+    let output = command
+        .output()
+        .await
+        .unwrap_or_else(|error| panic!("{command:?}: {error}; run `make setup`"));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{printed}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn code(answer: &Value) -> &str {
+    answer["statusCode"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn the_npm_package_yuntongxun_works_unmodified() {
+    let server = TestServer::start().await;
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients/node_modules");
+    assert!(
+        modules.join("yuntongxun").exists(),
+        "the npm package yuntongxun is missing: run `make setup`"
+    );
+    let answers = run(Command::new("node")
+        .arg("--no-deprecation")
+        .arg(script("yuntongxun.js"))
+        .args([
+            &format!("https://localhost:{}", server.address.port()),
+            SID,
+            TOKEN,
+            APP,
+        ])
+        .env("NODE_PATH", modules)
+        .env("NODE_EXTRA_CA_CERTS", &server.ca))
+    .await;
+    assert!(
+        answers.iter().all(|answer| answer["status"] == 200),
+        "{answers:?}"
+    );
+    let codes: Vec<_> = answers.iter().map(|answer| code(&answer["body"])).collect();
+    assert_eq!(
+        codes,
+        ["000000", "000000", "110081", "110082", "000000", "190008"]
+    );
+    assert_eq!(
+        answers[0]["body"]["LandingCall"]["callSid"]
+            .as_str()
+            .unwrap()
+            .len(),
+        32
+    );
+    assert_eq!(answers[4]["body"]["Account"]["friendlyName"], "Test");
+}
+
+#[tokio::test]
+async fn pythons_standard_library_is_enough_for_a_client() {
+    let server = TestServer::start().await;
+    let answers = run(Command::new("python3")
+        .arg(script("standard_library.py"))
+        .arg(format!("localhost:{}", server.address.port()))
+        .arg(&server.ca)
+        .args([SID, TOKEN, APP]))
+    .await;
+    let codes: Vec<_> = answers.iter().map(code).collect();
+    assert_eq!(
+        codes,
+        ["000000", "000000", "108036", "110082", "000000", "000000"]
+    );
+    assert_eq!(answers[4]["CallResult"]["state"], "3");
+}

@@ -1,0 +1,130 @@
+//! A database that goes away: nobody is promised what is not durable, and nothing durable is denied.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio_postgres::NoTls;
+
+use crate::support::{TestServer, call_sid, eventually, postgres, status_code};
+
+async fn on_postgres() -> (TestServer, String) {
+    let database = postgres::empty_database().await;
+    (
+        TestServer::start_with(&format!("database = {database:?}\n")).await,
+        database,
+    )
+}
+
+/// A connection to the cluster beside the test's database, for doing harm from there.
+async fn administrator(database: &str) -> (tokio_postgres::Client, String) {
+    let mut url = url::Url::parse(database).unwrap();
+    let name = url.path().trim_start_matches('/').to_owned();
+    url.set_path("postgres");
+    let (client, connection) = tokio_postgres::connect(url.as_str(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    (client, name)
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_is_told_as_unknown_error_and_nothing_is_accepted() {
+    let (server, database) = on_postgres().await;
+    let call = "<to>13800000000</to><mediaTxt>x</mediaTxt>";
+    call_sid(&server.call_xml(call).await);
+    let (administrator, name) = administrator(&database).await;
+    administrator
+        .batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)"))
+        .await
+        .unwrap();
+    assert_eq!(status_code(&server.call_xml(call).await), "111000");
+    eventually("the readiness probe says so", async || {
+        server
+            .client()
+            .connect()
+            .await
+            .unwrap()
+            .get("/readyz")
+            .await
+            .unwrap()
+            .0
+            == 503
+    })
+    .await;
+    assert_eq!(
+        server
+            .client()
+            .connect()
+            .await
+            .unwrap()
+            .get("/healthz")
+            .await
+            .unwrap()
+            .0,
+        200
+    );
+}
+
+#[tokio::test]
+async fn connections_cut_during_commits_cost_no_call_and_double_none() {
+    let (server, database) = on_postgres().await;
+    let (administrator, name) = administrator(&database).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let cutting = tokio::spawn({
+        let done = Arc::clone(&done);
+        async move {
+            let mut cuts = 0_i64;
+            while !done.load(Ordering::Relaxed) {
+                let rows = administrator
+                    .query(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
+                        &[&name],
+                    )
+                    .await
+                    .unwrap();
+                cuts += i64::try_from(rows.len()).unwrap();
+                tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+            }
+            cuts
+        }
+    });
+    let mut accepted = std::collections::HashSet::new();
+    let mut connection = server.client().connect().await.unwrap();
+    let body = format!(
+        "{{\"appId\":\"{}\",\"to\":\"13800000000\",\"mediaTxt\":\"x\"}}",
+        crate::support::APP
+    );
+    for _ in 0..150 {
+        let answer = connection
+            .operation(
+                &server.credentials(),
+                &server.sign(),
+                "Calls/LandingCalls",
+                "application/json",
+                Some(body.clone()),
+            )
+            .await
+            .unwrap();
+        // The account may have to be read anew at a bad moment; what matters is that "accepted" is true.
+        if status_code(&answer) == "000000" {
+            accepted.insert(call_sid(&answer));
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    assert!(cutting.await.unwrap() > 3, "connections were really cut");
+    assert!(
+        accepted.len() > 100,
+        "{} of 150 were accepted",
+        accepted.len()
+    );
+    let (client, connection) = tokio_postgres::connect(&database, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let rows = client
+        .query(
+            "SELECT call_sid FROM calls JOIN call_queue USING (call_sid)",
+            &[],
+        )
+        .await
+        .unwrap();
+    let stored: std::collections::HashSet<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(stored.len(), rows.len());
+    assert!(accepted.is_subset(&stored), "an accepted call is missing");
+}

@@ -1,0 +1,331 @@
+//! Every status code whose feature exists is produced here through HTTPS; the rest are named with what they wait for.
+
+use std::collections::HashMap;
+
+use clarion::domain::account::{AccountChange, AccountState, AppState, ApplicationChange};
+use clarion::domain::status_code::StatusCode;
+
+use crate::support::raw::read_answer;
+use crate::support::{APP, SID, TestServer, eventually, status_code};
+
+/// Codes of features that later versions bring.
+const WAITING: &[(StatusCode, &str)] = &[
+    (StatusCode::BalanceInsufficient, "rating and balances"),
+    (StatusCode::SpendingLimit, "rating and balances"),
+    (StatusCode::PermissionMissing, "bills"),
+    (StatusCode::BillTokenInvalid, "bills"),
+    (StatusCode::VoiceFileUnplayable, "uploads of voice files"),
+    (
+        StatusCode::TooManyCallsToNumber,
+        "dispatch, which counts the calls to a number",
+    ),
+    (
+        StatusCode::NoRoute,
+        "trunks: until they exist every well-formed number is accepted",
+    ),
+];
+
+/// Codes that other tests produce by means that this one has not: the test that does it is named.
+const ELSEWHERE: &[(StatusCode, &str)] = &[
+    (
+        StatusCode::TooManyRequests,
+        "limits::requests_beyond_an_accounts_limits_are_refused",
+    ),
+    (
+        StatusCode::UnknownError,
+        "outage::a_database_that_is_gone_is_told_as_unknown_error_and_nothing_is_accepted",
+    ),
+];
+
+struct Request {
+    target: String,
+    headers: String,
+    body: String,
+}
+
+impl Request {
+    async fn code(&self, server: &TestServer, method: &str) -> String {
+        let request = format!(
+            "{method} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{}",
+            self.target,
+            self.headers,
+            self.body.len(),
+            self.body
+        );
+        let answer = server.send_raw(request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        status_code(&answer).to_owned()
+    }
+}
+
+/// A request that is right, for spoiling.
+fn right(server: &TestServer, operation: &str, body: &str) -> Request {
+    let signature = server.sign();
+    Request {
+        target: format!(
+            "/2013-12-26/Accounts/{SID}/{operation}?sig={}",
+            signature.sig
+        ),
+        headers: format!(
+            "Authorization: {}\r\nAccept: application/json\r\nContent-Type: application/json\r\n",
+            signature.authorization
+        ),
+        body: body.to_owned(),
+    }
+}
+
+fn landing(fields: &str) -> String {
+    format!("{{\"appId\":\"{APP}\",\"to\":\"13800000000\",\"mediaTxt\":\"x\"{fields}}}")
+}
+
+#[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table of all codes")]
+async fn every_code_whose_feature_exists_is_produced() {
+    let server = TestServer::start().await;
+    let mut seen: HashMap<&'static str, String> = HashMap::new();
+    let mut see = |wanted: StatusCode, got: String| {
+        assert_eq!(got, wanted.code(), "{wanted:?}");
+        seen.insert(wanted.code(), got);
+    };
+
+    let post = async |body: &str| {
+        right(&server, "Calls/LandingCalls", body)
+            .code(&server, "POST")
+            .await
+    };
+    let auth = async |decoded: &str, sig: &str| {
+        use base64::{Engine, prelude::BASE64_STANDARD};
+        let request = Request {
+            target: format!("/2013-12-26/Accounts/{SID}/AccountInfo?sig={sig}"),
+            headers: format!("Authorization: {}\r\n", BASE64_STANDARD.encode(decoded)),
+            body: String::new(),
+        };
+        request.code(&server, "GET").await
+    };
+    let stamp = server.clock.wall().strftime("%Y%m%d%H%M%S").to_string();
+    let request = |target: &str, headers: &str| Request {
+        target: target.to_owned(),
+        headers: headers.to_owned(),
+        body: String::new(),
+    };
+    let account_info = format!("/2013-12-26/Accounts/{SID}/AccountInfo");
+
+    see(StatusCode::Success, post(&landing("")).await);
+    see(
+        StatusCode::AccountMalformed,
+        request("/2013-12-26/Accounts/x/AccountInfo", "")
+            .code(&server, "GET")
+            .await,
+    );
+    see(
+        StatusCode::AuthorizationEmpty,
+        request(&account_info, "").code(&server, "GET").await,
+    );
+    see(
+        StatusCode::AuthorizationNotBase64,
+        request(&account_info, "Authorization: *\r\n")
+            .code(&server, "GET")
+            .await,
+    );
+    see(StatusCode::AuthorizationMalformed, auth("x", "").await);
+    see(StatusCode::AuthorizationIdEmpty, auth(":x", "").await);
+    see(
+        StatusCode::TimestampEmpty,
+        auth(&format!("{SID}:"), "").await,
+    );
+    see(
+        StatusCode::TimestampMalformed,
+        auth(&format!("{SID}:x"), "").await,
+    );
+    see(
+        StatusCode::TimestampExpired,
+        auth(&format!("{SID}:20200101000000"), "").await,
+    );
+    see(
+        StatusCode::AuthorizationIdDiffers,
+        auth(&format!("x:{stamp}"), "").await,
+    );
+    see(
+        StatusCode::SigEmpty,
+        auth(&format!("{SID}:{stamp}"), "").await,
+    );
+    see(
+        StatusCode::SigWrong,
+        auth(&format!("{SID}:{stamp}"), "x").await,
+    );
+    let mut wrong_version = right(&server, "AccountInfo", "");
+    wrong_version.target = wrong_version.target.replace("2013-12-26", "2099-12-31");
+    see(
+        StatusCode::SoftVersionWrong,
+        wrong_version.code(&server, "GET").await,
+    );
+
+    for (body, code) in [
+        (String::new(), StatusCode::BodyFormat),
+        ("{}".to_owned(), StatusCode::AppIdEmpty),
+        ("{\"appId\":\"-\"}".to_owned(), StatusCode::AppIdCharacters),
+        ("{\"appId\":\"a\"}".to_owned(), StatusCode::AppIdLength),
+        (
+            format!("{{\"appId\":\"{}\"}}", "f".repeat(32)),
+            StatusCode::AppMissing,
+        ),
+        (
+            landing("").replace("13800000000", "x"),
+            StatusCode::FieldWrong,
+        ),
+        (
+            landing("").replace("13800000000", "110"),
+            StatusCode::CalledNotAllowed,
+        ),
+        (landing(",\"playTimes\":\"4\""), StatusCode::PlayTimesRange),
+        (
+            landing("").replace("\"mediaTxt\":\"x\"", "\"mediaTxt\":\"\""),
+            StatusCode::NothingToPlay,
+        ),
+        (
+            landing(&format!(",\"userData\":\"{}\"", "x".repeat(5000))),
+            StatusCode::DataTooLong,
+        ),
+        (
+            landing(&format!(",\"unknown\":\"{}\"", "x".repeat(70_000))),
+            StatusCode::DataTooLong,
+        ),
+        (
+            landing(",\"mediaName\":\"unknown.wav\""),
+            StatusCode::VoiceFileMissing,
+        ),
+        (
+            landing(",\"respUrl\":\"ftp://h/\""),
+            StatusCode::RespUrlUnacceptable,
+        ),
+    ] {
+        see(code, post(&body).await);
+    }
+    let mut xml = right(&server, "Calls/LandingCalls", "<LandingCall>");
+    xml.headers = xml.headers.replace("json", "xml");
+    see(StatusCode::XmlUnreadable, xml.code(&server, "POST").await);
+    let bill = format!("{{\"appId\":\"{APP}\",\"date\":\"day\"}}");
+    see(
+        StatusCode::BillNotAvailable,
+        right(&server, "BillRecords", &bill)
+            .code(&server, "POST")
+            .await,
+    );
+    let mut result = right(&server, "CallResult", "");
+    result.target = format!("{}&callsid={SID}", result.target);
+    see(StatusCode::CallUnknown, result.code(&server, "GET").await);
+    see(
+        StatusCode::NotOffered,
+        right(&server, "ivr/call", "{}").code(&server, "POST").await,
+    );
+    see(
+        StatusCode::NotOffered,
+        right(&server, "Calls/LandingCalls", "")
+            .code(&server, "DELETE")
+            .await,
+    );
+
+    let foreign = crate::support::application_of_another_account(&server).await;
+    see(
+        StatusCode::AppForeign,
+        post(&landing("").replace(APP, foreign.as_str())).await,
+    );
+    for (state, code) in [
+        (AppState::Deleted, StatusCode::AppDeleted),
+        (AppState::Disabled, StatusCode::AppDisabled),
+    ] {
+        server
+            .change_application(ApplicationChange {
+                state: Some(state),
+                ..ApplicationChange::default()
+            })
+            .await;
+        eventually(code.code(), async || {
+            post(&landing("")).await == code.code()
+        })
+        .await;
+        see(code, code.code().to_owned());
+    }
+    for (change, code) in [
+        (
+            AccountChange {
+                allowed_networks: Some(vec!["192.0.2.1/32".parse().unwrap()]),
+                ..AccountChange::default()
+            },
+            StatusCode::AddressNotAllowed,
+        ),
+        (
+            state_change(AccountState::NotActivated),
+            StatusCode::AccountNotActivated,
+        ),
+        (
+            state_change(AccountState::Suspended),
+            StatusCode::AccountSuspended,
+        ),
+        (
+            state_change(AccountState::Closed),
+            StatusCode::AccountClosed,
+        ),
+    ] {
+        server.change_account(change).await;
+        eventually(code.code(), async || {
+            post(&landing("")).await == code.code()
+        })
+        .await;
+        see(code, code.code().to_owned());
+    }
+
+    for code in StatusCode::ALL {
+        let waiting = WAITING.iter().any(|(waiting, _)| waiting == code);
+        let elsewhere = ELSEWHERE.iter().any(|(elsewhere, _)| elsewhere == code);
+        assert!(
+            seen.contains_key(code.code()) != (waiting || elsewhere),
+            "{code:?}: produced here, or named with what it waits for, and not both"
+        );
+    }
+}
+
+fn state_change(state: AccountState) -> AccountChange {
+    AccountChange {
+        state: Some(state),
+        allowed_networks: Some(vec![]),
+        ..AccountChange::default()
+    }
+}
+
+#[tokio::test]
+async fn an_operation_that_is_not_offered_is_refused_after_authentication() {
+    let server = TestServer::start().await;
+    let unsigned = format!(
+        "POST /2013-12-26/Accounts/{SID}/SMS/TemplateSMS HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
+    );
+    assert_eq!(
+        status_code(&server.send_raw(unsigned.as_bytes()).await),
+        "111101"
+    );
+    for (method, operation) in [
+        ("POST", "SMS/TemplateSMS"),
+        ("PUT", "BillRecords"),
+        ("OPTIONS", "AccountInfo"),
+        ("PATCH", "Calls/LandingCalls/"),
+    ] {
+        assert_eq!(
+            right(&server, operation, "{}").code(&server, method).await,
+            "190008",
+            "{method} {operation}"
+        );
+    }
+    // Outside the tree, HTTP speaks for itself.
+    let answer = server
+        .send_raw(b"GET /nothing HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    let mut stream = server.tls(&[]).await;
+    tokio::io::AsyncWriteExt::write_all(
+        &mut stream,
+        b"POST /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n",
+    )
+    .await
+    .unwrap();
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 405"));
+}
