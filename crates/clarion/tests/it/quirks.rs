@@ -289,7 +289,7 @@ async fn a_landing_call_is_answered_to_the_letter() {
     // Anything else at the top level crashes the vendor's Java client.
     assert_eq!(
         value.as_object().unwrap().keys().collect::<Vec<_>>(),
-        ["LandingCall", "statusCode"]
+        ["statusCode", "LandingCall"]
     );
     assert_eq!(
         value["LandingCall"]["orderid"],

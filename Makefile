@@ -1,0 +1,46 @@
+# Two commands to know: `make demo` shows what Clarion does, `make test` checks that it does it.
+# The long proofs have targets of their own; `make test` runs a short form of each.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint check bench crash soak fuzz setup
+
+CARGO ?= cargo
+CRASH_ROUNDS ?= 100
+SOAK_SECONDS ?= 600
+FUZZ_SECONDS ?= 300
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## Install what is missing on a Debian machine (names the packages when not root)
+	@scripts/setup
+
+demo: ## The whole job on this machine: server, account, request, crash, restart
+	@$(CARGO) build --quiet --package clarion
+	@target/debug/clarion demo
+
+test: setup lint check ## Everything that must hold, PostgreSQL and real clients included
+
+check:
+	scripts/with-postgres $(CARGO) test --workspace
+	scripts/fuzz-smoke 5
+	$(CARGO) build --workspace
+	scripts/with-postgres target/debug/clarion-bench accepts --smoke
+
+lint: ## Formatting, clippy and the documentation's links
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+bench: setup ## Measure, beside the raw limit of this machine, and write docs/measured.md
+	$(CARGO) build --release --workspace
+	scripts/with-postgres target/release/clarion-bench accepts --write docs/measured.md
+
+crash: setup ## kill -9 under load, a hundred rounds on each database
+	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --release --package clarion --test it crash:: -- --nocapture
+
+soak: setup ## Ten minutes of load: memory flat, log bounded
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release --package clarion --test it soak:: -- --nocapture
+
+fuzz: setup ## Five minutes on each fuzz target
+	scripts/fuzz-smoke $(FUZZ_SECONDS)

@@ -1,0 +1,113 @@
+//! Documents that list what the code knows are made from the code. `UPDATE_DOCS=1 cargo test --test it documents::` rewrites them.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use clarion::domain::outcome::Outcome;
+use clarion::domain::status_code::StatusCode;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What stands between `<!-- name -->` and `<!-- /name -->` must be `wanted`.
+fn check(file: &str, name: &str, wanted: &str) {
+    let path = root().join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+    let (before, rest) = text.split_once(&open).unwrap();
+    let (found, after) = rest.split_once(&close).unwrap();
+    if std::env::var("UPDATE_DOCS").is_ok() {
+        std::fs::write(&path, format!("{before}{open}{wanted}{close}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(
+        found, wanted,
+        "{file} is no longer true: run UPDATE_DOCS=1 cargo test --test it documents::"
+    );
+}
+
+#[test]
+fn the_tables_of_the_api_document_are_those_of_the_code() {
+    let mut codes = "| code | meaning |\n|---|---|\n".to_owned();
+    for code in StatusCode::ALL {
+        writeln!(codes, "| {} | {} |", code.code(), code.meaning()).unwrap();
+    }
+    let document = clarion::api::openapi::describe();
+    let schema = &document["paths"]["/{SoftVersion}/Accounts/{accountSid}/Calls/LandingCalls"]["post"]
+        ["requestBody"]["content"]["application/json"]["schema"];
+    let required = schema["required"].as_array().unwrap();
+    let mut fields = "| field | required | rule |\n|---|---|---|\n".to_owned();
+    for (name, field) in schema["properties"].as_object().unwrap() {
+        let required = if required.iter().any(|known| known == name) {
+            "yes"
+        } else {
+            ""
+        };
+        writeln!(
+            fields,
+            "| {name} | {required} | {} |",
+            field["description"].as_str().unwrap()
+        )
+        .unwrap();
+    }
+    check("docs/api.md", "codes", &codes);
+    check("docs/api.md", "fields", &fields);
+}
+
+#[test]
+fn the_table_of_outcomes_is_that_of_the_code() {
+    let mut outcomes = "| outcome | callback state | meaning |\n|---|---|---|\n".to_owned();
+    for outcome in Outcome::ALL {
+        writeln!(
+            outcomes,
+            "| {} | {} | {} |",
+            outcome.word(),
+            outcome.callback_state(),
+            outcome.meaning()
+        )
+        .unwrap();
+    }
+    check("docs/calls.md", "outcomes", &outcomes);
+}
+
+#[test]
+fn every_dependency_and_every_file_that_the_documents_name_is_there() {
+    let dependencies = std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
+    let manifest = std::fs::read_to_string(root().join("crates/clarion/Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    for name in manifest["dependencies"].as_table().unwrap().keys() {
+        assert!(
+            dependencies.contains(name.as_str()),
+            "docs/dependencies.md does not say why {name} is there"
+        );
+    }
+    for file in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            assert!(root().join(link).exists(), "{file} links to {link}");
+        }
+    }
+}
+
+#[test]
+fn every_metric_that_exists_is_documented() {
+    let source = std::fs::read_to_string(root().join("crates/clarion/src/telemetry.rs")).unwrap();
+    let operating = std::fs::read_to_string(root().join("docs/operating.md")).unwrap();
+    let metrics: Vec<_> = source
+        .split("\"clarion_")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert!(!metrics.is_empty());
+    for metric in metrics {
+        assert!(
+            operating.contains(&format!("clarion_{metric}")),
+            "docs/operating.md does not know clarion_{metric}"
+        );
+    }
+}

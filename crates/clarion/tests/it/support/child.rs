@@ -1,0 +1,169 @@
+//! The real program in a process of its own: for killing it, and for measuring what it uses.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Mutex;
+
+use clarion::client::{Client, Connection, Credentials, Signature};
+use clarion::clock::Clock;
+use clarion::domain::account::AccountChange;
+use clarion::store::Database;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::{APP, PATIENCE, SID, TOKEN, account, application, call_sid, status_code};
+
+/// A folder with a configuration, and a database with an account that has no limits worth mentioning.
+pub struct Installation {
+    pub folder: tempfile::TempDir,
+    pub database: Database,
+    config: PathBuf,
+}
+
+impl Installation {
+    /// On PostgreSQL where an address is given, on SQLite otherwise.
+    pub async fn new(postgres: Option<String>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let url =
+            postgres.unwrap_or_else(|| format!("sqlite:{}", path.join("clarion.db").display()));
+        let config = path.join("clarion.toml");
+        let text = format!(
+            "data_dir = {path:?}\ndatabase = {url:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"error\"\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        let database = Database::parse(&url).unwrap();
+        let store = database.open().await.unwrap();
+        store.add_account(account()).await.unwrap();
+        store.add_application(application()).await.unwrap();
+        let plenty = Some(Some(1_000_000));
+        let limits = AccountChange {
+            requests_per_second: plenty,
+            requests_at_once: plenty,
+            ..AccountChange::default()
+        };
+        store
+            .change_account(&SID.parse().unwrap(), limits)
+            .await
+            .unwrap();
+        store.close().await;
+        Self {
+            folder,
+            database,
+            config,
+        }
+    }
+
+    pub async fn start(&self) -> ChildServer {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_clarion"))
+            .arg("--config")
+            .arg(&self.config)
+            .arg("serve")
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = tokio::time::timeout(PATIENCE, lines.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        // Whatever else it prints must not block it.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let address: SocketAddr = first
+            .split("https://")
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        let client = Client::new(address, &self.folder.path().join("tls/ca.pem")).unwrap();
+        ChildServer { process, client }
+    }
+
+    pub async fn holds(&self, sids: &[String]) -> Result<(), String> {
+        let store = self.database.open().await.unwrap();
+        for sid in sids {
+            let progress = store
+                .call_progress(&SID.parse().unwrap(), &sid.parse().unwrap())
+                .await
+                .unwrap();
+            if progress.is_none() {
+                return Err(format!("call {sid} was accepted and is lost"));
+            }
+        }
+        store.close().await;
+        Ok(())
+    }
+}
+
+pub struct ChildServer {
+    pub process: Child,
+    pub client: Client,
+}
+
+impl ChildServer {
+    /// Resident memory in KiB.
+    pub fn memory(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.process.id().unwrap());
+        let text = std::fs::read_to_string(Path::new(&status)).unwrap();
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+/// A client that places calls one after the other on one connection.
+pub struct Caller {
+    connection: Connection,
+    credentials: Credentials,
+    signature: Signature,
+}
+
+impl Caller {
+    pub async fn connect(client: &Client) -> anyhow::Result<Self> {
+        let credentials = Credentials {
+            sid: SID.parse().unwrap(),
+            token: TOKEN.parse().unwrap(),
+        };
+        let signature = credentials.sign(&Clock::new(jiff::tz::TimeZone::system()).wall());
+        Ok(Self {
+            connection: client.connect().await?,
+            credentials,
+            signature,
+        })
+    }
+
+    /// The callSid, or an error when the connection is gone.
+    pub async fn place_call(&mut self) -> anyhow::Result<String> {
+        let body = format!("{{\"appId\":\"{APP}\",\"to\":\"13800000000\",\"mediaTxt\":\"x\"}}");
+        let answer = self
+            .connection
+            .operation(
+                &self.credentials,
+                &self.signature,
+                "Calls/LandingCalls",
+                "application/json",
+                Some(body),
+            )
+            .await?;
+        assert_eq!(status_code(&answer), "000000", "{answer}");
+        Ok(call_sid(&answer))
+    }
+
+    /// Places calls until the connection breaks, noting each that was accepted.
+    pub async fn place_calls(client: &Client, accepted: &Mutex<Vec<String>>) {
+        let Ok(mut caller) = Self::connect(client).await else {
+            return;
+        };
+        while let Ok(sid) = caller.place_call().await {
+            accepted.lock().unwrap().push(sid);
+        }
+    }
+}
