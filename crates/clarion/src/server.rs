@@ -28,6 +28,8 @@ pub struct Server {
     stopping: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     listeners: JoinSet<()>,
+    /// Work that goes on beside the requests, and ends with the server.
+    _background: JoinSet<()>,
     _lock: Option<ServeLock>,
 }
 
@@ -42,6 +44,8 @@ impl Server {
 
         let stopping = Arc::new(AtomicBool::new(false));
         let metrics = telemetry::start_metrics();
+        let mut background = JoinSet::new();
+        background.spawn(telemetry::keep_up(metrics.clone()));
         let api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
@@ -80,6 +84,7 @@ impl Server {
             stopping,
             stop,
             listeners,
+            _background: background,
             _lock: lock,
         })
     }

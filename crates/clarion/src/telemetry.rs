@@ -1,19 +1,30 @@
 //! Logs and metrics. Logs carry masked numbers and no secrets; metrics are read at `/metrics`.
 
+use std::io::IsTerminal;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::Context;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogConfig, LogFormat};
 
+const SECONDS: &[f64] = &[
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0,
+];
+const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+const UPKEEP: Duration = Duration::from_secs(5);
+
 /// Logs go to standard error, so that standard output belongs to what a command was asked for.
 pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&config.filter)
         .with_context(|| format!("log.filter: `{}` is not a filter", config.filter))?;
-    let logs = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let logs = fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     let started = match config.format {
         LogFormat::Text => logs.try_init(),
         LogFormat::Json => logs.json().flatten_event(true).try_init(),
@@ -25,13 +36,27 @@ pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
 pub fn start_metrics() -> PrometheusHandle {
     static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
     let start = || {
-        let recorder = PrometheusBuilder::new().build_recorder();
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
+            .and_then(|builder| {
+                builder.set_buckets_for_metric(Matcher::Suffix("_size".to_owned()), SIZES)
+            })
+            .expect("the lists of buckets are not empty")
+            .build_recorder();
         let handle = recorder.handle();
         metrics::set_global_recorder(recorder).expect("nobody else sets a recorder");
         describe();
         handle
     };
     RECORDER.get_or_init(start).clone()
+}
+
+/// Sorts what has been recorded into its buckets. The recorder keeps every sample until someone does, and nobody may be reading.
+pub async fn keep_up(metrics: PrometheusHandle) {
+    loop {
+        tokio::time::sleep(UPKEEP).await;
+        metrics.run_upkeep();
+    }
 }
 
 fn describe() {

@@ -8,6 +8,7 @@ mod captures;
 mod clients;
 mod command_line;
 mod crash;
+mod disk;
 mod documents;
 mod https;
 mod landing_call_fields;

@@ -56,10 +56,15 @@ impl Installation {
     }
 
     pub async fn start(&self) -> ChildServer {
+        self.start_with(&[]).await
+    }
+
+    pub async fn start_with(&self, environment: &[(&str, &PathBuf)]) -> ChildServer {
         let mut process = Command::new(env!("CARGO_BIN_EXE_clarion"))
             .arg("--config")
             .arg(&self.config)
             .arg("serve")
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -140,11 +145,9 @@ impl Caller {
         })
     }
 
-    /// The callSid, or an error when the connection is gone.
-    pub async fn place_call(&mut self) -> anyhow::Result<String> {
+    async fn ask(&mut self) -> anyhow::Result<String> {
         let body = format!("{{\"appId\":\"{APP}\",\"to\":\"13800000000\",\"mediaTxt\":\"x\"}}");
-        let answer = self
-            .connection
+        self.connection
             .operation(
                 &self.credentials,
                 &self.signature,
@@ -152,9 +155,27 @@ impl Caller {
                 "application/json",
                 Some(body),
             )
-            .await?;
+            .await
+    }
+
+    /// The callSid, or an error when the connection is gone.
+    pub async fn place_call(&mut self) -> anyhow::Result<String> {
+        let answer = self.ask().await?;
         assert_eq!(status_code(&answer), "000000", "{answer}");
         Ok(call_sid(&answer))
+    }
+
+    /// The callSid, if the call was accepted.
+    pub async fn try_call(&mut self) -> Option<String> {
+        let answer = self.ask().await.unwrap();
+        (status_code(&answer) == "000000").then(|| call_sid(&answer))
+    }
+
+    /// The statusCode of a call that was not accepted.
+    pub async fn refused(&mut self) -> String {
+        let answer = self.ask().await.unwrap();
+        assert_ne!(status_code(&answer), "000000", "{answer}");
+        status_code(&answer).to_owned()
     }
 
     /// Places calls until the connection breaks, noting each that was accepted.

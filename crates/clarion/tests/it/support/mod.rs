@@ -202,11 +202,7 @@ pub fn call_sid(answer: &str) -> String {
 }
 
 /// Waits until a condition holds; tests do not sleep.
-pub async fn eventually<F, W>(what: &str, mut condition: F)
-where
-    F: FnMut() -> W,
-    W: Future<Output = bool>,
-{
+pub async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while !condition().await {
         assert!(

@@ -1,0 +1,78 @@
+//! A disk that fails: nothing is promised that is not on it.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::child::{Caller, Installation};
+use crate::support::{PATIENCE, eventually};
+
+/// Compiles the faulty disk and returns the library's path.
+fn failing_disk(folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/failing_disk.c");
+    let library = folder.join("failing_disk.so");
+    let compiled = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status()
+        .unwrap();
+    assert!(compiled.success());
+    library
+}
+
+#[tokio::test]
+async fn after_a_failed_sync_nothing_more_is_promised_and_the_process_ends() {
+    let installation = Installation::new(None).await;
+    let fault = installation.folder.path().join("fault");
+    let library = failing_disk(installation.folder.path());
+    let mut server = installation
+        .start_with(&[("LD_PRELOAD", &library), ("DISK_FAULT", &fault)])
+        .await;
+    let mut caller = Caller::connect(&server.client).await.unwrap();
+    let before = caller.place_call().await.unwrap();
+    std::fs::write(&fault, "sync").unwrap();
+    assert!(
+        caller.place_call().await.is_err(),
+        "what is not on the disk is not accepted"
+    );
+    let status = tokio::time::timeout(PATIENCE, server.process.wait())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(status.code(), Some(74));
+    // A fresh start on a disk that is well again.
+    std::fs::remove_file(&fault).unwrap();
+    let server = installation.start().await;
+    let after = Caller::connect(&server.client)
+        .await
+        .unwrap()
+        .place_call()
+        .await
+        .unwrap();
+    installation.holds(&[before, after]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_calls_until_there_is_room_again() {
+    let installation = Installation::new(None).await;
+    let fault = installation.folder.path().join("fault");
+    let library = failing_disk(installation.folder.path());
+    let server = installation
+        .start_with(&[("LD_PRELOAD", &library), ("DISK_FAULT", &fault)])
+        .await;
+    let mut caller = Caller::connect(&server.client).await.unwrap();
+    let before = caller.place_call().await.unwrap();
+    std::fs::write(&fault, "full").unwrap();
+    assert_eq!(caller.refused().await, "111000");
+    std::fs::remove_file(&fault).unwrap();
+    let mut after = None;
+    eventually("calls are accepted again", async || {
+        after = Caller::connect(&server.client)
+            .await
+            .unwrap()
+            .try_call()
+            .await;
+        after.is_some()
+    })
+    .await;
+    installation.holds(&[before, after.unwrap()]).await.unwrap();
+}
