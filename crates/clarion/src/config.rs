@@ -149,6 +149,12 @@ impl Config {
         {
             bail!("numbers.country_code must be digits, such as 86");
         }
+        if !self.numbers.default_caller.is_empty() && self.numbers.default_caller().is_none() {
+            bail!(
+                "numbers.default_caller: `{}` is not a telephone number",
+                self.numbers.default_caller
+            );
+        }
         // What clients may rely on; a smaller body would refuse fields that are within their own limits.
         if self.http.max_body_bytes < 1024 {
             bail!("http.max_body_bytes must be at least 1024");
@@ -335,6 +341,7 @@ mod tests {
         assert!(error("time_zone = \"Peking\"", &[]).contains("IANA"));
         assert!(error("database = \"mysql:x\"", &[]).contains("sqlite:"));
         assert!(error("[http]\ncertificate = \"x\"", &[]).contains("private_key"));
+        assert!(error("[numbers]\ndefault_caller = \"x\"", &[]).contains("default_caller"));
         assert!(error("[http]\ntrusted_proxies = [\"nowhere\"]", &[]).contains("nowhere"));
     }
 }

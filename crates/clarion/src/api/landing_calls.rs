@@ -11,7 +11,7 @@ use super::directory::unavailable;
 use super::request::Authenticated;
 use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
-use crate::domain::account::{AccountSid, AppId, Application};
+use crate::domain::account::{Account, AccountSid, AppId, Application};
 use crate::domain::call::{self, CallSid, NewCall};
 use crate::domain::callback::RespUrl;
 use crate::domain::phone_number::PhoneNumber;
@@ -131,7 +131,7 @@ pub async fn place(State(api): State<Arc<Api>>, request: Authenticated) -> Respo
 async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     let fields = request.fields(&FORM)?;
     let application = request.application(api, &fields).await?;
-    let wish = Wish::read(&fields, &api.config)?;
+    let wish = Wish::read(&fields, &request.account, &api.config)?;
     let files = resolve(api, &application, wish.owner, &wish.files).await?;
 
     let now = api.clock.wall();
@@ -168,20 +168,21 @@ struct Wish {
     owner: FileOwner,
     speech: Option<Speech>,
     plays: u8,
-    display_number: Option<String>,
+    caller: Option<String>,
     resp_url: Option<RespUrl>,
     user_data: Option<String>,
     max_talk: Option<u32>,
 }
 
 impl Wish {
-    fn read(fields: &Fields, config: &Config) -> Result<Self, Refusal> {
+    fn read(fields: &Fields, account: &Account, config: &Config) -> Result<Self, Refusal> {
         let called = fields
             .text("to")?
             .ok_or_else(|| Refusal::field("to is required"))?
             .to_owned();
         let number = PhoneNumber::parse(&called, &config.numbers)?;
         number.check_allowed(&config.numbers)?;
+        let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
         let files = prompt::file_names(
             fields.text("mediaName")?.unwrap_or_default(),
             config.calls.max_files,
@@ -212,7 +213,7 @@ impl Wish {
             owner,
             speech,
             plays: prompt::play_times(fields.text("playTimes")?)?,
-            display_number: display_number(fields)?,
+            caller,
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
             max_talk: call::max_talk(fields.text("maxCallTime")?, config.calls.max_talk_seconds)?,
@@ -238,7 +239,7 @@ impl Wish {
             expires_at: accepted_at + patience,
             called: self.called,
             number: self.number,
-            display_number: self.display_number,
+            caller: self.caller,
             prompt: Prompt {
                 speech: self.speech,
                 files,
@@ -283,18 +284,6 @@ fn voice_option<T: TryFrom<i32> + Default>(
         None => prompt::voice_option(older, fields.text(older)?, lowest, highest),
         value => prompt::voice_option(name, value, lowest, highest),
     }
-}
-
-/// A displayNum that is not allowed is no error: the default number is shown. So what cannot be a number is simply not a wish.
-fn display_number(fields: &Fields) -> Result<Option<String>, Refusal> {
-    let plausible = |text: &&str| {
-        let digits = text.strip_prefix('+').unwrap_or(text);
-        (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    Ok(fields
-        .text("displayNum")?
-        .filter(plausible)
-        .map(str::to_owned))
 }
 
 /// Looks the files up. The test file is found whichever type is asked, unless the application has its own by that name.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::money::Money;
-use super::phone_number::NumberPattern;
+use super::phone_number::{NumberPattern, NumberingPlan, PhoneNumber};
 use super::status_code::{Refusal, StatusCode};
 
 /// Identifiers and tokens of this API are always 32 letters or digits.
@@ -196,6 +196,29 @@ impl Account {
         }
     }
 
+    /// The number that is shown to the called party: the one asked for, if this account may choose and the number is within its rules
+    /// and is not the called number itself; otherwise, and without an error, the platform's.
+    pub fn caller(
+        &self,
+        wish: Option<&str>,
+        called: &PhoneNumber,
+        plan: &NumberingPlan,
+    ) -> Option<String> {
+        let wish = wish
+            .and_then(|text| PhoneNumber::parse(text, plan).ok())
+            .filter(|number| {
+                self.permissions.custom_display_number
+                    && number.extension().is_none()
+                    && number.digits() != called.digits()
+                    && self
+                        .display_numbers
+                        .iter()
+                        .any(|pattern| pattern.matches(number.digits()))
+            });
+        wish.map(|number| number.digits().to_owned())
+            .or_else(|| plan.default_caller())
+    }
+
     pub fn apply(&mut self, change: AccountChange) {
         fn set<T>(target: &mut T, value: Option<T>) {
             if let Some(value) = value {
@@ -339,6 +362,45 @@ mod tests {
         );
         let error = "0123456789abcdef-typo".parse::<AuthToken>().unwrap_err();
         assert!(!error.contains("0123456789abcdef"), "{error}");
+    }
+
+    #[test]
+    fn a_caller_number_is_chosen_only_within_permission_and_rules() {
+        let plan = NumberingPlan {
+            default_caller: "4008888888".into(),
+            ..NumberingPlan::china()
+        };
+        let called = PhoneNumber::parse("13800000000", &plan).unwrap();
+        let mut account = Account {
+            sid: "0123456789abcdef0123456789abcdef".parse().unwrap(),
+            name: String::new(),
+            auth_token: "0123456789abcdef0123456789abcdef".parse().unwrap(),
+            state: AccountState::Active,
+            permissions: Permissions {
+                custom_display_number: true,
+                ..Permissions::default()
+            },
+            limits: Limits::default(),
+            balance: None,
+            spending_limit: None,
+            display_numbers: vec!["+864001234567".parse().unwrap(), "+86138*".parse().unwrap()],
+            allowed_networks: vec![],
+            created_at: Timestamp::UNIX_EPOCH,
+        };
+        let caller = |account: &Account, wish| account.caller(wish, &called, &plan).unwrap();
+        assert_eq!(caller(&account, Some("4001234567")), "864001234567");
+        assert_eq!(caller(&account, Some("+8613811111111")), "8613811111111");
+        for wish in [
+            None,
+            Some("4007654321"),
+            Some("13800000000"),
+            Some("nonsense"),
+            Some("4001234567-1"),
+        ] {
+            assert_eq!(caller(&account, wish), "864008888888", "{wish:?}");
+        }
+        account.permissions.custom_display_number = false;
+        assert_eq!(caller(&account, Some("4001234567")), "864008888888");
     }
 
     #[test]

@@ -62,7 +62,8 @@ pub struct NewCall {
     /// `to` exactly as the client sent it: callbacks and bills show this.
     pub called: String,
     pub number: PhoneNumber,
-    pub display_number: Option<String>,
+    /// Canonical digits of the number to be shown to the called party; `None` where the platform has no default.
+    pub caller: Option<String>,
     pub prompt: Prompt,
     /// Longest talk time in seconds, where the request asked for one.
     pub max_talk: Option<u32>,

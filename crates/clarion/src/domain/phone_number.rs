@@ -27,6 +27,7 @@ pub struct NumberingPlan {
     pub trunk_prefix: String,
     pub longest_national: usize,
     pub local_lengths: Vec<usize>,
+    pub default_caller: String,
     pub emergency: Vec<String>,
     pub forbidden: Vec<NumberPattern>,
     pub permitted: Vec<NumberPattern>,
@@ -178,6 +179,12 @@ fn national(digits: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
 }
 
 impl NumberingPlan {
+    /// Canonical digits of the number that is shown when a request may not choose one.
+    pub fn default_caller(&self) -> Option<String> {
+        let number = PhoneNumber::parse(&self.default_caller, self).ok()?;
+        Some(number.digits)
+    }
+
     /// An emergency number, alone or behind an area code: `010110` reaches the police of Beijing just as `110` does.
     fn is_emergency(&self, digits: &str) -> bool {
         let Some(national) = digits.strip_prefix(&self.country_code) else {
@@ -248,25 +255,30 @@ impl<'de> Deserialize<'de> for NumberPattern {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn china() -> NumberingPlan {
-        NumberingPlan {
+impl NumberingPlan {
+    /// For tests of whatever needs a plan.
+    pub fn china() -> Self {
+        Self {
             country_code: "86".into(),
             international_prefix: "00".into(),
             trunk_prefix: "0".into(),
             longest_national: 11,
             local_lengths: vec![7, 8],
+            default_caller: String::new(),
             emergency: vec!["110".into(), "119".into(), "120".into()],
             forbidden: vec!["+86168*".parse().unwrap()],
             permitted: vec![],
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
 
     fn parsed(text: &str) -> Result<(String, Option<String>), Refusal> {
-        PhoneNumber::parse(text, &china()).map(|n| (n.digits, n.extension))
+        PhoneNumber::parse(text, &NumberingPlan::china()).map(|n| (n.digits, n.extension))
     }
 
     #[test]
@@ -344,7 +356,7 @@ mod tests {
 
     #[test]
     fn emergency_and_premium_numbers_are_refused_in_every_spelling() {
-        let mut plan = china();
+        let mut plan = NumberingPlan::china();
         for text in [
             "110",
             "+86110",
@@ -388,13 +400,15 @@ mod tests {
     #[test]
     fn a_number_in_a_log_is_masked() {
         assert_eq!(
-            PhoneNumber::parse("13812345678", &china())
+            PhoneNumber::parse("13812345678", &NumberingPlan::china())
                 .unwrap()
                 .to_string(),
             "+86138****5678"
         );
         assert_eq!(
-            PhoneNumber::parse("110", &china()).unwrap().to_string(),
+            PhoneNumber::parse("110", &NumberingPlan::china())
+                .unwrap()
+                .to_string(),
             "+86…"
         );
     }
@@ -417,9 +431,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_canonical_number_or_a_refusal(text in "\\PC{0,40}") {
-            if let Ok(number) = PhoneNumber::parse(&text, &china()) {
+            if let Ok(number) = PhoneNumber::parse(&text, &NumberingPlan::china()) {
                 prop_assert!(number.digits.len() <= LONGEST && number.digits.bytes().all(|b| b.is_ascii_digit()));
-                let again = PhoneNumber::parse(&format!("+{}", number.digits), &china()).unwrap();
+                let again = PhoneNumber::parse(&format!("+{}", number.digits), &NumberingPlan::china()).unwrap();
                 prop_assert_eq!(again.digits, number.digits.clone());
                 let _ = number.to_string();
             }

@@ -68,7 +68,7 @@ fn call(number: u128) -> NewCall {
         expires_at: accepted_at + SignedDuration::from_hours(1),
         called: "+86 138".into(),
         number: PhoneNumber::from_stored("8613800000000".into(), Some("3627".into())),
-        display_number: Some("4001234567".into()),
+        caller: Some("864001234567".into()),
         prompt: Prompt {
             speech: Some(Speech {
                 text: "你好 <&>\"'".into(),

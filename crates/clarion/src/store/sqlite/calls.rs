@@ -16,7 +16,7 @@ pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let inserted = db
         .prepare_cached(
-            "INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, display_number, prompt, \
+            "INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, \
                max_talk, resp_url, user_data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         )?
         .execute(params![
@@ -27,7 +27,7 @@ pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
             call.called,
             call.number.digits(),
             call.number.extension(),
-            call.display_number,
+            call.caller,
             prompt,
             call.max_talk,
             call.resp_url.as_ref().map(RespUrl::as_str),
