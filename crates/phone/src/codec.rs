@@ -1,0 +1,115 @@
+//! What is sent over the line: 20 ms frames of G.711, shared between calls and never encoded per call.
+
+use std::sync::Arc;
+
+/// Milliseconds of sound in a packet.
+pub const FRAME_MILLIS: u32 = 20;
+/// Samples, and so bytes of G.711, in a packet.
+pub const FRAME_BYTES: usize = 160;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Codec {
+    Pcma,
+    Pcmu,
+}
+
+impl Codec {
+    pub const ALL: [Codec; 2] = [Codec::Pcma, Codec::Pcmu];
+
+    /// Static payload types of RFC 3551.
+    pub fn payload_type(self) -> u8 {
+        match self {
+            Codec::Pcma => 8,
+            Codec::Pcmu => 0,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Codec::Pcma => "PCMA",
+            Codec::Pcmu => "PCMU",
+        }
+    }
+
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|codec| codec.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The byte that is silence.
+    pub fn silence(self) -> u8 {
+        match self {
+            Codec::Pcma => 0xd5,
+            Codec::Pcmu => 0xff,
+        }
+    }
+
+    pub fn encode(self, sample: i16) -> u8 {
+        match self {
+            Codec::Pcma => audio_codec_algorithms::encode_alaw(sample),
+            Codec::Pcmu => audio_codec_algorithms::encode_ulaw(sample),
+        }
+    }
+
+    pub fn decode(self, byte: u8) -> i16 {
+        match self {
+            Codec::Pcma => audio_codec_algorithms::decode_alaw(byte),
+            Codec::Pcmu => audio_codec_algorithms::decode_ulaw(byte),
+        }
+    }
+}
+
+/// A sound ready to be sent, in every codec that a callee may choose. Cloning shares the bytes.
+#[derive(Debug, Clone)]
+pub struct Sound {
+    pcma: Arc<[u8]>,
+    pcmu: Arc<[u8]>,
+}
+
+impl Sound {
+    /// Encodes 8 kHz samples. The last frame is filled up with silence, so that a frame is always whole.
+    pub fn encode(samples: &[i16]) -> Self {
+        let encoded = |codec: Codec| {
+            let mut bytes: Vec<u8> = samples.iter().map(|sample| codec.encode(*sample)).collect();
+            bytes.resize(bytes.len().next_multiple_of(FRAME_BYTES), codec.silence());
+            Arc::from(bytes)
+        };
+        Self {
+            pcma: encoded(Codec::Pcma),
+            pcmu: encoded(Codec::Pcmu),
+        }
+    }
+
+    pub fn bytes(&self, codec: Codec) -> &Arc<[u8]> {
+        match codec {
+            Codec::Pcma => &self.pcma,
+            Codec::Pcmu => &self.pcmu,
+        }
+    }
+
+    pub fn frames(&self) -> usize {
+        self.pcma.len() / FRAME_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_silent_byte_is_silence() {
+        for codec in Codec::ALL {
+            assert!(codec.decode(codec.silence()).abs() <= 8, "{codec:?}");
+        }
+    }
+
+    #[test]
+    fn a_sound_is_whole_frames() {
+        let sound = Sound::encode(&[1000; 161]);
+        assert_eq!(sound.frames(), 2);
+        for codec in Codec::ALL {
+            assert_eq!(sound.bytes(codec)[161], codec.silence());
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Every way in which a call can end: one typed value, made from SIP codes and Q.850 causes by one table.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// Someone answered. The time runs from the answer to the hang-up.
+    Talked { time: Duration, hung_up_by: Side },
+    /// Nobody answered.
+    Failed(Failure),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Us,
+    Them,
+}
+
+/// Why a call was not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub cause: Cause,
+    /// The final response, where there was one: code and reason phrase.
+    pub response: Option<(u16, String)>,
+    /// Did an 18x come before? After that nobody else is tried.
+    pub rang: bool,
+}
+
+/// The cause, in the words of someone who waits for the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cause {
+    Busy,
+    Declined,
+    NoAnswer,
+    /// Given up by us, before anybody answered.
+    Cancelled,
+    /// The network does not know the number, or no way to it.
+    NoRoute,
+    /// The trunk or a gateway behind it cannot carry the call now.
+    Unavailable,
+    /// The trunk does not want this call from us: credentials, permission, or a request it does not like.
+    Rejected,
+    /// No common codec, or an answer that makes no sense.
+    BadMedia,
+    /// Nothing at all came back.
+    TimedOut,
+    /// The request could not be sent: no address, no connection, no TLS.
+    TransportDown,
+}
+
+impl Cause {
+    pub const ALL: [Cause; 10] = [
+        Cause::Busy,
+        Cause::Declined,
+        Cause::NoAnswer,
+        Cause::Cancelled,
+        Cause::NoRoute,
+        Cause::Unavailable,
+        Cause::Rejected,
+        Cause::BadMedia,
+        Cause::TimedOut,
+        Cause::TransportDown,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Cause::Busy => "busy",
+            Cause::Declined => "declined",
+            Cause::NoAnswer => "no-answer",
+            Cause::Cancelled => "cancelled",
+            Cause::NoRoute => "no-route",
+            Cause::Unavailable => "unavailable",
+            Cause::Rejected => "rejected",
+            Cause::BadMedia => "bad-media",
+            Cause::TimedOut => "timed-out",
+            Cause::TransportDown => "transport-down",
+        }
+    }
+
+    /// What a final response means. A Q.850 cause (RFC 3326) is believed where the SIP code is vague, because gateways translate many causes
+    /// into few codes; where the code is precise, the code stands.
+    pub fn from_response(code: u16, q850: Option<u8>) -> Cause {
+        let vague = matches!(
+            code,
+            400 | 403 | 404 | 408 | 410 | 480 | 487 | 500..=599 | 603
+        );
+        let by_q850 = q850.filter(|_| vague).and_then(from_q850);
+        by_q850.unwrap_or_else(|| from_code(code))
+    }
+}
+
+/// RFC 3261 section 21, RFC 8197 (607), RFC 8688 (608).
+fn from_code(code: u16) -> Cause {
+    match code {
+        486 | 600 => Cause::Busy,
+        603 | 607 | 608 => Cause::Declined,
+        408 | 480 | 487 => Cause::NoAnswer,
+        404 | 410 | 416 | 484 | 485 | 604 => Cause::NoRoute,
+        415 | 488 | 606 => Cause::BadMedia,
+        500 | 502 | 503 | 504 | 513 => Cause::Unavailable,
+        _ => Cause::Rejected,
+    }
+}
+
+/// ITU-T Q.850, the causes that say more than a SIP code does.
+fn from_q850(cause: u8) -> Option<Cause> {
+    Some(match cause {
+        // Unallocated number, no route to network or destination, number changed, invalid number format.
+        1..=3 | 22 | 28 => Cause::NoRoute,
+        17 => Cause::Busy,
+        // No user responding, no answer from user, subscriber absent, destination out of order.
+        18..=20 | 27 => Cause::NoAnswer,
+        21 => Cause::Declined,
+        // No circuit, network out of order, temporary failure, congestion, channel not available, resource unavailable.
+        34 | 38 | 41..=44 | 47 => Cause::Unavailable,
+        // Bearer capability, incompatible destination.
+        57 | 58 | 65 | 88 => Cause::BadMedia,
+        _ => return None,
+    })
+}
+
+impl Failure {
+    /// May another trunk be tried? Only while nothing has rung, and only when the trouble lies with this trunk.
+    pub fn may_fail_over(&self) -> bool {
+        !self.rang
+            && matches!(
+                self.cause,
+                Cause::Unavailable | Cause::TimedOut | Cause::TransportDown
+            )
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.response {
+            Some((code, reason)) => write!(f, "{} ({code} {reason})", self.cause.word()),
+            None => f.write_str(self.cause.word()),
+        }
+    }
+}
+
+/// The cause in a Reason header: `Q.850;cause=17;text="User busy"`. Several reasons may stand in one header.
+pub fn q850_cause(reason: &str) -> Option<u8> {
+    reason.split(',').find_map(|part| {
+        let mut fields = part.split(';').map(str::trim);
+        let is_q850 = fields.next()?.eq_ignore_ascii_case("q.850");
+        let cause = fields.find_map(|field| {
+            let (name, value) = field.split_once('=')?;
+            name.trim()
+                .eq_ignore_ascii_case("cause")
+                .then(|| value.trim().trim_matches('"'))
+        });
+        cause.filter(|_| is_q850)?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_mean_what_people_expect() {
+        for (code, cause) in [
+            (486, Cause::Busy),
+            (600, Cause::Busy),
+            (603, Cause::Declined),
+            (480, Cause::NoAnswer),
+            (404, Cause::NoRoute),
+            (484, Cause::NoRoute),
+            (488, Cause::BadMedia),
+            (503, Cause::Unavailable),
+            (403, Cause::Rejected),
+            (407, Cause::Rejected),
+            (499, Cause::Rejected),
+            (302, Cause::Rejected),
+        ] {
+            assert_eq!(Cause::from_response(code, None), cause, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_q850_cause_is_believed_where_the_code_is_vague() {
+        assert_eq!(Cause::from_response(480, Some(17)), Cause::Busy);
+        assert_eq!(Cause::from_response(503, Some(1)), Cause::NoRoute);
+        assert_eq!(Cause::from_response(500, Some(21)), Cause::Declined);
+        assert_eq!(Cause::from_response(404, Some(34)), Cause::Unavailable);
+        assert_eq!(
+            Cause::from_response(486, Some(1)),
+            Cause::Busy,
+            "486 is precise"
+        );
+        assert_eq!(
+            Cause::from_response(480, Some(16)),
+            Cause::NoAnswer,
+            "16 says nothing"
+        );
+    }
+
+    #[test]
+    fn reasons_are_read_as_they_are_written() {
+        assert_eq!(q850_cause("Q.850;cause=17;text=\"User busy\""), Some(17));
+        assert_eq!(
+            q850_cause("SIP;cause=200, q.850 ; Cause = \"19\""),
+            Some(19)
+        );
+        assert_eq!(q850_cause("SIP;cause=480"), None);
+        assert_eq!(q850_cause("Q.850;cause=999"), None);
+        assert_eq!(q850_cause(""), None);
+    }
+
+    #[test]
+    fn another_trunk_is_tried_only_while_nothing_has_rung() {
+        let failure = |cause, rang| Failure {
+            cause,
+            response: None,
+            rang,
+        };
+        for cause in Cause::ALL {
+            assert!(!failure(cause, true).may_fail_over(), "{cause:?}");
+        }
+        assert!(failure(Cause::Unavailable, false).may_fail_over());
+        assert!(failure(Cause::TimedOut, false).may_fail_over());
+        assert!(failure(Cause::TransportDown, false).may_fail_over());
+        assert!(!failure(Cause::Busy, false).may_fail_over());
+        assert!(!failure(Cause::Rejected, false).may_fail_over());
+    }
+}

@@ -1,0 +1,7 @@
+//! The calling engine: it places real calls over SIP, plays prepared frames over RTP, and can answer calls.
+//!
+//! It knows nothing of accounts, files on disk or bills.
+
+pub mod codec;
+pub mod ending;
+pub mod sdp;
