@@ -4,4 +4,5 @@
 
 pub mod codec;
 pub mod ending;
+pub mod media;
 pub mod sdp;

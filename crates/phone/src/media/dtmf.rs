@@ -1,0 +1,137 @@
+//! Keys pressed: telephone-event packets (RFC 4733), and tones for peers that do not offer them.
+
+use crate::codec::{Codec, FRAME_BYTES};
+
+/// Samples of tone, and of the pause after it, for one digit: 100 ms each, which every switchboard understands.
+pub const TONE_SAMPLES: u16 = 800;
+pub const PAUSE_SAMPLES: u16 = 800;
+/// The end of an event is sent three times, in case one packet is lost (RFC 4733 section 2.5.1.4).
+pub const END_PACKETS: u8 = 3;
+const VOLUME: u8 = 10;
+const END: u8 = 0x80;
+
+/// Event code of a key: 0 to 9, then `*`, `#`, A to D.
+pub fn event_of(key: char) -> Option<u8> {
+    match key {
+        '0'..='9' => Some(key as u8 - b'0'),
+        '*' => Some(10),
+        '#' => Some(11),
+        'A'..='D' => Some(key as u8 - b'A' + 12),
+        _ => None,
+    }
+}
+
+pub fn key_of(event: u8) -> Option<char> {
+    "0123456789*#ABCD".chars().nth(usize::from(event))
+}
+
+/// The payload of one telephone-event packet.
+pub fn payload(event: u8, duration: u16, end: bool) -> [u8; 4] {
+    let [high, low] = duration.to_be_bytes();
+    [event, VOLUME | if end { END } else { 0 }, high, low]
+}
+
+/// Hears keys in the peer's packets: each event once, whatever was lost or sent again.
+#[derive(Debug, Default)]
+pub struct KeyListener {
+    last: Option<u32>,
+}
+
+impl KeyListener {
+    /// All packets of one event carry the same timestamp, which tells it from the next one.
+    pub fn hear(&mut self, timestamp: u32, payload: &[u8]) -> Option<char> {
+        let [event, ..] = payload else { return None };
+        if payload.len() < 4 || self.last == Some(timestamp) {
+            return None;
+        }
+        self.last = Some(timestamp);
+        key_of(*event)
+    }
+}
+
+/// The two frequencies of a key (ITU-T Q.23).
+fn frequencies(event: u8) -> (f64, f64) {
+    const LOW: [f64; 4] = [697.0, 770.0, 852.0, 941.0];
+    const HIGH: [f64; 4] = [1209.0, 1336.0, 1477.0, 1633.0];
+    const PAD: [u8; 16] = [1, 2, 3, 12, 4, 5, 6, 13, 7, 8, 9, 14, 10, 0, 11, 15];
+    let place = PAD.iter().position(|known| *known == event).unwrap_or(0);
+    (LOW[place / 4], HIGH[place % 4])
+}
+
+/// A key as sound, encoded, in whole frames: the tone and the pause after it.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the sum of two sines of 8000 fits a sample"
+)]
+pub fn tone(event: u8, codec: Codec) -> Vec<u8> {
+    let (low, high) = frequencies(event);
+    let sample = |index: u16| {
+        let time = f64::from(index) / 8000.0 * std::f64::consts::TAU;
+        ((low * time).sin() * 8000.0 + (high * time).sin() * 8000.0) as i16
+    };
+    let mut bytes: Vec<_> = (0..TONE_SAMPLES)
+        .map(|index| codec.encode(sample(index)))
+        .collect();
+    bytes.resize(
+        usize::from(TONE_SAMPLES + PAUSE_SAMPLES).next_multiple_of(FRAME_BYTES),
+        codec.silence(),
+    );
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_events_belong_together() {
+        for key in "0123456789*#ABCD".chars() {
+            assert_eq!(key_of(event_of(key).unwrap()), Some(key));
+        }
+        assert_eq!((event_of('x'), key_of(16)), (None, None));
+    }
+
+    #[test]
+    fn a_key_is_heard_once_however_often_its_packets_come() {
+        let mut listener = KeyListener::default();
+        let five = payload(5, 160, false);
+        assert_eq!(listener.hear(1000, &five), Some('5'));
+        for _ in 0..5 {
+            assert_eq!(listener.hear(1000, &payload(5, 800, true)), None);
+        }
+        assert_eq!(listener.hear(2600, &five), Some('5'), "pressed again");
+        assert_eq!(listener.hear(4200, &payload(99, 160, false)), None);
+        assert_eq!(listener.hear(5000, &[5]), None);
+    }
+
+    /// Power of one frequency in the tone (Goertzel).
+    fn power(samples: &[f64], frequency: f64) -> f64 {
+        let coefficient = 2.0 * (std::f64::consts::TAU * frequency / 8000.0).cos();
+        let (mut first, mut second) = (0.0, 0.0);
+        for sample in samples {
+            (second, first) = (first, sample + coefficient * first - second);
+        }
+        first * first + second * second - coefficient * first * second
+    }
+
+    #[test]
+    fn a_tone_has_the_two_frequencies_of_its_key() {
+        for key in "0123456789*#ABCD".chars() {
+            let event = event_of(key).unwrap();
+            let bytes = tone(event, Codec::Pcma);
+            let samples: Vec<f64> = bytes[..usize::from(TONE_SAMPLES)]
+                .iter()
+                .map(|byte| f64::from(Codec::Pcma.decode(*byte)))
+                .collect();
+            let (low, high) = frequencies(event);
+            let all = [697.0, 770.0, 852.0, 941.0, 1209.0, 1336.0, 1477.0, 1633.0];
+            let weakest = power(&samples, low).min(power(&samples, high));
+            for other in all
+                .into_iter()
+                .filter(|other| *other != low && *other != high)
+            {
+                assert!(weakest > 50.0 * power(&samples, other), "{key}: {other} Hz");
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Sound on the wire: RTP in and out for all calls, on one clock.
+
+pub mod dtmf;
+pub mod rtp;
+pub mod stream;

@@ -1,0 +1,311 @@
+//! What one call sends: a program of silence, sounds and keys, packet by packet. No sockets and no clock: whoever owns it asks for the next
+//! packet every 20 ms.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::dtmf::{self, END_PACKETS, PAUSE_SAMPLES, TONE_SAMPLES};
+use super::rtp::{HEADER_BYTES, Numbers};
+use crate::codec::{Codec, FRAME_BYTES, Sound};
+
+pub const LARGEST_PACKET: usize = HEADER_BYTES + FRAME_BYTES;
+const FRAME_SAMPLES: u16 = 160;
+
+/// One thing after the other.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Silence {
+        frames: u32,
+    },
+    Sound(Sound),
+    /// Keys of a telephone, for an extension behind a switchboard.
+    Keys(String),
+}
+
+/// A step in the terms of this call's codec.
+#[derive(Debug)]
+enum Segment {
+    Silence {
+        frames: u32,
+    },
+    /// Shared with every other call that plays the same sound: only the place in it is ours.
+    Bytes {
+        bytes: Arc<[u8]>,
+        place: usize,
+    },
+    Event {
+        event: u8,
+        began: Option<u32>,
+        samples: u16,
+        ends: u8,
+    },
+}
+
+/// What a moment of 20 ms brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// So many bytes of the buffer are to be sent.
+    Packet(usize),
+    Finished,
+}
+
+#[derive(Debug)]
+pub struct Stream {
+    codec: Codec,
+    telephone_event: Option<u8>,
+    numbers: Numbers,
+    segments: VecDeque<Segment>,
+    /// The next packet begins a spurt of sound: after the start, and after a hold.
+    fresh: bool,
+    pub packets: u32,
+    pub octets: u32,
+}
+
+impl Stream {
+    pub fn new(codec: Codec, telephone_event: Option<u8>, numbers: Numbers) -> Self {
+        Self {
+            codec,
+            telephone_event,
+            numbers,
+            segments: VecDeque::new(),
+            fresh: true,
+            packets: 0,
+            octets: 0,
+        }
+    }
+
+    pub fn append(&mut self, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::Silence { frames } => self
+                    .segments
+                    .push_back(Segment::Silence { frames: *frames }),
+                Step::Sound(sound) => {
+                    let bytes = Arc::clone(sound.bytes(self.codec));
+                    self.segments.push_back(Segment::Bytes { bytes, place: 0 });
+                }
+                Step::Keys(keys) => keys
+                    .chars()
+                    .filter_map(dtmf::event_of)
+                    .for_each(|event| self.append_key(event)),
+            }
+        }
+    }
+
+    fn append_key(&mut self, event: u8) {
+        if self.telephone_event.is_none() {
+            let bytes = Arc::from(dtmf::tone(event, self.codec));
+            return self.segments.push_back(Segment::Bytes { bytes, place: 0 });
+        }
+        self.segments.push_back(Segment::Event {
+            event,
+            began: None,
+            samples: 0,
+            ends: 0,
+        });
+        self.segments.push_back(Segment::Silence {
+            frames: u32::from(PAUSE_SAMPLES / FRAME_SAMPLES),
+        });
+    }
+
+    /// Where the stream is: its source, and the timestamp of the packet that comes next.
+    pub fn source_and_timestamp(&self) -> (u32, u32) {
+        (self.numbers.source, self.numbers.timestamp)
+    }
+
+    /// 20 ms in which nothing is sent: time goes on, the program does not.
+    pub fn hold(&mut self) {
+        self.numbers.timestamp = self
+            .numbers
+            .timestamp
+            .wrapping_add(u32::from(FRAME_SAMPLES));
+        self.fresh = true;
+    }
+
+    /// Writes the next packet.
+    pub fn next(&mut self, buffer: &mut [u8; LARGEST_PACKET]) -> Moment {
+        let now = self.numbers.timestamp;
+        let Some(segment) = self.segments.front_mut() else {
+            return Moment::Finished;
+        };
+        let (payload_type, marker, timestamp, length, done) = match segment {
+            Segment::Silence { frames } => {
+                buffer[HEADER_BYTES..].fill(self.codec.silence());
+                *frames = frames.saturating_sub(1);
+                (
+                    self.codec.payload_type(),
+                    self.fresh,
+                    now,
+                    FRAME_BYTES,
+                    *frames == 0,
+                )
+            }
+            Segment::Bytes { bytes, place } => {
+                let frame = &bytes[*place..(*place + FRAME_BYTES).min(bytes.len())];
+                buffer[HEADER_BYTES..HEADER_BYTES + frame.len()].copy_from_slice(frame);
+                *place += FRAME_BYTES;
+                (
+                    self.codec.payload_type(),
+                    self.fresh,
+                    now,
+                    frame.len(),
+                    *place >= bytes.len(),
+                )
+            }
+            Segment::Event {
+                event,
+                began,
+                samples,
+                ends,
+            } => {
+                let first = began.is_none();
+                // All packets of an event carry the time of its beginning.
+                let timestamp = *began.get_or_insert(now);
+                *samples = (*samples + FRAME_SAMPLES).min(TONE_SAMPLES);
+                let ending = *samples == TONE_SAMPLES;
+                *ends += u8::from(ending);
+                buffer[HEADER_BYTES..HEADER_BYTES + 4]
+                    .copy_from_slice(&dtmf::payload(*event, *samples, ending));
+                (
+                    self.telephone_event.unwrap_or_default(),
+                    first,
+                    timestamp,
+                    4,
+                    *ends == END_PACKETS,
+                )
+            }
+        };
+        buffer[..HEADER_BYTES].copy_from_slice(&self.numbers.header(
+            payload_type,
+            marker,
+            timestamp,
+        ));
+        self.numbers.timestamp = now.wrapping_add(u32::from(FRAME_SAMPLES));
+        self.fresh = false;
+        self.packets = self.packets.wrapping_add(1);
+        self.octets = self.octets.wrapping_add(u32::try_from(length).unwrap_or(0));
+        if done {
+            self.segments.pop_front();
+        }
+        Moment::Packet(HEADER_BYTES + length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rtp::Packet;
+    use super::*;
+
+    fn stream(telephone_event: Option<u8>) -> Stream {
+        Stream::new(
+            Codec::Pcma,
+            telephone_event,
+            Numbers {
+                source: 1,
+                sequence: 65_530,
+                timestamp: u32::MAX - 100,
+            },
+        )
+    }
+
+    /// All packets of a program: payload type, marker, sequence, timestamp, payload.
+    fn packets(stream: &mut Stream) -> Vec<(u8, bool, u16, u32, Vec<u8>)> {
+        let mut buffer = [0; LARGEST_PACKET];
+        let mut packets = Vec::new();
+        while let Moment::Packet(length) = stream.next(&mut buffer) {
+            let packet = Packet::parse(&buffer[..length]).unwrap();
+            packets.push((
+                packet.payload_type,
+                packet.marker,
+                packet.sequence,
+                packet.timestamp,
+                packet.payload.to_vec(),
+            ));
+        }
+        packets
+    }
+
+    #[test]
+    fn what_is_sent_is_what_was_to_be_played() {
+        let samples: Vec<i16> = (0..1600).map(|index| index * 20).collect();
+        let sound = Sound::encode(&samples);
+        let mut stream = stream(None);
+        stream.append(&[
+            Step::Silence { frames: 2 },
+            Step::Sound(sound.clone()),
+            Step::Sound(sound.clone()),
+        ]);
+        let packets = packets(&mut stream);
+        assert_eq!(packets.len(), 22);
+        let played: Vec<u8> = packets[2..]
+            .iter()
+            .flat_map(|packet| packet.4.clone())
+            .collect();
+        assert_eq!(
+            played,
+            [
+                sound.bytes(Codec::Pcma).to_vec(),
+                sound.bytes(Codec::Pcma).to_vec()
+            ]
+            .concat()
+        );
+        // Numbers run on without a gap, over the edge of their range; only the first packet begins a spurt.
+        for (index, pair) in packets.windows(2).enumerate() {
+            assert_eq!(pair[1].2, pair[0].2.wrapping_add(1), "{index}");
+            assert_eq!(pair[1].3, pair[0].3.wrapping_add(160), "{index}");
+            assert!(!pair[1].1);
+        }
+        assert!(packets[0].1);
+    }
+
+    #[test]
+    fn a_hold_stops_the_program_and_not_the_time() {
+        let mut stream = stream(None);
+        stream.append(&[Step::Silence { frames: 2 }]);
+        let mut buffer = [0; LARGEST_PACKET];
+        stream.next(&mut buffer);
+        let before = Packet::parse(&buffer).unwrap().timestamp;
+        stream.hold();
+        stream.hold();
+        assert_eq!(stream.next(&mut buffer), Moment::Packet(LARGEST_PACKET));
+        let after = Packet::parse(&buffer).unwrap();
+        assert_eq!(
+            (after.timestamp.wrapping_sub(before), after.marker),
+            (480, true)
+        );
+        assert_eq!(stream.next(&mut buffer), Moment::Finished);
+    }
+
+    #[test]
+    fn keys_are_events_that_the_listener_hears_once_each() {
+        let mut stream = stream(Some(101));
+        stream.append(&[Step::Keys("36*7 ".to_owned()), Step::Silence { frames: 1 }]);
+        let mut listener = dtmf::KeyListener::default();
+        let packets = packets(&mut stream);
+        let events: Vec<_> = packets.iter().filter(|packet| packet.0 == 101).collect();
+        let heard: String = events
+            .iter()
+            .filter_map(|packet| listener.hear(packet.3, &packet.4))
+            .collect();
+        assert_eq!(heard, "36*7");
+        // Five packets of 100 ms, the last of them an end, and two more ends.
+        assert_eq!(events.len(), 4 * 7);
+        assert_eq!(events[4].4, dtmf::payload(3, 800, true));
+        assert!(events[0].1 && !events[1].1);
+    }
+
+    #[test]
+    fn without_telephone_event_keys_are_tones() {
+        let mut stream = stream(None);
+        stream.append(&[Step::Keys("5".to_owned())]);
+        let packets = packets(&mut stream);
+        assert_eq!(packets.len(), 10);
+        assert!(packets.iter().all(|packet| packet.0 == 8));
+    }
+
+    #[test]
+    fn an_empty_program_is_finished_at_once() {
+        let mut stream = stream(None);
+        assert_eq!(stream.next(&mut [0; LARGEST_PACKET]), Moment::Finished);
+    }
+}
