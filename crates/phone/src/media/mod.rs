@@ -1,5 +1,6 @@
 //! Sound on the wire: RTP in and out for all calls, on one clock.
 
+pub mod clock;
 pub mod dtmf;
 pub mod rtp;
 pub mod stream;

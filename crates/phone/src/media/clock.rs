@@ -1,0 +1,269 @@
+//! One clock for all calls.
+//!
+//! A thread wakes every millisecond and serves one of twenty slots; a stream lives in one slot, so it gets its turn every 20 ms, and the
+//! packets of thousands of calls are spread evenly over time instead of leaving in one burst. A thread and not tasks: measured, a task per
+//! stream costs twice as much per packet, and its packets leave when the runtime finds the time. Moments are counted from the start,
+//! so the clock never drifts against the machine's.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::stream::{LARGEST_PACKET, Moment, Stream};
+
+const SLOTS: usize = 20;
+const TICK: Duration = Duration::from_millis(1);
+/// A packet that leaves later than this after its moment counts as late.
+const LATE: Duration = Duration::from_millis(5);
+
+/// What a call and the clock know of each other. The clock only ever reads the first two.
+#[derive(Debug, Default)]
+pub struct Playing {
+    /// The peer does not want to hear us now: time goes on, the program waits.
+    pub held: AtomicBool,
+    /// The call is over: the stream is forgotten at its next turn.
+    pub stopped: AtomicBool,
+    pub packets: AtomicU32,
+    pub late: AtomicU32,
+    /// The longest that a packet left after its moment, in microseconds.
+    pub worst_micros: AtomicU32,
+}
+
+/// A stream with the socket it is sent from. The socket is connected to the peer, so that sending needs no address and a stranger's packets
+/// never reach us.
+#[derive(Debug)]
+pub struct Outgoing {
+    pub stream: Stream,
+    pub socket: Arc<UdpSocket>,
+    pub playing: Arc<Playing>,
+    /// Told once, when the last packet has left.
+    pub finished: tokio::sync::oneshot::Sender<Instant>,
+}
+
+/// The handle to the thread, which ends when all handles are gone.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    inbox: Sender<Outgoing>,
+}
+
+impl Clock {
+    pub fn start() -> std::io::Result<Self> {
+        let (inbox, arriving) = mpsc::channel();
+        thread::Builder::new()
+            .name("media-clock".to_owned())
+            .spawn(move || Wheel::new().run(&arriving))?;
+        Ok(Self { inbox })
+    }
+
+    /// Plays a stream from its next turn on, at most 20 ms from now.
+    pub fn play(&self, outgoing: Outgoing) {
+        self.inbox
+            .send(outgoing)
+            .expect("the clock's thread lives as long as its handles");
+    }
+}
+
+struct Wheel {
+    slots: [Vec<Outgoing>; SLOTS],
+    streams: usize,
+    buffer: [u8; LARGEST_PACKET],
+}
+
+impl Wheel {
+    fn new() -> Self {
+        Self {
+            slots: std::array::from_fn(|_| Vec::new()),
+            streams: 0,
+            buffer: [0; LARGEST_PACKET],
+        }
+    }
+
+    fn run(mut self, arriving: &Receiver<Outgoing>) {
+        let mut start = Instant::now();
+        let mut tick: u32 = 0;
+        loop {
+            // With nothing to play the clock stands still and costs nothing.
+            if self.streams == 0 {
+                let Ok(outgoing) = arriving.recv() else {
+                    return;
+                };
+                self.add(outgoing);
+                (start, tick) = (Instant::now(), 0);
+            }
+            while let Ok(outgoing) = arriving.try_recv() {
+                self.add(outgoing);
+            }
+            let due = start + TICK * tick;
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            self.turn(tick as usize % SLOTS, due);
+            tick += 1;
+            // A month of talk without a pause: start counting anew rather than overflow.
+            if tick == u32::MAX - 1 {
+                (start, tick) = (due + TICK, 0);
+            }
+        }
+    }
+
+    fn add(&mut self, outgoing: Outgoing) {
+        let emptiest = (0..SLOTS)
+            .min_by_key(|slot| self.slots[*slot].len())
+            .unwrap_or(0);
+        self.slots[emptiest].push(outgoing);
+        self.streams += 1;
+    }
+
+    fn turn(&mut self, slot: usize, due: Instant) {
+        let mut place = 0;
+        while place < self.slots[slot].len() {
+            let outgoing = &mut self.slots[slot][place];
+            match outgoing.moment(due, &mut self.buffer) {
+                Turn::Goes => place += 1,
+                Turn::Ends { told } => {
+                    let ended = self.slots[slot].swap_remove(place);
+                    self.streams -= 1;
+                    if told {
+                        // Whoever waited for it may be gone.
+                        let _ = ended.finished.send(Instant::now());
+                    }
+                }
+            }
+        }
+    }
+}
+
+enum Turn {
+    Goes,
+    Ends { told: bool },
+}
+
+impl Outgoing {
+    fn moment(&mut self, due: Instant, buffer: &mut [u8; LARGEST_PACKET]) -> Turn {
+        let playing = &self.playing;
+        if playing.stopped.load(Ordering::Relaxed) {
+            return Turn::Ends { told: false };
+        }
+        if playing.held.load(Ordering::Relaxed) {
+            self.stream.hold();
+            return Turn::Goes;
+        }
+        match self.stream.next(buffer) {
+            Moment::Finished => Turn::Ends { told: true },
+            Moment::Packet(length) => {
+                // A refused or unreachable port is the peer's matter and ends no call; signalling does.
+                let _ = self.socket.send(&buffer[..length]);
+                let lateness = Instant::now().saturating_duration_since(due);
+                let micros = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
+                playing.packets.fetch_add(1, Ordering::Relaxed);
+                playing
+                    .late
+                    .fetch_add(u32::from(lateness > LATE), Ordering::Relaxed);
+                playing.worst_micros.fetch_max(micros, Ordering::Relaxed);
+                Turn::Goes
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rtp::{Numbers, Packet};
+    use super::super::stream::Step;
+    use super::*;
+    use crate::codec::{Codec, Sound};
+
+    fn pair() -> (Arc<UdpSocket>, UdpSocket) {
+        let ours = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let theirs = UdpSocket::bind("127.0.0.1:0").unwrap();
+        ours.connect(theirs.local_addr().unwrap()).unwrap();
+        theirs
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        (Arc::new(ours), theirs)
+    }
+
+    fn stream(steps: &[Step]) -> Stream {
+        let mut stream = Stream::new(
+            Codec::Pcma,
+            None,
+            Numbers {
+                source: 1,
+                sequence: 0,
+                timestamp: 0,
+            },
+        );
+        stream.append(steps);
+        stream
+    }
+
+    #[tokio::test]
+    async fn every_packet_of_a_sound_arrives_in_order_at_its_pace() {
+        let clock = Clock::start().unwrap();
+        let sound = Sound::encode(
+            &(0..8000)
+                .map(|index| (index % 200) * 100)
+                .collect::<Vec<i16>>(),
+        );
+        let (socket, theirs) = pair();
+        let (finished, when) = tokio::sync::oneshot::channel();
+        let playing = Arc::new(Playing::default());
+        let began = Instant::now();
+        clock.play(Outgoing {
+            stream: stream(&[Step::Sound(sound.clone())]),
+            socket,
+            playing: Arc::clone(&playing),
+            finished,
+        });
+        let heard = tokio::task::spawn_blocking(move || {
+            let mut heard = Vec::new();
+            let mut buffer = [0; 2048];
+            for sequence in 0..50 {
+                let length = theirs.recv(&mut buffer).unwrap();
+                let packet = Packet::parse(&buffer[..length]).unwrap();
+                assert_eq!(
+                    (packet.sequence, packet.timestamp),
+                    (sequence, u32::from(sequence) * 160)
+                );
+                heard.extend_from_slice(packet.payload);
+            }
+            heard
+        })
+        .await
+        .unwrap();
+        assert_eq!(heard, sound.bytes(Codec::Pcma).to_vec());
+        // The fiftieth packet leaves 980 ms after the first, never earlier.
+        assert!(when.await.unwrap() - began >= Duration::from_millis(980));
+        assert_eq!(playing.packets.load(Ordering::Relaxed), 50);
+    }
+
+    #[tokio::test]
+    async fn a_held_stream_waits_and_a_stopped_one_is_forgotten() {
+        let clock = Clock::start().unwrap();
+        let (socket, theirs) = pair();
+        let (finished, when) = tokio::sync::oneshot::channel();
+        let playing = Arc::new(Playing::default());
+        playing.held.store(true, Ordering::Relaxed);
+        clock.play(Outgoing {
+            stream: stream(&[Step::Silence { frames: 1000 }]),
+            socket,
+            playing: Arc::clone(&playing),
+            finished,
+        });
+        theirs
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .unwrap();
+        assert!(
+            theirs.recv(&mut [0; 200]).is_err(),
+            "nothing is sent while held"
+        );
+        playing.held.store(false, Ordering::Relaxed);
+        theirs
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        assert!(theirs.recv(&mut [0; 200]).is_ok());
+        playing.stopped.store(true, Ordering::Relaxed);
+        assert!(when.await.is_err(), "a stopped stream does not finish");
+    }
+}
