@@ -27,7 +27,7 @@ pub struct Server {
     store: Arc<dyn Store>,
     stopping: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
-    listeners: JoinSet<()>,
+    tasks: JoinSet<()>,
     _lock: Option<ServeLock>,
 }
 
@@ -46,7 +46,7 @@ impl Server {
             Arc::clone(&config),
             Arc::clone(&store),
             clock.clone(),
-            metrics,
+            metrics.clone(),
             Arc::clone(&stopping),
         );
         let (tls, ca) = if config.http.plain {
@@ -62,7 +62,8 @@ impl Server {
         let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
 
         let (stop, stopped) = watch::channel(false);
-        let mut listeners = JoinSet::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(telemetry::tidy_metrics(metrics, stopped.clone()));
         let mut addresses = Vec::new();
         for address in &config.http.listen {
             let listener = TcpListener::bind(address).await.with_context(|| {
@@ -71,7 +72,7 @@ impl Server {
                 )
             })?;
             addresses.push(listener.local_addr()?);
-            listeners.spawn(Arc::clone(&front).serve(listener, stopped.clone()));
+            tasks.spawn(Arc::clone(&front).serve(listener, stopped.clone()));
         }
         Ok(Self {
             addresses,
@@ -79,7 +80,7 @@ impl Server {
             store,
             stopping,
             stop,
-            listeners,
+            tasks,
             _lock: lock,
         })
     }
@@ -88,7 +89,7 @@ impl Server {
     pub async fn stop(mut self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.stop.send_replace(true);
-        while self.listeners.join_next().await.is_some() {}
+        while self.tasks.join_next().await.is_some() {}
         self.store.close().await;
     }
 }

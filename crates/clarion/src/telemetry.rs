@@ -1,11 +1,16 @@
 //! Logs and metrics. Logs carry masked numbers and no secrets; metrics are read at `/metrics`.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogConfig, LogFormat};
+
+const TIDY_EVERY: Duration = Duration::from_secs(5);
 
 /// Logs go to standard error, so that standard output belongs to what a command was asked for.
 pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
@@ -27,6 +32,18 @@ pub fn start_metrics() -> PrometheusHandle {
         describe();
     }
     handle
+}
+
+/// The exporter keeps every single observation of a histogram until it is read or tidied up. Where nobody reads `/metrics`, this
+/// keeps it from growing with every request.
+pub async fn tidy_metrics(metrics: PrometheusHandle, mut stop: watch::Receiver<bool>) {
+    let mut pace = tokio::time::interval(TIDY_EVERY);
+    loop {
+        tokio::select! {
+            _ = pace.tick() => metrics.run_upkeep(),
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
 }
 
 fn describe() {
