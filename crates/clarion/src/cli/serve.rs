@@ -1,5 +1,7 @@
 //! `clarion serve`: runs the server until it is told to stop.
 
+use std::io::Write;
+
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::block_on;
@@ -19,13 +21,16 @@ pub fn run(config: Config) -> anyhow::Result<()> {
         let database = config.database().map_err(anyhow::Error::msg)?;
         let server = Server::start(config, clock).await?;
         for address in &server.addresses {
-            println!("Clarion serves {scheme}://{address} from {database}");
+            say(&format!(
+                "Clarion serves {scheme}://{address} from {database}"
+            ));
         }
         if let Some(ca) = &server.ca {
-            println!(
+            let ca = std::path::absolute(ca)?;
+            say(&format!(
                 "Clients that verify the certificate need this CA file: {}",
-                std::path::absolute(ca)?.display()
-            );
+                ca.display()
+            ));
         }
         tokio::select! {
             _ = terminate.recv() => {}
@@ -35,4 +40,9 @@ pub fn run(config: Config) -> anyhow::Result<()> {
         server.stop().await;
         Ok(())
     })
+}
+
+/// Whoever started the server may have stopped listening (`clarion serve | head -1`). `println!` would panic, and the server end.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
