@@ -24,7 +24,7 @@ use crate::domain::status_code::StatusCode;
 use crate::store::Store;
 
 mod account_info;
-mod auth;
+pub mod auth;
 mod bill_records;
 mod call_result;
 mod directory;
@@ -34,6 +34,8 @@ mod limiter;
 pub mod openapi;
 mod request;
 pub mod wire;
+
+pub use self::landing_calls::FORM as LANDING_CALL;
 
 /// What the handlers work with.
 #[derive(Debug)]
