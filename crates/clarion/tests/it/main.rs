@@ -3,4 +3,5 @@
 mod support;
 
 mod authentication;
+mod hostile;
 mod store_contract;

@@ -1,6 +1,7 @@
 //! What the tests stand on: a server that can be asked in business verbs, and a PostgreSQL that `make test` has started.
 
 pub mod postgres;
+pub mod process;
 pub mod raw;
 
 use std::net::SocketAddr;
