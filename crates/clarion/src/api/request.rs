@@ -144,6 +144,7 @@ async fn read_body(
     keep: usize,
 ) -> Result<Bytes, BodyError> {
     let most = api.config.http.max_body_bytes;
+    let time = Duration::from_secs(api.config.http.body_seconds);
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -151,14 +152,13 @@ async fn read_body(
     if announced.is_some_and(|length| length > most) {
         // A client that asks first is told before it sends anything.
         if !headers.contains_key(EXPECT) {
-            drain(&mut body).await;
+            drain(&mut body, time).await;
         }
         return Err(BodyError::TooLong(most));
     }
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let time = Duration::from_secs(api.config.http.body_seconds);
     let collect = async {
         let mut kept = Vec::with_capacity(announced.unwrap_or(1024).min(keep));
         let mut length = 0;
@@ -179,12 +179,12 @@ async fn read_body(
         .await
         .unwrap_or(Err(BodyError::TooSlow));
     if let Err(BodyError::TooLong(_)) = result {
-        drain(&mut body).await;
+        drain(&mut body, time).await;
     }
     result
 }
 
-async fn drain(body: &mut Body) {
+async fn drain(body: &mut Body, time: Duration) {
     let read = async {
         let mut drained = 0;
         while drained < DRAIN {
@@ -195,5 +195,5 @@ async fn drain(body: &mut Body) {
         }
     };
     // Whatever is left then is the client's loss.
-    let _ = tokio::time::timeout(DRAIN_TIME, read).await;
+    let _ = tokio::time::timeout(time.min(DRAIN_TIME), read).await;
 }
