@@ -106,3 +106,38 @@ impl HttpBody for Answer {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    const MOMENT: Duration = Duration::from_millis(20);
+
+    async fn is_silent(activity: &Activity) -> bool {
+        let silence = activity.silence(MOMENT);
+        tokio::time::timeout(MOMENT * 3, silence).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_request_under_way_is_no_silence_however_long_it_takes() {
+        let activity = Activity::begin();
+        let (one, other) = (activity.request(), activity.request());
+        drop(one);
+        assert!(!is_silent(&activity).await);
+        drop(other);
+        assert!(is_silent(&activity).await);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_being_taken_is_no_silence() {
+        let activity = Activity::begin();
+        let began = Instant::now();
+        let mut answer = activity.answer(Body::from("answer"));
+        assert_eq!(answer.size_hint().exact(), Some(6));
+        assert!(is_silent(&activity).await);
+        answer.frame().await.unwrap().unwrap();
+        assert!(activity.quiet_since().unwrap() >= began + MOMENT);
+    }
+}

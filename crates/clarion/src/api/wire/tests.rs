@@ -262,3 +262,35 @@ fn a_problem_is_described_without_quoting_the_whole_body() {
         assert!(refusal.message.len() < 300, "{}", refusal.message.len());
     }
 }
+
+#[test]
+fn the_answers_format_is_what_accept_names_or_else_the_bodys() {
+    let format = |accept: Option<&'static str>, content_type: Option<&'static str>, body: &str| {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [(ACCEPT, accept), (CONTENT_TYPE, content_type)] {
+            headers.extend(value.map(|value| (name, HeaderValue::from_static(value))));
+        }
+        Format::of_answer(&headers, body.as_bytes())
+    };
+    let json_body = Some("Application/JSON;");
+    for (accept, content_type, body, expected) in [
+        (None, json_body, "{}", Format::Xml),
+        (Some(""), json_body, "{}", Format::Xml),
+        (Some("application/json;"), None, "", Format::Json),
+        (Some("APPLICATION/XML"), json_body, "{}", Format::Xml),
+        (
+            Some("text/html, application/json, text/xml"),
+            None,
+            "",
+            Format::Json,
+        ),
+        (Some("*/*"), json_body, "<", Format::Json),
+        (Some("*/*"), Some("text/plain"), " {", Format::Json),
+        (Some("*/*"), None, "\u{feff}\r\n{", Format::Json),
+        (Some("*/*"), None, "<", Format::Xml),
+        (Some("text/html"), None, "", Format::Xml),
+    ] {
+        let found = format(accept, content_type, body);
+        assert_eq!(found, expected, "{accept:?} {content_type:?} {body}");
+    }
+}

@@ -188,3 +188,48 @@ async fn targets_of_every_form_are_answered() {
     }
     assert_still_serves(&door).await;
 }
+
+/// Below the API's tree every method is answered with 200 and a statusCode, whatever comes with it.
+#[tokio::test]
+async fn a_method_that_is_not_offered_is_told_so_in_the_apis_own_way() {
+    let server = TestServer::start().await;
+    let door = server.door();
+    let calls = head("json");
+    let info = calls.replace("Calls/LandingCalls", "AccountInfo");
+    let slashes = calls.replace("LandingCalls", "LandingCalls//");
+    let absolute = slashes.replace("POST /", "POST https://example.org:8883/");
+    for (head, expected) in [
+        (calls.replace("POST", "GET"), "190008"),
+        (calls.replace("POST", "DELETE"), "190008"),
+        (calls.replace("POST", "TRACE"), "190008"),
+        (calls.replace("POST", "X-ANY-THING"), "190008"),
+        (calls.replace("LandingCalls", "Landing%43alls"), "190008"),
+        (calls.replace("LandingCalls", "../AccountInfo"), "190008"),
+        (calls.replace("?sig=", "?sig=&sig="), "111108"),
+        (calls.replace("?sig=", "?%zz=%&sig="), "110141"),
+        (calls.replace("?sig=", "?%73ig="), "110141"),
+        (info.replace("POST", "GET"), "000000"),
+        (info.replace("POST", "PUT"), "190008"),
+        (info + "Upgrade: h2c\r\nConnection: Upgrade\r\n", "000000"),
+        (slashes, "110141"),
+        (absolute, "110141"),
+    ] {
+        let request = format!("{head}Content-Length: 5\r\n\r\n<bad>");
+        let answer = door.send_raw(request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{head}{answer}");
+        assert_eq!(status_code(&answer), expected, "{head}");
+    }
+    for method in ["HEAD", "CONNECT"] {
+        let lines = "Connection: close\r\nContent-Length: 0\r\n\r\n";
+        let request = calls.replace("POST", method) + lines;
+        let mut stream = door.tls(&[]).await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = read_to_close(&mut stream).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with("HTTP/1.1 200 OK\r\n") && body.is_empty(),
+            "{answer}"
+        );
+    }
+    assert_still_serves(&door).await;
+}
