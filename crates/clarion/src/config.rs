@@ -155,6 +155,16 @@ impl Config {
                 self.numbers.default_caller
             );
         }
+        // None of these means "no limit" when it is 0: nothing would be served at all.
+        for (name, value) in [
+            ("http.max_connections", self.http.max_connections as u64),
+            ("http.head_seconds", self.http.head_seconds),
+            ("http.body_seconds", self.http.body_seconds),
+        ] {
+            if !(1..=1_000_000).contains(&value) {
+                bail!("{name} must be from 1 to 1000000");
+            }
+        }
         // What clients may rely on; a smaller body would refuse fields that are within their own limits.
         if self.http.max_body_bytes < 1024 {
             bail!("http.max_body_bytes must be at least 1024");
@@ -342,6 +352,8 @@ mod tests {
         assert!(error("database = \"mysql:x\"", &[]).contains("sqlite:"));
         assert!(error("[http]\ncertificate = \"x\"", &[]).contains("private_key"));
         assert!(error("[numbers]\ndefault_caller = \"x\"", &[]).contains("default_caller"));
+        assert!(error("[http]\nhead_seconds = 0", &[]).contains("http.head_seconds must be"));
+        assert!(error("[http]\nmax_connections = 9000000000000000000", &[]).contains("from 1 to"));
         assert!(error("[http]\ntrusted_proxies = [\"nowhere\"]", &[]).contains("nowhere"));
     }
 }

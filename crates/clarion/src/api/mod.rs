@@ -1,5 +1,6 @@
 //! HTTP in. Every route is on this screen.
 
+use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,18 +14,20 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
+use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
 
 use self::directory::Directory;
 use self::limiter::Limiter;
 use self::request::Authenticated;
+use self::wire::Format;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::status_code::StatusCode;
 use crate::store::Store;
 
 mod account_info;
-mod auth;
+pub mod auth;
 mod bill_records;
 mod call_result;
 mod directory;
@@ -34,6 +37,8 @@ mod limiter;
 pub mod openapi;
 mod request;
 pub mod wire;
+
+pub use self::landing_calls::FORM as LANDING_CALL;
 
 /// What the handlers work with.
 #[derive(Debug)]
@@ -102,6 +107,8 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(openapi::document))
         .fallback(anything_else)
+        // No panic is known to be reachable from outside; should there be one, it is answered and ends nothing else.
+        .layer(CatchPanicLayer::custom(after_panic))
         .layer(middleware::from_fn(measure))
         .with_state(api)
 }
@@ -115,6 +122,11 @@ async fn anything_else(State(api): State<Arc<Api>>, request: Request) -> Respons
         Ok(request) => request.answer(&Err(StatusCode::NotOffered.into())),
         Err(refused) => refused,
     }
+}
+
+fn after_panic(_: Box<dyn Any + Send>) -> Response {
+    tracing::error!("a request ended in a panic");
+    wire::answer(Format::Xml, &Err(StatusCode::UnknownError.into()))
 }
 
 async fn measure(request: Request, next: Next) -> Response {

@@ -21,6 +21,9 @@ use crate::domain::status_code::{Refusal, StatusCode};
 /// How much of an over-long body is read and thrown away, so that the client gets to read the answer instead of a broken connection.
 const DRAIN: u64 = 16 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// How much is kept of the body of a request that is refused already: enough to see its format. Bodies of strangers, who may send
+/// many at once, would otherwise be a way to fill the memory.
+const BEGINNING: usize = 1024;
 
 /// The authorisation is in the signature: whoever has one of these has passed every check up to the request limits.
 #[derive(Debug)]
@@ -80,7 +83,11 @@ impl FromRequest<Arc<Api>> for Authenticated {
             });
         // The body is read even for a request that is refused: the answer's format may depend on it, and a client that is still
         // writing when the connection closes never sees the answer.
-        let body = read_body(&parts.headers, body, api).await;
+        let keep = match entered {
+            Ok(_) => api.config.http.max_body_bytes,
+            Err(_) => BEGINNING,
+        };
+        let body = read_body(&parts.headers, body, api, keep).await;
         let bytes = body.as_ref().map(Clone::clone).unwrap_or_default();
         let format = Format::of_answer(&parts.headers, &bytes);
         let read = entered.and_then(|(account, slot)| {
@@ -129,8 +136,15 @@ impl BodyError {
     }
 }
 
-async fn read_body(headers: &HeaderMap, mut body: Body, api: &Api) -> Result<Bytes, BodyError> {
+/// Reads a body to its end, and keeps no more of it than the first `keep` bytes.
+async fn read_body(
+    headers: &HeaderMap,
+    mut body: Body,
+    api: &Api,
+    keep: usize,
+) -> Result<Bytes, BodyError> {
     let most = api.config.http.max_body_bytes;
+    let time = Duration::from_secs(api.config.http.body_seconds);
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -138,38 +152,39 @@ async fn read_body(headers: &HeaderMap, mut body: Body, api: &Api) -> Result<Byt
     if announced.is_some_and(|length| length > most) {
         // A client that asks first is told before it sends anything.
         if !headers.contains_key(EXPECT) {
-            drain(&mut body).await;
+            drain(&mut body, time).await;
         }
         return Err(BodyError::TooLong(most));
     }
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let time = Duration::from_secs(api.config.http.body_seconds);
     let collect = async {
-        let mut collected = Vec::with_capacity(announced.unwrap_or(1024).min(most));
+        let mut kept = Vec::with_capacity(announced.unwrap_or(1024).min(keep));
+        let mut length = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| BodyError::Broken)?;
             let Some(data) = frame.data_ref() else {
                 continue;
             };
-            if collected.len() + data.len() > most {
+            length += data.len();
+            if length > most {
                 return Err(BodyError::TooLong(most));
             }
-            collected.extend_from_slice(data);
+            kept.extend_from_slice(&data[..data.len().min(keep - kept.len())]);
         }
-        Ok(Bytes::from(collected))
+        Ok(Bytes::from(kept))
     };
     let result = tokio::time::timeout(time, collect)
         .await
         .unwrap_or(Err(BodyError::TooSlow));
     if let Err(BodyError::TooLong(_)) = result {
-        drain(&mut body).await;
+        drain(&mut body, time).await;
     }
     result
 }
 
-async fn drain(body: &mut Body) {
+async fn drain(body: &mut Body, time: Duration) {
     let read = async {
         let mut drained = 0;
         while drained < DRAIN {
@@ -180,5 +195,5 @@ async fn drain(body: &mut Body) {
         }
     };
     // Whatever is left then is the client's loss.
-    let _ = tokio::time::timeout(DRAIN_TIME, read).await;
+    let _ = tokio::time::timeout(time.min(DRAIN_TIME), read).await;
 }

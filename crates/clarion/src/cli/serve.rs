@@ -1,5 +1,8 @@
 //! `clarion serve`: runs the server until it is told to stop.
 
+use std::io::Write;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::block_on;
@@ -10,6 +13,7 @@ use crate::telemetry;
 
 pub fn run(config: Config) -> anyhow::Result<()> {
     telemetry::start_logging(&config.log)?;
+    raise_file_limit(config.http.max_connections);
     block_on(async {
         // Before anything else: a signal during the start stops the server as well.
         let mut terminate = signal(SignalKind::terminate())?;
@@ -19,13 +23,16 @@ pub fn run(config: Config) -> anyhow::Result<()> {
         let database = config.database().map_err(anyhow::Error::msg)?;
         let server = Server::start(config, clock).await?;
         for address in &server.addresses {
-            println!("Clarion serves {scheme}://{address} from {database}");
+            say(&format!(
+                "Clarion serves {scheme}://{address} from {database}"
+            ));
         }
         if let Some(ca) = &server.ca {
-            println!(
+            let ca = std::path::absolute(ca)?;
+            say(&format!(
                 "Clients that verify the certificate need this CA file: {}",
-                std::path::absolute(ca)?.display()
-            );
+                ca.display()
+            ));
         }
         tokio::select! {
             _ = terminate.recv() => {}
@@ -35,4 +42,26 @@ pub fn run(config: Config) -> anyhow::Result<()> {
         server.stop().await;
         Ok(())
     })
+}
+
+/// Whoever started the server may have stopped listening (`clarion serve | head -1`). `println!` would panic, and the server end.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Every connection is a file, and the usual limit of 1024 is there for programs that ask for no more. Asking is allowed up to the hard limit.
+fn raise_file_limit(connections: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit on open files cannot be raised");
+    }
+    if limit.maximum.is_some_and(|most| most < connections as u64) {
+        tracing::warn!(
+            "http.max_connections is {connections}, but the hard limit on open files is lower"
+        );
+    }
 }

@@ -142,6 +142,7 @@ fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
     let carries_country = international
         || (digits.len() > plan.longest_national && digits.starts_with(&plan.country_code));
     if !carries_country {
+        check_area_code(digits, plan)?;
         return national(digits, plan);
     }
     match digits.strip_prefix(plan.country_code.as_str()) {
@@ -155,20 +156,25 @@ fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
     }
 }
 
-fn national(digits: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
-    let significant = match plan.trunk_prefix.as_str() {
-        "" => digits,
-        prefix => digits.trim_start_matches(prefix),
-    };
-    let with_area_code = significant.len() < digits.len();
+/// Only a number written without any prefix can lack its area code: behind the long-distance prefix or the country code comes one.
+fn check_area_code(digits: &str, plan: &NumberingPlan) -> Result<(), Refusal> {
+    let with_area_code =
+        !plan.trunk_prefix.is_empty() && digits.starts_with(plan.trunk_prefix.as_str());
     // Service numbers of these lengths begin with 1 or 9; anything else is a subscriber's number that lacks its area code.
-    let local =
-        plan.local_lengths.contains(&significant.len()) && !significant.starts_with(['1', '9']);
+    let local = plan.local_lengths.contains(&digits.len()) && !digits.starts_with(['1', '9']);
     if local && !with_area_code {
         return Err(Refusal::field(
             "to: a landline number carries the area code",
         ));
     }
+    Ok(())
+}
+
+fn national(digits: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
+    let significant = match plan.trunk_prefix.as_str() {
+        "" => digits,
+        prefix => digits.trim_start_matches(prefix),
+    };
     if !(SHORTEST_NATIONAL..=plan.longest_national).contains(&significant.len()) {
         return Err(Refusal::field(format!(
             "to: a national number has {SHORTEST_NATIONAL} to {} digits (write an extension after '-', and no '-' after the area code)",
@@ -306,6 +312,7 @@ mod tests {
             ("86110", &["110", "+86110", "0086110", "+860110"]),
             ("864001234567", &["4001234567", "+864001234567"]),
             ("8695588", &["95588"]),
+            ("8675595588", &["075595588", "+8675595588", "0086075595588"]),
             ("12125550123", &["+12125550123", "0012125550123"]),
         ] {
             for text in written {
@@ -430,7 +437,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_canonical_number_or_a_refusal(text in "\\PC{0,40}") {
+        fn any_text_is_a_canonical_number_or_a_refusal(text in "\\PC{0,40}|[+]?[0-9]{0,17}(-[0-9*#]{0,13})?") {
             if let Ok(number) = PhoneNumber::parse(&text, &NumberingPlan::china()) {
                 prop_assert!(number.digits.len() <= LONGEST && number.digits.bytes().all(|b| b.is_ascii_digit()));
                 let again = PhoneNumber::parse(&format!("+{}", number.digits), &NumberingPlan::china()).unwrap();

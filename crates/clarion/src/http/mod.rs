@@ -1,5 +1,6 @@
 //! Connections: accepting them, TLS, limits on slow and greedy clients, and an orderly stop. What is asked over them is `api`'s matter.
 
+mod activity;
 pub mod tls;
 
 use std::convert::Infallible;
@@ -25,9 +26,11 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Layer, ServiceExt};
 use tower_http::normalize_path::{NormalizePath, NormalizePathLayer};
 
+use self::activity::Activity;
 use crate::api::PeerAddress;
 use crate::config::HttpConfig;
 
+/// A client has this long for the TLS handshake, or `head_seconds` where that is less.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Streams that one HTTP/2 connection may have open.
 const STREAMS: u32 = 100;
@@ -40,17 +43,19 @@ pub struct Front {
     tls: Option<TlsAcceptor>,
     protocol: auto::Builder<TokioExecutor>,
     connections: Arc<Semaphore>,
+    head_time: Duration,
     trusted_proxies: Vec<IpNet>,
     stop_time: Duration,
 }
 
 impl Front {
     pub fn new(app: Router, tls: Option<TlsAcceptor>, config: &HttpConfig) -> Self {
+        let head_time = Duration::from_secs(config.head_seconds);
         let mut protocol = auto::Builder::new(TokioExecutor::new());
         protocol
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(Duration::from_secs(config.head_seconds))
+            .header_read_timeout(head_time)
             .max_headers(config.max_headers)
             .max_buf_size((config.max_header_bytes as usize).max(8192));
         protocol
@@ -65,6 +70,7 @@ impl Front {
             tls,
             protocol,
             connections: Arc::new(Semaphore::new(config.max_connections)),
+            head_time,
             trusted_proxies: config.trusted_proxies.clone(),
             stop_time: Duration::from_secs(config.stop_seconds),
         }
@@ -74,10 +80,6 @@ impl Front {
     pub async fn serve(self: Arc<Self>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
         let graceful = GracefulShutdown::new();
         loop {
-            let place = Arc::clone(&self.connections)
-                .acquire_owned()
-                .await
-                .expect("the semaphore is never closed");
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 _ = stop.wait_for(|stop| *stop) => break,
@@ -90,6 +92,12 @@ impl Front {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
+            };
+            // Beyond the limit one connection waits here, and the others in the operating system's queue. A place is taken only for
+            // a connection that is there: a listener that waits for its first one keeps none from the other listeners.
+            let place = tokio::select! {
+                place = Arc::clone(&self.connections).acquire_owned() => place.expect("the semaphore is never closed"),
+                _ = stop.wait_for(|stop| *stop) => break,
             };
             let (front, watcher) = (Arc::clone(&self), graceful.watcher());
             tokio::spawn(async move {
@@ -113,7 +121,8 @@ impl Front {
         let Some(tls) = &self.tls else {
             return self.requests(stream, peer, watcher).await;
         };
-        match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+        let time = HANDSHAKE.min(self.head_time);
+        match tokio::time::timeout(time, tls.accept(stream)).await {
             Ok(Ok(stream)) => Arc::clone(&self).requests(stream, peer, watcher).await,
             Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
@@ -124,13 +133,26 @@ impl Front {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let front = Arc::clone(&self);
-        let service = service_fn(move |request| Arc::clone(&front).request(request, peer.ip()));
+        let activity = Activity::begin();
+        let (front, noted) = (Arc::clone(&self), Arc::clone(&activity));
+        let service = service_fn(move |request| {
+            let (front, activity) = (Arc::clone(&front), Arc::clone(&noted));
+            async move {
+                let _under_way = activity.request();
+                let answer = front.request(request, peer.ip()).await;
+                answer.map(|answer| answer.map(|body| activity.answer(body)))
+            }
+        });
         let connection = self
             .protocol
             .serve_connection(TokioIo::new(stream), service);
-        if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(%peer, %error, "a connection ended badly");
+        tokio::select! {
+            ended = watcher.watch(connection) => {
+                if let Err(error) = ended {
+                    tracing::debug!(%peer, %error, "a connection ended badly");
+                }
+            }
+            () = activity.silence(self.head_time) => tracing::debug!(%peer, "a silent connection is closed"),
         }
     }
 
@@ -154,19 +176,23 @@ fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAdd
     if !is_trusted(&peer) {
         return peer;
     }
-    let forwarded: Vec<IpAddr> = headers
+    headers
         .get_all("x-forwarded-for")
         .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map_while(|address| address.trim().parse().ok())
-        .map(|address: IpAddr| address.to_canonical())
-        .collect();
-    forwarded
-        .into_iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .rev()
+        // What stands left of something unreadable was not written by a proxy of ours.
+        .map_while(address)
         .find(|address| !is_trusted(address))
         .unwrap_or(peer)
+}
+
+/// One entry of X-Forwarded-For; some proxies add the port.
+fn address(entry: &[u8]) -> Option<IpAddr> {
+    let entry = std::str::from_utf8(entry).ok()?.trim();
+    let with_port = || entry.parse::<SocketAddr>().map(|socket| socket.ip());
+    let address = entry.parse::<IpAddr>().or_else(|_| with_port()).ok()?;
+    Some(address.to_canonical())
 }
 
 #[cfg(test)]
@@ -196,5 +222,20 @@ mod tests {
         );
         assert_eq!(from("::ffff:10.0.0.1", &headers), address("198.51.100.7"));
         assert_eq!(from("10.0.0.1", &HeaderMap::new()), address("10.0.0.1"));
+    }
+
+    #[test]
+    fn rubbish_in_front_of_the_forwarded_address_hides_nothing() {
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        for forwarded in [
+            &b"rubbish, 198.51.100.7"[..],
+            b"\xff\xfe, 198.51.100.7, 10.0.0.2",
+            b",,198.51.100.7:4711",
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append("x-forwarded-for", forwarded.try_into().unwrap());
+            let from = client_address("10.0.0.1".parse().unwrap(), &headers, &trusted);
+            assert_eq!(from, "198.51.100.7".parse::<IpAddr>().unwrap());
+        }
     }
 }

@@ -97,7 +97,7 @@ async fn an_operators_own_certificate_is_used() {
 #[tokio::test]
 async fn http2_is_spoken() {
     let server = TestServer::start().await;
-    let stream = server.tls(&[b"h2"]).await;
+    let stream = server.door().tls(&[b"h2"]).await;
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
@@ -219,7 +219,7 @@ async fn stopping_finishes_what_has_begun_and_takes_nothing_new() {
         signature.authorization,
         body.len()
     );
-    let mut begun = server.tls(&[]).await;
+    let mut begun = server.door().tls(&[]).await;
     begun.write_all(head.as_bytes()).await.unwrap();
     begun.flush().await.unwrap();
     // The server asks for the body: it has read the head, and the request is under way.

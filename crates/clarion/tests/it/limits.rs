@@ -48,7 +48,7 @@ async fn a_request_under_way_takes_a_place_until_it_is_answered() {
         "POST /2013-12-26/Accounts/{SID}/Calls/LandingCalls?sig={} HTTP/1.1\r\nHost: h\r\nAuthorization: {}\r\nContent-Length: 2\r\n\r\n",
         signature.sig, signature.authorization
     );
-    let mut slow = server.tls(&[]).await;
+    let mut slow = server.door().tls(&[]).await;
     slow.write_all(head.as_bytes()).await.unwrap();
     slow.flush().await.unwrap();
     eventually("the place is taken", async || {

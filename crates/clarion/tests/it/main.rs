@@ -10,6 +10,7 @@ mod command_line;
 mod crash;
 mod disk;
 mod documents;
+mod hostile;
 mod https;
 mod landing_call_fields;
 mod limits;

@@ -320,7 +320,7 @@ async fn an_operation_that_is_not_offered_is_refused_after_authentication() {
         .send_raw(b"GET /nothing HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
         .await;
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
-    let mut stream = server.tls(&[]).await;
+    let mut stream = server.door().tls(&[]).await;
     tokio::io::AsyncWriteExt::write_all(
         &mut stream,
         b"POST /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n",

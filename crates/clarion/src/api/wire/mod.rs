@@ -4,6 +4,8 @@
 
 mod json;
 mod reply;
+#[cfg(test)]
+mod tests;
 mod xml;
 
 use axum::http::HeaderMap;
@@ -12,6 +14,9 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use crate::domain::status_code::{Refusal, StatusCode};
 
 pub use reply::{Content, answer};
+
+/// Characters of a problem's description that a client gets to read.
+const LONGEST_PROBLEM: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -142,32 +147,38 @@ impl Form {
 
 /// Reads a body by its format. A body that is in neither is told so.
 pub fn read(form: &Form, headers: &HeaderMap, body: &[u8]) -> Result<Fields, Refusal> {
-    let text = std::str::from_utf8(body).map_err(|_| {
-        let code = match Format::of_body(headers, body) {
-            Some(Format::Xml) => StatusCode::XmlUnreadable,
-            _ => StatusCode::BodyFormat,
-        };
-        Refusal::new(code, "the body is not valid UTF-8")
-    })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match Format::of_body(headers, body) {
-        Some(Format::Xml) => xml::read(form, text).map_err(|problem| {
-            Refusal::new(
-                StatusCode::XmlUnreadable,
-                format!("the XML body cannot be read: {problem}"),
-            )
-        }),
-        Some(Format::Json) => json::read(form, text).map_err(|problem| {
-            Refusal::new(
-                StatusCode::BodyFormat,
-                format!("the JSON body cannot be read: {problem}"),
-            )
-        }),
+        Some(format) => read_as(format, form, body),
         None => Err(Refusal::new(
             StatusCode::BodyFormat,
             "the body must be XML or JSON, and Content-Type application/xml or application/json",
         )),
     }
+}
+
+/// Reads a body that is meant to be of this format. The fuzz targets come in here.
+pub fn read_as(format: Format, form: &Form, body: &[u8]) -> Result<Fields, Refusal> {
+    let (code, name) = match format {
+        Format::Xml => (StatusCode::XmlUnreadable, "XML"),
+        Format::Json => (StatusCode::BodyFormat, "JSON"),
+    };
+    let text =
+        std::str::from_utf8(body).map_err(|_| Refusal::new(code, "the body is not valid UTF-8"))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let read = match format {
+        Format::Xml => xml::read(form, text),
+        Format::Json => json::read(form, text),
+    };
+    read.map_err(|problem| {
+        let problem = shortened(&problem);
+        Refusal::new(code, format!("the {name} body cannot be read: {problem}"))
+    })
+}
+
+/// Readers quote what they stumble over, and that may be the whole body.
+fn shortened(problem: &str) -> &str {
+    let end = problem.char_indices().nth(LONGEST_PROBLEM);
+    end.map_or(problem, |(end, _)| &problem[..end])
 }
 
 /// Control characters other than TAB, CR and LF have no place in any field, and would break XML answers and callbacks.

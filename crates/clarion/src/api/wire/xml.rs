@@ -81,20 +81,16 @@ impl Reading<'_> {
             .form
             .known(name)
             .map(|field| (field, Value::Text(String::new())));
-        for (element, attribute, field) in self
+        for (_, attribute, field) in self
             .form
             .attributes
             .iter()
             .filter(|(element, ..)| *element == name)
         {
-            let found = start
-                .try_get_attribute(attribute)
-                .map_err(|error| format!("in {element}: {error}"))?;
-            if let Some(found) = found {
-                let value = decode_references(&found.value)?;
-                if !value.trim().is_empty() {
-                    self.by_attribute.push((field, value));
-                }
+            if let Some(value) = attribute_value(start, attribute)?
+                && !value.trim().is_empty()
+            {
+                self.by_attribute.push((field, value));
             }
         }
         Ok(())
@@ -138,6 +134,18 @@ impl Reading<'_> {
     }
 }
 
+/// An attribute's text. All of them are looked at, so that the reader notices one that is given twice.
+fn attribute_value(start: &BytesStart<'_>, name: &str) -> Result<Option<String>, String> {
+    let mut value = None;
+    for attribute in start.attributes() {
+        let attribute = attribute.map_err(|error| error.to_string())?;
+        if attribute.key.as_ref() == name {
+            value = Some(decode_references(&attribute.value)?);
+        }
+    }
+    Ok(value)
+}
+
 fn local_name(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
@@ -150,13 +158,7 @@ fn decode_reference(name: &str) -> Result<Option<char>, String> {
         "amp" => Some('&'),
         "quot" => Some('"'),
         "apos" => Some('\''),
-        _ => name
-            .strip_prefix('#')
-            .and_then(|number| match number.strip_prefix(['x', 'X']) {
-                Some(hex) => u32::from_str_radix(hex, 16).ok(),
-                None => number.parse().ok(),
-            })
-            .and_then(char::from_u32),
+        _ => name.strip_prefix('#').and_then(numbered_character),
     };
     if let Some(character) = character {
         check_characters(character.encode_utf8(&mut [0; 4]))?;
@@ -164,25 +166,38 @@ fn decode_reference(name: &str) -> Result<Option<char>, String> {
     Ok(character)
 }
 
+/// The character with this number, `65` or `x41`. The parsing functions alone would take a sign as well.
+fn numbered_character(number: &str) -> Option<char> {
+    let (digits, radix) = match number.strip_prefix(['x', 'X']) {
+        Some(hex) => (hex, 16),
+        None => (number, 10),
+    };
+    if !digits.starts_with(|first: char| first.is_digit(radix)) {
+        return None;
+    }
+    u32::from_str_radix(digits, radix)
+        .ok()
+        .and_then(char::from_u32)
+}
+
+/// Text as it stands in an attribute, where the reader leaves references alone.
 fn decode_references(text: &str) -> Result<String, String> {
     let mut decoded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('&') {
-        decoded.push_str(before);
-        let reference = after
-            .split_once(';')
-            .map(|(name, rest)| (decode_reference(name), rest));
-        rest = match reference {
-            Some((character, rest)) if matches!(character, Ok(Some(_)) | Err(_)) => {
-                decoded.extend(character?);
-                rest
-            }
-            _ => {
-                decoded.push('&');
-                after
-            }
+    let mut pieces = text.split('&');
+    decoded.extend(pieces.next());
+    for piece in pieces {
+        // A reference ends before the next `&`: looking no further also keeps this linear in a text full of ampersands.
+        let reference = match piece.split_once(';') {
+            Some((name, rest)) => decode_reference(name)?.map(|character| (character, rest)),
+            None => None,
         };
+        if let Some((character, rest)) = reference {
+            decoded.push(character);
+            decoded.push_str(rest);
+        } else {
+            decoded.push('&');
+            decoded.push_str(piece);
+        }
     }
-    decoded.push_str(rest);
     Ok(decoded)
 }

@@ -1,7 +1,7 @@
 //! The real program in a process of its own: for killing it, and for measuring what it uses.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Mutex;
 
@@ -12,6 +12,7 @@ use clarion::store::Database;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use super::raw::Door;
 use super::{APP, PATIENCE, SID, TOKEN, account, application, call_sid, status_code};
 
 /// A folder with a configuration, and a database with an account that has no limits worth mentioning.
@@ -86,8 +87,16 @@ impl Installation {
             .unwrap()
             .parse()
             .unwrap();
-        let client = Client::new(address, &self.folder.path().join("tls/ca.pem")).unwrap();
-        ChildServer { process, client }
+        let door = Door {
+            address,
+            ca: self.folder.path().join("tls/ca.pem"),
+        };
+        let client = Client::new(address, &door.ca).unwrap();
+        ChildServer {
+            process,
+            client,
+            door,
+        }
     }
 
     pub async fn holds(&self, sids: &[String]) -> Result<(), String> {
@@ -109,18 +118,30 @@ impl Installation {
 pub struct ChildServer {
     pub process: Child,
     pub client: Client,
+    pub door: Door,
 }
 
 impl ChildServer {
-    /// Resident memory in KiB.
+    /// Resident memory now, in bytes.
     pub fn memory(&self) -> u64 {
-        let status = format!("/proc/{}/status", self.process.id().unwrap());
-        let text = std::fs::read_to_string(Path::new(&status)).unwrap();
-        let line = text
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        self.status("VmRSS:")
+    }
+
+    /// The most memory that the process has held so far, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, name: &str) -> u64 {
+        let id = self.process.id().expect("it is running");
+        let text = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            << 10
     }
 }
 

@@ -1,5 +1,7 @@
 //! Bytes in, bytes out: for requests that no decent client would send.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
@@ -12,7 +14,14 @@ use tokio_rustls::client::TlsStream;
 
 use super::{PATIENCE, TestServer};
 
-impl TestServer {
+/// Where a server is and what it is trusted by, whether it runs in this process or in one of its own.
+#[derive(Debug, Clone)]
+pub struct Door {
+    pub address: SocketAddr,
+    pub ca: PathBuf,
+}
+
+impl Door {
     /// A TLS connection whose certificate has been verified against the server's CA file.
     pub async fn tls(&self, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
@@ -42,6 +51,34 @@ impl TestServer {
         let _ = stream.flush().await;
         read_answer(&mut stream).await
     }
+}
+
+impl TestServer {
+    pub fn door(&self) -> Door {
+        Door {
+            address: self.address,
+            ca: self.ca.clone(),
+        }
+    }
+
+    pub async fn send_raw(&self, request: &[u8]) -> String {
+        self.door().send_raw(request).await
+    }
+}
+
+/// Waits until the server closes, and returns what it said before.
+pub async fn read_to_close(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
+    let mut answer = Vec::new();
+    let read = async {
+        let mut chunk = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut chunk).await {
+            answer.extend_from_slice(&chunk[..count]);
+        }
+    };
+    tokio::time::timeout(PATIENCE, read)
+        .await
+        .expect("a closed connection");
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 pub async fn read_answer(stream: &mut (impl AsyncReadExt + Unpin)) -> String {

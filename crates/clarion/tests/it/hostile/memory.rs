@@ -1,0 +1,46 @@
+//! The whole of it against the real program, whose memory is then looked at.
+
+use super::bodies::send_a_gigabyte;
+use super::heads::flood_in_every_way;
+use super::http2::{continue_for_ever, leave_bodies_open, reset_rapidly};
+use super::{assert_still_serves, code};
+use crate::support::child::Installation;
+
+/// What all attacks together may add to what the idle server holds.
+const MOST: u64 = 48 << 20;
+
+#[tokio::test]
+async fn the_servers_memory_stays_bounded_under_attack() {
+    let installation = Installation::new(None).await;
+    let server = installation.start().await;
+    let door = &server.door;
+    assert_still_serves(door).await;
+    let before = server.peak_memory();
+
+    let deep = "<a>".repeat(20_000);
+    let references = format!(
+        "<LandingCall><to>{}</to></LandingCall>",
+        "&#38;&a;&".repeat(7000)
+    );
+    let attacks = (0..20).map(|_| async {
+        assert_eq!(code(door, "xml", deep.as_bytes()).await, "112613");
+        assert_eq!(code(door, "xml", references.as_bytes()).await, "111169");
+        assert_eq!(code(door, "json", &b"[".repeat(60_000)).await, "110141");
+        assert_eq!(code(door, "json", &b"x".repeat(1 << 20)).await, "110062");
+    });
+    futures_util::future::join_all(attacks).await;
+    let gigabytes = (0..8).map(|n| send_a_gigabyte(door, n % 2 == 0));
+    futures_util::future::join_all(gigabytes).await;
+    flood_in_every_way(door).await;
+    reset_rapidly(door).await;
+    continue_for_ever(door).await;
+    let strangers = (0..20).map(|_| leave_bodies_open(door, 100));
+    let strangers = futures_util::future::join_all(strangers).await;
+    assert_still_serves(door).await;
+    drop(strangers);
+
+    let grown = server.peak_memory() - before;
+    println!("{} MiB, then {} MiB more", before >> 20, grown >> 20);
+    assert!(grown < MOST, "{} MiB more", grown >> 20);
+    assert_still_serves(door).await;
+}

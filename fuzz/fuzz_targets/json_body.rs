@@ -1,0 +1,9 @@
+//! Any bytes as JSON body: see `check_body`.
+
+#![no_main]
+
+use clarion::api::wire::Format;
+use clarion_fuzz::check_body;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|body: &[u8]| check_body(Format::Json, body));
