@@ -2,5 +2,7 @@
 
 pub mod clock;
 pub mod dtmf;
+pub mod ports;
+pub mod receive;
 pub mod rtp;
 pub mod stream;
