@@ -6,3 +6,4 @@ pub mod codec;
 pub mod ending;
 pub mod media;
 pub mod sdp;
+pub mod signalling;
