@@ -9,6 +9,7 @@ use rsipstack::transaction::TransactionReceiver;
 use rsipstack::transaction::transaction::Transaction;
 use tokio::sync::mpsc;
 
+use super::SignallingError;
 use super::leg::Leg;
 
 /// A call to us.
@@ -38,7 +39,7 @@ async fn answer(
     mut transaction: Transaction,
     dialogs: &Arc<DialogLayer>,
     calls: Option<&CallSender>,
-) -> rsipstack::Result<()> {
+) -> Result<(), SignallingError> {
     let in_dialog = transaction.original.to_header()?.tag()?.is_some();
     if in_dialog {
         let Some(mut dialog) = dialogs.match_dialog(&transaction) else {
@@ -54,7 +55,7 @@ async fn answer(
     }
     match (&transaction.original.method, calls) {
         (Method::Invite, Some(calls)) => call(transaction, dialogs, calls),
-        (Method::Options, _) => transaction.reply(StatusCode::OK).await,
+        (Method::Options, _) => Ok(transaction.reply(StatusCode::OK).await?),
         (Method::Ack, _) => Ok(()),
         (Method::Cancel, _) => refuse(transaction, StatusCode::CallTransactionDoesNotExist).await,
         (Method::Invite, None) => refuse(transaction, StatusCode::Forbidden).await,
@@ -62,19 +63,19 @@ async fn answer(
     }
 }
 
-async fn refuse(mut transaction: Transaction, status: StatusCode) -> rsipstack::Result<()> {
+async fn refuse(mut transaction: Transaction, status: StatusCode) -> Result<(), SignallingError> {
     // There is no response to an ACK.
     if transaction.original.method == Method::Ack {
         return Ok(());
     }
-    transaction.reply(status).await
+    Ok(transaction.reply(status).await?)
 }
 
 fn call(
     mut transaction: Transaction,
     dialogs: &Arc<DialogLayer>,
     calls: &CallSender,
-) -> rsipstack::Result<()> {
+) -> Result<(), SignallingError> {
     let (sender, states) = dialogs.new_dialog_state_channel();
     let dialog = dialogs.get_or_create_server_invite(&transaction, sender, None, None)?;
     let number = transaction

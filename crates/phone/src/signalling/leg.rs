@@ -52,15 +52,23 @@ impl Reply {
     }
 }
 
+/// How far an INVITE got before its final response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    Silence,
+    Trying,
+    Ringing,
+}
+
 pub struct Leg {
     dialogs: Arc<DialogLayer>,
     dialog: InviteDialog,
     states: DialogStateReceiver,
     /// The INVITE that is under way; `None` once it has its final response, and on an incoming leg.
     outcome: Option<JoinHandle<InviteAsyncResult>>,
+    progress: Progress,
     answered: bool,
-    heard: bool,
-    rang: bool,
+    /// We hung up, or gave up.
     cancelled: bool,
     /// A hang-up that was noticed before the answer was told.
     ended: Option<Side>,
@@ -78,9 +86,8 @@ impl Leg {
             dialog,
             states,
             outcome: Some(outcome),
+            progress: Progress::Silence,
             answered: false,
-            heard: false,
-            rang: false,
             cancelled: false,
             ended: None,
         }
@@ -96,9 +103,8 @@ impl Leg {
             dialog,
             states,
             outcome: None,
+            progress: Progress::Trying,
             answered: false,
-            heard: true,
-            rang: false,
             cancelled: false,
             ended: None,
         }
@@ -139,11 +145,11 @@ impl Leg {
     async fn notice(&mut self, state: DialogState) -> Option<LegEvent> {
         match state {
             DialogState::Trying(_) => {
-                self.heard = true;
+                self.progress = self.progress.max(Progress::Trying);
                 None
             }
             DialogState::Early(_, response) => {
-                (self.heard, self.rang) = (true, true);
+                self.progress = Progress::Ringing;
                 Some(LegEvent::Ringing {
                     code: response.status_code.code(),
                     early_media: response.body,
@@ -190,7 +196,7 @@ impl Leg {
             (false, false) => Some(LegEvent::Failed(Failure {
                 cause: Cause::Cancelled,
                 response: None,
-                rang: self.rang,
+                rang: self.rang(),
             })),
         }
     }
@@ -216,6 +222,10 @@ impl Leg {
         }
     }
 
+    fn rang(&self) -> bool {
+        self.progress == Progress::Ringing
+    }
+
     fn without_response(&self, cause: Cause) -> Failure {
         let cause = if self.cancelled {
             Cause::Cancelled
@@ -225,7 +235,7 @@ impl Leg {
         Failure {
             cause,
             response: None,
-            rang: self.rang,
+            rang: self.rang(),
         }
     }
 
@@ -241,13 +251,15 @@ impl Leg {
         let cause = match code {
             _ if self.cancelled => Cause::Cancelled,
             // The library makes this response itself when nothing came back.
-            408 if !self.heard => return self.without_response(Cause::TimedOut),
+            408 if self.progress == Progress::Silence => {
+                return self.without_response(Cause::TimedOut);
+            }
             _ => Cause::from_response(code, q850),
         };
         Failure {
             cause,
             response: Some((code, response.status_code.text().to_owned())),
-            rang: self.rang,
+            rang: self.rang(),
         }
     }
 

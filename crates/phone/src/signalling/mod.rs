@@ -50,6 +50,12 @@ impl From<rsipstack::Error> for SignallingError {
     }
 }
 
+impl From<rsipstack::sip::Error> for SignallingError {
+    fn from(error: rsipstack::sip::Error) -> Self {
+        Self::Library(error.to_string())
+    }
+}
+
 /// Where and how we are reached.
 #[derive(Debug, Clone)]
 pub struct SignallingConfig {
