@@ -2,8 +2,10 @@
 //!
 //! It knows nothing of accounts, files on disk or bills.
 
+pub mod call;
 pub mod codec;
 pub mod ending;
 pub mod media;
 pub mod sdp;
 pub mod signalling;
+pub mod test_phone;

@@ -1,0 +1,411 @@
+//! A whole call: dial, wait for the answer, play, hang up. One future a call, and one typed value at its end.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::codec::Codec;
+use crate::ending::{Cause, Ending, Failure, Side};
+use crate::media::clock::{Clock, Outgoing, Playing};
+use crate::media::dtmf::KeyListener;
+use crate::media::ports::{PortPair, Ports};
+use crate::media::receive::{Listening, Receiver};
+use crate::media::rtp::{Numbers, Packet};
+use crate::media::stream::{Step, Stream};
+use crate::sdp::{self, LocalMedia, RemoteMedia};
+use crate::signalling::{
+    Credentials, Invite, Leg, LegEvent, Reply, Signalling, SignallingConfig, SignallingError,
+};
+
+/// After the last packet the line stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
+const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
+
+#[derive(Debug, Clone)]
+pub struct PhoneConfig {
+    pub sip: SignallingConfig,
+    pub media: MediaConfig,
+}
+
+#[derive(Debug, Clone)]
+pub struct MediaConfig {
+    pub bind: IpAddr,
+    /// What peers shall send to, where it differs from what we are bound to.
+    pub advertised: Option<IpAddr>,
+    pub ports: RangeInclusive<u16>,
+}
+
+#[derive(Debug, Error)]
+pub enum PhoneError {
+    #[error(transparent)]
+    Signalling(#[from] SignallingError),
+    #[error("media cannot start: {0}")]
+    Media(#[from] std::io::Error),
+    #[error("the range of RTP ports {0:?} holds no even port with the odd one after it")]
+    Ports(RangeInclusive<u16>),
+}
+
+/// What is needed to place a call.
+#[derive(Debug, Clone)]
+pub struct Order {
+    pub to: String,
+    pub from: String,
+    pub display_name: Option<String>,
+    pub destination: Option<SocketAddr>,
+    pub credentials: Option<Credentials>,
+    pub headers: Vec<(String, String)>,
+    pub codecs: Vec<Codec>,
+    /// Everything that is sent after the answer, lead-in and keys for an extension included.
+    pub program: Vec<Step>,
+    /// How long it may ring.
+    pub ring_time: Duration,
+    /// How long it may talk.
+    pub talk_time: Duration,
+}
+
+/// What happens during a call, for whoever keeps its record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallEvent {
+    Ringing,
+    Answered,
+    /// The callee pressed a key.
+    Key(char),
+}
+
+/// What is known of a call when it is over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub codec: Option<Codec>,
+    pub packets_sent: u32,
+    pub packets_late: u32,
+    /// The longest that a packet left after its moment.
+    pub worst_lateness: Duration,
+}
+
+/// Places calls, any number at once.
+#[derive(Debug)]
+pub struct Phone {
+    signalling: Signalling,
+    clock: Clock,
+    receiver: Receiver,
+    ports: Ports,
+    media: MediaConfig,
+}
+
+impl Phone {
+    pub async fn start(config: &PhoneConfig) -> Result<Self, PhoneError> {
+        let ports = Ports::new(&config.media.ports)
+            .ok_or_else(|| PhoneError::Ports(config.media.ports.clone()))?;
+        Ok(Self {
+            signalling: Signalling::start(&config.sip, None).await?,
+            clock: Clock::start()?,
+            receiver: Receiver::start()?,
+            ports,
+            media: config.media.clone(),
+        })
+    }
+
+    pub fn contact(&self) -> SocketAddr {
+        self.signalling.contact()
+    }
+
+    /// Dialogs and transactions that are open now: for finding leaks.
+    pub fn open(&self) -> (usize, usize) {
+        self.signalling.open()
+    }
+
+    /// Makes the call and comes back when it is over. Cancelling `hang_up` ends it early, whatever its state; so does dropping the future.
+    pub async fn call(
+        &self,
+        order: Order,
+        events: &mpsc::UnboundedSender<CallEvent>,
+        hang_up: &CancellationToken,
+    ) -> (Ending, Facts) {
+        let mut facts = Facts::default();
+        let ending = match self.dial(&order) {
+            Err(error) => {
+                tracing::warn!(%error, "a call could not be placed");
+                failed(Cause::TransportDown, false)
+            }
+            Ok(mut line) => match line.wait_for_answer(&order, events, hang_up).await {
+                Err(failure) => Ending::Failed(failure),
+                Ok(description) => {
+                    line.talk(self, &order, &description, events, hang_up, &mut facts)
+                        .await
+                }
+            },
+        };
+        (ending, facts)
+    }
+
+    fn dial(&self, order: &Order) -> Result<Line, PhoneError> {
+        let pair = self.ports.open(self.media.bind)?;
+        let local = LocalMedia {
+            address: self.media.advertised.unwrap_or(self.media.bind),
+            port: pair.port,
+            codecs: order.codecs.clone(),
+            telephone_event: true,
+            srtp_key: None,
+            session: u64::from(rand::random::<u32>()),
+            version: 1,
+        };
+        let leg = self.signalling.invite(Invite {
+            to: order.to.clone(),
+            from: order.from.clone(),
+            display_name: order.display_name.clone(),
+            destination: order.destination,
+            credentials: order.credentials.clone(),
+            headers: order.headers.clone(),
+            offer: sdp::offer(&local),
+        })?;
+        Ok(Line { leg, pair, local })
+    }
+}
+
+fn failed(cause: Cause, rang: bool) -> Ending {
+    Ending::Failed(Failure {
+        cause,
+        response: None,
+        rang,
+    })
+}
+
+/// One call that is under way.
+struct Line {
+    leg: Leg,
+    pair: PortPair,
+    local: LocalMedia,
+}
+
+impl Line {
+    /// The answer's session description, or why there is none.
+    async fn wait_for_answer(
+        &mut self,
+        order: &Order,
+        events: &mpsc::UnboundedSender<CallEvent>,
+        hang_up: &CancellationToken,
+    ) -> Result<Vec<u8>, Failure> {
+        let too_long = tokio::time::sleep(order.ring_time);
+        tokio::pin!(too_long);
+        // Why we gave up, if we did: then the end that the leg tells is ours.
+        let mut given_up = None;
+        loop {
+            let event = tokio::select! {
+                event = self.leg.next() => event,
+                () = &mut too_long, if given_up.is_none() => {
+                    given_up = Some(Cause::NoAnswer);
+                    self.leg.hang_up().await;
+                    continue;
+                }
+                () = hang_up.cancelled(), if given_up.is_none() => {
+                    given_up = Some(Cause::Cancelled);
+                    self.leg.hang_up().await;
+                    continue;
+                }
+            };
+            match event {
+                Some(LegEvent::Ringing { .. }) => drop(events.send(CallEvent::Ringing)),
+                Some(LegEvent::Answered { description }) => return Ok(description),
+                Some(LegEvent::Failed(failure)) => {
+                    return Err(Failure {
+                        cause: given_up.unwrap_or(failure.cause),
+                        ..failure
+                    });
+                }
+                // Early dialogs may be changed too (RFC 3311); we have nothing to change.
+                Some(LegEvent::Changed { reply, .. }) => reply.refuse().await,
+                Some(LegEvent::Ended(_)) | None => {
+                    return Err(Failure {
+                        cause: Cause::Cancelled,
+                        response: None,
+                        rang: false,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Plays the program and stays until one side hangs up.
+    async fn talk(
+        &mut self,
+        phone: &Phone,
+        order: &Order,
+        description: &[u8],
+        events: &mpsc::UnboundedSender<CallEvent>,
+        hang_up: &CancellationToken,
+        facts: &mut Facts,
+    ) -> Ending {
+        let answered = Instant::now();
+        let _ = events.send(CallEvent::Answered);
+        let remote = match sdp::read_answer(description, &self.local) {
+            Ok(remote) => remote,
+            Err(error) => {
+                tracing::warn!(%error, "an answer makes no sense");
+                self.leg.hang_up().await;
+                return failed(Cause::BadMedia, true);
+            }
+        };
+        let (mut sound, finished) =
+            match Sounding::start(phone, &self.pair, &remote, &order.program, events.clone()) {
+                Ok(started) => started,
+                Err(error) => {
+                    tracing::error!(%error, "the sound cannot be sent");
+                    self.leg.hang_up().await;
+                    return failed(Cause::BadMedia, true);
+                }
+            };
+        let hung_up_by = self
+            .until_hung_up(order, &mut sound, finished, hang_up)
+            .await;
+        *facts = sound.facts(remote.codec);
+        Ending::Talked {
+            time: answered.elapsed(),
+            hung_up_by,
+        }
+    }
+
+    async fn until_hung_up(
+        &mut self,
+        order: &Order,
+        sound: &mut Sounding,
+        finished: oneshot::Receiver<Instant>,
+        hang_up: &CancellationToken,
+    ) -> Side {
+        let over = async {
+            tokio::select! {
+                last = finished => if last.is_ok() { tokio::time::sleep(AFTER_THE_LAST_PACKET).await },
+                () = tokio::time::sleep(order.talk_time) => {}
+                () = hang_up.cancelled() => {}
+            }
+        };
+        tokio::pin!(over);
+        let mut ours = false;
+        loop {
+            let event = tokio::select! {
+                event = self.leg.next() => event,
+                () = &mut over, if !ours => {
+                    ours = true;
+                    sound.stop();
+                    self.leg.hang_up().await;
+                    continue;
+                }
+            };
+            match event {
+                Some(LegEvent::Changed { offer, reply }) => self.change(sound, &offer, reply).await,
+                Some(LegEvent::Ended(side)) => return side,
+                Some(_) => {}
+                None => return if ours { Side::Us } else { Side::Them },
+            }
+        }
+    }
+
+    /// The peer holds, resumes, moves, or only shows that it is still there.
+    async fn change(&mut self, sound: &mut Sounding, offer: &[u8], reply: Reply) {
+        if offer.is_empty() {
+            return reply.accept(None).await;
+        }
+        self.local.version += 1;
+        match sdp::answer(offer, &self.local) {
+            Ok((answer, remote)) => {
+                sound.follow(&remote);
+                reply.accept(Some(answer)).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a change of the session is refused");
+                reply.refuse().await;
+            }
+        }
+    }
+}
+
+/// The sound of one call, both ways. It ends when this is dropped.
+struct Sounding {
+    playing: Arc<Playing>,
+    pair_rtp: Arc<std::net::UdpSocket>,
+    _listening: Listening,
+}
+
+impl Sounding {
+    fn start(
+        phone: &Phone,
+        pair: &PortPair,
+        remote: &RemoteMedia,
+        program: &[Step],
+        events: mpsc::UnboundedSender<CallEvent>,
+    ) -> std::io::Result<(Self, oneshot::Receiver<Instant>)> {
+        pair.rtp.connect(remote.rtp)?;
+        let mut keys = KeyListener::default();
+        let telephone_event = remote.telephone_event;
+        let listening = phone
+            .receiver
+            .listen(Arc::clone(&pair.rtp), move |bytes, _, _| {
+                let Some(packet) = Packet::parse(bytes) else {
+                    return;
+                };
+                if Some(packet.payload_type) == telephone_event
+                    && let Some(key) = keys.hear(packet.timestamp, packet.payload)
+                {
+                    let _ = events.send(CallEvent::Key(key));
+                }
+            })?;
+        let numbers = Numbers {
+            source: rand::random(),
+            sequence: rand::random(),
+            timestamp: rand::random(),
+        };
+        let mut stream = Stream::new(remote.codec, telephone_event, numbers);
+        stream.append(program);
+        let (finished, when) = oneshot::channel();
+        let playing = Arc::new(Playing::default());
+        playing.held.store(!remote.listens, Ordering::Relaxed);
+        phone.clock.play(Outgoing {
+            stream,
+            socket: Arc::clone(&pair.rtp),
+            playing: Arc::clone(&playing),
+            finished,
+        });
+        Ok((
+            Self {
+                playing,
+                pair_rtp: Arc::clone(&pair.rtp),
+                _listening: listening,
+            },
+            when,
+        ))
+    }
+
+    /// Takes over what the peer has changed: where it listens, and whether it does.
+    fn follow(&self, remote: &RemoteMedia) {
+        self.playing.held.store(!remote.listens, Ordering::Relaxed);
+        if remote.listens
+            && let Err(error) = self.pair_rtp.connect(remote.rtp)
+        {
+            tracing::debug!(%error, "the peer has moved to an address that cannot be reached");
+        }
+    }
+
+    fn stop(&self) {
+        self.playing.stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn facts(&self, codec: Codec) -> Facts {
+        let load = |counter: &std::sync::atomic::AtomicU32| counter.load(Ordering::Relaxed);
+        Facts {
+            codec: Some(codec),
+            packets_sent: load(&self.playing.packets),
+            packets_late: load(&self.playing.late),
+            worst_lateness: Duration::from_micros(load(&self.playing.worst_micros).into()),
+        }
+    }
+}
+
+impl Drop for Sounding {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
