@@ -24,8 +24,6 @@ test: setup lint check ## Everything that must hold, PostgreSQL and real clients
 check:
 	scripts/with-postgres $(CARGO) test --workspace
 	scripts/fuzz-smoke 5
-	$(CARGO) build --workspace
-	scripts/with-postgres target/debug/clarion-bench accepts --smoke
 
 lint: ## Formatting, clippy and the documentation's links
 	$(CARGO) fmt --all --check
@@ -34,7 +32,7 @@ lint: ## Formatting, clippy and the documentation's links
 
 bench: setup ## Measure, beside the raw limit of this machine, and write docs/measured.md
 	$(CARGO) build --release --workspace
-	scripts/with-postgres target/release/clarion-bench accepts --write docs/measured.md
+	scripts/with-postgres target/release/clarion-bench accepts --write-table docs/measured.md
 
 crash: setup ## kill -9 under load, a hundred rounds on each database
 	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --release --package clarion --test it crash:: -- --nocapture

@@ -241,7 +241,7 @@ impl Shared {
         let memory = Arc::new(Mutex::new(Memory::default()));
         let Ok(_listening) = self.receiver.listen(
             Arc::clone(&pair.rtp),
-            remember(Arc::clone(&memory), remote.clone()),
+            remember(Arc::clone(&memory), &remote),
         ) else {
             return leg.refuse(503);
         };
@@ -328,14 +328,15 @@ fn local_media(address: IpAddr, port: u16, codecs: &[Codec]) -> LocalMedia {
 
 fn remember(
     memory: Arc<Mutex<Memory>>,
-    remote: RemoteMedia,
-) -> impl FnMut(&[u8], SocketAddr, Instant) + Send + 'static {
+    remote: &RemoteMedia,
+) -> impl FnMut(&[u8], SocketAddr, Instant) + Send + use<> {
+    let (sound, keys) = (remote.codec.payload_type(), remote.telephone_event);
     move |bytes, _, arrived| {
         let Some(packet) = Packet::parse(bytes) else {
             return;
         };
         let mut memory = memory.lock().expect("nothing panics while it remembers");
-        if packet.payload_type == remote.codec.payload_type() && packet.payload.len() <= FRAME_BYTES
+        if packet.payload_type == sound && packet.payload.len() <= FRAME_BYTES
         {
             let payload = packet.payload.to_vec();
             memory.packets.push(HeardPacket {
@@ -344,7 +345,7 @@ fn remember(
                 timestamp: packet.timestamp,
                 payload,
             });
-        } else if Some(packet.payload_type) == remote.telephone_event {
+        } else if Some(packet.payload_type) == keys {
             let key = memory.listener.hear(packet.timestamp, packet.payload);
             memory.keys.extend(key);
         }
