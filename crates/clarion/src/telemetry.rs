@@ -41,6 +41,11 @@ fn describe() {
     );
     metrics::describe_gauge!("clarion_http_connections", "Open connections");
     metrics::describe_histogram!("clarion_store_batch_size", "Changes committed together");
+    metrics::describe_histogram!(
+        "clarion_store_commit_seconds",
+        metrics::Unit::Seconds,
+        "Time of one commit, with everything in it"
+    );
     metrics::describe_gauge!(
         "clarion_store_wal_bytes",
         metrics::Unit::Bytes,

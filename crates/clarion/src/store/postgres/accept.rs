@@ -58,7 +58,10 @@ async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>) {
             .drain(..)
             .map(|pending| (pending.call, pending.reply))
             .unzip();
-        match commit(&pool, &calls).await {
+        let began = Instant::now();
+        let result = commit(&pool, &calls).await;
+        metrics::histogram!("clarion_store_commit_seconds").record(began.elapsed());
+        match result {
             Ok(()) => replies
                 .into_iter()
                 .for_each(|reply| drop(reply.send(Ok(())))),

@@ -22,7 +22,7 @@ use crate::domain::prompt::{ContentId, FileName, FileOwner};
 
 mod accounts;
 pub mod calls;
-mod checkpoint;
+pub mod checkpoint;
 mod schema;
 mod writer;
 
@@ -89,7 +89,7 @@ impl SqliteStore {
 }
 
 /// Every connection of ours is made here, so that none can forget a setting.
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
+pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     create_private(path);
     let connection = Connection::open_with_flags(
         path,

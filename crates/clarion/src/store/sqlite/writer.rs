@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
@@ -140,11 +141,13 @@ fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
         return;
     }
     metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
+    let began = Instant::now();
     let result = transaction(connection, batch).map_err(|error| {
         stop_if_the_disk_failed(&error);
         tracing::error!(%error, changes = batch.len(), "a commit failed; its changes were not made");
         StoreError::failed(error)
     });
+    metrics::histogram!("clarion_store_commit_seconds").record(began.elapsed());
     for job in batch.drain(..) {
         job.answer(result.clone());
     }
