@@ -3,12 +3,18 @@
 mod accepts;
 mod latency;
 mod machine;
+mod others;
 mod report;
 mod server;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
+
+/// The load generator must cost less than what it loads.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Measures Clarion on this machine, over loopback only.
 #[derive(Debug, Parser)]

@@ -32,10 +32,14 @@ impl Customer {
     pub fn new(clock: Clock) -> Self {
         Self {
             credentials: Credentials {
-                sid: random::id().parse().expect("hex digits are an account's id"),
+                sid: random::id()
+                    .parse()
+                    .expect("hex digits are an account's id"),
                 token: random::id().parse().expect("hex digits are a token"),
             },
-            app: random::id().parse().expect("hex digits are an application's id"),
+            app: random::id()
+                .parse()
+                .expect("hex digits are an application's id"),
             clock,
             orders: AtomicU64::new(0),
         }

@@ -18,6 +18,14 @@ impl Figures {
     pub fn share_of_raw(&self) -> f64 {
         self.at_full_load.rate / self.raw.rate
     }
+
+    /// The quiet seconds of that measurement that had the fewest.
+    pub fn quiet(&self) -> usize {
+        self.raw
+            .quiet
+            .min(self.at_full_load.quiet)
+            .min(self.at_half_load.quiet)
+    }
 }
 
 /// The middle one of some figures that were measured equally often.
@@ -35,12 +43,13 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "raw {:.0}/s (worst commit {:.1} ms), HTTPS {} = {:.0} % of raw; at half load {}",
+            "raw {:.0}/s (worst commit {:.1} ms), HTTPS {} = {:.0} % of raw; at half load {}; at least {} s each were quiet",
             self.raw.rate,
             millis(self.raw.worst),
             self.at_full_load,
             self.share_of_raw() * 100.0,
             self.at_half_load,
+            self.quiet(),
         )
     }
 }
@@ -50,10 +59,17 @@ impl fmt::Display for load::Outcome {
         write!(
             f,
             "{:.0}/s in batches of {:.0}, p50/p99/max {}, worst commit {:.1} ms",
-            self.rate, self.batch, self.latency, millis(self.worst_commit),
+            self.rate,
+            self.batch,
+            self.latency,
+            millis(self.worst_commit),
         )?;
         if self.longest_log > 0.0 {
-            write!(f, ", log up to {:.0} MiB", self.longest_log / f64::from(1 << 20))?;
+            write!(
+                f,
+                ", log up to {:.0} MiB",
+                self.longest_log / f64::from(1 << 20)
+            )?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Loads a server over kept-alive HTTPS connections: as fast as it goes, or at a given pace.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -11,7 +12,8 @@ use futures_util::future::{try_join, try_join_all};
 use tokio::sync::Semaphore;
 
 use super::customer::Customer;
-use crate::latency::{Latencies, Spread};
+use crate::latency::{Seconds, Spread};
+use crate::others::Watch;
 use crate::server::Server;
 
 /// Not measured: connections, caches and statements settle.
@@ -36,6 +38,8 @@ pub struct Outcome {
     /// Durable accepts a second.
     pub rate: f64,
     pub latency: Spread,
+    /// Seconds in which nobody disturbed the machine; rate and latency are those of them alone, if there are any.
+    pub quiet: usize,
     /// Accepts in one commit, on average.
     pub batch: f64,
     pub worst_commit: Duration,
@@ -55,25 +59,23 @@ impl<'a> Load<'a> {
     pub async fn as_fast_as_it_goes(
         &self,
         server: &mut Server,
-        time: Duration,
+        seconds: u64,
     ) -> anyhow::Result<Outcome> {
         let askers = self.askers(&server.client).await?;
         let start = Instant::now() + WARM_UP;
-        let end = start + time;
+        let end = start + Duration::from_secs(seconds);
         let work = askers.into_iter().map(|mut asker| async move {
-            let mut latencies = Latencies::default();
+            let mut answers = Seconds::new(start, seconds);
             loop {
                 let sent = Instant::now();
                 if sent >= end {
-                    return Ok(latencies);
+                    return Ok(answers);
                 }
                 asker.ask().await?;
-                if (start..end).contains(&Instant::now()) {
-                    latencies.add(sent.elapsed());
-                }
+                answers.add(Instant::now(), sent.elapsed());
             }
         });
-        observe(server, time, work).await
+        observe(server, start, seconds, work).await
     }
 
     /// A request is due every so often, whether or not the ones before it are answered. Latency counts from when it was due, so that
@@ -82,25 +84,24 @@ impl<'a> Load<'a> {
         &self,
         server: &mut Server,
         rate: f64,
-        time: Duration,
+        seconds: u64,
     ) -> anyhow::Result<Outcome> {
         let askers = self.askers(&server.client).await?;
+        let time = Duration::from_secs(seconds);
         let pace = Pace::start(rate, WARM_UP + time, askers.len());
-        let begin = pace.start + WARM_UP;
+        let start = pace.start + WARM_UP;
         let work = askers.into_iter().map(|mut asker| {
             let pace = &pace;
             async move {
-                let mut latencies = Latencies::default();
+                let mut answers = Seconds::new(start, seconds);
                 while let Some(due) = pace.next_due().await {
                     asker.ask().await?;
-                    if due >= begin {
-                        latencies.add(due.elapsed());
-                    }
+                    answers.add(due, due.elapsed());
                 }
-                Ok(latencies)
+                Ok(answers)
             }
         });
-        observe(server, time, work).await
+        observe(server, start, seconds, work).await
     }
 
     async fn askers(&self, client: &Client) -> anyhow::Result<Vec<Asker<'a>>> {
@@ -197,10 +198,12 @@ fn count(rate: f64, time: Duration) -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "exact far beyond any run")]
 async fn observe(
     server: &mut Server,
-    time: Duration,
-    work: impl Iterator<Item = impl Future<Output = anyhow::Result<Latencies>>>,
+    start: Instant,
+    seconds: u64,
+    work: impl Iterator<Item = impl Future<Output = anyhow::Result<Seconds>>>,
 ) -> anyhow::Result<Outcome> {
-    let working = std::cell::Cell::new(true);
+    let others = Watch::over(start, seconds);
+    let working = Cell::new(true);
     let load = async {
         let done = try_join_all(work).await;
         working.set(false);
@@ -217,11 +220,13 @@ async fn observe(
         Ok((batch, worst_commit, longest_log))
     };
     let (parts, (batch, worst_commit, longest_log)) = try_join(load, watch).await?;
-    let mut latencies = Latencies::default();
-    parts.into_iter().for_each(|part| latencies.append(part));
+    let mut answers = Seconds::new(start, seconds);
+    parts.into_iter().for_each(|part| answers.append(part));
+    let answers = answers.judge(others);
     Ok(Outcome {
-        rate: latencies.len() as f64 / time.as_secs_f64(),
-        latency: latencies.spread(),
+        rate: answers.latencies.len() as f64 / answers.seconds as f64,
+        latency: answers.latencies.spread(),
+        quiet: answers.quiet,
         batch,
         worst_commit: Duration::from_secs_f64(worst_commit),
         longest_log,

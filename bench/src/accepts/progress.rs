@@ -26,7 +26,11 @@ impl Progress {
 
     #[expect(clippy::cast_precision_loss, reason = "for reading")]
     pub fn show(&mut self, done: u64) {
-        let pause = if self.terminal { ON_A_TERMINAL } else { ELSEWHERE };
+        let pause = if self.terminal {
+            ON_A_TERMINAL
+        } else {
+            ELSEWHERE
+        };
         if self.shown.elapsed() < pause && done < self.total {
             return;
         }
@@ -34,8 +38,15 @@ impl Progress {
         let rate = done as f64 / self.began.elapsed().as_secs_f64();
         let left = (self.total - done) as f64 / rate;
         let percent = done as f64 * 100.0 / self.total as f64;
-        let (before, after) = if self.terminal { ("\r", "\x1b[K") } else { ("", "\n") };
-        print!("{before}  filling in ended calls: {done} of {} ({percent:.0} %), {rate:.0}/s, {left:.0} s left{after}", self.total);
+        let (before, after) = if self.terminal {
+            ("\r", "\x1b[K")
+        } else {
+            ("", "\n")
+        };
+        print!(
+            "{before}  filling in ended calls: {done} of {} ({percent:.0} %), {rate:.0}/s, {left:.0} s left{after}",
+            self.total
+        );
         if self.terminal && done == self.total {
             println!();
         }

@@ -9,6 +9,8 @@ use clarion::store::sqlite::{self, calls, checkpoint::Checkpointer};
 use rusqlite::Connection;
 
 use super::customer::Customer;
+use crate::latency::{Judged, Seconds};
+use crate::others::Watch;
 
 /// Accepts in one commit. Larger batches gain little any more, and a server under load has about as many.
 pub const BATCH: usize = 64;
@@ -18,15 +20,31 @@ pub struct Raw {
     /// Durable accepts a second.
     pub rate: f64,
     pub worst: Duration,
+    pub quiet: usize,
+}
+
+impl Raw {
+    /// The time of the commits alone counts: making up the calls between them is not the database's work.
+    #[expect(clippy::cast_precision_loss, reason = "exact far beyond any run")]
+    fn new(commits: Judged) -> Self {
+        let accepts = (commits.latencies.len() * BATCH) as f64;
+        Self {
+            rate: accepts / commits.latencies.sum().as_secs_f64(),
+            quiet: commits.quiet,
+            worst: commits.latencies.spread().max,
+        }
+    }
 }
 
 pub async fn measure(
     database: &Database,
     customer: &Customer,
-    time: Duration,
+    seconds: u64,
 ) -> anyhow::Result<Raw> {
-    let mut commits = Commits::default();
-    let end = Instant::now() + time;
+    let start = Instant::now();
+    let end = start + Duration::from_secs(seconds);
+    let watch = Watch::over(start, seconds);
+    let mut commits = Seconds::new(start, seconds);
     match database {
         Database::Sqlite(path) => {
             let connection = sqlite::connect(path)?;
@@ -38,20 +56,20 @@ pub async fn measure(
                 let began = Instant::now();
                 commit(&connection, &batch)?;
                 backlog.relieve(&connection);
-                commits.add(began.elapsed());
+                commits.add(began, began.elapsed());
             }
         }
         Database::Postgres(url) => {
-            let client = postgres::pool(url)?.get().await?;
+            let client = postgres::pool(url, 1)?.get().await?;
             while Instant::now() < end {
                 let batch = batch(customer);
                 let began = Instant::now();
                 postgres::accept::insert(&client, &batch).await?;
-                commits.add(began.elapsed());
+                commits.add(began, began.elapsed());
             }
         }
     }
-    Ok(commits.raw())
+    Ok(Raw::new(commits.judge(watch)))
 }
 
 fn batch(customer: &Customer) -> Vec<NewCall> {
@@ -67,28 +85,4 @@ fn commit(connection: &Connection, batch: &[NewCall]) -> rusqlite::Result<()> {
         calls::accept(connection, call)?;
     }
     execute("COMMIT")
-}
-
-/// Adds up the time of the commits alone: making up the calls between them is not the database's work.
-#[derive(Debug, Default)]
-struct Commits {
-    number: u32,
-    together: Duration,
-    worst: Duration,
-}
-
-impl Commits {
-    fn add(&mut self, time: Duration) {
-        self.number += 1;
-        self.together += time;
-        self.worst = self.worst.max(time);
-    }
-
-    fn raw(&self) -> Raw {
-        let accepts = f64::from(self.number) * BATCH as f64;
-        Raw {
-            rate: accepts / self.together.as_secs_f64(),
-            worst: self.worst,
-        }
-    }
 }

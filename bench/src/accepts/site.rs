@@ -80,7 +80,11 @@ impl Site {
                 let client = connect(url).await?;
                 client.batch_execute(forget).await?;
                 // Statements of their own: VACUUM must not stand in a transaction.
-                for statement in ["VACUUM ANALYZE call_queue", "VACUUM ANALYZE calls", "CHECKPOINT"] {
+                for statement in [
+                    "VACUUM ANALYZE call_queue",
+                    "VACUUM ANALYZE calls",
+                    "CHECKPOINT",
+                ] {
                     client.batch_execute(statement).await?;
                 }
             }
@@ -93,7 +97,10 @@ impl Site {
         let folder = match &self.database {
             Database::Sqlite(_) => self.folder.clone(),
             Database::Postgres(url) => {
-                let row = connect(url).await?.query_one("SHOW data_directory", &[]).await?;
+                let row = connect(url)
+                    .await?
+                    .query_one("SHOW data_directory", &[])
+                    .await?;
                 PathBuf::from(row.get::<_, String>(0))
             }
         };

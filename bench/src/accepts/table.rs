@@ -1,5 +1,6 @@
 //! The tables that a run ends with, on the screen and in `docs/measured.md`.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use jiff::civil::Date;
@@ -31,6 +32,17 @@ pub struct Row {
 }
 
 impl Row {
+    /// A third of the time is enough to tell.
+    pub fn quiet_rounds(&self, seconds: u64) -> usize {
+        let enough = |round: &&Figures| round.quiet() as u64 * 3 >= seconds;
+        self.rounds.iter().filter(enough).count()
+    }
+
+    pub fn keep_quietest(&mut self, rounds: usize) {
+        self.rounds.sort_by_key(|round| Reverse(round.quiet()));
+        self.rounds.truncate(rounds);
+    }
+
     fn median(&self, figure: impl Fn(&Figures) -> f64) -> f64 {
         median(&self.rounds, figure)
     }
@@ -44,7 +56,9 @@ impl Row {
     }
 
     fn spread(&self, latency: impl Fn(&Figures) -> Spread) -> String {
-        let part = |time: fn(Spread) -> std::time::Duration| self.median(|round| millis(time(latency(round))));
+        let part = |time: fn(Spread) -> std::time::Duration| {
+            self.median(|round| millis(time(latency(round))))
+        };
         format!(
             "{:.1} / {:.1} / {:.0}",
             part(|spread| spread.p50),
@@ -56,13 +70,25 @@ impl Row {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { machine, day, seconds, rounds, connections, .. } = self;
-        writeln!(f, "{day}, Clarion {}. {machine}.\n", env!("CARGO_PKG_VERSION"))?;
+        let Self {
+            machine,
+            day,
+            seconds,
+            rounds,
+            connections,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "{day}, Clarion {}. {machine}.\n",
+            env!("CARGO_PKG_VERSION")
+        )?;
         writeln!(
             f,
             "`raw`: the store's own statements and indices in commits of {BATCH} on one connection, without HTTP. `HTTPS`: {connections} \
              kept-alive connections to `clarion serve`, load generator and server (and PostgreSQL) on the same cores. Medians of {rounds} \
-             rounds of {seconds} s; the rounds alternate between raw and HTTPS and between the empty and the full database. Latencies in ms.\n"
+             rounds of {seconds} s; the rounds alternate between raw and HTTPS and between the empty and the full database. Seconds in \
+             which other programs or a hypervisor took the cores away are left out. Latencies in ms.\n"
         )?;
         self.write_figures(f)?;
         self.write_long(f)?;
@@ -74,13 +100,13 @@ impl Report {
     fn write_figures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "| database | ended calls in it | raw, accepts/s | HTTPS, accepts/s | of raw | mean batch | full load p50 / p99 / max | half load p50 / p99 / max |\n\
-             |---|---:|---:|---:|---:|---:|---:|---:|"
+            "| database | ended calls in it | raw, accepts/s | HTTPS, accepts/s | of raw | mean batch | full load p50 / p99 / max | half load p50 / p99 / max | quiet seconds of each |\n\
+             |---|---:|---:|---:|---:|---:|---:|---:|---:|"
         )?;
         for row in &self.rows {
             writeln!(
                 f,
-                "| {} | {} | {} | {} | {:.0} % | {:.0} | {} | {} |",
+                "| {} | {} | {} | {} | {:.0} % | {:.0} | {} | {} | {:.0} of {} |",
                 row.database,
                 thousands(row.history),
                 whole(row.median(|round| round.raw.rate)),
@@ -89,6 +115,8 @@ impl Report {
                 row.median(|round| round.at_full_load.batch),
                 row.spread(|round| round.at_full_load.latency),
                 row.spread(|round| round.at_half_load.latency),
+                row.median(|round| round.quiet() as f64),
+                self.seconds,
             )?;
         }
         Ok(())
@@ -109,9 +137,17 @@ impl Report {
             for row in pair {
                 let place = format!("{}, {} ended calls", row.database, thousands(row.history));
                 let share = row.median(Figures::share_of_raw) * 100.0;
-                writeln!(f, "| HTTPS at least 50 % of raw | {place} | {share:.0} % | {} |", verdict(share >= 50.0))?;
+                writeln!(
+                    f,
+                    "| HTTPS at least 50 % of raw | {place} | {share:.0} % | {} |",
+                    verdict(share >= 50.0)
+                )?;
                 let p99 = row.half_load_p99();
-                writeln!(f, "| p99 at half load at most 20 ms | {place} | {p99:.1} ms | {} |", verdict(p99 <= 20.0))?;
+                writeln!(
+                    f,
+                    "| p99 at half load at most 20 ms | {place} | {p99:.1} ms | {} |",
+                    verdict(p99 <= 20.0)
+                )?;
             }
             if let [empty, full] = pair {
                 let kept = full.rate() / empty.rate() * 100.0;
@@ -132,7 +168,11 @@ fn verdict(met: bool) -> &'static str {
     if met { "met" } else { "**missed**" }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive and small")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rate is positive and small"
+)]
 fn whole(rate: f64) -> String {
     thousands(rate.round() as u64)
 }
@@ -155,6 +195,9 @@ mod tests {
 
     #[test]
     fn thousands_are_set_apart() {
-        assert_eq!([0, 999, 1000, 10_000_000].map(thousands), ["0", "999", "1,000", "10,000,000"]);
+        assert_eq!(
+            [0, 999, 1000, 10_000_000].map(thousands),
+            ["0", "999", "1,000", "10,000,000"]
+        );
     }
 }

@@ -1,11 +1,16 @@
 //! Logs and metrics. Logs carry masked numbers and no secrets; metrics are read at `/metrics`.
 
+use std::thread;
+use std::time::Duration;
+
 use anyhow::Context;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogConfig, LogFormat};
+
+const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Logs go to standard error, so that standard output belongs to what a command was asked for.
 pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
@@ -25,8 +30,22 @@ pub fn start_metrics() -> PrometheusHandle {
     let handle = recorder.handle();
     if metrics::set_global_recorder(recorder).is_ok() {
         describe();
+        tidy_up_regularly(handle.clone());
     }
     handle
+}
+
+/// Histograms keep every single value until somebody reads them; where nobody scrapes `/metrics` they would grow for ever.
+fn tidy_up_regularly(handle: PrometheusHandle) {
+    thread::Builder::new()
+        .name("metrics-upkeep".to_owned())
+        .spawn(move || {
+            loop {
+                thread::sleep(UPKEEP);
+                handle.run_upkeep();
+            }
+        })
+        .expect("the operating system gives us a thread at start");
 }
 
 fn describe() {
@@ -44,7 +63,7 @@ fn describe() {
     metrics::describe_histogram!(
         "clarion_store_commit_seconds",
         metrics::Unit::Seconds,
-        "Time of one commit, with everything in it"
+        "Time from taking a batch of changes to being free for the next"
     );
     metrics::describe_gauge!(
         "clarion_store_wal_bytes",

@@ -83,8 +83,14 @@ impl Past {
         let accepted_at = accepted.as_millisecond();
         let dialled_at = after(accepted_at + 15, 200, 8);
         let rang_at = rang.then(|| after(dialled_at + 800, 3_000, 16));
-        let answered_at = rang_at.filter(|_| answered).map(|rang| after(rang + 2_000, 15_000, 24));
-        let ended_at = after(answered_at.or(rang_at).unwrap_or(dialled_at) + 3_000, 40_000, 32);
+        let answered_at = rang_at
+            .filter(|_| answered)
+            .map(|rang| after(rang + 2_000, 15_000, 24));
+        let ended_at = after(
+            answered_at.or(rang_at).unwrap_or(dialled_at) + 3_000,
+            40_000,
+            32,
+        );
         let talked = answered_at.map_or(0, |answered| (ended_at - answered + 999) / 1000);
         let units = (talked + 59) / 60;
         EndedCall {

@@ -33,7 +33,11 @@ pub async fn fill(url: &str, past: &Past, progress: &mut Progress) -> anyhow::Re
         progress.show(done);
     }
     // What the database would otherwise do by itself in the middle of a measurement.
-    for statement in ["VACUUM ANALYZE calls", "VACUUM ANALYZE bill_lines", "CHECKPOINT"] {
+    for statement in [
+        "VACUUM ANALYZE calls",
+        "VACUUM ANALYZE bill_lines",
+        "CHECKPOINT",
+    ] {
         client.batch_execute(statement).await?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Fills a SQLite file: no journal and no syncs while it is written, which nobody but a bench may do; then it is as it was before.
+//! Fills a SQLite file in large transactions, without syncs while it is written: nobody but a bench may do that.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,22 +10,23 @@ use super::super::progress::Progress;
 use super::past::{BILL_TYPE, CALLER, EndedCall, Past};
 use super::steps;
 
+const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+
 pub fn fill(path: &Path, past: &Past, progress: &mut Progress) -> anyhow::Result<()> {
     let mut connection = sqlite::connect(path)?;
-    connection.execute_batch(
-        "PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA cache_size = -262144;",
-    )?;
+    connection.execute_batch("PRAGMA synchronous = off; PRAGMA cache_size = -262144;")?;
     for step in steps(past.calls) {
         let done = step.end;
         let transaction = connection.transaction()?;
         step.map(|order| past.call(order))
             .try_for_each(|call| insert(&transaction, past, &call))?;
         transaction.commit()?;
+        connection.execute_batch(CHECKPOINT)?;
         progress.show(done);
     }
-    drop(connection);
-    // Back to the log and to full syncs, and everything on the disk, before anything is measured.
-    sqlite::connect(path)?.execute_batch("ANALYZE; PRAGMA wal_checkpoint(TRUNCATE)")?;
+    // Everything on the disk before anything is measured.
+    connection.execute_batch("ANALYZE")?;
+    connection.execute_batch(CHECKPOINT)?;
     Ok(File::open(path)?.sync_all()?)
 }
 

@@ -17,7 +17,8 @@ const PAGE_BYTES: f64 = 4096.0;
 /// Frames in the log (4 KiB each) above which the writer helps to start it anew: 64 MiB.
 const LONGEST_LOG: u32 = 16_384;
 /// So few frames left to copy that the writer does it in a few milliseconds.
-const SMALL_REST: u32 = 1_024;
+const SMALL_REST: u32 = 256;
+const PASSES: usize = 5;
 /// Above this the log is started anew whatever it costs: it must stay bounded. 512 MiB.
 const OVERLONG_LOG: u32 = 131_072;
 
@@ -67,6 +68,23 @@ fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<(u32, u32
     })
 }
 
+/// Copies what is in the log. What was written meanwhile is not in the count, so a long log is copied again and again, each time in
+/// less time, until so little came in between that the writer's share will be small.
+fn copy(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
+    let mut counts = checkpoint(connection, "PASSIVE")?;
+    for _ in 0..PASSES {
+        let before = counts.0;
+        if before <= LONGEST_LOG {
+            break;
+        }
+        counts = checkpoint(connection, "PASSIVE")?;
+        if counts.0.saturating_sub(before) <= SMALL_REST {
+            break;
+        }
+    }
+    Ok(counts)
+}
+
 /// Stops its thread when it is dropped.
 #[derive(Debug)]
 pub struct Checkpointer {
@@ -81,7 +99,7 @@ impl Checkpointer {
         let seen = Arc::clone(&backlog);
         let work = move || {
             while stopped.recv_timeout(PAUSE) == Err(mpsc::RecvTimeoutError::Timeout) {
-                match checkpoint(&connection, "PASSIVE") {
+                match copy(&connection) {
                     Ok(counts) => seen.look(counts),
                     Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied"),
                 }

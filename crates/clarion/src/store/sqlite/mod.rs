@@ -143,7 +143,7 @@ impl Store for SqliteStore {
     ) -> Result<Account, StoreError> {
         let sid = sid.clone();
         self.writer
-            .write(move |db| accounts::change(db, &sid, change))
+            .write(move |db| accounts::change(db, &sid, change.clone()))
             .await
     }
 
@@ -172,7 +172,7 @@ impl Store for SqliteStore {
     ) -> Result<Application, StoreError> {
         let id = id.clone();
         self.writer
-            .write(move |db| accounts::change_application(db, &id, change))
+            .write(move |db| accounts::change_application(db, &id, change.clone()))
             .await
     }
 
