@@ -51,6 +51,15 @@ pub fn start_metrics() -> PrometheusHandle {
     RECORDER.get_or_init(start).clone()
 }
 
+/// Notes how long a commit took: in the histogram, and the longest since the start by itself, because that is what a stall is seen by.
+pub fn note_commit(time: Duration, longest: &mut Duration) {
+    metrics::histogram!("clarion_store_commit_seconds").record(time);
+    if time > *longest {
+        *longest = time;
+        metrics::gauge!("clarion_store_longest_commit_seconds").set(time.as_secs_f64());
+    }
+}
+
 /// Sorts what has been recorded into its buckets. The recorder keeps every sample until someone does, and nobody may be reading.
 pub async fn keep_up(metrics: PrometheusHandle) {
     loop {
@@ -71,6 +80,16 @@ fn describe() {
     );
     metrics::describe_gauge!("clarion_http_connections", "Open connections");
     metrics::describe_histogram!("clarion_store_batch_size", "Changes committed together");
+    metrics::describe_histogram!(
+        "clarion_store_commit_seconds",
+        metrics::Unit::Seconds,
+        "Time of one commit, with everything in it"
+    );
+    metrics::describe_gauge!(
+        "clarion_store_longest_commit_seconds",
+        metrics::Unit::Seconds,
+        "The longest commit since the start"
+    );
     metrics::describe_gauge!(
         "clarion_store_wal_bytes",
         metrics::Unit::Bytes,

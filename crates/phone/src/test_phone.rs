@@ -336,8 +336,7 @@ fn remember(
             return;
         };
         let mut memory = memory.lock().expect("nothing panics while it remembers");
-        if packet.payload_type == sound && packet.payload.len() <= FRAME_BYTES
-        {
+        if packet.payload_type == sound && packet.payload.len() <= FRAME_BYTES {
             let payload = packet.payload.to_vec();
             memory.packets.push(HeardPacket {
                 arrived,

@@ -135,7 +135,7 @@ async fn account_with_sig(
         stored.as_ref().map(|account| &account.auth_token),
         stamp,
     );
-    let account = Arc::new(stored.filter(|_| fits).ok_or(StatusCode::SigWrong)?);
+    let account = stored.filter(|_| fits).ok_or(StatusCode::SigWrong)?;
     directory.remember_account(Arc::clone(&account)).await;
     Ok(account)
 }

@@ -1,7 +1,8 @@
 //! Accounts and applications as requests need them: read from the store, remembered for a moment.
 //!
 //! The moment is short enough that an operator's change is honoured within a second, and long enough that a busy account costs two
-//! reads a second instead of ten thousand.
+//! reads a second instead of ten thousand. When it is over, hundreds of requests may want the same thing read at the same time: one of
+//! them reads it and the others share the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,8 @@ const MOST: u64 = 10_000;
 pub struct Directory {
     store: Arc<dyn Store>,
     accounts: Cache<AccountSid, Arc<Account>>,
+    /// Reads that are under way; an answer is gone from here as soon as it is there.
+    reading: Cache<AccountSid, Option<Arc<Account>>>,
     applications: Cache<AppId, Arc<Application>>,
 }
 
@@ -30,6 +33,7 @@ impl Directory {
                 .max_capacity(MOST)
                 .time_to_live(MOMENT)
                 .build(),
+            reading: Cache::new(MOST),
             applications: Cache::builder()
                 .max_capacity(MOST)
                 .time_to_live(MOMENT)
@@ -46,27 +50,26 @@ impl Directory {
         self.accounts.insert(account.sid.clone(), account).await;
     }
 
-    pub async fn read_account(&self, sid: &AccountSid) -> Result<Option<Account>, Refusal> {
-        self.store
-            .account(sid)
-            .await
-            .map_err(|error| unavailable(&error))
+    pub async fn read_account(&self, sid: &AccountSid) -> Result<Option<Arc<Account>>, Refusal> {
+        let read = async {
+            let account = self.store.account(sid).await?;
+            Ok::<_, StoreError>(account.map(Arc::new))
+        };
+        let found = self.reading.try_get_with_by_ref(sid, read).await;
+        self.reading.invalidate(sid).await;
+        found.map_err(|error| unavailable(&error))
     }
 
     pub async fn application(&self, id: &AppId) -> Result<Arc<Application>, Refusal> {
-        if let Some(application) = self.applications.get(id).await {
-            return Ok(application);
-        }
-        let found = self
-            .store
-            .application(id)
-            .await
-            .map_err(|error| unavailable(&error))?;
-        let application = Arc::new(found.ok_or(StatusCode::AppMissing)?);
+        let read = async {
+            let found = self.store.application(id).await;
+            let found = found.map_err(|error| unavailable(&error))?;
+            Ok::<_, Refusal>(Arc::new(found.ok_or(StatusCode::AppMissing)?))
+        };
         self.applications
-            .insert(id.clone(), Arc::clone(&application))
-            .await;
-        Ok(application)
+            .try_get_with_by_ref(id, read)
+            .await
+            .map_err(|refusal| (*refusal).clone())
     }
 }
 

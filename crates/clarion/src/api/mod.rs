@@ -130,27 +130,38 @@ fn after_panic(_: Box<dyn Any + Send>) -> Response {
 }
 
 async fn measure(request: Request, next: Next) -> Response {
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or("other", |path| operation(path.as_str()))
-        .to_owned();
+    let route = request.extensions().get::<MatchedPath>();
+    let operation = route.map_or("other", |path| operation(path.as_str()));
     let began = Instant::now();
     let answer = next.run(request).await;
-    metrics::histogram!("clarion_http_seconds", "operation" => route.clone())
+    metrics::histogram!("clarion_http_seconds", "operation" => operation)
         .record(began.elapsed().as_secs_f64());
     let code = answer
         .extensions()
         .get::<StatusCode>()
         .map_or("", |code| code.code());
-    metrics::counter!("clarion_http_answers_total", "operation" => route, "code" => code)
+    metrics::counter!("clarion_http_answers_total", "operation" => operation, "code" => code)
         .increment(1);
     answer
 }
 
-/// The route's last word: `LandingCalls`, `healthz`.
-fn operation(route: &str) -> &str {
-    route.rsplit('/').next().unwrap_or(route)
+/// The route's last word, for the metrics.
+fn operation(route: &str) -> &'static str {
+    const OPERATIONS: [&str; 8] = [
+        "LandingCalls",
+        "BillRecords",
+        "CallResult",
+        "AccountInfo",
+        "healthz",
+        "readyz",
+        "metrics",
+        "openapi.json",
+    ];
+    let last = route.rsplit('/').next();
+    OPERATIONS
+        .into_iter()
+        .find(|operation| last == Some(operation))
+        .unwrap_or("other")
 }
 
 /// The first value of a query parameter, decoded; `None` where it is absent or empty.

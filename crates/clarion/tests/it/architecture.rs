@@ -9,7 +9,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("random", &[]),
     ("config", &["domain", "store"]),
     ("telemetry", &["config"]),
-    ("store", &["domain"]),
+    ("store", &["domain", "telemetry"]),
     ("api", &["domain", "store", "clock", "random", "config"]),
     ("http", &["api", "config"]),
     ("client", &["domain"]),

@@ -77,7 +77,12 @@ fn every_dependency_and_every_file_that_the_documents_name_is_there() {
     for krate in ["crates/clarion", "crates/phone", "bench"] {
         let manifest = std::fs::read_to_string(root().join(krate).join("Cargo.toml")).unwrap();
         let manifest: toml::Table = manifest.parse().unwrap();
-        for name in manifest["dependencies"].as_table().unwrap().keys().filter(|name| *name != "clarion") {
+        for name in manifest["dependencies"]
+            .as_table()
+            .unwrap()
+            .keys()
+            .filter(|name| *name != "clarion")
+        {
             assert!(
                 dependencies.contains(name.as_str()),
                 "docs/dependencies.md does not say why {krate} uses {name}"

@@ -16,6 +16,9 @@ pub enum Content {
     Group(&'static str, Vec<(&'static str, String)>),
 }
 
+/// Longer than most answers, so that they are written without growing.
+const CAPACITY: usize = 320;
+
 /// HTTP 200 whatever the statusCode: client libraries throw the body of anything else away.
 pub fn answer(format: Format, result: &Result<Content, Refusal>) -> Response {
     let (body, content_type) = match format {
@@ -34,59 +37,56 @@ pub fn answer(format: Format, result: &Result<Content, Refusal>) -> Response {
 }
 
 fn xml(result: &Result<Content, Refusal>) -> String {
-    let element = |name: &str, text: &str| format!("<{name}>{}</{name}>", escape(text));
-    let inside = match result {
+    fn element(text: &mut String, name: &str, value: &str) {
+        text.extend(["<", name, ">", &escape(value), "</", name, ">"]);
+    }
+    let mut text = String::with_capacity(CAPACITY);
+    text.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?><Response>");
+    match result {
         Err(refusal) => {
-            element("statusCode", refusal.code.code()) + &element("statusMsg", &refusal.message)
+            element(&mut text, "statusCode", refusal.code.code());
+            element(&mut text, "statusMsg", &refusal.message);
         }
-        Ok(Content::Group(name, values)) => {
-            let values: String = values
-                .iter()
-                .map(|(name, text)| element(name, text))
-                .collect();
-            format!(
-                "{}<{name}>{values}</{name}>",
-                element("statusCode", StatusCode::Success.code())
-            )
+        Ok(Content::Group(group, values)) => {
+            element(&mut text, "statusCode", StatusCode::Success.code());
+            text.extend(["<", group, ">"]);
+            for (name, value) in values {
+                element(&mut text, name, value);
+            }
+            text.extend(["</", group, ">"]);
         }
-    };
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?><Response>{inside}</Response>"
-    )
+    }
+    text.push_str("</Response>");
+    text
 }
 
 fn json(result: &Result<Content, Refusal>) -> String {
-    let member = |name: &str, text: &str| {
-        format!(
-            "{}:{}",
-            serde_json::Value::from(name),
-            serde_json::Value::from(text)
-        )
-    };
+    fn member(text: &mut String, name: &str, value: &str) {
+        let value = serde_json::to_string(value).expect("a text is JSON");
+        text.extend(["\"", name, "\":", &value]);
+    }
+    let mut text = String::with_capacity(CAPACITY);
+    text.push('{');
     match result {
         Err(refusal) => {
-            format!(
-                "{{{},{}}}",
-                member("statusCode", refusal.code.code()),
-                member("statusMsg", &refusal.message)
-            )
+            member(&mut text, "statusCode", refusal.code.code());
+            text.push(',');
+            member(&mut text, "statusMsg", &refusal.message);
         }
-        Ok(Content::Group(name, values)) => {
-            let values: Vec<_> = values
-                .iter()
-                .map(|(name, text)| member(name, text))
-                .collect();
-            let group = format!(
-                "{}:{{{}}}",
-                serde_json::Value::from(*name),
-                values.join(",")
-            );
-            format!(
-                "{{{},{group}}}",
-                member("statusCode", StatusCode::Success.code())
-            )
+        Ok(Content::Group(group, values)) => {
+            member(&mut text, "statusCode", StatusCode::Success.code());
+            text.extend([",\"", group, "\":{"]);
+            for (place, (name, value)) in values.iter().enumerate() {
+                if place > 0 {
+                    text.push(',');
+                }
+                member(&mut text, name, value);
+            }
+            text.push('}');
         }
     }
+    text.push('}');
+    text
 }
 
 #[cfg(test)]

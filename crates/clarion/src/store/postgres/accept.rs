@@ -13,6 +13,7 @@ use super::super::StoreError;
 use crate::domain::call::NewCall;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
+use crate::telemetry::note_commit;
 
 /// Beyond this a larger batch gains nothing any more and only makes the first one in it wait.
 const LARGEST_BATCH: usize = 256;
@@ -29,28 +30,37 @@ struct Pending {
 #[derive(Debug)]
 pub struct Accepter {
     inbox: mpsc::Sender<Pending>,
+    pool: Pool,
 }
 
 impl Accepter {
     pub fn start(pool: Pool) -> Self {
         let (inbox, pending) = mpsc::channel(QUEUE);
-        tokio::spawn(accept_until_closed(pool, pending));
-        Self { inbox }
+        tokio::spawn(accept_until_closed(pool.clone(), pending));
+        Self { inbox, pool }
     }
 
     pub async fn accept(&self, call: NewCall) -> Result<(), StoreError> {
         let (reply, result) = oneshot::channel();
         let stopped = || StoreError::failed("the store is closed");
+        if self.pool.is_closed() {
+            return Err(stopped());
+        }
         self.inbox
             .send(Pending { call, reply })
             .await
             .map_err(|_| stopped())?;
         result.await.map_err(|_| stopped())?
     }
+
+    pub fn close(&self) {
+        self.pool.close();
+    }
 }
 
 async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>) {
     let mut batch = Vec::with_capacity(LARGEST_BATCH);
+    let mut longest_commit = Duration::ZERO;
     while inbox.recv_many(&mut batch, LARGEST_BATCH).await > 0 {
         metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
         // Rows in key order: two nodes that touch the same rows then never wait for each other in a circle.
@@ -59,7 +69,10 @@ async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>) {
             .drain(..)
             .map(|pending| (pending.call, pending.reply))
             .unzip();
-        match commit(&pool, &calls).await {
+        let began = Instant::now();
+        let result = commit(&pool, &calls).await;
+        note_commit(began.elapsed(), &mut longest_commit);
+        match result {
             Ok(()) => {
                 for reply in replies {
                     // Whoever asked may have gone away; the call stands all the same.

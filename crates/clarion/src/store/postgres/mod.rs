@@ -31,13 +31,17 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     pub async fn open(url: &str) -> anyhow::Result<Self> {
-        let pool = pool(url)?;
-        let mut client = pool.get().await.context("cannot connect to PostgreSQL")?;
+        let shared = pool(url, CONNECTIONS)?;
+        let mut client = shared.get().await.context("cannot connect to PostgreSQL")?;
         schema::migrate(&mut client)
             .await
             .context("cannot bring the PostgreSQL schema up to date")?;
-        let accepter = Accepter::start(pool.clone());
-        Ok(Self { pool, accepter })
+        // A connection of its own: accepting never waits behind those who read.
+        let accepter = Accepter::start(pool(url, 1)?);
+        Ok(Self {
+            pool: shared,
+            accepter,
+        })
     }
 
     async fn client(&self) -> Result<deadpool_postgres::Client, StoreError> {
@@ -45,7 +49,7 @@ impl PostgresStore {
     }
 }
 
-pub fn pool(url: &str) -> anyhow::Result<Pool> {
+pub fn pool(url: &str, connections: usize) -> anyhow::Result<Pool> {
     let mut config: Config = url.parse().context("database: not a PostgreSQL address")?;
     config.connect_timeout(TIMEOUT);
     config.application_name("clarion");
@@ -57,7 +61,7 @@ pub fn pool(url: &str) -> anyhow::Result<Pool> {
     };
     let manager = Manager::from_config(config, NoTls, recycling);
     Ok(Pool::builder(manager)
-        .max_size(CONNECTIONS)
+        .max_size(connections)
         .wait_timeout(Some(TIMEOUT))
         .create_timeout(Some(TIMEOUT))
         .runtime(Runtime::Tokio1)
@@ -154,6 +158,7 @@ impl Store for PostgresStore {
     }
 
     async fn close(&self) {
+        self.accepter.close();
         self.pool.close();
     }
 }

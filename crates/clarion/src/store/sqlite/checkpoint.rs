@@ -12,12 +12,18 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::{BUSY_TIMEOUT, stop_if_the_disk_failed};
+
 const PAUSE: Duration = Duration::from_millis(250);
 const PAGE_BYTES: f64 = 4096.0;
 /// Frames in the log (4 KiB each) above which the writer helps to start it anew: 64 MiB.
 const LONGEST_LOG: u32 = 16_384;
 /// So few frames left to copy that the writer does it in a few milliseconds.
-const SMALL_REST: u32 = 1_024;
+const SMALL_REST: u32 = 256;
+/// How often a long log is copied again at most.
+const PASSES: usize = 5;
+/// How long the writer waits for a reader that holds the log.
+const MOMENT: Duration = Duration::from_millis(10);
 /// Above this the log is started anew whatever it costs: it must stay bounded. 512 MiB.
 const OVERLONG_LOG: u32 = 131_072;
 
@@ -45,11 +51,9 @@ impl Backlog {
         let worth_it = frames > LONGEST_LOG && (small || frames > OVERLONG_LOG);
         // One try for each look: a long reader may hold the log, and then trying at every commit would only cost time.
         if worth_it && self.fresh.swap(false, Ordering::Acquire) {
-            match checkpoint(connection, "RESTART") {
+            match restart(connection) {
                 Ok(_) => self.frames.store(0, Ordering::Relaxed),
-                Err(error) => {
-                    tracing::warn!(%error, "the write-ahead log could not be started anew");
-                }
+                Err(error) => failed(&error),
             }
         }
     }
@@ -67,6 +71,37 @@ fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<(u32, u32
     })
 }
 
+/// Starts the log anew. A reader that holds the old one is waited for only for a moment: commits are waiting behind us.
+fn restart(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
+    connection.busy_timeout(MOMENT)?;
+    let result = checkpoint(connection, "RESTART");
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    result
+}
+
+fn failed(error: &rusqlite::Error) {
+    // What was not synced into the database file is still in the log, but the next try might believe that it was.
+    stop_if_the_disk_failed(error);
+    tracing::warn!(%error, "the write-ahead log could not be copied");
+}
+
+/// Copies what is in the log. What was written meanwhile is not in the count, so a long log is copied again and again, each time in
+/// less time, until so little came in between that the writer's share will be small.
+fn copy(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
+    let mut counts = checkpoint(connection, "PASSIVE")?;
+    for _ in 0..PASSES {
+        let before = counts.0;
+        if before <= LONGEST_LOG {
+            break;
+        }
+        counts = checkpoint(connection, "PASSIVE")?;
+        if counts.0.saturating_sub(before) <= SMALL_REST {
+            break;
+        }
+    }
+    Ok(counts)
+}
+
 /// Stops its thread when it is dropped.
 #[derive(Debug)]
 pub struct Checkpointer {
@@ -81,9 +116,9 @@ impl Checkpointer {
         let seen = Arc::clone(&backlog);
         let work = move || {
             while stopped.recv_timeout(PAUSE) == Err(mpsc::RecvTimeoutError::Timeout) {
-                match checkpoint(&connection, "PASSIVE") {
+                match copy(&connection) {
                     Ok(counts) => seen.look(counts),
-                    Err(error) => tracing::warn!(%error, "the write-ahead log could not be copied"),
+                    Err(error) => failed(&error),
                 }
             }
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use self::checkpoint::Checkpointer;
 use self::writer::Writer;
@@ -22,7 +22,7 @@ use crate::domain::prompt::{ContentId, FileName, FileOwner};
 
 mod accounts;
 pub mod calls;
-mod checkpoint;
+pub mod checkpoint;
 mod schema;
 mod writer;
 
@@ -89,7 +89,7 @@ impl SqliteStore {
 }
 
 /// Every connection of ours is made here, so that none can forget a setting.
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
+pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     create_private(path);
     let connection = Connection::open_with_flags(
         path,
@@ -106,6 +106,15 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "cache_size", -32_768)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// After a failed sync nobody knows what is on the disk, and trying again may report success for data that is gone. Only a fresh
+/// start, which reads the file as it is, tells the truth.
+fn stop_if_the_disk_failed(error: &rusqlite::Error) {
+    if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
+        tracing::error!(%error, "the disk failed; stopping, because nothing can be promised any more");
+        std::process::exit(74); // EX_IOERR
+    }
 }
 
 /// The file holds account tokens: nobody but its owner may read it. SQLite gives the log files the same mode.
@@ -143,7 +152,7 @@ impl Store for SqliteStore {
     ) -> Result<Account, StoreError> {
         let sid = sid.clone();
         self.writer
-            .write(move |db| accounts::change(db, &sid, change))
+            .write(move |db| accounts::change(db, &sid, change.clone()))
             .await
     }
 
@@ -172,7 +181,7 @@ impl Store for SqliteStore {
     ) -> Result<Application, StoreError> {
         let id = id.clone();
         self.writer
-            .write(move |db| accounts::change_application(db, &id, change))
+            .write(move |db| accounts::change_application(db, &id, change.clone()))
             .await
     }
 

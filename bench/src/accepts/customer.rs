@@ -1,0 +1,139 @@
+//! Who asks for calls in this bench, and what for: the same calls over HTTPS, raw, and in the history.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clarion::client::Credentials;
+use clarion::clock::Clock;
+use clarion::domain::account::{
+    Account, AccountState, AppId, AppState, Application, Limits, Permissions,
+};
+use clarion::domain::call::{CallSid, NewCall};
+use clarion::domain::callback::RespUrl;
+use clarion::domain::phone_number::PhoneNumber;
+use clarion::domain::prompt::{Prompt, Speech};
+use clarion::random;
+use jiff::SignedDuration;
+
+/// The highest that an account's limits go: the store is to be the limit here.
+const NO_LIMIT: u32 = 1_000_000;
+const TEXT: &str = "您的订单已发货，请留意查收。Your order is on its way.";
+pub const RESP_URL: &str = "https://shop.example/voice/status";
+const EXPIRES_AFTER: SignedDuration = SignedDuration::from_hours(1);
+
+#[derive(Debug)]
+pub struct Customer {
+    pub credentials: Credentials,
+    pub app: AppId,
+    pub clock: Clock,
+    orders: AtomicU64,
+}
+
+impl Customer {
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            credentials: Credentials {
+                sid: random::id()
+                    .parse()
+                    .expect("hex digits are an account's id"),
+                token: random::id().parse().expect("hex digits are a token"),
+            },
+            app: random::id()
+                .parse()
+                .expect("hex digits are an application's id"),
+            clock,
+            orders: AtomicU64::new(0),
+        }
+    }
+
+    pub fn account(&self) -> Account {
+        Account {
+            sid: self.credentials.sid.clone(),
+            name: "Bench".to_owned(),
+            auth_token: self.credentials.token.clone(),
+            state: AccountState::Active,
+            permissions: Permissions::default(),
+            limits: Limits {
+                requests_per_second: Some(NO_LIMIT),
+                requests_at_once: Some(NO_LIMIT),
+                ..Limits::default()
+            },
+            balance: None,
+            spending_limit: None,
+            display_numbers: Vec::new(),
+            allowed_networks: Vec::new(),
+            created_at: self.clock.now(),
+        }
+    }
+
+    pub fn application(&self) -> Application {
+        Application {
+            id: self.app.clone(),
+            account: self.credentials.sid.clone(),
+            name: "Bench".to_owned(),
+            state: AppState::Active,
+            callback_secret: None,
+            created_at: self.clock.now(),
+        }
+    }
+
+    fn next_order(&self) -> u64 {
+        self.orders.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A request's body in JSON.
+    pub fn body(&self) -> String {
+        let order = self.next_order();
+        format!(
+            r#"{{"appId":"{}","to":"{}","mediaTxt":"{TEXT}","playTimes":"2","respUrl":"{RESP_URL}","userData":"{}"}}"#,
+            self.app,
+            called(order),
+            user_data(order),
+        )
+    }
+
+    /// The call that a request with such a body becomes.
+    pub fn call(&self) -> NewCall {
+        let (order, now) = (self.next_order(), self.clock.wall());
+        NewCall {
+            sid: CallSid::new(&now, random::bytes()),
+            account: self.credentials.sid.clone(),
+            app: self.app.clone(),
+            accepted_at: now.timestamp(),
+            expires_at: now.timestamp() + EXPIRES_AFTER,
+            called: called(order),
+            number: PhoneNumber::from_stored(number(order), None),
+            caller: None,
+            prompt: prompt(),
+            max_talk: None,
+            resp_url: Some(RespUrl::from_stored(RESP_URL.to_owned())),
+            user_data: Some(user_data(order)),
+        }
+    }
+}
+
+pub fn prompt() -> Prompt {
+    Prompt {
+        speech: Some(Speech {
+            text: TEXT.to_owned(),
+            speed: 0,
+            volume: 0,
+            pitch: 0,
+            background: 0,
+        }),
+        files: Vec::new(),
+        plays: 2,
+    }
+}
+
+pub fn called(order: u64) -> String {
+    format!("138{:08}", order % 100_000_000)
+}
+
+/// As the numbering plan of the defaults reads it.
+pub fn number(order: u64) -> String {
+    format!("86{}", called(order))
+}
+
+pub fn user_data(order: u64) -> String {
+    format!("order {order:012}")
+}

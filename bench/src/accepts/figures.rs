@@ -1,0 +1,83 @@
+//! What one round has measured.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::load;
+use super::raw::Raw;
+use crate::latency::Spread;
+
+#[derive(Debug)]
+pub struct Figures {
+    pub raw: Raw,
+    pub at_full_load: load::Outcome,
+    pub at_half_load: load::Outcome,
+}
+
+impl Figures {
+    pub fn share_of_raw(&self) -> f64 {
+        self.at_full_load.rate / self.raw.rate
+    }
+
+    /// The quiet seconds of that measurement that had the fewest.
+    pub fn quiet(&self) -> usize {
+        self.raw
+            .quiet
+            .min(self.at_full_load.quiet)
+            .min(self.at_half_load.quiet)
+    }
+}
+
+/// The middle one of some figures that were measured equally often.
+pub fn median<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> f64 {
+    let mut values: Vec<_> = rounds.iter().map(figure).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+pub fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "raw {:.0}/s (worst commit {:.1} ms), HTTPS {} = {:.0} % of raw; at half load {}; at least {} s each were quiet",
+            self.raw.rate,
+            millis(self.raw.worst),
+            self.at_full_load,
+            self.share_of_raw() * 100.0,
+            self.at_half_load,
+            self.quiet(),
+        )
+    }
+}
+
+impl fmt::Display for load::Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.0}/s in batches of {:.0}, p50/p99/max {}, worst commit {:.1} ms",
+            self.rate,
+            self.batch,
+            self.latency,
+            millis(self.worst_commit),
+        )?;
+        if self.longest_log > 0.0 {
+            write!(
+                f,
+                ", log up to {:.0} MiB",
+                self.longest_log / f64::from(1 << 20)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [p50, p99, max] = [self.p50, self.p99, self.max].map(millis);
+        write!(f, "{p50:.1}/{p99:.1}/{max:.0} ms")
+    }
+}

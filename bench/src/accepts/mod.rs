@@ -1,0 +1,233 @@
+//! Durable accepts a second over HTTPS, beside the raw group-commit rate of the same disk in the same run, with an empty database and
+//! with a long history.
+//!
+//! The machine is often shared, so nothing is measured once: rounds alternate between the empty and the full database and between raw
+//! and HTTPS, rounds that others have disturbed are measured again, and the medians of the quietest count.
+
+mod customer;
+mod figures;
+mod history;
+mod load;
+mod progress;
+mod raw;
+mod site;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use clarion::clock::Clock;
+use clarion::random;
+use jiff::tz::TimeZone;
+
+use self::customer::Customer;
+use self::figures::Figures;
+use self::load::Load;
+use self::site::Site;
+use self::table::{Report, Row};
+use crate::machine::Machine;
+use crate::others;
+use crate::report;
+use crate::server::Server;
+
+/// Where `scripts/with-postgres` says what it has started.
+const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
+/// A round that others have disturbed is measured again, up to so many times in all.
+const ATTEMPTS: usize = 3;
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Ended calls in the long history
+    #[arg(long, default_value_t = 10_000_000)]
+    rows: u64,
+    /// Seconds of each single measurement
+    #[arg(long, default_value_t = 15)]
+    seconds: u64,
+    /// How often everything is measured; the medians count
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of the long measurement that looks for stalls; 0 leaves it out
+    #[arg(long, default_value_t = 60)]
+    stall_seconds: u64,
+    /// Seconds to wait before a measurement while others use the machine, at most
+    #[arg(long, default_value_t = 120)]
+    patience: u64,
+    /// Kept-alive HTTPS connections, each with one request under way
+    #[arg(long, default_value_t = 256)]
+    connections: usize,
+    /// Which databases to measure
+    #[arg(long, value_enum, default_value = "both")]
+    database: Choice,
+    /// A PostgreSQL where databases may be made [default: what scripts/with-postgres has started]
+    #[arg(long, value_name = "URL")]
+    postgres: Option<String>,
+    /// Folder on the disk to be measured
+    #[arg(long, default_value = "target/bench")]
+    dir: PathBuf,
+    /// Put the tables into this document, in place of those of the last run
+    #[arg(long, value_name = "FILE")]
+    write_table: Option<PathBuf>,
+    /// Leave the databases in place
+    #[arg(long)]
+    keep: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Choice {
+    Sqlite,
+    Postgres,
+    Both,
+}
+
+pub async fn run(options: Options) -> anyhow::Result<()> {
+    let folder = options.dir.join(format!("accepts-{}", random::id()));
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let folder = std::path::absolute(folder)?;
+    let result = measure_databases(&options, &folder).await;
+    if options.keep {
+        println!("kept: {}", folder.display());
+    } else {
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    let text = result?.to_string();
+    println!("\n{text}");
+    match &options.write_table {
+        Some(path) => report::write(path, "accepts", &text),
+        None => Ok(()),
+    }
+}
+
+async fn measure_databases(options: &Options, folder: &Path) -> anyhow::Result<Report> {
+    let clock = Clock::new(TimeZone::system());
+    let mut report = Report {
+        machine: Machine::look(folder)?,
+        day: clock.wall().date(),
+        seconds: options.seconds,
+        rounds: options.rounds,
+        connections: options.connections,
+        rows: Vec::new(),
+    };
+    println!("{}", report.machine);
+    let bench = Bench {
+        options,
+        customer: Customer::new(clock),
+    };
+    if options.database != Choice::Postgres {
+        let place = |name: &str| Ok(Site::sqlite(&folder.join(name)));
+        report.rows.extend(bench.empty_and_full(place).await?);
+    }
+    if options.database != Choice::Sqlite {
+        let url = options
+            .postgres
+            .clone()
+            .or_else(|| std::env::var(POSTGRES_VARIABLE).ok());
+        let url = url.context(
+            "name a PostgreSQL with --postgres, or run this under scripts/with-postgres",
+        )?;
+        let place = |name: &str| Site::postgres(&folder.join(name), &url);
+        report.rows.extend(bench.empty_and_full(place).await?);
+    }
+    Ok(report)
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    customer: Customer,
+}
+
+impl Bench<'_> {
+    /// Both sites of one kind of database, measured in turn.
+    async fn empty_and_full(
+        &self,
+        place: impl Fn(&str) -> anyhow::Result<Site>,
+    ) -> anyhow::Result<Vec<Row>> {
+        let (empty, full) = (place("empty")?, place("full")?);
+        let result = self.measure(&empty, &full).await;
+        if !self.options.keep {
+            empty.remove().await?;
+            full.remove().await?;
+        }
+        result
+    }
+
+    async fn measure(&self, empty: &Site, full: &Site) -> anyhow::Result<Vec<Row>> {
+        println!("\n{}", empty.version().await?);
+        empty.open(&self.customer).await?;
+        full.open(&self.customer).await?;
+        full.check_space(history::BYTES_PER_CALL * self.options.rows)
+            .await?;
+        history::fill(full, &self.customer, self.options.rows).await?;
+        let sites = [(empty, 0), (full, self.options.rows)];
+        let mut rows = Vec::new();
+        for (site, history) in sites {
+            rows.push(Row {
+                database: site.version().await?,
+                history,
+                rounds: Vec::new(),
+                long: None,
+            });
+        }
+        for _ in 0..self.options.rounds * ATTEMPTS {
+            for ((site, history), row) in sites.iter().zip(&mut rows) {
+                let figures = self.round(site).await?;
+                println!("  {history} ended calls: {figures}");
+                row.rounds.push(figures);
+            }
+            if rows
+                .iter()
+                .all(|row| row.quiet_rounds(self.options.seconds) >= self.options.rounds)
+            {
+                break;
+            }
+        }
+        for row in &mut rows {
+            row.keep_quietest(self.options.rounds);
+        }
+        if self.options.stall_seconds > 0 {
+            let (site, row) = (full, &mut rows[1]);
+            row.long = Some(self.long_load(site).await?);
+        }
+        Ok(rows)
+    }
+
+    async fn round(&self, site: &Site) -> anyhow::Result<Figures> {
+        let seconds = self.options.seconds;
+        site.reset().await?;
+        others::wait_until_quiet(Duration::from_secs(self.options.patience)).await;
+        let raw = raw::measure(&site.database, &self.customer, seconds).await?;
+
+        site.reset().await?;
+        let mut server = Server::start(&site.folder, &site.address()).await?;
+        let load = Load::new(&self.customer, self.options.connections);
+        let at_full_load = load.as_fast_as_it_goes(&mut server, seconds).await?;
+        server.stop().await?;
+
+        site.reset().await?;
+        let mut server = Server::start(&site.folder, &site.address()).await?;
+        let load = Load::new(&self.customer, self.options.connections);
+        let at_half_load = load
+            .paced(&mut server, at_full_load.rate / 2.0, seconds)
+            .await?;
+        server.stop().await?;
+        Ok(Figures {
+            raw,
+            at_full_load,
+            at_half_load,
+        })
+    }
+
+    /// Long enough to meet checkpoints of every kind.
+    async fn long_load(&self, site: &Site) -> anyhow::Result<load::Outcome> {
+        site.reset().await?;
+        let mut server = Server::start(&site.folder, &site.address()).await?;
+        let load = Load::new(&self.customer, self.options.connections);
+        let seconds = self.options.stall_seconds;
+        let outcome = load.as_fast_as_it_goes(&mut server, seconds).await?;
+        server.stop().await?;
+        println!("  {seconds} s of full load: {outcome}");
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,88 @@
+//! The raw group-commit rate: the store's own statements on the store's own connection, in batches, and nothing around them.
+
+use std::time::{Duration, Instant};
+
+use clarion::domain::call::NewCall;
+use clarion::store::Database;
+use clarion::store::postgres;
+use clarion::store::sqlite::{self, calls, checkpoint::Checkpointer};
+use rusqlite::Connection;
+
+use super::customer::Customer;
+use crate::latency::{Judged, Seconds};
+use crate::others::Watch;
+
+/// Accepts in one commit. Larger batches gain little any more, and a server under load has about as many.
+pub const BATCH: usize = 64;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Raw {
+    /// Durable accepts a second.
+    pub rate: f64,
+    pub worst: Duration,
+    pub quiet: usize,
+}
+
+impl Raw {
+    /// The time of the commits alone counts: making up the calls between them is not the database's work.
+    #[expect(clippy::cast_precision_loss, reason = "exact far beyond any run")]
+    fn new(commits: Judged) -> Self {
+        let accepts = (commits.latencies.len() * BATCH) as f64;
+        Self {
+            rate: accepts / commits.latencies.sum().as_secs_f64(),
+            quiet: commits.quiet,
+            worst: commits.latencies.spread().max,
+        }
+    }
+}
+
+pub async fn measure(
+    database: &Database,
+    customer: &Customer,
+    seconds: u64,
+) -> anyhow::Result<Raw> {
+    let start = Instant::now();
+    let end = start + Duration::from_secs(seconds);
+    let watch = Watch::over(start, seconds);
+    let mut commits = Seconds::new(start, seconds);
+    match database {
+        Database::Sqlite(path) => {
+            let connection = sqlite::connect(path)?;
+            // The log is copied back beside the commits, as it is in the server.
+            let checkpointer = Checkpointer::start(sqlite::connect(path)?);
+            let backlog = checkpointer.backlog();
+            while Instant::now() < end {
+                let batch = batch(customer);
+                let began = Instant::now();
+                commit(&connection, &batch)?;
+                backlog.relieve(&connection);
+                commits.add(began, began.elapsed());
+            }
+        }
+        Database::Postgres(url) => {
+            let client = postgres::pool(url, 1)?.get().await?;
+            while Instant::now() < end {
+                let batch = batch(customer);
+                let began = Instant::now();
+                postgres::accept::insert(&client, &batch).await?;
+                commits.add(began, began.elapsed());
+            }
+        }
+    }
+    Ok(Raw::new(commits.judge(watch)))
+}
+
+fn batch(customer: &Customer) -> Vec<NewCall> {
+    let mut batch: Vec<_> = (0..BATCH).map(|_| customer.call()).collect();
+    batch.sort_by(|a, b| a.sid.cmp(&b.sid));
+    batch
+}
+
+fn commit(connection: &Connection, batch: &[NewCall]) -> rusqlite::Result<()> {
+    let execute = |sql| connection.prepare_cached(sql)?.execute([]).map(drop);
+    execute("BEGIN IMMEDIATE")?;
+    for call in batch {
+        calls::accept(connection, call)?;
+    }
+    execute("COMMIT")
+}

@@ -1,0 +1,145 @@
+//! A database to be measured, and a folder for the server's other files.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clarion::random;
+use clarion::store::{Database, sqlite};
+use tokio_postgres::{Client, NoTls};
+use url::Url;
+
+use super::customer::Customer;
+use crate::machine;
+
+#[derive(Debug)]
+pub struct Site {
+    pub database: Database,
+    pub folder: PathBuf,
+}
+
+impl Site {
+    pub fn sqlite(folder: &Path) -> Self {
+        Self {
+            database: Database::Sqlite(folder.join("clarion.db")),
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// A database of its own in the cluster that `url` leads to.
+    pub fn postgres(folder: &Path, url: &str) -> anyhow::Result<Self> {
+        let mut url = Url::parse(url).context("--postgres is not an address")?;
+        url.set_path(&format!("bench_{}", random::id()));
+        Ok(Self {
+            database: Database::Postgres(url.into()),
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// As the setting `database` names it.
+    pub fn address(&self) -> String {
+        match &self.database {
+            Database::Sqlite(path) => format!("sqlite:{}", path.display()),
+            Database::Postgres(url) => url.clone(),
+        }
+    }
+
+    pub async fn version(&self) -> anyhow::Result<String> {
+        match &self.database {
+            Database::Sqlite(_) => Ok(format!("SQLite {}", rusqlite::version())),
+            Database::Postgres(url) => {
+                let client = connect(&cluster(url)?).await?;
+                let row = client.query_one("SHOW server_version", &[]).await?;
+                let version: &str = row.get(0);
+                let number = version.split(' ').next().unwrap_or(version);
+                Ok(format!("PostgreSQL {number}"))
+            }
+        }
+    }
+
+    /// Makes the database, with the schema and the customer in it.
+    pub async fn open(&self, customer: &Customer) -> anyhow::Result<()> {
+        std::fs::create_dir_all(&self.folder)?;
+        self.in_cluster("CREATE DATABASE").await?;
+        let store = self.database.open().await?;
+        store.add_account(customer.account()).await?;
+        store.add_application(customer.application()).await?;
+        store.close().await;
+        Ok(())
+    }
+
+    /// Forgets the calls that the last measurement has queued, so that each begins with an empty queue and with nothing left to write.
+    pub async fn reset(&self) -> anyhow::Result<()> {
+        let forget = "DELETE FROM calls WHERE call_sid IN (SELECT call_sid FROM call_queue); DELETE FROM call_queue";
+        match &self.database {
+            Database::Sqlite(path) => {
+                let connection = sqlite::connect(path)?;
+                connection.execute_batch(forget)?;
+                connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
+            }
+            Database::Postgres(url) => {
+                let client = connect(url).await?;
+                client.batch_execute(forget).await?;
+                // Statements of their own: VACUUM must not stand in a transaction.
+                for statement in [
+                    "VACUUM ANALYZE call_queue",
+                    "VACUUM ANALYZE calls",
+                    "CHECKPOINT",
+                ] {
+                    client.batch_execute(statement).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Is there room for so many bytes where the database lies? A PostgreSQL on another machine is taken at its word.
+    pub async fn check_space(&self, needed: u64) -> anyhow::Result<()> {
+        let folder = match &self.database {
+            Database::Sqlite(_) => self.folder.clone(),
+            Database::Postgres(url) => {
+                let row = connect(url)
+                    .await?
+                    .query_one("SHOW data_directory", &[])
+                    .await?;
+                PathBuf::from(row.get::<_, String>(0))
+            }
+        };
+        if folder.exists() {
+            machine::check_space(&folder, needed)?;
+        }
+        Ok(())
+    }
+
+    pub async fn remove(&self) -> anyhow::Result<()> {
+        self.in_cluster("DROP DATABASE IF EXISTS").await?;
+        if self.folder.exists() {
+            std::fs::remove_dir_all(&self.folder)?;
+        }
+        Ok(())
+    }
+
+    /// Makes or drops the database itself; a SQLite file needs neither.
+    async fn in_cluster(&self, verb: &str) -> anyhow::Result<()> {
+        let Database::Postgres(url) = &self.database else {
+            return Ok(());
+        };
+        let name = Url::parse(url)?.path().trim_start_matches('/').to_owned();
+        let client = connect(&cluster(url)?).await?;
+        Ok(client.batch_execute(&format!("{verb} {name}")).await?)
+    }
+}
+
+/// The database that every cluster has.
+fn cluster(url: &str) -> anyhow::Result<String> {
+    let mut url = Url::parse(url)?;
+    url.set_path("postgres");
+    Ok(url.into())
+}
+
+pub async fn connect(url: &str) -> anyhow::Result<Client> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls)
+        .await
+        .context("cannot connect to PostgreSQL")?;
+    tokio::spawn(connection);
+    Ok(client)
+}

@@ -1,0 +1,103 @@
+//! The server under measurement: the real program in a process of its own, as an operator would run it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clarion::client::{Client, Connection};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+const START: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub struct Server {
+    process: Child,
+    pub client: Client,
+    /// For asking about the server beside the load.
+    watch: Connection,
+}
+
+impl Server {
+    /// Starts a server on `database`, with its other files in `folder`.
+    pub async fn start(folder: &Path, database: &str) -> anyhow::Result<Self> {
+        let config = folder.join("clarion.toml");
+        let data = folder.join("data");
+        std::fs::write(
+            &config,
+            format!(
+                "data_dir = {data:?}\ndatabase = {database:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"warn\"\n"
+            ),
+        )?;
+        let mut process = Command::new(program()?)
+            .arg("--config")
+            .arg(&config)
+            .arg("serve")
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let output = process.stdout.take().context("standard output is a pipe")?;
+        let mut lines = BufReader::new(output).lines();
+        let line = tokio::time::timeout(START, lines.next_line())
+            .await
+            .context("the server does not start")??
+            .context("the server ended at once")?;
+        // Whatever else it prints must not block it.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let client = Client::new(address(&line)?, &data.join("tls/ca.pem"))?;
+        let watch = client.connect().await?;
+        Ok(Self {
+            process,
+            client,
+            watch,
+        })
+    }
+
+    /// One number of `/metrics`; zero where the server has not counted any yet.
+    pub async fn metric(&mut self, name: &str) -> anyhow::Result<f64> {
+        let (status, text) = self.watch.get("/metrics").await?;
+        ensure!(status == 200, "/metrics answers {status}: {text}");
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Ok(value.map(str::parse).transpose()?.unwrap_or_default())
+    }
+
+    /// In an orderly way, so that the database is as a real restart would leave it.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let id = self.process.id().context("the server has ended")?;
+        let id = Pid::from_raw(id.cast_signed()).context("a process has a number")?;
+        kill_process(id, Signal::TERM)?;
+        // An open connection would be waited for.
+        drop(self.watch);
+        let status = tokio::time::timeout(STOP, self.process.wait())
+            .await
+            .context("the server does not stop")??;
+        ensure!(status.success(), "the server ended badly: {status}");
+        Ok(())
+    }
+}
+
+/// The `clarion` that was built together with this program.
+fn program() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name("clarion");
+    ensure!(
+        program.exists(),
+        "there is no {}: build the whole workspace with --release first",
+        program.display()
+    );
+    Ok(program)
+}
+
+/// From the line `Clarion serves https://ADDRESS from DATABASE`.
+fn address(line: &str) -> anyhow::Result<SocketAddr> {
+    let address = line
+        .split_once("https://")
+        .and_then(|(_, rest)| rest.split(' ').next())
+        .context("the server names no address")?;
+    Ok(address.parse()?)
+}

@@ -1,0 +1,44 @@
+//! A short form of the bench, so that it cannot rot: every measurement once, on both databases. The figures of a debug build mean nothing.
+
+use std::process::Command;
+
+#[test]
+fn every_measurement_runs_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("measured.md");
+    let output = Command::new(env!("CARGO_BIN_EXE_clarion-bench"))
+        .args([
+            "accepts",
+            "--rows",
+            "1000",
+            "--seconds",
+            "1",
+            "--rounds",
+            "1",
+            "--stall-seconds",
+            "0",
+            "--patience",
+            "0",
+        ])
+        .arg("--dir")
+        .arg(folder.path())
+        .arg("--write-table")
+        .arg(&table)
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{printed}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let written = std::fs::read_to_string(&table).unwrap();
+    for wanted in [
+        "SQLite",
+        "PostgreSQL",
+        "<!-- accepts -->",
+        "<!-- /accepts -->",
+    ] {
+        assert!(written.contains(wanted), "no {wanted} in {written}");
+    }
+}
