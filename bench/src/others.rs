@@ -6,13 +6,58 @@ use std::fs;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The programs that take part in a measurement.
-const OURS: [&str; 3] = ["clarion", "clarion-bench", "postgres"];
 /// Shares of all cores: above them a second counts as disturbed. Other programs slow a server down by their share, but a hypervisor
 /// stops it altogether for a moment, so that little of it already shows in a p99.
 const PROGRAMS: f64 = 0.1;
 const HYPERVISOR: f64 = 0.01;
 const LOOK: Duration = Duration::from_secs(1);
+
+/// The processes that take part in a measurement: these and their children. Everybody else on the machine is `others`.
+#[derive(Debug, Clone)]
+pub struct Ours(Vec<u32>);
+
+impl Ours {
+    /// This program with the servers that it starts, and a PostgreSQL by the number of any of its processes, if it runs here.
+    pub fn with_postgres(backend: Option<u32>) -> Self {
+        let stat = backend.and_then(|id| fs::read_to_string(format!("/proc/{id}/stat")).ok());
+        let postmaster = stat.and_then(|stat| Some(Process::read(&stat)?.parent));
+        Self(postmaster.into_iter().chain([std::process::id()]).collect())
+    }
+
+    fn ticks(&self) -> f64 {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let is_process = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        entries
+            .filter(|entry| is_process(&entry.file_name()))
+            .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
+            .filter_map(|stat| Process::read(&stat))
+            .filter(|process| self.0.contains(&process.id) || self.0.contains(&process.parent))
+            .map(|process| process.ticks)
+            .sum()
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Process {
+    id: u32,
+    parent: u32,
+    ticks: f64,
+}
+
+impl Process {
+    /// From a line such as `4711 (clarion) S 1 …`, where the 14th to 17th field are the ticks in the program and in the kernel, then
+    /// the same for children that have ended: a server that was stopped still counts.
+    fn read(stat: &str) -> Option<Self> {
+        let (id, rest) = stat.split_once(" (")?;
+        let fields: Vec<_> = rest.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        let ticks = fields.get(11..15)?.iter();
+        Some(Self {
+            id: id.parse().ok()?,
+            parent: fields.get(1)?.parse().ok()?,
+            ticks: ticks.filter_map(|number| number.parse::<f64>().ok()).sum(),
+        })
+    }
+}
 
 /// The machine's clock ticks since it was started.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +69,7 @@ struct Ticks {
 }
 
 impl Ticks {
-    fn now() -> Self {
+    fn now(ours: &Ours) -> Self {
         let text = fs::read_to_string("/proc/stat").unwrap_or_default();
         let line = text.lines().next().unwrap_or_default();
         // user, nice, system, idle, iowait, irq, softirq, stolen; what follows is contained in the first two.
@@ -36,14 +81,14 @@ impl Ticks {
         Self {
             passed: sum(0, 8),
             worked: sum(0, 3) + sum(5, 7),
-            ours: our_ticks(),
+            ours: ours.ticks(),
             stolen: sum(7, 8),
         }
     }
 
     /// Was the machine ours from then on?
-    fn quiet_since(self) -> bool {
-        let now = Self::now();
+    fn quiet_since(self, ours: &Ours) -> bool {
+        let now = Self::now(ours);
         let passed = (now.passed - self.passed).max(1.0);
         let others = (now.worked - self.worked) - (now.ours - self.ours);
         others / passed < PROGRAMS && (now.stolen - self.stolen) / passed < HYPERVISOR
@@ -51,12 +96,12 @@ impl Ticks {
 }
 
 /// Waits until the machine is ours, for as long as the patience lasts.
-pub async fn wait_until_quiet(patience: Duration) {
+pub async fn wait_until_quiet(ours: &Ours, patience: Duration) {
     let end = Instant::now() + patience;
     loop {
-        let before = Ticks::now();
+        let before = Ticks::now(ours);
         tokio::time::sleep(LOOK).await;
-        if before.quiet_since() || Instant::now() > end {
+        if before.quiet_since(ours) || Instant::now() > end {
             return;
         }
     }
@@ -67,7 +112,8 @@ pub async fn wait_until_quiet(patience: Duration) {
 pub struct Watch(JoinHandle<Vec<bool>>);
 
 impl Watch {
-    pub fn over(start: Instant, seconds: u64) -> Self {
+    pub fn over(ours: &Ours, start: Instant, seconds: u64) -> Self {
+        let ours = ours.clone();
         Self(thread::spawn(move || {
             let sleep_until = |time: Instant| {
                 thread::sleep(time.saturating_duration_since(Instant::now()));
@@ -75,9 +121,9 @@ impl Watch {
             sleep_until(start);
             let mut quiet = Vec::new();
             for second in 1..=u32::try_from(seconds).unwrap_or(u32::MAX) {
-                let before = Ticks::now();
+                let before = Ticks::now(&ours);
                 sleep_until(start + LOOK * second);
-                quiet.push(before.quiet_since());
+                quiet.push(before.quiet_since(&ours));
             }
             quiet
         }))
@@ -94,34 +140,20 @@ impl Watch {
     }
 }
 
-fn our_ticks() -> f64 {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_process = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    entries
-        .filter(|entry| is_process(&entry.file_name()))
-        .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
-        .filter_map(|stat| ticks_if_ours(&stat))
-        .sum()
-}
-
-/// From a line such as `4711 (clarion) S 1 …`, where the 14th to 17th field are the ticks in the program and in the kernel, then the
-/// same for children that have ended: a server that was stopped still counts.
-fn ticks_if_ours(stat: &str) -> Option<f64> {
-    let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
-    let ticks = rest.split_ascii_whitespace().skip(11).take(4);
-    OURS.contains(&name)
-        .then(|| ticks.filter_map(|number| number.parse::<f64>().ok()).sum())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_ticks_of_our_programs_are_read_and_those_of_others_are_not() {
-        let stat = |name| format!("7 ({name}) S 1 1 1 0 -1 0 0 0 0 0 30 5 4 3 20 0");
-        assert_eq!(ticks_if_ours(&stat("clarion")), Some(42.0));
-        assert_eq!(ticks_if_ours(&stat("rustc")), None);
-        assert_eq!(ticks_if_ours(&stat("a) (b")), None);
+    fn a_process_is_read_whatever_its_name_holds() {
+        let process = |id, parent| Process {
+            id,
+            parent,
+            ticks: 42.0,
+        };
+        let stat = |name| format!("7 ({name}) S 5 1 1 0 -1 0 0 0 0 0 30 5 4 3 20 0");
+        assert_eq!(Process::read(&stat("clarion")), Some(process(7, 5)));
+        assert_eq!(Process::read(&stat("a) (b")), Some(process(7, 5)));
+        assert_eq!(Process::read("7 (cut off) S"), None);
     }
 }

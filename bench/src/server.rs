@@ -30,7 +30,8 @@ impl Server {
         std::fs::write(
             &config,
             format!(
-                "data_dir = {data:?}\ndatabase = {database:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"warn\"\n"
+                "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[log]\nfilter = 'warn'\n",
+                data.display()
             ),
         )?;
         let mut process = Command::new(program()?)
@@ -57,14 +58,11 @@ impl Server {
         })
     }
 
-    /// One number of `/metrics`; zero where the server has not counted any yet.
-    pub async fn metric(&mut self, name: &str) -> anyhow::Result<f64> {
+    /// What the server says about itself now.
+    pub async fn metrics(&mut self) -> anyhow::Result<Metrics> {
         let (status, text) = self.watch.get("/metrics").await?;
         ensure!(status == 200, "/metrics answers {status}: {text}");
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        Ok(value.map(str::parse).transpose()?.unwrap_or_default())
+        Ok(Metrics(text))
     }
 
     /// In an orderly way, so that the database is as a real restart would leave it.
@@ -79,6 +77,17 @@ impl Server {
             .context("the server does not stop")??;
         ensure!(status.success(), "the server ended badly: {status}");
         Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub struct Metrics(String);
+
+impl Metrics {
+    /// Zero where the server has not counted any yet.
+    pub fn value(&self, name: &str) -> f64 {
+        let number = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+        self.0.lines().find_map(number).unwrap_or_default()
     }
 }
 

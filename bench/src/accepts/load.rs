@@ -13,14 +13,14 @@ use tokio::sync::Semaphore;
 
 use super::customer::Customer;
 use crate::latency::{Seconds, Spread};
-use crate::others::Watch;
+use crate::others::{Ours, Watch};
 use crate::server::Server;
 
 /// Not measured: connections, caches and statements settle.
 const WARM_UP: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_secs(1);
 /// How often the pace is kept. Timers of the asynchronous runtime are coarser than that, so a thread of its own does it.
-const TICK: Duration = Duration::from_micros(200);
+const TICK: Duration = Duration::from_micros(500);
 
 const BATCH_SUM: &str = "clarion_store_batch_size_sum";
 const BATCH_COUNT: &str = "clarion_store_batch_size_count";
@@ -30,6 +30,7 @@ const LOG_BYTES: &str = "clarion_store_wal_bytes";
 #[derive(Debug)]
 pub struct Load<'a> {
     customer: &'a Customer,
+    ours: &'a Ours,
     connections: usize,
 }
 
@@ -48,9 +49,10 @@ pub struct Outcome {
 }
 
 impl<'a> Load<'a> {
-    pub fn new(customer: &'a Customer, connections: usize) -> Self {
+    pub fn new(customer: &'a Customer, ours: &'a Ours, connections: usize) -> Self {
         Self {
             customer,
+            ours,
             connections,
         }
     }
@@ -75,7 +77,9 @@ impl<'a> Load<'a> {
                 answers.add(Instant::now(), sent.elapsed());
             }
         });
-        observe(server, start, seconds, work).await
+        let others = Watch::over(self.ours, start, seconds);
+        let answers = Seconds::new(start, seconds);
+        observe(server, work, answers, others).await
     }
 
     /// A request is due every so often, whether or not the ones before it are answered. Latency counts from when it was due, so that
@@ -101,7 +105,9 @@ impl<'a> Load<'a> {
                 Ok(answers)
             }
         });
-        observe(server, start, seconds, work).await
+        let others = Watch::over(self.ours, start, seconds);
+        let answers = Seconds::new(start, seconds);
+        observe(server, work, answers, others).await
     }
 
     async fn askers(&self, client: &Client) -> anyhow::Result<Vec<Asker<'a>>> {
@@ -198,11 +204,10 @@ fn count(rate: f64, time: Duration) -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "exact far beyond any run")]
 async fn observe(
     server: &mut Server,
-    start: Instant,
-    seconds: u64,
     work: impl Iterator<Item = impl Future<Output = anyhow::Result<Seconds>>>,
+    mut answers: Seconds,
+    others: Watch,
 ) -> anyhow::Result<Outcome> {
-    let others = Watch::over(start, seconds);
     let working = Cell::new(true);
     let load = async {
         let done = try_join_all(work).await;
@@ -213,14 +218,15 @@ async fn observe(
         let (mut worst_commit, mut longest_log) = (0_f64, 0_f64);
         while working.get() {
             tokio::time::sleep(LOOK).await;
-            worst_commit = worst_commit.max(server.metric(WORST_COMMIT).await?);
-            longest_log = longest_log.max(server.metric(LOG_BYTES).await?);
+            let metrics = server.metrics().await?;
+            worst_commit = worst_commit.max(metrics.value(WORST_COMMIT));
+            longest_log = longest_log.max(metrics.value(LOG_BYTES));
         }
-        let batch = server.metric(BATCH_SUM).await? / server.metric(BATCH_COUNT).await?;
+        let metrics = server.metrics().await?;
+        let batch = metrics.value(BATCH_SUM) / metrics.value(BATCH_COUNT);
         Ok((batch, worst_commit, longest_log))
     };
     let (parts, (batch, worst_commit, longest_log)) = try_join(load, watch).await?;
-    let mut answers = Seconds::new(start, seconds);
     for part in parts {
         answers.append(part);
     }

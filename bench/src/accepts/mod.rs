@@ -28,7 +28,7 @@ use self::load::Load;
 use self::site::Site;
 use self::table::{Report, Row};
 use crate::machine::Machine;
-use crate::others;
+use crate::others::{self, Ours};
 use crate::report;
 use crate::server::Server;
 
@@ -160,6 +160,7 @@ impl Bench<'_> {
         full.check_space(history::BYTES_PER_CALL * self.options.rows)
             .await?;
         history::fill(full, &self.customer, self.options.rows).await?;
+        let ours = empty.ours().await?;
         let sites = [(empty, 0), (full, self.options.rows)];
         let mut rows = Vec::new();
         for (site, history) in sites {
@@ -172,7 +173,7 @@ impl Bench<'_> {
         }
         for _ in 0..self.options.rounds * ATTEMPTS {
             for ((site, history), row) in sites.iter().zip(&mut rows) {
-                let figures = self.round(site).await?;
+                let figures = self.round(site, &ours).await?;
                 println!("  {history} ended calls: {figures}");
                 row.rounds.push(figures);
             }
@@ -188,26 +189,26 @@ impl Bench<'_> {
         }
         if self.options.stall_seconds > 0 {
             let (site, row) = (full, &mut rows[1]);
-            row.long = Some(self.long_load(site).await?);
+            row.long = Some(self.long_load(site, &ours).await?);
         }
         Ok(rows)
     }
 
-    async fn round(&self, site: &Site) -> anyhow::Result<Figures> {
+    async fn round(&self, site: &Site, ours: &Ours) -> anyhow::Result<Figures> {
         let seconds = self.options.seconds;
         site.reset().await?;
-        others::wait_until_quiet(Duration::from_secs(self.options.patience)).await;
-        let raw = raw::measure(&site.database, &self.customer, seconds).await?;
+        others::wait_until_quiet(ours, Duration::from_secs(self.options.patience)).await;
+        let raw = raw::measure(&site.database, &self.customer, ours, seconds).await?;
 
         site.reset().await?;
         let mut server = Server::start(&site.folder, &site.address()).await?;
-        let load = Load::new(&self.customer, self.options.connections);
+        let load = Load::new(&self.customer, ours, self.options.connections);
         let at_full_load = load.as_fast_as_it_goes(&mut server, seconds).await?;
         server.stop().await?;
 
         site.reset().await?;
         let mut server = Server::start(&site.folder, &site.address()).await?;
-        let load = Load::new(&self.customer, self.options.connections);
+        let load = Load::new(&self.customer, ours, self.options.connections);
         let at_half_load = load
             .paced(&mut server, at_full_load.rate / 2.0, seconds)
             .await?;
@@ -220,10 +221,10 @@ impl Bench<'_> {
     }
 
     /// Long enough to meet checkpoints of every kind.
-    async fn long_load(&self, site: &Site) -> anyhow::Result<load::Outcome> {
+    async fn long_load(&self, site: &Site, ours: &Ours) -> anyhow::Result<load::Outcome> {
         site.reset().await?;
         let mut server = Server::start(&site.folder, &site.address()).await?;
-        let load = Load::new(&self.customer, self.options.connections);
+        let load = Load::new(&self.customer, ours, self.options.connections);
         let seconds = self.options.stall_seconds;
         let outcome = load.as_fast_as_it_goes(&mut server, seconds).await?;
         server.stop().await?;

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::customer::Customer;
 use crate::latency::{Judged, Seconds};
-use crate::others::Watch;
+use crate::others::{Ours, Watch};
 
 /// Accepts in one commit. Larger batches gain little any more, and a server under load has about as many.
 pub const BATCH: usize = 64;
@@ -39,11 +39,12 @@ impl Raw {
 pub async fn measure(
     database: &Database,
     customer: &Customer,
+    ours: &Ours,
     seconds: u64,
 ) -> anyhow::Result<Raw> {
     let start = Instant::now();
     let end = start + Duration::from_secs(seconds);
-    let watch = Watch::over(start, seconds);
+    let watch = Watch::over(ours, start, seconds);
     let mut commits = Seconds::new(start, seconds);
     match database {
         Database::Sqlite(path) => {

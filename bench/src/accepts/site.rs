@@ -10,6 +10,7 @@ use url::Url;
 
 use super::customer::Customer;
 use crate::machine;
+use crate::others::Ours;
 
 #[derive(Debug)]
 pub struct Site {
@@ -54,6 +55,18 @@ impl Site {
                 Ok(format!("PostgreSQL {number}"))
             }
         }
+    }
+
+    /// The processes that take part in measuring this database.
+    pub async fn ours(&self) -> anyhow::Result<Ours> {
+        let Database::Postgres(url) = &self.database else {
+            return Ok(Ours::with_postgres(None));
+        };
+        let client = connect(url).await?;
+        let row = client.query_one("SELECT pg_backend_pid()", &[]).await?;
+        Ok(Ours::with_postgres(
+            u32::try_from(row.get::<_, i32>(0)).ok(),
+        ))
     }
 
     /// Makes the database, with the schema and the customer in it.

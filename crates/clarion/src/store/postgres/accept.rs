@@ -18,6 +18,9 @@ use crate::telemetry::note_commit;
 /// Beyond this a larger batch gains nothing any more and only makes the first one in it wait.
 const LARGEST_BATCH: usize = 256;
 const QUEUE: usize = 4096;
+/// From the beginning of a commit of several calls to the beginning of the next, at least. On a disk that syncs quickly commits would
+/// otherwise follow each other so closely that each carries two or three calls, at many times the cost of a call in a large batch.
+const BREATH: Duration = Duration::from_millis(1);
 /// How long a request waits for a database that has gone away before it is told so.
 const PATIENCE: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -63,36 +66,41 @@ async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>) {
     let mut longest_commit = Duration::ZERO;
     while inbox.recv_many(&mut batch, LARGEST_BATCH).await > 0 {
         metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
-        // Rows in key order: two nodes that touch the same rows then never wait for each other in a circle.
-        batch.sort_by(|a, b| a.call.sid.cmp(&b.call.sid));
-        let (calls, replies): (Vec<_>, Vec<_>) = batch
-            .drain(..)
-            .map(|pending| (pending.call, pending.reply))
-            .unzip();
-        let began = Instant::now();
-        let result = commit(&pool, &calls).await;
+        let (began, several) = (Instant::now(), batch.len() > 1);
+        commit_and_answer(&pool, &mut batch).await;
         note_commit(began.elapsed(), &mut longest_commit);
-        match result {
-            Ok(()) => {
-                for reply in replies {
-                    // Whoever asked may have gone away; the call stands all the same.
-                    let _ = reply.send(Ok(()));
-                }
-            }
-            Err(error) if calls.len() == 1 || !error.is_refusal() => {
-                let error = error.log(calls.len());
-                for reply in replies {
-                    let _ = reply.send(Err(error.clone()));
-                }
-            }
-            // One of them is bad: each alone, so that the others do not suffer for it.
-            Err(_) => {
-                for (call, reply) in calls.iter().zip(replies) {
-                    let result = commit(&pool, std::slice::from_ref(call)).await;
-                    let _ = reply.send(result.map_err(|error| error.log(1)));
-                }
+        if several {
+            tokio::time::sleep_until(began + BREATH).await;
+        }
+    }
+}
+
+async fn commit_and_answer(pool: &Pool, batch: &mut Vec<Pending>) {
+    // Rows in key order: two nodes that touch the same rows then never wait for each other in a circle.
+    batch.sort_by(|a, b| a.call.sid.cmp(&b.call.sid));
+    let (calls, replies): (Vec<_>, Vec<_>) = batch
+        .drain(..)
+        .map(|pending| (pending.call, pending.reply))
+        .unzip();
+    match commit(pool, &calls).await {
+        Ok(()) => answer(replies, &Ok(())),
+        Err(error) if calls.len() == 1 || !error.is_refusal() => {
+            answer(replies, &Err(error.log(calls.len())));
+        }
+        // One of them is bad: each alone, so that the others do not suffer for it.
+        Err(_) => {
+            for (call, reply) in calls.iter().zip(replies) {
+                let result = commit(pool, std::slice::from_ref(call)).await;
+                let _ = reply.send(result.map_err(|error| error.log(1)));
             }
         }
+    }
+}
+
+fn answer(replies: Vec<oneshot::Sender<Result<(), StoreError>>>, result: &Result<(), StoreError>) {
+    for reply in replies {
+        // Whoever asked may have gone away; what was committed stands all the same.
+        let _ = reply.send(result.clone());
     }
 }
 
