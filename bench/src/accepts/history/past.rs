@@ -94,7 +94,7 @@ impl Past {
         let talked = answered_at.map_or(0, |answered| (ended_at - answered + 999) / 1000);
         let units = (talked + 59) / 60;
         EndedCall {
-            sid: CallSid::new(&wall, random_part(order, chance)).to_string(),
+            sid: CallSid::new(&wall, chance.to_be_bytes()).to_string(),
             day: wall.date().to_string(),
             called: customer::called(chance),
             number: customer::number(chance),
@@ -132,11 +132,4 @@ fn scramble(number: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
-}
-
-fn random_part(order: u64, chance: u64) -> [u8; 10] {
-    let mut bytes = [0; 10];
-    bytes[..2].copy_from_slice(&scramble(order ^ chance).to_be_bytes()[..2]);
-    bytes[2..].copy_from_slice(&chance.to_be_bytes());
-    bytes
 }

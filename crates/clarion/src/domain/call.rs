@@ -13,17 +13,20 @@ use super::phone_number::PhoneNumber;
 use super::prompt::Prompt;
 use super::status_code::{Refusal, StatusCode};
 
-/// `yyMMddHHmmss` in the platform's zone and twenty random hex digits: 32 characters that sort by time. It is the bill record's id
-/// (`orderid`) too, so that the primary key of the bill lines alone makes a call billed twice impossible.
+/// `yyMMddHHmmss` in the platform's zone and twenty hex digits: five for the microseconds, fifteen random. 32 characters that sort by
+/// time, down to the microsecond: calls accepted together then lie together in every index, and a batch dirties a page or two instead
+/// of one for every call. It is the bill record's id (`orderid`) too, so that the primary key of the bill lines alone makes a call
+/// billed twice impossible.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSid(String);
 
 impl CallSid {
-    pub fn new(now: &Zoned, random: [u8; 10]) -> Self {
+    pub fn new(now: &Zoned, random: [u8; 8]) -> Self {
+        let micros = now.subsec_nanosecond() / 1000;
+        let random = u64::from_be_bytes(random) >> 4;
         Self(format!(
-            "{}{}",
-            now.strftime("%y%m%d%H%M%S"),
-            hex::encode(random)
+            "{}{micros:05x}{random:015x}",
+            now.strftime("%y%m%d%H%M%S")
         ))
     }
 
@@ -132,10 +135,12 @@ mod tests {
     #[test]
     fn a_call_sid_has_32_characters_and_sorts_by_time() {
         let sid = |text: &str, random| CallSid::new(&text.parse().unwrap(), random);
-        let first = sid("2026-11-15T02:35:09+08:00[Asia/Shanghai]", [0xff; 10]);
-        let second = sid("2026-11-15T02:35:10+08:00[Asia/Shanghai]", [0; 10]);
-        assert_eq!(first.as_str(), "261115023509ffffffffffffffffffff");
-        assert!(first < second && first.as_str().parse() == Ok(first.clone()));
+        let first = sid("2026-11-15T02:35:09.999999+08:00[Asia/Shanghai]", [0xff; 8]);
+        let second = sid("2026-11-15T02:35:10+08:00[Asia/Shanghai]", [0xff; 8]);
+        let third = sid("2026-11-15T02:35:10.000001+08:00[Asia/Shanghai]", [0; 8]);
+        assert_eq!(first.as_str(), "261115023509f423ffffffffffffffff");
+        assert_eq!(third.as_str(), "26111502351000001000000000000000");
+        assert!(first < second && second < third && first.as_str().parse() == Ok(first.clone()));
     }
 
     #[test]
