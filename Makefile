@@ -35,10 +35,10 @@ bench: setup ## Measure, beside the raw limit of this machine, and write docs/me
 	scripts/with-postgres target/release/clarion-bench accepts --write-table docs/measured.md
 
 crash: setup ## kill -9 under load, a hundred rounds on each database
-	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --release --package clarion --test it crash:: -- --nocapture
+	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it crash:: -- --nocapture
 
 soak: setup ## Ten minutes of load: memory flat, log bounded
-	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --release --package clarion --test it soak:: -- --nocapture
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --package clarion --test it soak:: -- --nocapture
 
 fuzz: setup ## Five minutes on each fuzz target
 	scripts/fuzz-smoke $(FUZZ_SECONDS)
