@@ -171,7 +171,13 @@ impl Bench<'_> {
                 long: None,
             });
         }
-        for _ in 0..self.options.rounds * ATTEMPTS {
+        // Without patience nothing is measured again either.
+        let attempts = if self.options.patience == 0 {
+            1
+        } else {
+            ATTEMPTS
+        };
+        for _ in 0..self.options.rounds * attempts {
             for ((site, history), row) in sites.iter().zip(&mut rows) {
                 let figures = self.round(site, &ours).await?;
                 println!("  {history} ended calls: {figures}");

@@ -5,8 +5,9 @@
 //! they would otherwise follow each other so closely that each carries two or three changes, and at half load the writer alone would
 //! use up a core.
 //!
-//! A bad change fails alone. Savepoints would see to that, but SQLite then copies every page before it is changed, once per change. So the changes go in bare, and only when one fails is everything undone and done again, each change
-//! behind a savepoint. That is why a change can be run twice (`Fn`).
+//! A bad change fails alone. Savepoints would see to that, but SQLite then copies every page before it is changed, once per change. So
+//! the changes go in bare, and only when one fails is everything undone and done again, each change behind a savepoint. That is why a
+//! change can be run twice (`Fn`).
 
 use std::sync::Arc;
 use std::thread;
