@@ -2,8 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -12,13 +10,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::codec::Codec;
 use crate::ending::{Cause, Ending, Failure, Side};
-use crate::media::clock::{Clock, Outgoing, Playing};
-use crate::media::dtmf::KeyListener;
+use crate::media::clock::Clock;
+pub use crate::media::facts::Facts;
 use crate::media::ports::{PortPair, Ports};
-use crate::media::receive::{Listening, Receiver};
-use crate::media::rtp::{Numbers, Packet};
-use crate::media::stream::{Step, Stream};
-use crate::sdp::{self, LocalMedia, RemoteMedia};
+use crate::media::receive::Receiver;
+use crate::media::session::Sounding;
+use crate::media::stream::Step;
+use crate::sdp::{self, LocalMedia};
 use crate::signalling::{
     Credentials, Invite, Leg, LegEvent, Reply, Signalling, SignallingConfig, SignallingError,
 };
@@ -75,16 +73,6 @@ pub enum CallEvent {
     Answered,
     /// The callee pressed a key.
     Key(char),
-}
-
-/// What is known of a call when it is over.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
-    pub codec: Option<Codec>,
-    pub packets_sent: u32,
-    pub packets_late: u32,
-    /// The longest that a packet left after its moment.
-    pub worst_lateness: Duration,
 }
 
 /// Places calls, any number at once.
@@ -250,15 +238,23 @@ impl Line {
                 return failed(Cause::BadMedia, true);
             }
         };
-        let (mut sound, finished) =
-            match Sounding::start(phone, &self.pair, &remote, &order.program, events.clone()) {
-                Ok(started) => started,
-                Err(error) => {
-                    tracing::error!(%error, "the sound cannot be sent");
-                    self.leg.hang_up().await;
-                    return failed(Cause::BadMedia, true);
-                }
-            };
+        let pressed = events.clone();
+        let on_key = move |key| drop(pressed.send(CallEvent::Key(key)));
+        let started = Sounding::start(
+            (&phone.clock, &phone.receiver),
+            &self.pair,
+            &remote,
+            &order.program,
+            on_key,
+        );
+        let (mut sound, finished) = match started {
+            Ok(started) => started,
+            Err(error) => {
+                tracing::error!(%error, "the sound cannot be sent");
+                self.leg.hang_up().await;
+                return failed(Cause::BadMedia, true);
+            }
+        };
         let hung_up_by = self
             .until_hung_up(order, &mut sound, finished, hang_up)
             .await;
@@ -320,92 +316,5 @@ impl Line {
                 reply.refuse().await;
             }
         }
-    }
-}
-
-/// The sound of one call, both ways. It ends when this is dropped.
-struct Sounding {
-    playing: Arc<Playing>,
-    pair_rtp: Arc<std::net::UdpSocket>,
-    _listening: Listening,
-}
-
-impl Sounding {
-    fn start(
-        phone: &Phone,
-        pair: &PortPair,
-        remote: &RemoteMedia,
-        program: &[Step],
-        events: mpsc::UnboundedSender<CallEvent>,
-    ) -> std::io::Result<(Self, oneshot::Receiver<Instant>)> {
-        pair.rtp.connect(remote.rtp)?;
-        let mut keys = KeyListener::default();
-        let telephone_event = remote.telephone_event;
-        let listening = phone
-            .receiver
-            .listen(Arc::clone(&pair.rtp), move |bytes, _, _| {
-                let Some(packet) = Packet::parse(bytes) else {
-                    return;
-                };
-                if Some(packet.payload_type) == telephone_event
-                    && let Some(key) = keys.hear(packet.timestamp, packet.payload)
-                {
-                    let _ = events.send(CallEvent::Key(key));
-                }
-            })?;
-        let numbers = Numbers {
-            source: rand::random(),
-            sequence: rand::random(),
-            timestamp: rand::random(),
-        };
-        let mut stream = Stream::new(remote.codec, telephone_event, numbers);
-        stream.append(program);
-        let (finished, when) = oneshot::channel();
-        let playing = Arc::new(Playing::default());
-        playing.held.store(!remote.listens, Ordering::Relaxed);
-        phone.clock.play(Outgoing {
-            stream,
-            socket: Arc::clone(&pair.rtp),
-            playing: Arc::clone(&playing),
-            finished,
-        });
-        Ok((
-            Self {
-                playing,
-                pair_rtp: Arc::clone(&pair.rtp),
-                _listening: listening,
-            },
-            when,
-        ))
-    }
-
-    /// Takes over what the peer has changed: where it listens, and whether it does.
-    fn follow(&self, remote: &RemoteMedia) {
-        self.playing.held.store(!remote.listens, Ordering::Relaxed);
-        if remote.listens
-            && let Err(error) = self.pair_rtp.connect(remote.rtp)
-        {
-            tracing::debug!(%error, "the peer has moved to an address that cannot be reached");
-        }
-    }
-
-    fn stop(&self) {
-        self.playing.stopped.store(true, Ordering::Relaxed);
-    }
-
-    fn facts(&self, codec: Codec) -> Facts {
-        let load = |counter: &std::sync::atomic::AtomicU32| counter.load(Ordering::Relaxed);
-        Facts {
-            codec: Some(codec),
-            packets_sent: load(&self.playing.packets),
-            packets_late: load(&self.playing.late),
-            worst_lateness: Duration::from_micros(load(&self.playing.worst_micros).into()),
-        }
-    }
-}
-
-impl Drop for Sounding {
-    fn drop(&mut self) {
-        self.stop();
     }
 }

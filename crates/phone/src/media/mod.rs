@@ -2,7 +2,9 @@
 
 pub mod clock;
 pub mod dtmf;
+pub mod facts;
 pub mod ports;
 pub mod receive;
 pub mod rtp;
+pub mod session;
 pub mod stream;
