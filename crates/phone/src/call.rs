@@ -1,34 +1,28 @@
-//! A whole call: dial, wait for the answer, play, hang up. One future a call, and one typed value at its end.
+//! Whole calls: over one trunk after the addresses of it, dial, wait for the answer, play, hang up. One future a call, and one typed value at
+//! its end.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::codec::Codec;
-use crate::ending::{Cause, Ending, Failure, Side};
+use crate::ending::{Cause, Ending, Failure};
+use crate::line::Line;
 use crate::media::clock::Clock;
 pub use crate::media::facts::Facts;
-use crate::media::ports::{PortPair, Ports};
+use crate::media::ports::Ports;
 use crate::media::receive::Receiver;
-use crate::media::session::Sounding;
 use crate::media::stream::Step;
 use crate::sdp::{self, LocalMedia};
-use crate::signalling::{
-    Credentials, Invite, Leg, LegEvent, Reply, Signalling, SignallingConfig, SignallingError,
-};
+use crate::signalling::{Invite, LegFacts, SignallingError};
+use crate::trunk::Trunk;
 
-/// After the last packet the line stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
-const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
-
-#[derive(Debug, Clone)]
-pub struct PhoneConfig {
-    pub sip: SignallingConfig,
-    pub media: MediaConfig,
-}
+/// A 3xx may lead to another one; so many are followed.
+const REDIRECTS: usize = 3;
 
 #[derive(Debug, Clone)]
 pub struct MediaConfig {
@@ -51,12 +45,13 @@ pub enum PhoneError {
 /// What is needed to place a call.
 #[derive(Debug, Clone)]
 pub struct Order {
-    pub to: String,
-    pub from: String,
-    pub display_name: Option<String>,
-    pub destination: Option<SocketAddr>,
-    pub credentials: Option<Credentials>,
-    pub headers: Vec<(String, String)>,
+    /// The called number, in the form that the trunk wants.
+    pub number: String,
+    /// The calling number, likewise.
+    pub caller: String,
+    /// Chosen by whoever orders the call, so that it is known before the first packet leaves.
+    pub call_id: String,
+    /// In the order of preference.
     pub codecs: Vec<Codec>,
     /// Everything that is sent after the answer, lead-in and keys for an extension included.
     pub program: Vec<Step>,
@@ -66,11 +61,13 @@ pub struct Order {
     pub talk_time: Duration,
 }
 
-/// What happens during a call, for whoever keeps its record.
+/// What happens during a call, for whoever keeps its record. The facts are what it takes to end the leg from another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallEvent {
-    Ringing,
-    Answered,
+    /// An INVITE has left.
+    Dialling(Box<LegFacts>),
+    Ringing(Box<LegFacts>),
+    Answered(Box<LegFacts>),
     /// The callee pressed a key.
     Key(char),
 }
@@ -78,60 +75,107 @@ pub enum CallEvent {
 /// Places calls, any number at once.
 #[derive(Debug)]
 pub struct Phone {
-    signalling: Signalling,
-    clock: Clock,
-    receiver: Receiver,
+    pub(crate) clock: Clock,
+    pub(crate) receiver: Receiver,
     ports: Ports,
     media: MediaConfig,
 }
 
 impl Phone {
-    pub async fn start(config: &PhoneConfig) -> Result<Self, PhoneError> {
-        let ports = Ports::new(&config.media.ports)
-            .ok_or_else(|| PhoneError::Ports(config.media.ports.clone()))?;
+    pub fn start(media: &MediaConfig) -> Result<Self, PhoneError> {
+        let ports =
+            Ports::new(&media.ports).ok_or_else(|| PhoneError::Ports(media.ports.clone()))?;
         Ok(Self {
-            signalling: Signalling::start(&config.sip, None).await?,
             clock: Clock::start()?,
             receiver: Receiver::start()?,
             ports,
-            media: config.media.clone(),
+            media: media.clone(),
         })
-    }
-
-    pub fn contact(&self) -> SocketAddr {
-        self.signalling.contact()
-    }
-
-    /// Dialogs and transactions that are open now: for finding leaks.
-    pub fn open(&self) -> (usize, usize) {
-        self.signalling.open()
     }
 
     /// Makes the call and comes back when it is over. Cancelling `hang_up` ends it early, whatever its state; so does dropping the future.
     pub async fn call(
         &self,
-        order: Order,
+        trunk: &Trunk,
+        order: &Order,
         events: &mpsc::UnboundedSender<CallEvent>,
         hang_up: &CancellationToken,
     ) -> (Ending, Facts) {
         let mut facts = Facts::default();
-        let ending = match self.dial(&order) {
+        let addresses = match trunk.addresses().await {
+            Ok(addresses) => addresses,
             Err(error) => {
-                tracing::warn!(%error, "a call could not be placed");
-                failed(Cause::TransportDown, false)
+                tracing::warn!(trunk = trunk.config.name, %error, "the trunk has no address");
+                return (transport_down(), facts);
             }
-            Ok(mut line) => match line.wait_for_answer(&order, events, hang_up).await {
-                Err(failure) => Ending::Failed(failure),
-                Ok(description) => {
-                    line.talk(self, &order, &description, events, hang_up, &mut facts)
-                        .await
-                }
-            },
         };
+        let mut ending = transport_down();
+        for address in addresses {
+            ending = self
+                .call_at(trunk, address, order, events, hang_up, &mut facts)
+                .await;
+            match &ending {
+                Ending::Failed(failure) if failure.may_fail_over() => trunk.doubt_addresses(),
+                _ => break,
+            }
+            if hang_up.is_cancelled() {
+                break;
+            }
+        }
         (ending, facts)
     }
 
-    fn dial(&self, order: &Order) -> Result<Line, PhoneError> {
+    /// Tries one address of the trunk, and whatever that redirects to.
+    async fn call_at(
+        &self,
+        trunk: &Trunk,
+        address: SocketAddr,
+        order: &Order,
+        events: &mpsc::UnboundedSender<CallEvent>,
+        hang_up: &CancellationToken,
+        facts: &mut Facts,
+    ) -> Ending {
+        let mut detour = Detour::default();
+        for _ in 0..=REDIRECTS {
+            let mut line = match self.dial(trunk, address, order, &detour).await {
+                Ok(line) => line,
+                Err(error) => {
+                    tracing::warn!(trunk = trunk.config.name, %error, "a call could not be placed");
+                    return transport_down();
+                }
+            };
+            let _ = events.send(CallEvent::Dialling(line.facts()));
+            match line
+                .wait_for_answer(order, trunk.config.progress_time, events, hang_up)
+                .await
+            {
+                Ok(description) => {
+                    return line
+                        .talk(self, order, &description, events, hang_up, facts)
+                        .await;
+                }
+                Err(failure) => {
+                    let follow = !hang_up.is_cancelled() && detour.follow(&line, trunk).await;
+                    if !follow {
+                        return Ending::Failed(failure);
+                    }
+                }
+            }
+        }
+        Ending::Failed(Failure {
+            cause: Cause::Rejected,
+            response: None,
+            rang: false,
+        })
+    }
+
+    async fn dial(
+        &self,
+        trunk: &Trunk,
+        address: SocketAddr,
+        order: &Order,
+        detour: &Detour,
+    ) -> Result<Line, PhoneError> {
         let pair = self.ports.open(self.media.bind)?;
         let local = LocalMedia {
             address: self.media.advertised.unwrap_or(self.media.bind),
@@ -142,179 +186,82 @@ impl Phone {
             session: u64::from(rand::random::<u32>()),
             version: 1,
         };
-        let leg = self.signalling.invite(Invite {
-            to: order.to.clone(),
-            from: order.from.clone(),
-            display_name: order.display_name.clone(),
-            destination: order.destination,
-            credentials: order.credentials.clone(),
-            headers: order.headers.clone(),
-            offer: sdp::offer(&local),
-        })?;
-        Ok(Line { leg, pair, local })
+        let mut invite = trunk.invite(
+            &order.number,
+            &order.caller,
+            &order.call_id,
+            address,
+            sdp::offer(&local),
+        );
+        detour.apply(&mut invite);
+        let sent_to = invite.destination;
+        let leg = trunk.signalling().invite(invite).await?;
+        Ok(Line::new(leg, pair, local, sent_to))
     }
 }
 
-fn failed(cause: Cause, rang: bool) -> Ending {
+fn transport_down() -> Ending {
     Ending::Failed(Failure {
-        cause,
+        cause: Cause::TransportDown,
         response: None,
-        rang,
+        rang: false,
     })
 }
 
-/// One call that is under way.
-struct Line {
-    leg: Leg,
-    pair: PortPair,
-    local: LocalMedia,
+/// What a refusal taught us about the next try.
+#[derive(Debug, Default)]
+struct Detour {
+    redirected: Option<(String, SocketAddr)>,
+    shortest_session: Option<u32>,
+    /// A call that is tried anew is a new call to the peer.
+    tries: u32,
 }
 
-impl Line {
-    /// The answer's session description, or why there is none.
-    async fn wait_for_answer(
-        &mut self,
-        order: &Order,
-        events: &mpsc::UnboundedSender<CallEvent>,
-        hang_up: &CancellationToken,
-    ) -> Result<Vec<u8>, Failure> {
-        let too_long = tokio::time::sleep(order.ring_time);
-        tokio::pin!(too_long);
-        // Why we gave up, if we did: then the end that the leg tells is ours.
-        let mut given_up = None;
-        loop {
-            let event = tokio::select! {
-                event = self.leg.next() => event,
-                () = &mut too_long, if given_up.is_none() => {
-                    given_up = Some(Cause::NoAnswer);
-                    self.leg.hang_up().await;
-                    continue;
-                }
-                () = hang_up.cancelled(), if given_up.is_none() => {
-                    given_up = Some(Cause::Cancelled);
-                    self.leg.hang_up().await;
-                    continue;
-                }
-            };
-            match event {
-                Some(LegEvent::Ringing { .. }) => drop(events.send(CallEvent::Ringing)),
-                Some(LegEvent::Answered { description }) => return Ok(description),
-                Some(LegEvent::Failed(failure)) => {
-                    return Err(Failure {
-                        cause: given_up.unwrap_or(failure.cause),
-                        ..failure
-                    });
-                }
-                // Early dialogs may be changed too (RFC 3311); we have nothing to change.
-                Some(LegEvent::Changed { reply, .. }) => reply.refuse().await,
-                Some(LegEvent::Ended(_)) | None => {
-                    return Err(Failure {
-                        cause: Cause::Cancelled,
-                        response: None,
-                        rang: false,
-                    });
-                }
+impl Detour {
+    /// True if there is another way that the trunk's configuration lets us go.
+    async fn follow(&mut self, line: &Line, trunk: &Trunk) -> bool {
+        self.tries += 1;
+        if let Some(seconds) = line.leg.shortest_session() {
+            let first_time = self.shortest_session.is_none();
+            self.shortest_session = Some(seconds.min(86_400));
+            return first_time && trunk.config.session_interval.is_some();
+        }
+        let Some(target) = line
+            .leg
+            .redirected_to()
+            .filter(|_| trunk.config.follow_redirects)
+        else {
+            return false;
+        };
+        match trunk.locate(&target).await {
+            Ok(address) => {
+                self.redirected = Some((target, address));
+                true
+            }
+            Err(error) => {
+                tracing::warn!(trunk = trunk.config.name, %error, "a redirect leads nowhere");
+                false
             }
         }
     }
 
-    /// Plays the program and stays until one side hangs up.
-    async fn talk(
-        &mut self,
-        phone: &Phone,
-        order: &Order,
-        description: &[u8],
-        events: &mpsc::UnboundedSender<CallEvent>,
-        hang_up: &CancellationToken,
-        facts: &mut Facts,
-    ) -> Ending {
-        let answered = Instant::now();
-        let _ = events.send(CallEvent::Answered);
-        let remote = match sdp::read_answer(description, &self.local) {
-            Ok(remote) => remote,
-            Err(error) => {
-                tracing::warn!(%error, "an answer makes no sense");
-                self.leg.hang_up().await;
-                return failed(Cause::BadMedia, true);
-            }
-        };
-        let pressed = events.clone();
-        let on_key = move |key| drop(pressed.send(CallEvent::Key(key)));
-        let started = Sounding::start(
-            (&phone.clock, &phone.receiver),
-            &self.pair,
-            &remote,
-            &order.program,
-            on_key,
-        );
-        let (mut sound, finished) = match started {
-            Ok(started) => started,
-            Err(error) => {
-                tracing::error!(%error, "the sound cannot be sent");
-                self.leg.hang_up().await;
-                return failed(Cause::BadMedia, true);
-            }
-        };
-        let hung_up_by = self
-            .until_hung_up(order, &mut sound, finished, hang_up)
-            .await;
-        *facts = sound.facts(remote.codec);
-        Ending::Talked {
-            time: answered.elapsed(),
-            hung_up_by,
+    fn apply(&self, invite: &mut Invite) {
+        if self.tries > 0 {
+            invite.call_id = format!("{}-{}", self.tries, invite.call_id);
         }
-    }
-
-    async fn until_hung_up(
-        &mut self,
-        order: &Order,
-        sound: &mut Sounding,
-        finished: oneshot::Receiver<Instant>,
-        hang_up: &CancellationToken,
-    ) -> Side {
-        let over = async {
-            tokio::select! {
-                last = finished => if last.is_ok() { tokio::time::sleep(AFTER_THE_LAST_PACKET).await },
-                () = tokio::time::sleep(order.talk_time) => {}
-                () = hang_up.cancelled() => {}
-            }
-        };
-        tokio::pin!(over);
-        let mut ours = false;
-        loop {
-            let event = tokio::select! {
-                event = self.leg.next() => event,
-                () = &mut over, if !ours => {
-                    ours = true;
-                    sound.stop();
-                    self.leg.hang_up().await;
-                    continue;
+        if let Some((target, address)) = &self.redirected {
+            invite.to.clone_from(target);
+            invite.destination = *address;
+        }
+        if let Some(seconds) = self.shortest_session {
+            for (name, value) in &mut invite.headers {
+                if name == "Session-Expires" {
+                    *value = seconds.to_string();
                 }
-            };
-            match event {
-                Some(LegEvent::Changed { offer, reply }) => self.change(sound, &offer, reply).await,
-                Some(LegEvent::Ended(side)) => return side,
-                Some(_) => {}
-                None => return if ours { Side::Us } else { Side::Them },
             }
-        }
-    }
-
-    /// The peer holds, resumes, moves, or only shows that it is still there.
-    async fn change(&mut self, sound: &mut Sounding, offer: &[u8], reply: Reply) {
-        if offer.is_empty() {
-            return reply.accept(None).await;
-        }
-        self.local.version += 1;
-        match sdp::answer(offer, &self.local) {
-            Ok((answer, remote)) => {
-                sound.follow(&remote);
-                reply.accept(Some(answer)).await;
-            }
-            Err(error) => {
-                tracing::debug!(%error, "a change of the session is refused");
-                reply.refuse().await;
-            }
+            invite
+                .headers
+                .push(("Min-SE".to_owned(), seconds.to_string()));
         }
     }
 }

@@ -5,7 +5,9 @@
 pub mod call;
 pub mod codec;
 pub mod ending;
+mod line;
 pub mod media;
 pub mod sdp;
 pub mod signalling;
 pub mod test_phone;
+pub mod trunk;

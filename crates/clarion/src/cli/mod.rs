@@ -3,6 +3,7 @@
 mod account;
 mod app;
 mod demo;
+mod phone;
 mod serve;
 
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ enum Command {
     Config,
     /// Print the API as an OpenAPI document
     Openapi,
+    /// A telephone that answers by a script: for trying Clarion without a trunk
+    Phone(Box<phone::Phone>),
     /// Show it all on this machine: server, account, request, crash, restart
     Demo(demo::Demo),
 }
@@ -75,6 +78,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::App(command) => {
             with_store(&load()?, |store, clock| app::run(command, store, clock))
         }
+        Command::Phone(phone) => block_on(phone.run()),
         Command::Demo(demo) => block_on(demo.run()),
     }
 }

@@ -3,14 +3,17 @@
 
 use std::sync::Arc;
 
+use rsipstack::dialog::authenticate::verify_digest;
 use rsipstack::dialog::dialog_layer::DialogLayer;
-use rsipstack::sip::{HeadersExt, Method, StatusCode};
+use rsipstack::sip::typed::Authorization;
+use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, ToTypedHeader};
 use rsipstack::transaction::TransactionReceiver;
 use rsipstack::transaction::transaction::Transaction;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
-use super::SignallingError;
 use super::leg::Leg;
+use super::{Credentials, SignallingError};
 
 /// A call to us.
 #[derive(Debug)]
@@ -18,17 +21,29 @@ pub struct IncomingCall {
     pub leg: Leg,
     /// The user part of the request's address: the number that was dialled.
     pub number: String,
+    /// The user part of the From header: the number that is shown.
+    pub caller: String,
+    pub call_id: String,
     pub offer: Vec<u8>,
 }
 
 pub type CallSender = mpsc::UnboundedSender<IncomingCall>;
 
+/// Who answers calls, and whom.
+#[derive(Debug, Clone)]
+pub struct Answering {
+    pub calls: CallSender,
+    /// Callers must know these.
+    pub credentials: Option<Credentials>,
+}
+
 pub async fn answer_requests(
     mut requests: TransactionReceiver,
     dialogs: Arc<DialogLayer>,
-    calls: Option<CallSender>,
+    calls: Option<Answering>,
+    stop: CancellationToken,
 ) {
-    while let Some(transaction) = requests.recv().await {
+    while let Some(Some(transaction)) = stop.run_until_cancelled(requests.recv()).await {
         if let Err(error) = answer(transaction, &dialogs, calls.as_ref()).await {
             tracing::debug!(%error, "a request could not be answered");
         }
@@ -38,7 +53,7 @@ pub async fn answer_requests(
 async fn answer(
     mut transaction: Transaction,
     dialogs: &Arc<DialogLayer>,
-    calls: Option<&CallSender>,
+    calls: Option<&Answering>,
 ) -> Result<(), SignallingError> {
     let in_dialog = transaction.original.to_header()?.tag()?.is_some();
     if in_dialog {
@@ -54,7 +69,12 @@ async fn answer(
         return Ok(());
     }
     match (&transaction.original.method, calls) {
-        (Method::Invite, Some(calls)) => call(transaction, dialogs, calls),
+        (Method::Invite, Some(answering)) => match &answering.credentials {
+            Some(credentials) if !authentic(&transaction.original, credentials) => {
+                challenge(transaction).await
+            }
+            _ => call(transaction, dialogs, &answering.calls),
+        },
         (Method::Options, _) => Ok(transaction.reply(StatusCode::OK).await?),
         (Method::Ack, _) => Ok(()),
         (Method::Cancel, _) => refuse(transaction, StatusCode::CallTransactionDoesNotExist).await,
@@ -71,6 +91,29 @@ async fn refuse(mut transaction: Transaction, status: StatusCode) -> Result<(), 
     Ok(transaction.reply(status).await?)
 }
 
+fn authentic(request: &Request, credentials: &Credentials) -> bool {
+    let given = request.headers.iter().find_map(|header| match header {
+        Header::ProxyAuthorization(value) => Some(value.value().to_owned()),
+        _ => None,
+    });
+    given.is_some_and(|given| {
+        Authorization::parse(&given).is_ok_and(|typed| {
+            typed.username == credentials.user
+                && verify_digest(&typed, &credentials.password, &request.method, &given)
+        })
+    })
+}
+
+async fn challenge(mut transaction: Transaction) -> Result<(), SignallingError> {
+    let nonce: u128 = rand::random();
+    let value =
+        format!("Digest realm=\"clarion\", nonce=\"{nonce:032x}\", algorithm=MD5, qop=\"auth\"");
+    let headers = vec![Header::ProxyAuthenticate(value.into())];
+    Ok(transaction
+        .reply_with(StatusCode::ProxyAuthenticationRequired, headers, None)
+        .await?)
+}
+
 fn call(
     mut transaction: Transaction,
     dialogs: &Arc<DialogLayer>,
@@ -84,9 +127,15 @@ fn call(
         .user()
         .unwrap_or_default()
         .to_owned();
-    let offer = transaction.original.body.clone();
-    let leg = Leg::incoming(Arc::clone(dialogs), dialog.clone(), states);
-    if calls.send(IncomingCall { leg, number, offer }).is_err() {
+    let from = transaction.original.from_header()?.typed()?;
+    let incoming = IncomingCall {
+        leg: Leg::incoming(Arc::clone(dialogs), dialog.clone(), states),
+        number,
+        caller: from.uri.user().unwrap_or_default().to_owned(),
+        call_id: transaction.original.call_id_header()?.value().to_owned(),
+        offer: transaction.original.body.clone(),
+    };
+    if calls.send(incoming).is_err() {
         dialog.reject(Some(StatusCode::TemporarilyUnavailable), None)?;
     }
     let mut dialog = dialog;

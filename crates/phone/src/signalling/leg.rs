@@ -1,5 +1,6 @@
 //! One leg of a call, placed or answered, as a sequence of events.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rsipstack::dialog::dialog::{
@@ -8,9 +9,11 @@ use rsipstack::dialog::dialog::{
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::dialog::invitation::InviteAsyncResult;
 use rsipstack::dialog::invite_dialog::InviteDialog;
-use rsipstack::sip::{HasHeaders, Header, Response, StatusCode};
+use rsipstack::sip::{HasHeaders, Header, HeadersExt, Method, Request, Response, StatusCode};
 use tokio::task::JoinHandle;
 
+use super::orphan::LegFacts;
+use super::session_timer::{SHORTEST, SessionTimer};
 use crate::ending::{Cause, Failure, Side, q850_cause};
 
 /// What happens on a leg.
@@ -30,25 +33,105 @@ pub enum LegEvent {
 
 /// Answers one request of the peer; dropping it refuses.
 #[derive(Debug)]
-pub struct Reply(TransactionHandle);
+pub struct Reply {
+    handle: TransactionHandle,
+    method: Method,
+    /// The refresh that the peer asks for, as it wrote it.
+    session_expires: Option<String>,
+}
 
 impl Reply {
+    fn to(request: &Request, handle: TransactionHandle) -> Self {
+        let session_expires = header_value(request, "Session-Expires");
+        Self {
+            handle,
+            method: request.method,
+            session_expires,
+        }
+    }
+
+    /// Must an answer to a request without an offer carry one?
+    pub fn wants_offer(&self) -> bool {
+        self.method == Method::Invite
+    }
+
     pub async fn accept(self, description: Option<String>) {
-        let headers = description
-            .as_ref()
-            .map(|_| vec![Header::ContentType("application/sdp".into())]);
+        let mut headers = Vec::new();
+        if description.is_some() {
+            headers.push(Header::ContentType("application/sdp".into()));
+        }
+        // Who asks for a refresh is the one who does it; it wants to see that confirmed (RFC 4028 section 9).
+        if let Some(interval) = self.session_expires {
+            let seconds = interval.split(';').next().unwrap_or_default().trim();
+            headers.push(Header::Require("timer".into()));
+            headers.push(Header::SessionExpires(
+                format!("{seconds};refresher=uac").into(),
+            ));
+        }
         // The peer may have gone; then the leg tells so.
         let _ = self
-            .0
-            .respond(StatusCode::OK, headers, description.map(String::into_bytes))
+            .handle
+            .respond(
+                StatusCode::OK,
+                Some(headers),
+                description.map(String::into_bytes),
+            )
             .await;
     }
 
     pub async fn refuse(self) {
         let _ = self
-            .0
+            .handle
             .respond(StatusCode::NotAcceptableHere, None, None)
             .await;
+    }
+}
+
+/// What a refresh of ours brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refreshed {
+    Yes,
+    /// The peer does not know the call any more, or says nothing.
+    Gone,
+}
+
+/// Refreshes a session (RFC 4028): by UPDATE where the peer knows it, otherwise by a re-INVITE with what was agreed on before.
+#[derive(Clone)]
+pub struct Refresher {
+    dialog: InviteDialog,
+    by_update: bool,
+}
+
+impl std::fmt::Debug for Refresher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Refresher")
+            .field("by_update", &self.by_update)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Refresher {
+    pub async fn refresh(&self, timer: SessionTimer, description: String) -> Refreshed {
+        let seconds = timer.interval.as_secs();
+        let mut headers = vec![
+            Header::Supported("timer".into()),
+            Header::SessionExpires(format!("{seconds};refresher=uac").into()),
+            Header::MinSE(SHORTEST.to_string().into()),
+        ];
+        let answer = if self.by_update {
+            self.dialog.update(Some(headers), None).await
+        } else {
+            headers.push(Header::ContentType("application/sdp".into()));
+            self.dialog
+                .reinvite(Some(headers), Some(description.into_bytes()))
+                .await
+        };
+        // RFC 4028 section 10: only these end the session; any other failure leaves it as it is.
+        match answer {
+            Ok(Some(answer)) if matches!(answer.status_code.code(), 408 | 481) => Refreshed::Gone,
+            Ok(Some(_)) => Refreshed::Yes,
+            Ok(None) | Err(_) => Refreshed::Gone,
+        }
     }
 }
 
@@ -72,6 +155,8 @@ pub struct Leg {
     cancelled: bool,
     /// A hang-up that was noticed before the answer was told.
     ended: Option<Side>,
+    /// The final response to our INVITE.
+    answer: Option<Response>,
 }
 
 impl Leg {
@@ -90,6 +175,7 @@ impl Leg {
             answered: false,
             cancelled: false,
             ended: None,
+            answer: None,
         }
     }
 
@@ -107,6 +193,7 @@ impl Leg {
             answered: false,
             cancelled: false,
             ended: None,
+            answer: None,
         }
     }
 
@@ -163,8 +250,8 @@ impl Leg {
                 })
             }
             DialogState::Updated(_, request, handle) => Some(LegEvent::Changed {
+                reply: Reply::to(&request, handle),
                 offer: request.body,
-                reply: Reply(handle),
             }),
             DialogState::Info(_, _, handle) | DialogState::Options(_, _, handle) => {
                 let _ = handle.reply(StatusCode::OK).await;
@@ -208,11 +295,15 @@ impl Leg {
                 if response.status_code.code() / 100 == 2 && !self.cancelled =>
             {
                 self.answered = true;
-                LegEvent::Answered {
-                    description: response.body,
-                }
+                let description = response.body.clone();
+                self.answer = Some(response);
+                LegEvent::Answered { description }
             }
-            Ok(Ok((_, Some(response)))) => LegEvent::Failed(self.failure(&response)),
+            Ok(Ok((_, Some(response)))) => {
+                let failure = self.failure(&response);
+                self.answer = Some(response);
+                LegEvent::Failed(failure)
+            }
             Ok(Ok((_, None))) => LegEvent::Failed(self.without_response(Cause::TimedOut)),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "an INVITE could not be sent");
@@ -259,21 +350,70 @@ impl Leg {
         Failure {
             cause,
             response: Some((code, response.status_code.text().to_owned())),
-            rang: self.rang(),
+            // An answer that crossed our CANCEL: somebody was there.
+            rang: self.rang() || code / 100 == 2,
+        }
+    }
+
+    /// What it takes to end this leg from elsewhere. `None` on an incoming leg.
+    pub fn facts(&self, sent_to: SocketAddr) -> Option<LegFacts> {
+        match &self.answer {
+            Some(answer) if self.answered => LegFacts::of_answer(answer, Some(sent_to)),
+            _ => LegFacts::of_invite(&self.dialog.initial_request(), Some(sent_to)),
+        }
+    }
+
+    /// Where a 3xx sends us.
+    pub fn redirected_to(&self) -> Option<String> {
+        let answer = self.answer.as_ref()?;
+        if answer.status_code.code() / 100 != 3 {
+            return None;
+        }
+        let contacts = answer.typed_contact_headers().ok()?;
+        Some(contacts.first()?.uri.to_string())
+    }
+
+    /// The interval that a 422 asks for (RFC 4028 section 6).
+    pub fn shortest_session(&self) -> Option<u32> {
+        let answer = self.answer.as_ref()?;
+        if answer.status_code.code() != 422 {
+            return None;
+        }
+        header_value(answer, "Min-SE")?.trim().parse().ok()
+    }
+
+    /// The refreshes that the answer agrees to, if any.
+    pub fn session_timer(&self) -> Option<SessionTimer> {
+        SessionTimer::from_answer(&header_value(self.answer.as_ref()?, "Session-Expires")?)
+    }
+
+    /// Refreshes the session, beside the leg.
+    pub fn refresher(&self) -> Refresher {
+        let allowed = self
+            .answer
+            .as_ref()
+            .and_then(|answer| header_value(answer, "Allow"))
+            .unwrap_or_default();
+        Refresher {
+            dialog: self.dialog.clone(),
+            by_update: allowed
+                .split(',')
+                .any(|method| method.trim().eq_ignore_ascii_case("UPDATE")),
         }
     }
 
     /// Ends the leg, whatever its state: CANCEL before the answer, BYE after it. The end is told by `next`.
     pub async fn hang_up(&mut self) {
         self.cancelled = true;
-        let result = if self.answered {
-            self.dialog.bye().await
-        } else {
-            self.dialog.cancel().await
-        };
-        if let Err(error) = result {
+        if self.outcome.is_some()
+            && let Err(error) = self.dialog.cancel().await
+        {
+            tracing::debug!(%error, "a CANCEL was not confirmed");
+        }
+        // The answer may have come in the same moment, before we have told it: then there was nothing to cancel.
+        if let Err(error) = end_confirmed(&self.dialog).await {
             // A BYE that nobody answers has ended the leg all the same.
-            tracing::debug!(%error, "hanging up was not confirmed");
+            tracing::debug!(%error, "a BYE was not confirmed");
         }
     }
 
@@ -301,6 +441,15 @@ impl Leg {
     }
 }
 
+/// Some headers have a type of their own in the library and some have not, depending on its version: by name both are found.
+fn header_value(message: &impl HasHeaders, name: &str) -> Option<String> {
+    message
+        .headers()
+        .iter()
+        .find(|header| header.name().eq_ignore_ascii_case(name))
+        .map(|header| header.value().to_owned())
+}
+
 impl std::fmt::Debug for Leg {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Leg")
@@ -309,12 +458,35 @@ impl std::fmt::Debug for Leg {
     }
 }
 
+/// BYE, if there is anything to end by it.
+async fn end_confirmed(dialog: &InviteDialog) -> rsipstack::Result<()> {
+    let state = dialog.state();
+    if state.is_confirmed() || state.waiting_ack() {
+        return dialog.bye().await;
+    }
+    Ok(())
+}
+
 impl Drop for Leg {
     fn drop(&mut self) {
-        // An INVITE that nobody waits for any more is cancelled by the library, and a late answer to it acknowledged and ended.
-        if let Some(outcome) = self.outcome.take() {
-            outcome.abort();
+        let (dialogs, dialog) = (Arc::clone(&self.dialogs), self.dialog.clone());
+        let _ = dialog.reject(Some(StatusCode::TemporarilyUnavailable), None);
+        let outcome = self.outcome.take();
+        if outcome.is_none() && dialog.state().is_terminated() {
+            return dialogs.remove_dialog(&dialog.id());
         }
-        self.dialogs.remove_dialog(&self.dialog.id());
+        // Nobody is left to hang up: an INVITE that is under way is cancelled by the library, and a leg that is up, or was answered in this
+        // very moment, is ended here.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            if let Some(outcome) = outcome {
+                outcome.abort();
+                let _ = outcome.await;
+            }
+            let _ = end_confirmed(&dialog).await;
+            dialogs.remove_dialog(&dialog.id());
+        });
     }
 }

@@ -2,37 +2,48 @@
 //!
 //! What the library leaves to us, and where it is done: a dialog is removed when it has ended (`Leg`'s drop), every request inside a dialog
 //! is answered (`incoming`, `Leg::next`), a target that stays silent is told from one that says no (`Leg::failure`), its timers are
-//! short (`ENDPOINT_TIMEOUT`).
+//! short (`SILENCE`), a connection that cannot be made is noticed at once (`Signalling::connect`), an answer to a call that nobody
+//! remembers is acknowledged and ended (`orphan`), refreshes of a session are sent (`session_timer`).
 
 mod incoming;
 mod leg;
+mod orphan;
+mod registration;
+mod resolve;
+mod session_timer;
 #[cfg(test)]
 mod tests;
+mod trace;
+mod transport;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rsipstack::EndpointBuilder;
 use rsipstack::dialog::authenticate::Credential;
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::dialog::invitation::InviteOption;
-use rsipstack::sip::{Header, Method, Uri};
+use rsipstack::sip::{Header, Method, SipMessage, Uri};
 use rsipstack::transaction::endpoint::{EndpointInnerRef, EndpointOption};
-use rsipstack::transport::udp::UdpConnection;
-use rsipstack::transport::{SipAddr, TransportLayer};
-use socket2::{Domain, Protocol, Socket, Type};
+use rsipstack::transaction::key::{TransactionKey, TransactionRole};
+use rsipstack::transaction::transaction::Transaction;
+use rsipstack::transport::TransportLayer;
 use thiserror::Error;
-use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 
-pub use incoming::{CallSender, IncomingCall};
-pub use leg::{Leg, LegEvent, Reply};
+pub use incoming::{Answering, CallSender, IncomingCall};
+pub use leg::{Leg, LegEvent, Refreshed, Refresher, Reply};
+pub use orphan::LegFacts;
+pub use registration::{Registered, Registration};
+pub use resolve::{Host, LookupSource, Resolver, SrvRecord};
+pub use session_timer::SessionTimer;
+pub use trace::{Direction, Trace, TracedMessage};
+pub use transport::{TlsFiles, Transport};
 
 /// 64 times T1 of RFC 3261, cut from 32 seconds: a trunk that says nothing at all for so long is down, and the next one is waiting.
-const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(8);
-/// Room for a burst of thousands of messages while the receiving task is busy elsewhere.
-const SOCKET_BUFFER: usize = 4 << 20;
+pub const SILENCE: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Error)]
 pub enum SignallingError {
@@ -40,6 +51,8 @@ pub enum SignallingError {
     Bind(SocketAddr, std::io::Error),
     #[error("not a SIP address: {0}")]
     Address(String),
+    #[error("{0} cannot be reached: {1}")]
+    Unreachable(SocketAddr, String),
     #[error("the SIP library failed: {0}")]
     Library(String),
 }
@@ -59,10 +72,27 @@ impl From<rsipstack::sip::Error> for SignallingError {
 /// Where and how we are reached.
 #[derive(Debug, Clone)]
 pub struct SignallingConfig {
+    pub transport: Transport,
     pub bind: SocketAddr,
     /// What peers shall see in Via and Contact, where it differs from what we are bound to.
     pub advertised: Option<SocketAddr>,
+    pub tls: TlsFiles,
     pub user_agent: String,
+    /// Sees every message, secrets masked.
+    pub trace: Option<Trace>,
+}
+
+impl SignallingConfig {
+    pub fn new(transport: Transport, bind: SocketAddr) -> Self {
+        Self {
+            transport,
+            bind,
+            advertised: None,
+            tls: TlsFiles::default(),
+            user_agent: "Clarion".to_owned(),
+            trace: None,
+        }
+    }
 }
 
 /// A call to be placed.
@@ -73,17 +103,30 @@ pub struct Invite {
     /// `sip:caller@us`
     pub from: String,
     pub display_name: Option<String>,
-    /// Where the packet goes; the host of `to` where it is absent.
-    pub destination: Option<SocketAddr>,
+    /// Where the packet goes.
+    pub destination: SocketAddr,
+    /// Chosen by the caller, so that it is known before the first packet leaves.
+    pub call_id: String,
     pub credentials: Option<Credentials>,
     pub headers: Vec<(String, String)>,
     pub offer: String,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub user: String,
     pub password: String,
+}
+
+impl Credentials {
+    fn in_library(self) -> Credential {
+        Credential {
+            username: self.user,
+            password: self.password,
+            realm: None,
+            auth_username: None,
+        }
+    }
 }
 
 impl std::fmt::Debug for Credentials {
@@ -98,16 +141,41 @@ impl std::fmt::Debug for Credentials {
 pub struct Signalling {
     endpoint: EndpointInnerRef,
     dialogs: Arc<DialogLayer>,
+    transport: Transport,
     contact: SocketAddr,
+    /// Whom we talk to. Only they are helped to end a call that we do not remember.
+    peers: Arc<Peers>,
+    /// One connection at a time is opened, so that a burst of calls shares it.
+    connecting: tokio::sync::Mutex<()>,
     stop: CancellationToken,
 }
 
 impl std::fmt::Debug for Signalling {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Signalling")
+            .field("transport", &self.transport)
             .field("contact", &self.contact)
             .field("dialogs", &self.dialogs.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Peers(Mutex<HashSet<IpAddr>>);
+
+impl Peers {
+    fn add(&self, peer: IpAddr) {
+        let mut peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Trunks have few addresses; a name that resolves to ever new ones must not fill the memory.
+        if peers.len() > 4096 {
+            peers.clear();
+        }
+        peers.insert(peer);
+    }
+
+    fn know(&self, peer: IpAddr) -> bool {
+        let peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        peers.contains(&peer)
     }
 }
 
@@ -115,27 +183,19 @@ impl Signalling {
     /// Starts listening. Requests that open a dialog go to `calls`, where there is one; otherwise they are refused.
     pub async fn start(
         config: &SignallingConfig,
-        calls: Option<CallSender>,
+        calls: Option<Answering>,
     ) -> Result<Self, SignallingError> {
         let stop = CancellationToken::new();
-        let socket =
-            udp_socket(config.bind).map_err(|error| SignallingError::Bind(config.bind, error))?;
-        let local = socket
-            .local_addr()
-            .map_err(|error| SignallingError::Bind(config.bind, error))?;
-        let transport = TransportLayer::new(stop.child_token());
-        let udp = UdpConnection::from_socket(
-            Arc::new(socket),
-            config.advertised,
-            Some(stop.child_token()),
-        )
-        .await?;
-        transport.add_transport(udp.into());
-        let contact = config.advertised.unwrap_or(local);
-        let endpoint = EndpointBuilder::new()
+        let layer = TransportLayer::new(stop.child_token());
+        let contact = transport::open(config, &layer, &stop).await?;
+        let peers = Arc::new(Peers::default());
+        let orphans = orphan::StrayAnswers::new(Arc::clone(&peers));
+        let mut builder = EndpointBuilder::new();
+        builder
             .with_user_agent(&config.user_agent)
-            .with_transport_layer(transport)
+            .with_transport_layer(layer)
             .with_cancel_token(stop.child_token())
+            .with_transport_inspector(Box::new(orphans.clone()))
             .with_allows(vec![
                 Method::Invite,
                 Method::Ack,
@@ -147,11 +207,15 @@ impl Signalling {
                 Method::PRack,
             ])
             .with_option(EndpointOption {
-                t1x64: ENDPOINT_TIMEOUT,
+                t1x64: SILENCE,
                 callid_suffix: Some(contact.ip().to_string()),
                 ..EndpointOption::default()
-            })
-            .build();
+            });
+        if let Some(trace) = &config.trace {
+            builder.with_inspector(Box::new(trace.clone()));
+        }
+        let endpoint = builder.build();
+        orphans.belong_to(&endpoint.inner);
         let dialogs = Arc::new(DialogLayer::new(endpoint.inner.clone()));
         let requests = endpoint.incoming_transactions()?;
         let serving = endpoint.inner.clone();
@@ -164,17 +228,25 @@ impl Signalling {
             requests,
             Arc::clone(&dialogs),
             calls,
+            stop.clone(),
         ));
         Ok(Self {
             endpoint: endpoint.inner.clone(),
             dialogs,
+            transport: config.transport,
             contact,
+            peers,
+            connecting: tokio::sync::Mutex::new(()),
             stop,
         })
     }
 
     pub fn contact(&self) -> SocketAddr {
         self.contact
+    }
+
+    pub fn transport(&self) -> Transport {
+        self.transport
     }
 
     /// Dialogs and transactions that are open now: for finding leaks.
@@ -187,30 +259,47 @@ impl Signalling {
         )
     }
 
+    /// Answers of this peer are ours to end, even those of calls of an earlier life of the process.
+    pub fn know(&self, peer: IpAddr) {
+        self.peers.add(peer);
+    }
+
+    /// Makes sure that there is a connection, where the transport has such. The library would go on trying in silence and
+    /// report a closed port or a bad certificate like a peer that says nothing.
+    pub async fn connect(&self, destination: SocketAddr) -> Result<(), SignallingError> {
+        if self.transport == Transport::Udp {
+            return Ok(());
+        }
+        let address = transport::sip_address(self.transport, destination);
+        let unreachable = |why: String| SignallingError::Unreachable(destination, why);
+        let _alone = self.connecting.lock().await;
+        let lookup = self.endpoint.transport_layer.lookup(&address, None);
+        match tokio::time::timeout(transport::CONNECT_TIME, lookup).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(unreachable(error.to_string())),
+            Err(_) => Err(unreachable(format!(
+                "no connection within {} s",
+                transport::CONNECT_TIME.as_secs()
+            ))),
+        }
+    }
+
     /// Sends the INVITE. What becomes of it is told by the leg.
-    pub fn invite(&self, invite: Invite) -> Result<Leg, SignallingError> {
+    pub async fn invite(&self, invite: Invite) -> Result<Leg, SignallingError> {
+        self.know(invite.destination.ip());
+        self.connect(invite.destination).await?;
         let option = InviteOption {
             caller: uri(&invite.from)?,
             caller_display_name: invite.display_name,
             callee: uri(&invite.to)?,
-            destination: invite.destination.map(SipAddr::from),
+            destination: Some(transport::sip_address(self.transport, invite.destination)),
             content_type: Some("application/sdp".to_owned()),
             offer: Some(invite.offer.into_bytes()),
-            contact: uri(&format!("sip:{}", self.contact))?,
-            credential: invite.credentials.map(|credentials| Credential {
-                username: credentials.user,
-                password: credentials.password,
-                realm: None,
-                auth_username: None,
-            }),
-            headers: Some(
-                invite
-                    .headers
-                    .into_iter()
-                    .map(|(name, value)| Header::Other(name, value))
-                    .collect(),
-            ),
+            contact: self.contact_uri()?,
+            credential: invite.credentials.map(Credentials::in_library),
+            headers: Some(headers(invite.headers)),
             support_prack: true,
+            call_id: Some(invite.call_id),
             ..InviteOption::default()
         };
         let (sender, states) = self.dialogs.new_dialog_state_channel();
@@ -221,6 +310,70 @@ impl Signalling {
             states,
             outcome,
         ))
+    }
+
+    /// Asks whether somebody is there (OPTIONS). The code of the answer, whatever it is; `None` for silence.
+    pub async fn ping(
+        &self,
+        target: &str,
+        destination: SocketAddr,
+    ) -> Result<Option<u16>, SignallingError> {
+        self.know(destination.ip());
+        self.connect(destination).await?;
+        let target = uri(target)?;
+        let own = self.contact_uri()?;
+        let sent_by = transport::sip_address(self.transport, self.contact);
+        let via = self.endpoint.get_via(Some(sent_by), None)?;
+        let from = rsipstack::sip::typed::From {
+            display_name: None,
+            uri: own.clone(),
+            params: Vec::new(),
+        }
+        .with_tag(rsipstack::transaction::make_tag());
+        let to = rsipstack::sip::typed::To {
+            display_name: None,
+            uri: target.clone(),
+            params: Vec::new(),
+        };
+        let mut request =
+            self.endpoint
+                .make_request(Method::Options, target, via, from, to, 1, None);
+        request
+            .headers
+            .push(Header::Contact(format!("<{own}>").into()));
+        request
+            .headers
+            .push(Header::Accept("application/sdp".into()));
+        let mut transaction = self.transaction(request, destination)?;
+        transaction.send().await?;
+        while let Some(message) = transaction.receive().await {
+            if let SipMessage::Response(response) = message
+                && response.status_code.code() >= 200
+            {
+                // The library makes a 408 of its own out of silence; nobody else sends one to OPTIONS without a To tag.
+                let code = response.status_code.code();
+                return Ok(Some(code).filter(|code| *code != 408));
+            }
+        }
+        Ok(None)
+    }
+
+    fn transaction(
+        &self,
+        request: rsipstack::sip::Request,
+        destination: SocketAddr,
+    ) -> Result<Transaction, SignallingError> {
+        let key = TransactionKey::from_request(&request, TransactionRole::Client)?;
+        let mut transaction = Transaction::new_client(key, request, self.endpoint.clone(), None);
+        transaction.destination = Some(transport::sip_address(self.transport, destination));
+        Ok(transaction)
+    }
+
+    fn contact_uri(&self) -> Result<Uri, SignallingError> {
+        match self.transport {
+            Transport::Udp => uri(&format!("sip:{}", self.contact)),
+            stream => uri(&format!("sip:{};transport={stream}", self.contact)),
+        }
     }
 }
 
@@ -234,12 +387,9 @@ fn uri(text: &str) -> Result<Uri, SignallingError> {
     Uri::try_from(text).map_err(|_| SignallingError::Address(text.to_owned()))
 }
 
-fn udp_socket(bind: SocketAddr) -> std::io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_nonblocking(true)?;
-    // The kernel gives what it is allowed to; less is no reason to stop.
-    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
-    socket.bind(&bind.into())?;
-    UdpSocket::from_std(socket.into())
+fn headers(headers: Vec<(String, String)>) -> Vec<Header> {
+    headers
+        .into_iter()
+        .map(|(name, value)| Header::Other(name, value))
+        .collect()
 }

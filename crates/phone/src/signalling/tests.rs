@@ -10,11 +10,11 @@ use crate::ending::{Cause, Failure, Side};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn endpoint(calls: Option<CallSender>) -> Signalling {
-    let config = SignallingConfig {
-        bind: "127.0.0.1:0".parse().unwrap(),
-        advertised: None,
-        user_agent: "test".to_owned(),
-    };
+    let config = SignallingConfig::new(Transport::Udp, "127.0.0.1:0".parse().unwrap());
+    let calls = calls.map(|calls| Answering {
+        calls,
+        credentials: None,
+    });
     Signalling::start(&config, calls).await.unwrap()
 }
 
@@ -28,7 +28,8 @@ fn invite(to: SocketAddr) -> Invite {
         to: format!("sip:13800000000@{to}"),
         from: "sip:4001234567@127.0.0.1".to_owned(),
         display_name: None,
-        destination: Some(to),
+        destination: to,
+        call_id: format!("{:032x}", rand::random::<u128>()),
         credentials: None,
         headers: vec![],
         offer: "v=0\r\n".to_owned(),
@@ -47,7 +48,7 @@ async fn call(
     callee: &Signalling,
     incoming: &mut UnboundedReceiver<IncomingCall>,
 ) -> (Leg, IncomingCall) {
-    let leg = caller.invite(invite(callee.contact())).unwrap();
+    let leg = caller.invite(invite(callee.contact())).await.unwrap();
     let call = tokio::time::timeout(PATIENCE, incoming.recv())
         .await
         .unwrap()
@@ -171,7 +172,10 @@ async fn a_trunk_that_is_not_there_is_noticed() {
     let caller = endpoint(None).await;
     // A socket that is bound and never read: silence, not a refusal.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut leg = caller.invite(invite(silent.local_addr().unwrap())).unwrap();
+    let mut leg = caller
+        .invite(invite(silent.local_addr().unwrap()))
+        .await
+        .unwrap();
     let LegEvent::Failed(failure) = next(&mut leg).await else {
         panic!("it goes on")
     };
@@ -184,7 +188,7 @@ async fn a_trunk_that_is_not_there_is_noticed() {
 #[tokio::test]
 async fn an_unsolicited_call_is_refused() {
     let (caller, other) = (endpoint(None).await, endpoint(None).await);
-    let mut leg = caller.invite(invite(other.contact())).unwrap();
+    let mut leg = caller.invite(invite(other.contact())).await.unwrap();
     let LegEvent::Failed(failure) = next(&mut leg).await else {
         panic!("it goes on")
     };

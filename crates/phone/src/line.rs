@@ -1,0 +1,279 @@
+//! One leg of a call with its sound: from the INVITE to the hang-up.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{CallEvent, Facts, Order, Phone};
+use crate::ending::{Cause, Ending, Failure, Side};
+use crate::media::ports::PortPair;
+use crate::media::session::Sounding;
+use crate::sdp::{self, LocalMedia};
+use crate::signalling::{Leg, LegEvent, LegFacts, Refreshed, Refresher, Reply, SessionTimer};
+
+/// After the last packet the line stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
+const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
+
+type Events = mpsc::UnboundedSender<CallEvent>;
+
+pub struct Line {
+    pub leg: Leg,
+    pair: PortPair,
+    local: LocalMedia,
+    sent_to: SocketAddr,
+}
+
+impl Line {
+    pub fn new(leg: Leg, pair: PortPair, local: LocalMedia, sent_to: SocketAddr) -> Self {
+        Self {
+            leg,
+            pair,
+            local,
+            sent_to,
+        }
+    }
+
+    pub fn facts(&self) -> Box<LegFacts> {
+        Box::new(
+            self.leg
+                .facts(self.sent_to)
+                .expect("an INVITE that we made has every header of one"),
+        )
+    }
+
+    /// The answer's session description, or why there is none.
+    pub async fn wait_for_answer(
+        &mut self,
+        order: &Order,
+        progress_time: Option<Duration>,
+        events: &Events,
+        hang_up: &CancellationToken,
+    ) -> Result<Vec<u8>, Failure> {
+        let too_long = tokio::time::sleep(order.ring_time);
+        let no_progress = tokio::time::sleep(progress_time.unwrap_or(order.ring_time));
+        tokio::pin!(too_long, no_progress);
+        let mut rang = false;
+        // Why we gave up, if we did: then the end that the leg tells is ours.
+        let mut given_up = None;
+        loop {
+            let event = tokio::select! {
+                event = self.leg.next() => event,
+                () = &mut too_long, if given_up.is_none() => {
+                    given_up = Some(Cause::NoAnswer);
+                    self.leg.hang_up().await;
+                    continue;
+                }
+                () = &mut no_progress, if given_up.is_none() && !rang && progress_time.is_some() => {
+                    given_up = Some(Cause::TimedOut);
+                    self.leg.hang_up().await;
+                    continue;
+                }
+                () = hang_up.cancelled(), if given_up.is_none() => {
+                    given_up = Some(Cause::Cancelled);
+                    self.leg.hang_up().await;
+                    continue;
+                }
+            };
+            match event {
+                Some(LegEvent::Ringing { .. }) => {
+                    // Many a switch rings in every few seconds anew; once is enough for the record.
+                    if !std::mem::replace(&mut rang, true) {
+                        let _ = events.send(CallEvent::Ringing(self.facts()));
+                    }
+                }
+                Some(LegEvent::Answered { description }) => return Ok(description),
+                Some(LegEvent::Failed(failure)) => {
+                    return Err(Failure {
+                        cause: given_up.unwrap_or(failure.cause),
+                        ..failure
+                    });
+                }
+                // Early dialogs may be changed too (RFC 3311); we have nothing to change.
+                Some(LegEvent::Changed { reply, .. }) => reply.refuse().await,
+                Some(LegEvent::Ended(_)) | None => {
+                    return Err(Failure {
+                        cause: Cause::Cancelled,
+                        response: None,
+                        rang,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Plays the program and stays until one side hangs up.
+    pub async fn talk(
+        &mut self,
+        phone: &Phone,
+        order: &Order,
+        description: &[u8],
+        events: &Events,
+        hang_up: &CancellationToken,
+        facts: &mut Facts,
+    ) -> Ending {
+        let answered = Instant::now();
+        let _ = events.send(CallEvent::Answered(self.facts()));
+        let remote = match sdp::read_answer(description, &self.local) {
+            Ok(remote) => remote,
+            Err(error) => {
+                tracing::warn!(%error, "an answer makes no sense");
+                return self.bad_media().await;
+            }
+        };
+        let pressed = events.clone();
+        let on_key = move |key| drop(pressed.send(CallEvent::Key(key)));
+        let started = Sounding::start(
+            (&phone.clock, &phone.receiver),
+            &self.pair,
+            &remote,
+            &order.program,
+            on_key,
+        );
+        let (mut sound, finished) = match started {
+            Ok(started) => started,
+            Err(error) => {
+                tracing::error!(%error, "the sound cannot be sent");
+                return self.bad_media().await;
+            }
+        };
+        let (hung_up_by, ended) = self
+            .until_hung_up(order, &mut sound, finished, hang_up)
+            .await;
+        *facts = sound.facts(remote.codec);
+        Ending::Talked {
+            time: ended - answered,
+            hung_up_by,
+        }
+    }
+
+    async fn bad_media(&mut self) -> Ending {
+        self.leg.hang_up().await;
+        Ending::Failed(Failure {
+            cause: Cause::BadMedia,
+            response: None,
+            rang: true,
+        })
+    }
+
+    /// Who hung up, and when.
+    async fn until_hung_up(
+        &mut self,
+        order: &Order,
+        sound: &mut Sounding,
+        finished: oneshot::Receiver<Instant>,
+        hang_up: &CancellationToken,
+    ) -> (Side, Instant) {
+        let over = async {
+            tokio::select! {
+                last = finished => if last.is_ok() { tokio::time::sleep(AFTER_THE_LAST_PACKET).await },
+                () = tokio::time::sleep(order.talk_time) => {}
+                () = hang_up.cancelled() => {}
+            }
+        };
+        tokio::pin!(over);
+        let mut session = Session::new(&self.leg, &self.local);
+        // Once we have hung up, the peer's confirmation adds nothing to the time.
+        let mut ours = None;
+        loop {
+            let event = tokio::select! {
+                event = self.leg.next() => event,
+                () = &mut over, if ours.is_none() => {
+                    ours = Some(Instant::now());
+                    sound.stop();
+                    self.leg.hang_up().await;
+                    continue;
+                }
+                gone = session.next(), if ours.is_none() => {
+                    if gone {
+                        tracing::info!("the session was not refreshed in time; the call is ended");
+                        ours = Some(Instant::now());
+                        sound.stop();
+                        self.leg.hang_up().await;
+                    }
+                    continue;
+                }
+            };
+            match event {
+                Some(LegEvent::Changed { offer, reply }) => {
+                    session.refreshed_by_peer();
+                    self.change(sound, &offer, reply).await;
+                }
+                Some(LegEvent::Ended(side)) => return (side, ours.unwrap_or_else(Instant::now)),
+                Some(_) => {}
+                None => {
+                    let side = ours.map_or(Side::Them, |_| Side::Us);
+                    return (side, ours.unwrap_or_else(Instant::now));
+                }
+            }
+        }
+    }
+
+    /// The peer holds, resumes, moves, or only shows that it is still there.
+    async fn change(&mut self, sound: &mut Sounding, offer: &[u8], reply: Reply) {
+        if offer.is_empty() {
+            // A re-INVITE without an offer wants ours (RFC 3261 section 14.2); the answer to it changes nothing for us.
+            let ours = reply.wants_offer().then(|| sdp::offer(&self.local));
+            return reply.accept(ours).await;
+        }
+        self.local.version += 1;
+        match sdp::answer(offer, &self.local) {
+            Ok((answer, remote)) => {
+                sound.follow(&remote);
+                reply.accept(Some(answer)).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a change of the session is refused");
+                reply.refuse().await;
+            }
+        }
+    }
+}
+
+/// Keeps the session refreshed where that was agreed on (RFC 4028).
+struct Session {
+    timer: Option<SessionTimer>,
+    refresher: Refresher,
+    /// What we agreed on, for a refresh that has to say it again.
+    description: String,
+    since: tokio::time::Instant,
+    refreshing: Option<std::pin::Pin<Box<dyn Future<Output = Refreshed> + Send>>>,
+}
+
+impl Session {
+    fn new(leg: &Leg, local: &LocalMedia) -> Self {
+        Self {
+            timer: leg.session_timer(),
+            refresher: leg.refresher(),
+            description: sdp::offer(local),
+            since: tokio::time::Instant::now(),
+            refreshing: None,
+        }
+    }
+
+    fn refreshed_by_peer(&mut self) {
+        self.since = tokio::time::Instant::now();
+    }
+
+    /// Waits for the next thing to do about it, and does it; true if the peer is gone. May be dropped and asked again at any time.
+    async fn next(&mut self) -> bool {
+        let Some(timer) = self.timer else {
+            return std::future::pending().await;
+        };
+        if let Some(refreshing) = &mut self.refreshing {
+            let refreshed = refreshing.await;
+            self.refreshing = None;
+            self.since = tokio::time::Instant::now();
+            return refreshed == Refreshed::Gone;
+        }
+        tokio::time::sleep_until(self.since + timer.due()).await;
+        if timer.ours {
+            let (refresher, description) = (self.refresher.clone(), self.description.clone());
+            self.refreshing = Some(Box::pin(async move {
+                refresher.refresh(timer, description).await
+            }));
+        }
+        !timer.ours
+    }
+}

@@ -1,0 +1,93 @@
+//! A registration with a trunk that wants one (RFC 3261 section 10): one REGISTER at a time; whoever owns it decides when the next one is due.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rsipstack::sip::typed::Contact;
+
+use super::{Credentials, Signalling, SignallingError, uri};
+
+/// What the registrar said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registered {
+    /// For so long.
+    For(Duration),
+    /// With this code.
+    Refused(u16),
+    Silence,
+}
+
+pub struct Registration {
+    inner: rsipstack::dialog::registration::Registration,
+    server: rsipstack::sip::Uri,
+    destination: SocketAddr,
+}
+
+impl Registration {
+    pub fn destination(&self) -> SocketAddr {
+        self.destination
+    }
+}
+
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registration")
+            .field("destination", &self.destination)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Signalling {
+    /// Prepares a registration at `domain`, sent to `destination`.
+    pub fn registration(
+        &self,
+        domain: &str,
+        destination: SocketAddr,
+        credentials: Credentials,
+    ) -> Result<Registration, SignallingError> {
+        let user = credentials.user.clone();
+        let mut inner = rsipstack::dialog::registration::Registration::new(
+            self.endpoint.clone(),
+            Some(credentials.in_library()),
+        );
+        let transport = match self.transport {
+            super::Transport::Udp => String::new(),
+            stream => format!(";transport={stream}"),
+        };
+        inner.contact = Some(Contact {
+            display_name: None,
+            uri: uri(&format!("sip:{user}@{}{transport}", self.contact))?,
+            params: Vec::new(),
+        });
+        inner.outbound_proxy = Some(destination);
+        Ok(Registration {
+            inner,
+            server: uri(&format!("sip:{domain}{transport}"))?,
+            destination,
+        })
+    }
+
+    /// Registers, or renews; a time of zero takes the registration back.
+    pub async fn register(
+        &self,
+        registration: &mut Registration,
+        time: Duration,
+    ) -> Result<Registered, SignallingError> {
+        self.know(registration.destination.ip());
+        self.connect(registration.destination).await?;
+        let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+        let response = registration
+            .inner
+            .register(registration.server.clone(), Some(seconds))
+            .await?;
+        Ok(match response.status_code.code() {
+            200..=299 => {
+                let granted = registration.inner.granted_expires.unwrap_or(seconds);
+                Registered::For(Duration::from_secs(granted.into()))
+            }
+            // Made by the library out of silence.
+            408 => Registered::Silence,
+            code => Registered::Refused(code),
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! How messages travel: UDP, TCP or TLS, on sockets of our own making.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rsipstack::sip::{Host, HostWithPort};
+use rsipstack::transport::tcp_listener::TcpListenerConnection;
+use rsipstack::transport::tls::{TlsConfig, TlsListenerConnection};
+use rsipstack::transport::udp::UdpConnection;
+use rsipstack::transport::{SipAddr, TransportLayer};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::UdpSocket;
+use tokio_util::sync::CancellationToken;
+
+use super::{SignallingConfig, SignallingError};
+
+/// Room for a burst of thousands of messages while the receiving task is busy elsewhere.
+const SOCKET_BUFFER: usize = 4 << 20;
+/// A connection that is not up after this time is not coming.
+pub const CONNECT_TIME: Duration = Duration::from_secs(4);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Transport {
+    #[default]
+    Udp,
+    Tcp,
+    Tls,
+}
+
+impl Transport {
+    pub const ALL: [Transport; 3] = [Transport::Udp, Transport::Tcp, Transport::Tls];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+            Transport::Tls => "tls",
+        }
+    }
+
+    pub fn default_port(self) -> u16 {
+        match self {
+            Transport::Udp | Transport::Tcp => 5060,
+            Transport::Tls => 5061,
+        }
+    }
+
+    pub(super) fn in_library(self) -> rsipstack::sip::Transport {
+        match self {
+            Transport::Udp => rsipstack::sip::Transport::Udp,
+            Transport::Tcp => rsipstack::sip::Transport::Tcp,
+            Transport::Tls => rsipstack::sip::Transport::Tls,
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Transport {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|transport| transport.name().eq_ignore_ascii_case(text))
+            .ok_or_else(|| format!("not a transport: {text:?}; udp, tcp and tls are"))
+    }
+}
+
+/// Certificates in PEM. A peer's certificate is always checked: there is no way to turn that off.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct TlsFiles {
+    /// Whom we trust. Nothing here means that no peer is trusted.
+    pub authorities: Vec<u8>,
+    /// The name in the peer's certificate.
+    pub peer_name: Option<String>,
+    /// Our certificate and key, for peers that connect to us or want to see one.
+    pub own: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl fmt::Debug for TlsFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsFiles")
+            .field("peer_name", &self.peer_name)
+            .field("own", &self.own.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens what the endpoint listens on, and says at which address it is reached.
+pub(super) async fn open(
+    config: &SignallingConfig,
+    layer: &TransportLayer,
+    stop: &CancellationToken,
+) -> Result<SocketAddr, SignallingError> {
+    let bind = |error| SignallingError::Bind(config.bind, error);
+    let local = match config.transport {
+        Transport::Udp => {
+            let socket = udp_socket(config.bind).map_err(bind)?;
+            let local = socket.local_addr().map_err(bind)?;
+            let token = Some(stop.child_token());
+            let connection =
+                UdpConnection::from_socket(Arc::new(socket), config.advertised, token).await?;
+            layer.add_transport(connection.into());
+            local
+        }
+        Transport::Tcp => {
+            let local = free_stream_address(config.bind).map_err(bind)?;
+            let listener = TcpListenerConnection::new(local, config.advertised).await?;
+            layer.add_transport(listener.into());
+            local
+        }
+        Transport::Tls => {
+            let local = free_stream_address(config.bind).map_err(bind)?;
+            let listener =
+                TlsListenerConnection::new(local, config.advertised, tls_config(&config.tls))
+                    .await?;
+            // Without a certificate of ours nobody can connect to us; what we connect to ourselves needs none.
+            layer.set_tls_config(tls_config(&config.tls));
+            layer.add_transport(listener.into());
+            local
+        }
+    };
+    Ok(config.advertised.unwrap_or(local))
+}
+
+fn tls_config(files: &TlsFiles) -> TlsConfig {
+    let (cert, key) = files.own.clone().unzip();
+    TlsConfig {
+        cert: cert.clone(),
+        key: key.clone(),
+        client_cert: cert,
+        client_key: key,
+        ca_certs: Some(files.authorities.clone()),
+        sni_hostname: files.peer_name.clone(),
+    }
+}
+
+/// The library binds stream listeners itself, and late; the port is chosen here so that it is known.
+fn free_stream_address(bind: SocketAddr) -> std::io::Result<SocketAddr> {
+    let socket = Socket::new(Domain::for_address(bind), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&bind.into())?;
+    socket
+        .local_addr()?
+        .as_socket()
+        .ok_or_else(|| std::io::Error::other("not an IP address"))
+}
+
+fn udp_socket(bind: SocketAddr) -> std::io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    // The kernel gives what it is allowed to; less is no reason to stop.
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    socket.bind(&bind.into())?;
+    UdpSocket::from_std(socket.into())
+}
+
+pub(super) fn sip_address(transport: Transport, address: SocketAddr) -> SipAddr {
+    SipAddr::new(
+        transport.in_library(),
+        HostWithPort {
+            host: Host::IpAddr(address.ip()),
+            port: Some(address.port().into()),
+        },
+    )
+}

@@ -1,0 +1,140 @@
+//! What is played is heard, and every limit is kept.
+
+use std::time::Duration;
+
+use phone::call::Order;
+use phone::codec::Codec;
+use phone::ending::{Cause, Side};
+use phone::media::stream::Step;
+use phone::test_phone::Script;
+
+use crate::lab::{Lab, order, sound};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_to_be_played_is_heard_to_the_last_sample() {
+    for (codecs, codec) in [
+        (&[Codec::Pcma][..], Codec::Pcma),
+        (&[Codec::Pcmu], Codec::Pcmu),
+    ] {
+        let mut lab = Lab::new(codecs, Script::answer()).await;
+        let sound = sound(50);
+        let program = vec![
+            Step::Silence { frames: 25 },
+            Step::Sound(sound.clone()),
+            Step::Silence { frames: 5 },
+            Step::Sound(sound.clone()),
+        ];
+        let story = lab.call(order(program)).await;
+        assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
+        assert_eq!(
+            (story.facts.packets_sent, story.facts.codec),
+            (130, Some(codec))
+        );
+        let (time, side) = story.talked();
+        assert_eq!(side, Side::Us);
+        assert!(time >= Duration::from_millis(129 * 20 + 300), "{time:?}");
+        let heard = lab.heard().await;
+        assert_eq!(
+            (heard.lost(), heard.packets.len(), heard.hung_up_by),
+            (0, 130, Some(Side::Them))
+        );
+        let silence = |frames: usize| vec![codec.silence(); frames * 160];
+        let bytes = sound.bytes(codec).to_vec();
+        assert_eq!(
+            heard.sound(),
+            [silence(25), bytes.clone(), silence(5), bytes].concat()
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_extension_is_dialled_before_the_sound() {
+    let mut lab = Lab::new(&Codec::ALL, Script::answer()).await;
+    let program = vec![
+        Step::Silence { frames: 5 },
+        Step::Keys("36*7".to_owned()),
+        Step::Sound(sound(5)),
+    ];
+    lab.call(order(program)).await.talked();
+    assert_eq!(lab.heard().await.keys, "36*7");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_the_callee_are_heard() {
+    let lab = Lab::new(&Codec::ALL, Script::press("12#")).await;
+    let story = lab.call(order(vec![Step::Silence { frames: 75 }])).await;
+    assert_eq!(
+        story.course(),
+        ["dialling", "ringing", "answered", "1", "2", "#"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_callee_hangs_up_in_the_middle() {
+    let lab = Lab::new(
+        &Codec::ALL,
+        Script::hang_up_after(Duration::from_millis(300)),
+    )
+    .await;
+    let story = lab.call(order(vec![Step::Sound(sound(500))])).await;
+    let (time, side) = story.talked();
+    assert_eq!(side, Side::Them);
+    assert!(time < Duration::from_secs(5), "{time:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_not_answered_in_time_is_given_up() {
+    let lab = Lab::new(&Codec::ALL, Script::never_answer()).await;
+    let story = lab
+        .call(Order {
+            ring_time: Duration::from_millis(300),
+            ..order(vec![])
+        })
+        .await;
+    assert_eq!(story.course(), ["dialling", "ringing"]);
+    let failure = story.failure();
+    assert_eq!((failure.cause, failure.rang), (Cause::NoAnswer, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_talk_time_is_kept() {
+    let lab = Lab::new(&Codec::ALL, Script::answer()).await;
+    let story = lab
+        .call(Order {
+            talk_time: Duration::from_millis(200),
+            ..order(vec![Step::Sound(sound(500))])
+        })
+        .await;
+    let (time, side) = story.talked();
+    assert_eq!(side, Side::Us);
+    assert!(
+        (Duration::from_millis(200)..Duration::from_secs(5)).contains(&time),
+        "{time:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_common_codec_the_call_is_refused_as_bad_media() {
+    let lab = Lab::new(&[Codec::Pcmu], Script::answer()).await;
+    let story = lab
+        .call(Order {
+            codecs: vec![Codec::Pcma],
+            ..order(vec![])
+        })
+        .await;
+    assert_eq!(story.cause(), Cause::BadMedia);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn early_media_is_listened_to_and_nothing_is_played_into_it() {
+    let script = Script {
+        early_media: true,
+        ..Script::answer_after(Duration::from_millis(500))
+    };
+    let mut lab = Lab::new(&Codec::ALL, script).await;
+    let story = lab.call(order(vec![Step::Sound(sound(10))])).await;
+    assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
+    story.talked();
+    let heard = lab.heard().await;
+    assert_eq!(heard.sound(), sound(10).bytes(Codec::Pcma).to_vec());
+}

@@ -1,0 +1,220 @@
+//! A caller and a phone to call, on loopback.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use phone::call::{CallEvent, Facts, MediaConfig, Order, Phone};
+use phone::codec::{Codec, Sound};
+use phone::ending::{Cause, Ending, Failure, Side};
+use phone::media::stream::Step;
+use phone::signalling::{
+    LookupSource, Resolver, Signalling, SignallingConfig, SrvRecord, Transport,
+};
+use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
+use phone::trunk::{Trunk, TrunkConfig};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub fn loopback() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+pub fn media(ports: std::ops::RangeInclusive<u16>) -> MediaConfig {
+    MediaConfig {
+        bind: "127.0.0.1".parse().unwrap(),
+        advertised: None,
+        ports,
+    }
+}
+
+/// A sound that is different at every sample, so that any mistake shows.
+pub fn sound(frames: i32) -> Sound {
+    let sample = |index: i32| i16::try_from((index * 7919) % 30_000 - 15_000).unwrap();
+    Sound::encode(&(0..frames * 160).map(sample).collect::<Vec<_>>())
+}
+
+pub fn callee_config(codecs: &[Codec]) -> TestPhoneConfig {
+    TestPhoneConfig {
+        sip: SignallingConfig::new(Transport::Udp, loopback()),
+        media: media(30_000..=39_999),
+        codecs: codecs.to_vec(),
+        credentials: None,
+    }
+}
+
+pub async fn signalling(transport: Transport) -> Arc<Signalling> {
+    let config = SignallingConfig::new(transport, loopback());
+    Arc::new(Signalling::start(&config, None).await.unwrap())
+}
+
+/// A trunk over UDP to an address.
+pub async fn trunk_to(address: SocketAddr) -> Arc<Trunk> {
+    trunk(TrunkConfig::new("test", address.into())).await
+}
+
+pub async fn trunk(config: TrunkConfig) -> Arc<Trunk> {
+    Trunk::start(
+        config,
+        signalling(Transport::Udp).await,
+        Resolver::default(),
+    )
+}
+
+/// A name server that knows one name, `trunk.example`, with these addresses in this order.
+pub struct Names(pub Vec<SocketAddr>);
+
+#[async_trait::async_trait]
+impl LookupSource for Names {
+    async fn lookup_srv(&self, _: &str) -> Result<Vec<SrvRecord>, String> {
+        let records = self.0.iter().zip(0..).map(|(address, priority)| SrvRecord {
+            target: address.ip().to_string(),
+            port: address.port(),
+            priority,
+            weight: 0,
+        });
+        Ok(records.collect())
+    }
+
+    async fn lookup_a_aaaa(&self, name: &str) -> Result<Vec<IpAddr>, String> {
+        Ok(vec![name.parse().map_err(|_| "no such name".to_owned())?])
+    }
+}
+
+/// A trunk of several addresses.
+pub async fn trunk_of(addresses: Vec<SocketAddr>) -> Arc<Trunk> {
+    Trunk::start(
+        TrunkConfig::new("test", "trunk.example".parse().unwrap()),
+        signalling(Transport::Udp).await,
+        Resolver::of(Names(addresses)),
+    )
+}
+
+pub fn order(program: Vec<Step>) -> Order {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let number = CALLS.fetch_add(1, Ordering::Relaxed);
+    Order {
+        number: "13800000000".to_owned(),
+        caller: "4001234567".to_owned(),
+        call_id: format!("call-{number}-{:08x}", rand::random::<u32>()),
+        codecs: vec![Codec::Pcma, Codec::Pcmu],
+        program,
+        ring_time: Duration::from_secs(10),
+        talk_time: Duration::from_secs(60),
+    }
+}
+
+pub fn caller() -> Phone {
+    Phone::start(&media(20_000..=29_999)).unwrap()
+}
+
+/// What became of a call, and what was told of it on the way.
+#[derive(Debug)]
+pub struct Story {
+    pub ending: Ending,
+    pub facts: Facts,
+    pub events: Vec<CallEvent>,
+}
+
+impl Story {
+    pub fn failure(self) -> Failure {
+        match self.ending {
+            Ending::Failed(failure) => failure,
+            Ending::Talked { .. } => panic!("it was answered: {self:?}"),
+        }
+    }
+
+    pub fn cause(self) -> Cause {
+        self.failure().cause
+    }
+
+    pub fn talked(self) -> (Duration, Side) {
+        match self.ending {
+            Ending::Talked { time, hung_up_by } => (time, hung_up_by),
+            Ending::Failed(failure) => panic!("it was not answered: {failure:?}"),
+        }
+    }
+
+    /// The events in words.
+    pub fn course(&self) -> Vec<String> {
+        self.events
+            .iter()
+            .map(|event| match event {
+                CallEvent::Dialling(_) => "dialling".to_owned(),
+                CallEvent::Ringing(_) => "ringing".to_owned(),
+                CallEvent::Answered(_) => "answered".to_owned(),
+                CallEvent::Key(key) => key.to_string(),
+            })
+            .collect()
+    }
+}
+
+pub async fn call(phone: &Phone, trunk: &Trunk, order: Order) -> Story {
+    let (events, mut happened) = unbounded_channel();
+    let never = CancellationToken::new();
+    let call = phone.call(trunk, &order, &events, &never);
+    let (ending, facts) = tokio::time::timeout(PATIENCE, call)
+        .await
+        .expect("the call ends in time");
+    drop(events);
+    let mut list = Vec::new();
+    while let Some(event) = happened.recv().await {
+        list.push(event);
+    }
+    Story {
+        ending,
+        facts,
+        events: list,
+    }
+}
+
+/// Waits until something holds.
+pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "not in time: {what}"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+pub struct Lab {
+    pub phone: Phone,
+    pub trunk: Arc<Trunk>,
+    pub callee: TestPhone,
+    heard: UnboundedReceiver<HeardCall>,
+}
+
+impl Lab {
+    pub async fn new(codecs: &[Codec], script: Script) -> Self {
+        Self::with(&callee_config(codecs), script).await
+    }
+
+    pub async fn with(config: &TestPhoneConfig, script: Script) -> Self {
+        let (callee, heard) = TestPhone::start(config, move |_| script.clone())
+            .await
+            .unwrap();
+        Self {
+            phone: caller(),
+            trunk: trunk_to(callee.contact()).await,
+            callee,
+            heard,
+        }
+    }
+
+    pub async fn call(&self, order: Order) -> Story {
+        call(&self.phone, &self.trunk, order).await
+    }
+
+    pub async fn heard(&mut self) -> HeardCall {
+        tokio::time::timeout(PATIENCE, self.heard.recv())
+            .await
+            .expect("the callee tells in time")
+            .expect("the callee is there")
+    }
+}

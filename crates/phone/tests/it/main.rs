@@ -1,0 +1,8 @@
+//! The engine against peers, over real sockets.
+
+mod calls;
+mod hostile;
+mod lab;
+mod many;
+mod transports;
+mod trunks;

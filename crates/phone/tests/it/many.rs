@@ -1,0 +1,76 @@
+//! Many calls at once.
+
+use std::sync::Arc;
+
+use phone::call::{Order, Phone};
+use phone::codec::Codec;
+use phone::ending::{Ending, Side};
+use phone::media::stream::Step;
+use phone::test_phone::{HeardCall, Script, TestPhone};
+use phone::trunk::Trunk;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::lab::{PATIENCE, callee_config, caller, order, sound, trunk_to};
+
+async fn place(phone: Arc<Phone>, trunk: Arc<Trunk>, order: Order) -> Ending {
+    let (events, _happened) = unbounded_channel();
+    let never = CancellationToken::new();
+    phone.call(&trunk, &order, &events, &never).await.0
+}
+
+async fn next(heard: &mut UnboundedReceiver<HeardCall>) -> HeardCall {
+    tokio::time::timeout(PATIENCE, heard.recv())
+        .await
+        .expect("the callee tells in time")
+        .expect("the callee is there")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_callees_hear_every_sample() {
+    const CALLS: usize = 500;
+    let (callee, mut heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
+        .await
+        .unwrap();
+    let (phone, trunk) = (Arc::new(caller()), trunk_to(callee.contact()).await);
+    // Three times with gaps, as a prompt that is repeated.
+    let (sound, gap) = (sound(60), Step::Silence { frames: 10 });
+    let mut program = vec![Step::Silence { frames: 25 }];
+    for _ in 0..3 {
+        program.push(Step::Sound(sound.clone()));
+        program.push(gap.clone());
+    }
+    let mut calls = JoinSet::new();
+    for _ in 0..CALLS {
+        calls.spawn(place(
+            Arc::clone(&phone),
+            Arc::clone(&trunk),
+            order(program.clone()),
+        ));
+    }
+    while let Some(ending) = calls.join_next().await {
+        let ending = ending.unwrap();
+        assert!(
+            matches!(
+                ending,
+                Ending::Talked {
+                    hung_up_by: Side::Us,
+                    ..
+                }
+            ),
+            "{ending:?}"
+        );
+    }
+    let silence = |frames: usize| vec![Codec::Pcma.silence(); frames * 160];
+    let mut expected = silence(25);
+    for _ in 0..3 {
+        expected.extend_from_slice(sound.bytes(Codec::Pcma));
+        expected.extend(silence(10));
+    }
+    for _ in 0..CALLS {
+        let call = next(&mut heard).await;
+        assert_eq!(call.lost(), 0);
+        assert!(call.sound() == expected, "a callee heard something else");
+    }
+}

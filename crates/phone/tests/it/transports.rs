@@ -1,0 +1,178 @@
+//! UDP, TCP and TLS, over IPv4 and IPv6.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use phone::call::{MediaConfig, Phone};
+use phone::codec::Codec;
+use phone::ending::{Cause, Side};
+use phone::media::stream::Step;
+use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};
+use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
+use phone::trunk::{Trunk, TrunkConfig};
+
+use crate::lab::{PATIENCE, call, caller, loopback, media, order, sound};
+
+/// A private authority, and a certificate that it made for a name.
+struct Certificates {
+    authority: Vec<u8>,
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl Certificates {
+    fn for_name(name: &str) -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut authority = rcgen::CertificateParams::new(Vec::<String>::new()).unwrap();
+        authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let issuer = rcgen::CertifiedIssuer::self_signed(authority, key).unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::new(vec![name.to_owned()])
+            .unwrap()
+            .signed_by(&key, &issuer)
+            .unwrap();
+        Self {
+            authority: issuer.pem().into_bytes(),
+            certificate: certificate.pem().into_bytes(),
+            key: key.serialize_pem().into_bytes(),
+        }
+    }
+}
+
+async fn callee(
+    sip: SignallingConfig,
+    media: MediaConfig,
+) -> (
+    TestPhone,
+    tokio::sync::mpsc::UnboundedReceiver<phone::test_phone::HeardCall>,
+) {
+    let config = TestPhoneConfig {
+        sip,
+        media,
+        codecs: vec![Codec::Pcma],
+        credentials: None,
+    };
+    TestPhone::start(&config, |_| Script::answer())
+        .await
+        .unwrap()
+}
+
+async fn trunk(sip: SignallingConfig, address: SocketAddr) -> Arc<Trunk> {
+    let signalling = Arc::new(Signalling::start(&sip, None).await.unwrap());
+    Trunk::start(
+        TrunkConfig::new("test", address.into()),
+        signalling,
+        Resolver::default(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_goes_over_tcp() {
+    let sip = SignallingConfig::new(Transport::Tcp, loopback());
+    let (callee, mut heard) = callee(sip.clone(), media(30_000..=39_999)).await;
+    let trunk = trunk(sip, callee.contact()).await;
+    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(20))])).await;
+    assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
+    assert_eq!(story.talked().1, Side::Us);
+    let heard = tokio::time::timeout(PATIENCE, heard.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(heard.sound(), sound(20).bytes(Codec::Pcma).to_vec());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_goes_over_ipv6() {
+    let sip = SignallingConfig::new(Transport::Udp, "[::1]:0".parse().unwrap());
+    let six = MediaConfig {
+        bind: "::1".parse().unwrap(),
+        ..media(30_000..=39_999)
+    };
+    let (callee, mut heard) = callee(sip.clone(), six.clone()).await;
+    let trunk = trunk(sip, callee.contact()).await;
+    let phone = Phone::start(&six).unwrap();
+    call(&phone, &trunk, order(vec![Step::Sound(sound(20))]))
+        .await
+        .talked();
+    let heard = tokio::time::timeout(PATIENCE, heard.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(heard.sound(), sound(20).bytes(Codec::Pcma).to_vec());
+}
+
+async fn over_tls(authority: Option<Vec<u8>>, peer_name: &str) -> crate::lab::Story {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let made = Certificates::for_name("trunk.example");
+    let mut sip = SignallingConfig::new(Transport::Tls, loopback());
+    sip.tls.own = Some((made.certificate, made.key));
+    let (callee, _heard) = callee(sip, media(30_000..=39_999)).await;
+    let mut ours = SignallingConfig::new(Transport::Tls, loopback());
+    ours.tls = TlsFiles {
+        authorities: authority.unwrap_or(made.authority),
+        peer_name: Some(peer_name.to_owned()),
+        own: None,
+    };
+    let trunk = trunk(ours, callee.contact()).await;
+    call(&caller(), &trunk, order(vec![Step::Sound(sound(20))])).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_goes_over_tls_where_the_certificate_is_right() {
+    assert_eq!(over_tls(None, "trunk.example").await.talked().1, Side::Us);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_certificate_is_noticed_at_once() {
+    let stranger = Certificates::for_name("trunk.example").authority;
+    for (authority, name) in [(Some(stranger), "trunk.example"), (None, "other.example")] {
+        let began = Instant::now();
+        let story = over_tls(authority, name).await;
+        assert_eq!(story.cause(), Cause::TransportDown);
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_tcp_port_is_noticed_at_once() {
+    let closed = std::net::TcpListener::bind(loopback())
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let trunk = trunk(SignallingConfig::new(Transport::Tcp, loopback()), closed).await;
+    let began = Instant::now();
+    let story = call(&caller(), &trunk, order(vec![])).await;
+    assert_eq!(story.cause(), Cause::TransportDown);
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_advertised_address_is_what_the_peer_sees() {
+    let seen = Arc::new(std::sync::Mutex::new(String::new()));
+    let mut theirs = SignallingConfig::new(Transport::Udp, loopback());
+    let keep = Arc::clone(&seen);
+    theirs.trace = Some(phone::signalling::Trace::new(move |message| {
+        if message.text.starts_with("INVITE") {
+            message.text.clone_into(&mut keep.lock().unwrap());
+        }
+    }));
+    let (callee, _heard) = callee(theirs, media(30_000..=39_999)).await;
+    let mut ours = SignallingConfig::new(Transport::Udp, loopback());
+    ours.advertised = Some("203.0.113.7:5066".parse().unwrap());
+    let trunk = trunk(ours, callee.contact()).await;
+    let phone = Phone::start(&MediaConfig {
+        advertised: Some("203.0.113.8".parse().unwrap()),
+        ..media(20_000..=29_999)
+    })
+    .unwrap();
+    let order = phone::call::Order {
+        talk_time: Duration::from_millis(100),
+        ..order(vec![Step::Silence { frames: 100 }])
+    };
+    call(&phone, &trunk, order).await;
+    let invite = seen.lock().unwrap().clone();
+    assert!(invite.contains("SIP/2.0/UDP 203.0.113.7:5066"), "{invite}");
+    assert!(invite.contains("<sip:203.0.113.7:5066>"), "{invite}");
+    assert!(invite.contains("c=IN IP4 203.0.113.8"), "{invite}");
+}

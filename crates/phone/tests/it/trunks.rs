@@ -1,0 +1,417 @@
+//! What a trunk wants and how it fails: failover, authentication, health, orphans.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use phone::call::{CallEvent, Order};
+use phone::codec::Codec;
+use phone::ending::{Cause, Side};
+use phone::media::stream::Step;
+use phone::signalling::{Credentials, Signalling, SignallingConfig, Trace, Transport};
+use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
+use phone::trunk::{Health, Identity, TrunkConfig};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio_util::sync::CancellationToken;
+
+use crate::lab::{
+    Lab, PATIENCE, call, callee_config, caller, eventually, loopback, order, sound, trunk,
+    trunk_of, trunk_to,
+};
+
+fn credentials(password: &str) -> Credentials {
+    Credentials {
+        user: "customer".to_owned(),
+        password: password.to_owned(),
+    }
+}
+
+/// A trunk that sees what is sent to it.
+async fn seen(config: impl FnOnce(SocketAddr) -> TrunkConfig) -> String {
+    let seen = Arc::new(Mutex::new(String::new()));
+    let keep = Arc::clone(&seen);
+    let mut theirs = callee_config(&Codec::ALL);
+    theirs.sip.trace = Some(Trace::new(move |message| {
+        if message.text.starts_with("INVITE") {
+            message.text.clone_into(&mut keep.lock().unwrap());
+        }
+    }));
+    let (callee, _heard) = TestPhone::start(&theirs, |_| Script::refuse(486))
+        .await
+        .unwrap();
+    let trunk = trunk(config(callee.contact())).await;
+    call(&caller(), &trunk, order(vec![])).await;
+    std::mem::take(&mut *seen.lock().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_caller_is_shown_as_the_trunk_wants_it() {
+    let plain = seen(|address| TrunkConfig::new("test", address.into())).await;
+    assert!(
+        plain.contains("From: <sip:4001234567@127.0.0.1:"),
+        "{plain}"
+    );
+    assert!(!plain.contains("P-Asserted-Identity"), "{plain}");
+    let told = seen(|address| TrunkConfig {
+        domain: Some("customer.example".to_owned()),
+        identity: Identity {
+            from_user: Some("customer".to_owned()),
+            asserted: true,
+            display_name: Some("Clarion".to_owned()),
+        },
+        session_interval: Some(Duration::from_secs(1800)),
+        ..TrunkConfig::new("test", address.into())
+    })
+    .await;
+    for part in [
+        "INVITE sip:13800000000@customer.example SIP/2.0",
+        "sip:customer@customer.example",
+        "Clarion",
+        "P-Asserted-Identity: <sip:4001234567@customer.example>",
+        "Session-Expires: 1800",
+    ] {
+        assert!(told.contains(part), "{part} is missing in\n{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_wants_a_password_gets_it() {
+    let config = TestPhoneConfig {
+        credentials: Some(credentials("secret")),
+        ..callee_config(&Codec::ALL)
+    };
+    let lab = Lab::with(&config, Script::answer()).await;
+    assert_eq!(lab.call(order(vec![])).await.cause(), Cause::Rejected);
+    for (password, talks) in [("wrong", false), ("secret", true)] {
+        let trunk = trunk(TrunkConfig {
+            credentials: Some(credentials(password)),
+            ..TrunkConfig::new("test", lab.callee.contact().into())
+        })
+        .await;
+        let story = call(&lab.phone, &trunk, order(vec![Step::Sound(sound(5))])).await;
+        if talks {
+            assert_eq!(story.talked().1, Side::Us);
+        } else {
+            assert_eq!(story.cause(), Cause::Rejected);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_is_there_is_up_and_one_that_is_gone_is_down() {
+    let silent = UdpSocket::bind(loopback()).unwrap();
+    let asked = |address: SocketAddr| TrunkConfig {
+        ask_every: Some(Duration::from_millis(100)),
+        ..TrunkConfig::new("test", address.into())
+    };
+    let (callee, _heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
+        .await
+        .unwrap();
+    let up = trunk(asked(callee.contact())).await;
+    let mut health = up.health();
+    tokio::time::timeout(PATIENCE, health.wait_for(|health| *health == Health::Up))
+        .await
+        .unwrap()
+        .unwrap();
+    let down = trunk(asked(silent.local_addr().unwrap())).await;
+    let mut health = down.health();
+    tokio::time::timeout(PATIENCE, health.wait_for(|health| !health.usable()))
+        .await
+        .unwrap()
+        .unwrap();
+    up.stop();
+    down.stop();
+}
+
+/// A peer of our own making, that says what we tell it to.
+struct Puppet {
+    socket: tokio::net::UdpSocket,
+    peer: Option<SocketAddr>,
+}
+
+impl Puppet {
+    async fn new() -> Self {
+        Self {
+            socket: tokio::net::UdpSocket::bind(loopback()).await.unwrap(),
+            peer: None,
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.socket.local_addr().unwrap()
+    }
+
+    /// The next request of a method; others are passed over.
+    async fn request(&mut self, method: &str) -> String {
+        let mut buffer = vec![0; 65_536];
+        loop {
+            let (length, from) = tokio::time::timeout(PATIENCE, self.socket.recv_from(&mut buffer))
+                .await
+                .unwrap_or_else(|_| panic!("no {method} in time"))
+                .unwrap();
+            self.peer = Some(from);
+            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            if text.starts_with(method) {
+                return text;
+            }
+        }
+    }
+
+    async fn respond(&self, request: &str, status: &str, extra: &str) {
+        let kept = request.lines().filter(|line| {
+            ["Via:", "From:", "Call-ID:", "CSeq:"]
+                .iter()
+                .any(|name| line.starts_with(name))
+        });
+        let mut text = format!("SIP/2.0 {status}\r\n");
+        for line in kept {
+            text.push_str(line);
+            text.push_str("\r\n");
+        }
+        let to = request
+            .lines()
+            .find(|line| line.starts_with("To:"))
+            .unwrap();
+        let tag = if to.contains("tag=") {
+            ""
+        } else {
+            ";tag=puppet"
+        };
+        text.push_str(&format!("{to}{tag}\r\n{extra}Content-Length: 0\r\n\r\n"));
+        self.socket
+            .send_to(text.as_bytes(), self.peer.unwrap())
+            .await
+            .unwrap();
+    }
+
+    fn contact(&self) -> String {
+        format!("Contact: <sip:puppet@{}>\r\n", self.address())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_says_trying_and_no_more_is_cancelled() {
+    let mut puppet = Puppet::new().await;
+    let trunk = trunk(TrunkConfig {
+        progress_time: Some(Duration::from_millis(200)),
+        ..TrunkConfig::new("test", puppet.address().into())
+    })
+    .await;
+    let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
+    let invite = puppet.request("INVITE").await;
+    puppet.respond(&invite, "100 Trying", "").await;
+    let cancel = puppet.request("CANCEL").await;
+    puppet.respond(&cancel, "200 OK", "").await;
+    puppet.respond(&invite, "487 Request Terminated", "").await;
+    let failure = calling.await.unwrap().failure();
+    assert_eq!((failure.cause, failure.rang), (Cause::TimedOut, false));
+    assert!(failure.may_fail_over());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_nobody_waits_for_is_acknowledged_and_ended() {
+    let mut puppet = Puppet::new().await;
+    let trunk = trunk_to(puppet.address()).await;
+    trunk.addresses().await.unwrap();
+    puppet.peer = Some(trunk.signalling().contact());
+    let us = trunk.signalling().contact();
+    let invite = format!(
+        "INVITE sip:1@x SIP/2.0\r\nVia: SIP/2.0/UDP {us};branch=z9hG4bKold\r\nFrom: <sip:2@{us}>;tag=ours\r\nTo: <sip:1@x>\r\nCall-ID: of-an-earlier-life\r\nCSeq: 7 INVITE\r\n\r\n"
+    );
+    puppet.respond(&invite, "200 OK", &puppet.contact()).await;
+    let ack = puppet.request("ACK").await;
+    assert!(ack.contains("CSeq: 7 ACK"), "{ack}");
+    let bye = puppet.request("BYE").await;
+    for part in [
+        "CSeq: 8 BYE",
+        "Call-ID: of-an-earlier-life",
+        "tag=ours",
+        "tag=puppet",
+    ] {
+        assert!(bye.contains(part), "{part} is missing in\n{bye}");
+    }
+    puppet.respond(&bye, "200 OK", "").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stranger_cannot_make_us_send_a_bye() {
+    let mut stranger = Puppet::new().await;
+    // Another address than the trunk's.
+    stranger.socket = tokio::net::UdpSocket::bind("127.0.0.2:0").await.unwrap();
+    let mut puppet = Puppet::new().await;
+    let trunk = trunk_to(puppet.address()).await;
+    trunk.addresses().await.unwrap();
+    let us = trunk.signalling().contact();
+    let invite = format!(
+        "INVITE sip:1@x SIP/2.0\r\nVia: SIP/2.0/UDP {us};branch=z9hG4bKx\r\nFrom: <sip:2@{us}>;tag=ours\r\nTo: <sip:1@x>\r\nCall-ID: injected\r\nCSeq: 7 INVITE\r\n\r\n"
+    );
+    stranger.peer = Some(us);
+    stranger
+        .respond(&invite, "200 OK", &stranger.contact())
+        .await;
+    // A request that is answered after it proves that the stranger's message was seen.
+    let options = format!(
+        "OPTIONS sip:x@{us} SIP/2.0\r\nVia: SIP/2.0/UDP {};branch=z9hG4bKo\r\nFrom: <sip:s@x>;tag=s\r\nTo: <sip:x@x>\r\nCall-ID: o\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n",
+        stranger.address()
+    );
+    stranger
+        .socket
+        .send_to(options.as_bytes(), us)
+        .await
+        .unwrap();
+    let answer = stranger.request("").await;
+    assert!(answer.starts_with("SIP/2.0 200"), "{answer}");
+    puppet.peer = Some(us);
+}
+
+/// Calls, gets as far as wanted and dies: on a runtime of one thread nothing runs any more once it is left, so nothing is cancelled and
+/// nothing hung up. The address of the deceased, and the facts that it left.
+fn die_in_a_call(callee: SocketAddr, ringing: bool) -> (SocketAddr, String) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let left = runtime.block_on(async {
+        let (phone, trunk) = (caller(), trunk_to(callee).await);
+        let (events, mut happened) = unbounded_channel();
+        let never = CancellationToken::new();
+        let order = order(vec![Step::Silence { frames: 1000 }]);
+        let call = phone.call(&trunk, &order, &events, &never);
+        tokio::pin!(call);
+        loop {
+            let event = tokio::select! {
+                event = happened.recv() => event.unwrap(),
+                _ = &mut call => panic!("the call is over"),
+            };
+            let facts = match event {
+                CallEvent::Ringing(facts) if ringing => facts,
+                CallEvent::Answered(facts) => facts,
+                _ => continue,
+            };
+            let text = serde_json::to_string(&facts).unwrap();
+            return (trunk.signalling().contact(), text);
+        }
+    });
+    runtime.shutdown_background();
+    left
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leg_of_a_process_that_died_is_ended() {
+    for ringing in [true, false] {
+        let script = if ringing {
+            Script::never_answer()
+        } else {
+            Script::answer()
+        };
+        let mut lab = Lab::new(&Codec::ALL, script).await;
+        let callee = lab.callee.contact();
+        let (address, facts) = tokio::task::spawn_blocking(move || die_in_a_call(callee, ringing))
+            .await
+            .unwrap();
+        // The heir has the same address, as after a restart.
+        let config = SignallingConfig::new(Transport::Udp, address);
+        let heir = Signalling::start(&config, None).await.unwrap();
+        let facts = serde_json::from_str(&facts).unwrap();
+        assert!(heir.end_orphan(&facts).await.unwrap(), "ringing: {ringing}");
+        let heard = lab.heard().await;
+        assert_eq!(heard.answered, !ringing);
+        assert_eq!(heard.hung_up_by, (!ringing).then_some(Side::Them));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_second_address_of_a_trunk_is_tried_where_the_first_is_silent() {
+    let mut dead = Puppet::new().await;
+    let (callee, _heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
+        .await
+        .unwrap();
+    let trunk = trunk_of(vec![dead.address(), callee.contact()]).await;
+    let calling =
+        tokio::spawn(
+            async move { call(&caller(), &trunk, order(vec![Step::Sound(sound(5))])).await },
+        );
+    let invite = dead.request("INVITE").await;
+    dead.respond(&invite, "503 Service Unavailable", "").await;
+    dead.request("ACK").await;
+    let story = calling.await.unwrap();
+    assert_eq!(
+        story.course(),
+        ["dialling", "dialling", "ringing", "answered"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_ringing_no_other_address_is_tried() {
+    let mut first = Puppet::new().await;
+    let second = UdpSocket::bind(loopback()).unwrap();
+    second.set_nonblocking(true).unwrap();
+    let trunk = trunk_of(vec![first.address(), second.local_addr().unwrap()]).await;
+    let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
+    let invite = first.request("INVITE").await;
+    first
+        .respond(&invite, "180 Ringing", &first.contact())
+        .await;
+    first.respond(&invite, "503 Service Unavailable", "").await;
+    let failure = calling.await.unwrap().failure();
+    assert_eq!((failure.cause, failure.rang), (Cause::Unavailable, true));
+    assert!(
+        second.recv(&mut [0; 2000]).is_err(),
+        "nothing was sent there"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_is_followed_only_where_that_is_allowed() {
+    for allowed in [false, true] {
+        let mut puppet = Puppet::new().await;
+        let (callee, _heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
+            .await
+            .unwrap();
+        let trunk = trunk(TrunkConfig {
+            follow_redirects: allowed,
+            ..TrunkConfig::new("test", puppet.address().into())
+        })
+        .await;
+        let calling = tokio::spawn(async move {
+            call(&caller(), &trunk, order(vec![Step::Sound(sound(5))])).await
+        });
+        let invite = puppet.request("INVITE").await;
+        let elsewhere = format!("Contact: <sip:1@{}>\r\n", callee.contact());
+        puppet
+            .respond(&invite, "302 Moved Temporarily", &elsewhere)
+            .await;
+        let story = calling.await.unwrap();
+        if allowed {
+            assert_eq!(story.talked().1, Side::Us);
+        } else {
+            assert_eq!(story.cause(), Cause::Rejected);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_dropped_is_cancelled() {
+    let mut lab = Lab::new(&Codec::ALL, Script::never_answer()).await;
+    let (events, mut happened) = unbounded_channel();
+    let never = CancellationToken::new();
+    let order = Order {
+        ring_time: Duration::from_secs(20),
+        ..order(vec![])
+    };
+    {
+        let call = lab.phone.call(&lab.trunk, &order, &events, &never);
+        tokio::pin!(call);
+        loop {
+            tokio::select! {
+                event = happened.recv() => if let CallEvent::Ringing(_) = event.unwrap() { break },
+                _ = &mut call => panic!("the call is over"),
+            }
+        }
+    }
+    assert!(!lab.heard().await.answered);
+    eventually("nothing is left open", || {
+        lab.trunk.signalling().open().0 == 0 && lab.callee.open().0 == 0
+    })
+    .await;
+}
