@@ -7,6 +7,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 CRASH_ROUNDS ?= 100
 SOAK_SECONDS ?= 600
+SOAK_CALLS ?= 20000
 FUZZ_SECONDS ?= 300
 
 help: ## List the targets
@@ -32,12 +33,15 @@ lint: ## Formatting, clippy and the documentation's links
 
 bench: setup ## Measure, beside the raw limit of this machine, and write docs/measured.md
 	$(CARGO) build --release --workspace
+	target/release/clarion-bench calls --write-table docs/measured.md
 	scripts/with-postgres target/release/clarion-bench accepts --write-table docs/measured.md
 
 crash: setup ## kill -9 under load, a hundred rounds on each database
 	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it crash:: -- --nocapture
 
-soak: setup ## Ten minutes of load: memory flat, log bounded
+soak: setup ## Twenty thousand calls and ten minutes of load: nothing left over, memory flat, log bounded
+	LEAK_CALLS=$(SOAK_CALLS) $(CARGO) test --package phone --test leak -- --nocapture
+	LONG_MINUTES=10 $(CARGO) test --package phone --test it long:: -- --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --package clarion --test it soak:: -- --nocapture
 
 fuzz: setup ## Five minutes on each fuzz target

@@ -1,6 +1,7 @@
 //! What Clarion can do on this machine, measured beside what the machine itself can do in the same run.
 
 mod accepts;
+mod calls;
 mod latency;
 mod machine;
 mod others;
@@ -28,17 +29,33 @@ struct Cli {
 enum Command {
     /// Durable accepts a second over HTTPS, beside the raw group-commit rate of the same disk
     Accepts(accepts::Options),
+    /// Calls a second and playing calls at once, beside SIPp and the bare socket
+    Calls(calls::Options),
+    /// The engine that `calls` measures
+    #[command(hide = true)]
+    Engine(calls::engine::Engine),
 }
 
-/// One thread is enough to load two cores' worth of server, and a second one would only take the server's core away.
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
-    let Command::Accepts(options) = Cli::parse().command;
-    match accepts::run(options).await {
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("clarion-bench: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    // One thread is enough to load two cores' worth of server, and a second one would only take the server's core away.
+    let one_thread = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+    };
+    match command {
+        Command::Accepts(options) => one_thread()?.block_on(accepts::run(options)),
+        Command::Calls(options) => one_thread()?.block_on(calls::run(options)),
+        Command::Engine(engine) => tokio::runtime::Runtime::new()?.block_on(engine.run()),
     }
 }

@@ -42,3 +42,25 @@ fn every_measurement_runs_once() {
         assert!(written.contains(wanted), "no {wanted} in {written}");
     }
 }
+
+#[test]
+fn calls_are_measured_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("measured.md");
+    let output = Command::new(env!("CARGO_BIN_EXE_clarion-bench"))
+        .args(["calls", "--seconds", "1", "--short-rates", "20"])
+        .args(["--long-rates", "2", "--sipp-rates", "20", "--write-table"])
+        .arg(&table)
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{printed}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let written = std::fs::read_to_string(&table).unwrap();
+    for wanted in ["20 of 20 | 1000 of 1000", "2 of 2 | 1000 of 1000"] {
+        assert!(written.contains(wanted), "no {wanted} in {written}");
+    }
+}

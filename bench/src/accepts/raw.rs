@@ -50,7 +50,7 @@ pub async fn measure(
         Database::Sqlite(path) => {
             let connection = sqlite::connect(path)?;
             // The log is copied back beside the commits, as it is in the server.
-            let checkpointer = Checkpointer::start(sqlite::connect(path)?);
+            let checkpointer = Checkpointer::start(sqlite::connect(path)?, path)?;
             let backlog = checkpointer.backlog();
             while Instant::now() < end {
                 let batch = batch(customer);

@@ -58,6 +58,10 @@ pub struct Phone {
 /// Without any of these each number behaves as the table below says.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How every call is treated")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 struct Behaviour {
     /// Answer after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -184,7 +188,7 @@ impl Phone {
 
     fn config(&self) -> anyhow::Result<TestPhoneConfig> {
         let mut sip = SignallingConfig::new(self.transport, self.listen);
-        sip.user_agent = concat!("Clarion-phone/", env!("CARGO_PKG_VERSION")).to_owned();
+        sip.user_agent = format!("Clarion-phone/{}", env!("CARGO_PKG_VERSION"));
         if let (Some(certificate), Some(key)) = (&self.certificate, &self.key) {
             let read = |path: &Path| {
                 fs::read(path).with_context(|| format!("cannot read {}", path.display()))
@@ -205,7 +209,12 @@ impl Phone {
             sip,
             media: MediaConfig {
                 bind: self.listen.ip(),
-                advertised: unspecified(self.listen.ip()).then(own_address).flatten(),
+                advertised: self
+                    .listen
+                    .ip()
+                    .is_unspecified()
+                    .then(own_address)
+                    .flatten(),
                 ports: self.rtp_ports.0..=self.rtp_ports.1,
             },
             codecs: self.codecs.clone(),
@@ -216,10 +225,6 @@ impl Phone {
                 .map(|(user, password)| Credentials { user, password }),
         })
     }
-}
-
-fn unspecified(address: IpAddr) -> bool {
-    address.is_unspecified()
 }
 
 /// The address that this machine has towards the world: no packet is sent to find out.

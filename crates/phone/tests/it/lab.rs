@@ -153,10 +153,14 @@ impl Story {
 }
 
 pub async fn call(phone: &Phone, trunk: &Trunk, order: Order) -> Story {
+    call_within(PATIENCE, phone, trunk, order).await
+}
+
+pub async fn call_within(time: Duration, phone: &Phone, trunk: &Trunk, order: Order) -> Story {
     let (events, mut happened) = unbounded_channel();
     let never = CancellationToken::new();
     let call = phone.call(trunk, &order, &events, &never);
-    let (ending, facts) = tokio::time::timeout(PATIENCE, call)
+    let (ending, facts) = tokio::time::timeout(time, call)
         .await
         .expect("the call ends in time");
     drop(events);
@@ -209,6 +213,10 @@ impl Lab {
 
     pub async fn call(&self, order: Order) -> Story {
         call(&self.phone, &self.trunk, order).await
+    }
+
+    pub async fn call_within(&self, time: Duration, order: Order) -> Story {
+        call_within(time, &self.phone, &self.trunk, order).await
     }
 
     pub async fn heard(&mut self) -> HeardCall {

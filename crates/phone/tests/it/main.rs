@@ -3,6 +3,7 @@
 mod calls;
 mod hostile;
 mod lab;
+mod long;
 mod many;
 mod transports;
 mod trunks;

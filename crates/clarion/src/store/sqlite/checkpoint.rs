@@ -3,7 +3,14 @@
 //! SQLite's own way is to let the committer that crosses a threshold do the copying, which makes some requests wait for it. Here a
 //! thread of its own copies while the writer goes on. It can never catch up wholly under a steady load, and the log starts again from
 //! its beginning only when it has: so when the log has grown large, the writer copies the few frames that are left (`relieve`).
+//!
+//! Before a log is started anew, SQLite syncs the database file, and it does so in the thread that starts it: with everything that was copied since
+//! the last time still to be written, commits stood for 60 to 100 ms. So this thread syncs the file after each pass, and the writer finds
+//! it clean.
 
+use std::fs::File;
+use std::mem::ManuallyDrop;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
@@ -12,7 +19,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{BUSY_TIMEOUT, stop_if_the_disk_failed};
+use super::{BUSY_TIMEOUT, stop_if_the_disk_failed, stop_the_disk_failed};
 
 const PAUSE: Duration = Duration::from_millis(250);
 const PAGE_BYTES: f64 = 4096.0;
@@ -110,14 +117,21 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn start(connection: Connection) -> Self {
+    pub fn start(connection: Connection, path: &Path) -> std::io::Result<Self> {
+        // Never closed: closing any descriptor of the file would drop the locks that SQLite holds on it (POSIX).
+        let file = ManuallyDrop::new(File::open(path)?);
         let (stop, stopped) = mpsc::channel::<()>();
         let backlog = Arc::new(Backlog::default());
         let seen = Arc::clone(&backlog);
         let work = move || {
             while stopped.recv_timeout(PAUSE) == Err(mpsc::RecvTimeoutError::Timeout) {
                 match copy(&connection) {
-                    Ok(counts) => seen.look(counts),
+                    Ok(counts) => {
+                        if let Err(error) = file.sync_data() {
+                            stop_the_disk_failed(&error);
+                        }
+                        seen.look(counts);
+                    }
                     Err(error) => failed(&error),
                 }
             }
@@ -126,10 +140,10 @@ impl Checkpointer {
             .name("store-checkpoint".to_owned())
             .spawn(work)
             .expect("the operating system gives us a thread at start");
-        Self {
+        Ok(Self {
             backlog,
             _stop: stop,
-        }
+        })
     }
 
     pub fn backlog(&self) -> Arc<Backlog> {

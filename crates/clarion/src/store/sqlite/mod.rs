@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tokio::sync::Semaphore;
 
 use self::checkpoint::Checkpointer;
 use self::writer::Writer;
@@ -28,12 +29,18 @@ mod writer;
 
 /// Another process (the command line beside a server) may hold the write lock for a moment; nobody holds it for seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// More readers at once would only wait for the same disk, each with a connection and a cache of its own.
+const READERS: usize = 8;
+/// In KiB. The writer's: the upper levels of every index stay in memory also after ten million calls.
+const WRITER_CACHE: i32 = 32_768;
+const READER_CACHE: i32 = 4_096;
 
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
     writer: Writer,
     readers: Arc<Mutex<Vec<Connection>>>,
+    turns: Semaphore,
     _checkpointer: Checkpointer,
 }
 
@@ -48,12 +55,13 @@ impl SqliteStore {
             .with_context(|| format!("cannot open the database {}", path.display()))?;
         schema::migrate(&mut connection)
             .with_context(|| format!("cannot bring the database {} up to date", path.display()))?;
-        let checkpointer = Checkpointer::start(connect(&path)?);
+        let checkpointer = Checkpointer::start(connect(&path)?, &path)?;
         let writer = Writer::start(connection, checkpointer.backlog());
         Ok(Self {
             path,
             writer,
             readers: Arc::default(),
+            turns: Semaphore::new(READERS),
             _checkpointer: checkpointer,
         })
     }
@@ -64,6 +72,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
+        let _turn = self.turns.acquire().await.map_err(StoreError::failed)?;
         let (readers, path) = (Arc::clone(&self.readers), self.path.clone());
         let work = move || {
             let idle = readers
@@ -72,7 +81,7 @@ impl SqliteStore {
                 .pop();
             let connection = match idle {
                 Some(connection) => connection,
-                None => connect(&path)?,
+                None => connect_reader(&path)?,
             };
             let result = read(&connection);
             readers
@@ -86,6 +95,12 @@ impl SqliteStore {
             .map_err(StoreError::failed)?;
         result.map_err(StoreError::failed)
     }
+}
+
+fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path)?;
+    connection.pragma_update(None, "cache_size", -READER_CACHE)?;
+    Ok(connection)
 }
 
 /// Every connection of ours is made here, so that none can forget a setting.
@@ -102,8 +117,7 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    // 32 MiB: the upper levels of every index stay in memory also after ten million calls.
-    connection.pragma_update(None, "cache_size", -32_768)?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -112,9 +126,13 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
 /// start, which reads the file as it is, tells the truth.
 fn stop_if_the_disk_failed(error: &rusqlite::Error) {
     if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
-        tracing::error!(%error, "the disk failed; stopping, because nothing can be promised any more");
-        std::process::exit(74); // EX_IOERR
+        stop_the_disk_failed(error);
     }
+}
+
+fn stop_the_disk_failed(error: &dyn std::error::Error) -> ! {
+    tracing::error!(%error, "the disk failed; stopping, because nothing can be promised any more");
+    std::process::exit(74); // EX_IOERR
 }
 
 /// The file holds account tokens: nobody but its owner may read it. SQLite gives the log files the same mode.

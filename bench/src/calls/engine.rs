@@ -1,0 +1,177 @@
+//! The engine under load, in a process of its own so that its processor time and memory are its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use phone::call::{Order, Phone};
+use phone::codec::{Codec, Sound};
+use phone::ending::Ending;
+use phone::media::stream::Step;
+use phone::signalling::{Resolver, Signalling, SignallingConfig, Transport};
+use phone::trunk::{Trunk, TrunkConfig};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Debug, Args)]
+pub struct Engine {
+    /// Whom to call, in turn
+    #[arg(long, required = true)]
+    callee: Vec<SocketAddr>,
+    /// Calls a second
+    #[arg(long)]
+    rate: u32,
+    /// For how long calls are placed
+    #[arg(long)]
+    seconds: u32,
+    /// Packets of sound in a call
+    #[arg(long)]
+    frames: u32,
+}
+
+/// What the engine tells when it is done.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Told {
+    pub placed: u64,
+    pub talked: u64,
+    pub failed: Vec<String>,
+    pub packets: u64,
+    pub late: u64,
+    /// Of each call the packet that left last after its moment, in microseconds, sorted.
+    pub worst_micros: Vec<u32>,
+    pub cpu_seconds: f64,
+    pub idle_bytes: u64,
+    pub peak_bytes: u64,
+    pub peak_calls: u64,
+    /// How long the placing took: longer than asked for if the engine could not keep up.
+    pub placing_seconds: f64,
+}
+
+impl Engine {
+    pub async fn run(self) -> anyhow::Result<()> {
+        raise_file_limit();
+        let told = self.measure().await?;
+        println!("{}", serde_json::to_string(&told)?);
+        Ok(())
+    }
+
+    async fn measure(&self) -> anyhow::Result<Told> {
+        let phone = Arc::new(Phone::start(&super::media())?);
+        let mut trunks = Vec::new();
+        for callee in &self.callee {
+            let config = SignallingConfig::new(Transport::Udp, "127.0.0.1:0".parse()?);
+            let signalling = Arc::new(Signalling::start(&config, None).await?);
+            let trunk = TrunkConfig::new("bench", (*callee).into());
+            trunks.push(Trunk::start(trunk, signalling, Resolver::default()));
+        }
+        let samples: Vec<i16> = (0..self.frames * 160)
+            .map(|index| i16::try_from(index % 20_000).unwrap_or(0))
+            .collect();
+        let program = vec![Step::Sound(Sound::encode(&samples))];
+        let mut told = Told {
+            idle_bytes: resident()?,
+            ..Told::default()
+        };
+        let (playing, most) = (Arc::new(AtomicU64::new(0)), self.rate * self.seconds);
+        let (ended, mut endings) = unbounded_channel();
+        let cpu = cpu_seconds();
+        let began = Instant::now();
+        for index in 0..most {
+            let due = began + Duration::from_secs_f64(f64::from(index) / f64::from(self.rate));
+            tokio::time::sleep_until(due.into()).await;
+            let (phone, under_way, ended) =
+                (Arc::clone(&phone), Arc::clone(&playing), ended.clone());
+            let trunk = Arc::clone(&trunks[index as usize % trunks.len()]);
+            let order = order(index, program.clone());
+            tokio::spawn(async move {
+                under_way.fetch_add(1, Ordering::Relaxed);
+                let (events, _) = unbounded_channel();
+                let never = CancellationToken::new();
+                let end = phone.call(&trunk, &order, &events, &never).await;
+                under_way.fetch_sub(1, Ordering::Relaxed);
+                let _ = ended.send(end);
+            });
+            if index % 200 == 0 {
+                note_peak(&mut told, &playing)?;
+            }
+        }
+        told.placing_seconds = began.elapsed().as_secs_f64();
+        drop(ended);
+        told.placed = u64::from(most);
+        while let Some((ending, facts)) = endings.recv().await {
+            if endings.len() % 200 == 0 {
+                note_peak(&mut told, &playing)?;
+            }
+            match ending {
+                Ending::Talked { .. } => told.talked += 1,
+                Ending::Failed(failure) if told.failed.len() < 5 => {
+                    told.failed.push(failure.to_string());
+                }
+                Ending::Failed(_) => {}
+            }
+            told.packets += u64::from(facts.packets_sent);
+            told.late += u64::from(facts.packets_late);
+            told.worst_micros
+                .push(u32::try_from(facts.worst_lateness.as_micros()).unwrap_or(u32::MAX));
+        }
+        told.cpu_seconds = cpu_seconds() - cpu;
+        told.worst_micros.sort_unstable();
+        Ok(told)
+    }
+}
+
+fn order(index: u32, program: Vec<Step>) -> Order {
+    Order {
+        number: "100".to_owned(),
+        caller: "200".to_owned(),
+        call_id: format!("bench-{index}-{:08x}", std::process::id()),
+        codecs: vec![Codec::Pcma],
+        program,
+        ring_time: Duration::from_secs(30),
+        talk_time: Duration::from_secs(120),
+    }
+}
+
+/// Memory when the most calls are under way.
+fn note_peak(told: &mut Told, under_way: &AtomicU64) -> anyhow::Result<()> {
+    let calls = under_way.load(Ordering::Relaxed);
+    if calls > told.peak_calls {
+        told.peak_calls = calls;
+        told.peak_bytes = resident()?;
+    }
+    Ok(())
+}
+
+fn resident() -> anyhow::Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm")?;
+    let pages: u64 = text
+        .split(' ')
+        .nth(1)
+        .context("the kernel tells the memory of a process")?
+        .parse()?;
+    Ok(pages * 4096)
+}
+
+fn cpu_seconds() -> f64 {
+    let clock = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a run")]
+    let seconds = clock.tv_sec as f64 + clock.tv_nsec as f64 / 1e9;
+    seconds
+}
+
+/// Every call has sockets of its own.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    );
+}
