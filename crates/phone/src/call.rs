@@ -1,22 +1,19 @@
 //! A whole call: dial, wait for the answer, play, hang up. One future a call, and one typed value at its end.
 
-use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::codec::Codec;
 use crate::ending::{Cause, Ending, Failure, Side};
-use crate::media::clock::Clock;
+use crate::media::engine::{Engine, MediaError};
+pub use crate::media::engine::{MediaConfig, Terms};
 pub use crate::media::facts::Facts;
-use crate::media::ports::{PortPair, Ports};
-use crate::media::receive::Receiver;
-use crate::media::session::Sounding;
+use crate::media::hearing::Heard;
+use crate::media::session::Session;
 use crate::media::stream::Step;
-use crate::sdp::{self, LocalMedia};
 use crate::signalling::{
     Credentials, Invite, Leg, LegEvent, Reply, Signalling, SignallingConfig, SignallingError,
 };
@@ -30,22 +27,18 @@ pub struct PhoneConfig {
     pub media: MediaConfig,
 }
 
-#[derive(Debug, Clone)]
-pub struct MediaConfig {
-    pub bind: IpAddr,
-    /// What peers shall send to, where it differs from what we are bound to.
-    pub advertised: Option<IpAddr>,
-    pub ports: RangeInclusive<u16>,
-}
-
 #[derive(Debug, Error)]
 pub enum PhoneError {
     #[error(transparent)]
     Signalling(#[from] SignallingError),
     #[error("media cannot start: {0}")]
-    Media(#[from] std::io::Error),
-    #[error("the range of RTP ports {0:?} holds no even port with the odd one after it")]
-    Ports(RangeInclusive<u16>),
+    Media(#[from] MediaError),
+}
+
+impl From<std::io::Error> for PhoneError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Media(error.into())
+    }
 }
 
 /// What is needed to place a call.
@@ -57,7 +50,8 @@ pub struct Order {
     pub destination: Option<SocketAddr>,
     pub credentials: Option<Credentials>,
     pub headers: Vec<(String, String)>,
-    pub codecs: Vec<Codec>,
+    /// What this call wants of its sound.
+    pub media: Terms,
     /// Everything that is sent after the answer, lead-in and keys for an extension included.
     pub program: Vec<Step>,
     /// How long it may ring.
@@ -79,23 +73,20 @@ pub enum CallEvent {
 #[derive(Debug)]
 pub struct Phone {
     signalling: Signalling,
-    clock: Clock,
-    receiver: Receiver,
-    ports: Ports,
-    media: MediaConfig,
+    media: Engine,
 }
 
 impl Phone {
     pub async fn start(config: &PhoneConfig) -> Result<Self, PhoneError> {
-        let ports = Ports::new(&config.media.ports)
-            .ok_or_else(|| PhoneError::Ports(config.media.ports.clone()))?;
         Ok(Self {
             signalling: Signalling::start(&config.sip, None).await?,
-            clock: Clock::start()?,
-            receiver: Receiver::start()?,
-            ports,
-            media: config.media.clone(),
+            media: Engine::start(&config.media)?,
         })
+    }
+
+    /// For trunks whose calls share a pair of ports.
+    pub fn media(&self) -> &Engine {
+        &self.media
     }
 
     pub fn contact(&self) -> SocketAddr {
@@ -115,7 +106,7 @@ impl Phone {
         hang_up: &CancellationToken,
     ) -> (Ending, Facts) {
         let mut facts = Facts::default();
-        let ending = match self.dial(&order) {
+        let ending = match self.dial(&order, events) {
             Err(error) => {
                 tracing::warn!(%error, "a call could not be placed");
                 failed(Cause::TransportDown, false)
@@ -123,7 +114,7 @@ impl Phone {
             Ok(mut line) => match line.wait_for_answer(&order, events, hang_up).await {
                 Err(failure) => Ending::Failed(failure),
                 Ok(description) => {
-                    line.talk(self, &order, &description, events, hang_up, &mut facts)
+                    line.talk(&order, &description, events, hang_up, &mut facts)
                         .await
                 }
             },
@@ -131,17 +122,21 @@ impl Phone {
         (ending, facts)
     }
 
-    fn dial(&self, order: &Order) -> Result<Line, PhoneError> {
-        let pair = self.ports.open(self.media.bind)?;
-        let local = LocalMedia {
-            address: self.media.advertised.unwrap_or(self.media.bind),
-            port: pair.port,
-            codecs: order.codecs.clone(),
-            telephone_event: true,
-            srtp_key: None,
-            session: u64::from(rand::random::<u32>()),
-            version: 1,
+    fn dial(
+        &self,
+        order: &Order,
+        events: &mpsc::UnboundedSender<CallEvent>,
+    ) -> Result<Line, PhoneError> {
+        let pressed = events.clone();
+        let on_heard = move |heard: Heard<'_>| {
+            if let Heard::Key(key) = heard {
+                let _ = pressed.send(CallEvent::Key(key));
+            }
         };
+        let sound = self
+            .media
+            .open(order.media.clone(), on_heard)
+            .map_err(MediaError::from)?;
         let leg = self.signalling.invite(Invite {
             to: order.to.clone(),
             from: order.from.clone(),
@@ -149,9 +144,9 @@ impl Phone {
             destination: order.destination,
             credentials: order.credentials.clone(),
             headers: order.headers.clone(),
-            offer: sdp::offer(&local),
+            offer: sound.offer(),
         })?;
-        Ok(Line { leg, pair, local })
+        Ok(Line { leg, sound })
     }
 }
 
@@ -166,8 +161,7 @@ fn failed(cause: Cause, rang: bool) -> Ending {
 /// One call that is under way.
 struct Line {
     leg: Leg,
-    pair: PortPair,
-    local: LocalMedia,
+    sound: Session,
 }
 
 impl Line {
@@ -197,7 +191,14 @@ impl Line {
                 }
             };
             match event {
-                Some(LegEvent::Ringing { .. }) => drop(events.send(CallEvent::Ringing)),
+                Some(LegEvent::Ringing { early_media, .. }) => {
+                    if !early_media.is_empty()
+                        && let Err(error) = self.sound.listen_early(&early_media)
+                    {
+                        tracing::debug!(%error, "early media makes no sense");
+                    }
+                    let _ = events.send(CallEvent::Ringing);
+                }
                 Some(LegEvent::Answered { description }) => return Ok(description),
                 Some(LegEvent::Failed(failure)) => {
                     return Err(Failure {
@@ -221,7 +222,6 @@ impl Line {
     /// Plays the program and stays until one side hangs up.
     async fn talk(
         &mut self,
-        phone: &Phone,
         order: &Order,
         description: &[u8],
         events: &mpsc::UnboundedSender<CallEvent>,
@@ -230,35 +230,20 @@ impl Line {
     ) -> Ending {
         let answered = Instant::now();
         let _ = events.send(CallEvent::Answered);
-        let remote = match sdp::read_answer(description, &self.local) {
-            Ok(remote) => remote,
+        let started = self
+            .sound
+            .answered(description)
+            .and_then(|()| self.sound.play(&order.program));
+        let finished = match started {
+            Ok(finished) => finished,
             Err(error) => {
-                tracing::warn!(%error, "an answer makes no sense");
+                tracing::warn!(%error, "an answer makes no sense, or its sound cannot be sent");
                 self.leg.hang_up().await;
                 return failed(Cause::BadMedia, true);
             }
         };
-        let pressed = events.clone();
-        let on_key = move |key| drop(pressed.send(CallEvent::Key(key)));
-        let started = Sounding::start(
-            (&phone.clock, &phone.receiver),
-            &self.pair,
-            &remote,
-            &order.program,
-            on_key,
-        );
-        let (mut sound, finished) = match started {
-            Ok(started) => started,
-            Err(error) => {
-                tracing::error!(%error, "the sound cannot be sent");
-                self.leg.hang_up().await;
-                return failed(Cause::BadMedia, true);
-            }
-        };
-        let hung_up_by = self
-            .until_hung_up(order, &mut sound, finished, hang_up)
-            .await;
-        *facts = sound.facts(remote.codec);
+        let hung_up_by = self.until_hung_up(order, finished, hang_up).await;
+        *facts = self.sound.facts();
         Ending::Talked {
             time: answered.elapsed(),
             hung_up_by,
@@ -268,7 +253,6 @@ impl Line {
     async fn until_hung_up(
         &mut self,
         order: &Order,
-        sound: &mut Sounding,
         finished: oneshot::Receiver<Instant>,
         hang_up: &CancellationToken,
     ) -> Side {
@@ -284,15 +268,22 @@ impl Line {
         loop {
             let event = tokio::select! {
                 event = self.leg.next() => event,
+                () = self.sound.watch(), if !ours => {
+                    tracing::info!("the peer has vanished");
+                    ours = true;
+                    self.sound.stop();
+                    self.leg.hang_up().await;
+                    continue;
+                }
                 () = &mut over, if !ours => {
                     ours = true;
-                    sound.stop();
+                    self.sound.stop();
                     self.leg.hang_up().await;
                     continue;
                 }
             };
             match event {
-                Some(LegEvent::Changed { offer, reply }) => self.change(sound, &offer, reply).await,
+                Some(LegEvent::Changed { offer, reply }) => self.change(&offer, reply).await,
                 Some(LegEvent::Ended(side)) => return side,
                 Some(_) => {}
                 None => return if ours { Side::Us } else { Side::Them },
@@ -301,16 +292,12 @@ impl Line {
     }
 
     /// The peer holds, resumes, moves, or only shows that it is still there.
-    async fn change(&mut self, sound: &mut Sounding, offer: &[u8], reply: Reply) {
+    async fn change(&mut self, offer: &[u8], reply: Reply) {
         if offer.is_empty() {
             return reply.accept(None).await;
         }
-        self.local.version += 1;
-        match sdp::answer(offer, &self.local) {
-            Ok((answer, remote)) => {
-                sound.follow(&remote);
-                reply.accept(Some(answer)).await;
-            }
+        match self.sound.answer(offer) {
+            Ok(answer) => reply.accept(Some(answer)).await,
             Err(error) => {
                 tracing::debug!(%error, "a change of the session is refused");
                 reply.refuse().await;

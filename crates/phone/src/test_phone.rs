@@ -9,8 +9,9 @@ use tokio::sync::mpsc;
 use crate::call::{MediaConfig, PhoneConfig, PhoneError};
 use crate::codec::{Codec, FRAME_BYTES};
 use crate::ending::Side;
-use crate::media::clock::{Clock, Outgoing, Playing};
+use crate::media::clock::{Clock, Outgoing, Playing, Way};
 use crate::media::dtmf::KeyListener;
+use crate::media::engine::MediaError;
 use crate::media::ports::Ports;
 use crate::media::receive::Receiver;
 use crate::media::rtp::{Numbers, Packet};
@@ -141,7 +142,7 @@ impl TestPhone {
     ) -> Result<(Self, mpsc::UnboundedReceiver<HeardCall>), PhoneError> {
         let (calls, mut incoming) = mpsc::unbounded_channel();
         let ports = Ports::new(&config.media.ports)
-            .ok_or_else(|| PhoneError::Ports(config.media.ports.clone()))?;
+            .ok_or_else(|| MediaError::Ports(config.media.ports.clone()))?;
         let shared = Arc::new(Shared {
             clock: Clock::start()?,
             receiver: Receiver::start()?,
@@ -296,7 +297,8 @@ impl Shared {
         let (finished, _) = tokio::sync::oneshot::channel();
         self.clock.play(Outgoing {
             stream,
-            socket: Arc::clone(socket),
+            way: Way::Connected(Arc::clone(socket)),
+            sealer: None,
             playing: Arc::clone(&playing),
             finished,
         });
@@ -320,7 +322,8 @@ fn local_media(address: IpAddr, port: u16, codecs: &[Codec]) -> LocalMedia {
         port,
         codecs: codecs.to_vec(),
         telephone_event: true,
-        srtp_key: None,
+        keys: vec![],
+        rtcp_mux: false,
         session: rand::random::<u32>().into(),
         version: 1,
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use phone::call::{CallEvent, MediaConfig, Order, Phone, PhoneConfig};
+use phone::call::{CallEvent, MediaConfig, Order, Phone, PhoneConfig, Terms};
 use phone::codec::{Codec, Sound};
 use phone::ending::{Cause, Ending, Side};
 use phone::media::stream::Step;
@@ -20,11 +20,7 @@ fn config(ports: std::ops::RangeInclusive<u16>) -> PhoneConfig {
             advertised: None,
             user_agent: "test".to_owned(),
         },
-        media: MediaConfig {
-            bind: "127.0.0.1".parse().unwrap(),
-            advertised: None,
-            ports,
-        },
+        media: MediaConfig::new("127.0.0.1".parse().unwrap(), ports),
     }
 }
 
@@ -61,7 +57,7 @@ impl Lab {
             destination: Some(self.callee.contact()),
             credentials: None,
             headers: vec![],
-            codecs: vec![Codec::Pcma, Codec::Pcmu],
+            media: Terms::default(),
             program,
             ring_time: Duration::from_secs(10),
             talk_time: Duration::from_secs(60),
@@ -236,7 +232,10 @@ async fn the_longest_talk_time_is_kept() {
 async fn without_a_common_codec_the_call_is_refused_as_bad_media() {
     let lab = Lab::new(&[Codec::Pcmu], Script::answer()).await;
     let order = Order {
-        codecs: vec![Codec::Pcma],
+        media: Terms {
+            codecs: vec![Codec::Pcma],
+            ..Terms::default()
+        },
         ..lab.order(vec![])
     };
     let (ending, _) = lab.call(order).await;
