@@ -94,6 +94,8 @@ pub enum MediaError {
     Description(#[from] SdpError),
     #[error("nothing is agreed on yet")]
     NotAgreed,
+    #[error("a session plays once")]
+    PlayedBefore,
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -128,7 +130,8 @@ impl Engine {
         Ok(Arc::new(line))
     }
 
-    /// The sound of a new call. Nothing is sent or heard before both sides have agreed.
+    /// The sound of a new call. Nothing is sent or heard before both sides have agreed. `on_heard` runs on the thread that listens for all
+    /// calls: it must be quick, and must not use the session.
     pub fn open(
         &self,
         terms: Terms,

@@ -34,7 +34,8 @@ pub struct Session {
     /// Where our packets go.
     target: Target,
     hearing: Arc<Mutex<Hearing>>,
-    numbers: Numbers,
+    /// Taken by what is played: two streams of the same numbers would have the same key stream.
+    numbers: Option<Numbers>,
     playing: Arc<Playing>,
     reporter: Reporter,
     stopped: bool,
@@ -76,7 +77,7 @@ impl Session {
             hearing: Arc::new(Mutex::new(Hearing::new(now, numbers.source, on_heard))),
             playing: Arc::new(Playing::default()),
             reporter: Reporter::new(numbers.source, numbers.timestamp, now),
-            numbers,
+            numbers: Some(numbers),
             engine,
             terms,
             stopped: false,
@@ -119,7 +120,7 @@ impl Session {
     /// Plays from now on, once a call; the moment of the last packet comes back.
     pub fn play(&mut self, program: &[Step]) -> Result<oneshot::Receiver<Instant>, MediaError> {
         let remote = self.remote.as_ref().ok_or(MediaError::NotAgreed)?;
-        let numbers = self.numbers.clone();
+        let numbers = self.numbers.take().ok_or(MediaError::PlayedBefore)?;
         let mut stream = Stream::new(remote.codec, remote.telephone_event, numbers)
             .with_key_timing(self.terms.key_timing);
         stream.append(program);
@@ -182,23 +183,16 @@ impl Session {
         facts
     }
 
-    /// Takes over what the peer says about itself.
+    /// Takes over what the peer says about itself. If that fails, everything stays as it was.
     fn settle(&mut self, mut remote: RemoteMedia) -> Result<(), MediaError> {
         let now = Instant::now();
-        let known = self.remote.take();
-        self.playing.held.store(!remote.listens, Ordering::Relaxed);
-        if remote.rtp.ip().is_unspecified() {
+        if !remote.rtp.ip().is_unspecified() {
+            self.point(&remote, now)?;
+        } else if let Some(known) = &self.remote {
             // Held in the old way, without an address: who it is has not changed.
-            let Some(known) = known else {
-                self.remote = Some(remote);
-                return Ok(());
-            };
             (remote.rtp, remote.rtcp) = (known.rtp, known.rtcp);
-        } else {
-            let moved =
-                known.is_none_or(|known| (known.rtp, known.rtcp) != (remote.rtp, remote.rtcp));
-            self.point(&remote, moved, now)?;
         }
+        self.playing.held.store(!remote.listens, Ordering::Relaxed);
         if self.answered {
             self.keep_to(&remote);
             let key = remote.keys.as_ref().map(|keys| &keys.ours);
@@ -209,7 +203,12 @@ impl Session {
     }
 
     /// Sends to the peer and hears it where it says that it is.
-    fn point(&mut self, remote: &RemoteMedia, moved: bool, now: Instant) -> io::Result<()> {
+    fn point(&mut self, remote: &RemoteMedia, now: Instant) -> io::Result<()> {
+        let place = |remote: &RemoteMedia| (remote.rtp, remote.rtcp);
+        let moved = self.remote.as_ref().map(place) != Some(place(remote));
+        if moved && !self.terms.symmetric {
+            self.sockets.point(remote, &self.hearing)?;
+        }
         let keys = remote.keys.as_ref();
         let expected = Expected {
             rtp: remote.rtp,
@@ -220,11 +219,16 @@ impl Session {
             symmetric: self.terms.symmetric,
             answered: self.answered,
         };
-        let learns = self.hearing().expect(expected, now);
-        if learns || moved {
-            *lock_target(&self.target) = remote.rtp;
-            self.sockets
-                .point(remote, self.terms.symmetric, &self.hearing)?;
+        {
+            // Under one lock, so that what is learned at once is not forgotten again.
+            let mut hearing = self.hearing.lock().expect("hearing does not panic");
+            let learns = hearing.expect(expected, now);
+            if learns {
+                self.sockets.open_to_anybody()?;
+            }
+            if learns || moved {
+                *lock_target(&self.target) = remote.rtp;
+            }
         }
         self.sockets.listen(
             self.engine.receiver(),

@@ -68,16 +68,17 @@ impl Sockets {
         }
     }
 
-    /// The peer is, or has moved, where its description says. Connected sockets drop what others send; a peer that is to be learned may be
-    /// anybody, until it is.
-    pub fn point(
-        &mut self,
-        remote: &RemoteMedia,
-        symmetric: bool,
-        hearing: &Arc<Mutex<Hearing>>,
-    ) -> io::Result<()> {
+    /// A peer that is to be learned may be anybody, until it is.
+    pub fn open_to_anybody(&self) -> io::Result<()> {
         match self {
-            Self::Own { rtp, .. } if symmetric => Ok(rustix::net::connect_unspec(&*rtp)?),
+            Self::Own { rtp, .. } => Ok(rustix::net::connect_unspec(rtp)?),
+            Self::Shared { .. } => Ok(()),
+        }
+    }
+
+    /// The peer is, or has moved, where its description says. Connected sockets drop what others send.
+    pub fn point(&mut self, remote: &RemoteMedia, hearing: &Arc<Mutex<Hearing>>) -> io::Result<()> {
+        match self {
             Self::Own { rtp, rtcp, .. } => {
                 rtp.connect(remote.rtp)?;
                 match rtcp {

@@ -210,7 +210,7 @@ async fn the_round_trip_is_known_after_both_have_reported() {
     let peer = Peer::new();
     session.answered(&peer.description("")).unwrap();
     session.play(&silence()).unwrap();
-    let (name, cname) = (session.numbers.source, "peer");
+    let source = u32::from_be_bytes(peer.hear()[8..12].try_into().unwrap());
     let first = tokio::select! {
         () = session.watch() => unreachable!("nobody vanishes"),
         report = tokio::task::spawn_blocking({
@@ -221,7 +221,7 @@ async fn the_round_trip_is_known_after_both_have_reported() {
     assert_eq!(first[1], 200, "a sender's report");
     let clock = rtcp::read(&first, 0).unwrap().clock.unwrap();
     let block = super::super::reception::Block {
-        source: name,
+        source,
         fraction_lost: 0,
         lost: 0,
         highest: 1,
@@ -229,7 +229,7 @@ async fn the_round_trip_is_known_after_both_have_reported() {
     };
     let answer = Report {
         source: 1,
-        name: cname,
+        name: "peer",
         sent: None,
         heard: Some(rtcp::Heard {
             block,
@@ -452,7 +452,11 @@ async fn a_hold_pauses_and_an_answer_keeps_the_codec() {
     assert!(Packet::parse(&packet).unwrap().marker);
     let other_codec = text.replace("RTP/AVP 8 101", "RTP/AVP 0 101");
     assert!(session.answer(other_codec.as_bytes()).is_err());
+    // An address that cannot be reached from ours changes nothing.
+    let other_family = text.replace("c=IN IP4 127.0.0.1", "c=IN IP6 2001:db8::1");
+    assert!(session.answer(other_family.as_bytes()).is_err());
     peer.hear();
+    assert_eq!(session.facts().peer, Some(peer.rtp.local_addr().unwrap()));
 }
 
 #[tokio::test]
@@ -524,4 +528,10 @@ async fn nothing_is_played_before_something_is_agreed_on() {
     ));
     assert!(session.answered(b"").is_err());
     assert!(session.listen_early(b"nonsense").is_err());
+    session.answered(&Peer::new().description("")).unwrap();
+    session.play(&silence()).unwrap();
+    assert!(matches!(
+        session.play(&silence()),
+        Err(MediaError::PlayedBefore)
+    ));
 }
