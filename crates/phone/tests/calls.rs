@@ -229,6 +229,35 @@ async fn the_longest_talk_time_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_from_whom_nothing_comes_is_noticed_where_that_is_wanted() {
+    let lab = Lab::new(&Codec::ALL, Script::answer()).await;
+    let order = Order {
+        media: Terms {
+            vanished_after: Some(Duration::from_millis(300)),
+            ..Terms::default()
+        },
+        ..lab.order(vec![Step::Sound(sound(500))])
+    };
+    let (events, _happened) = unbounded_channel();
+    let never = CancellationToken::new();
+    let call = lab.phone.call(order, &events, &never);
+    let (ending, facts) = tokio::time::timeout(PATIENCE, call).await.unwrap();
+    let Ending::Talked {
+        time,
+        hung_up_by: Side::Us,
+    } = ending
+    else {
+        panic!("{ending:?}")
+    };
+    assert!(
+        (Duration::from_millis(300)..Duration::from_secs(5)).contains(&time),
+        "{time:?}"
+    );
+    assert!(facts.peer_vanished && facts.packets_sent > 0 && facts.packets_received == 0);
+    assert_eq!((facts.codec, facts.encrypted), (Some(Codec::Pcma), false));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_common_codec_the_call_is_refused_as_bad_media() {
     let lab = Lab::new(&[Codec::Pcmu], Script::answer()).await;
     let order = Order {

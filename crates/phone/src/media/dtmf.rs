@@ -11,6 +11,8 @@ const FRAMES: std::ops::RangeInclusive<u128> = 2..=250;
 /// The end of an event is sent three times, in case one packet is lost (RFC 4733 section 2.5.1.4).
 pub const END_PACKETS: u8 = 3;
 const VOLUME: u8 = 10;
+/// Five seconds: a timestamp further back than this is not a late packet, but another count.
+const RECENT_SAMPLES: u32 = 40_000;
 const END: u8 = 0x80;
 
 /// How long a key is pressed, and how long the pause after it is, in whole frames.
@@ -79,10 +81,11 @@ pub struct KeyListener {
 }
 
 impl KeyListener {
-    /// All packets of one event carry the same timestamp, which tells it from the next one.
+    /// All packets of one event carry the same timestamp, which tells it from the next one; an older one comes late and was heard.
     pub fn hear(&mut self, timestamp: u32, payload: &[u8]) -> Option<char> {
         let [event, ..] = payload else { return None };
-        if payload.len() < 4 || self.last == Some(timestamp) {
+        let repeats = |last: u32| last.wrapping_sub(timestamp) < RECENT_SAMPLES;
+        if payload.len() < 4 || self.last.is_some_and(repeats) {
             return None;
         }
         self.last = Some(timestamp);
@@ -141,8 +144,11 @@ mod tests {
             assert_eq!(listener.hear(1000, &payload(5, 800, true)), None);
         }
         assert_eq!(listener.hear(2600, &five), Some('5'), "pressed again");
+        assert_eq!(listener.hear(1000, &five), None, "that was late");
         assert_eq!(listener.hear(4200, &payload(99, 160, false)), None);
         assert_eq!(listener.hear(5000, &[5]), None);
+        let elsewhere = 5_000_u32.wrapping_sub(100_000);
+        assert_eq!(listener.hear(elsewhere, &five), Some('5'), "another count");
     }
 
     #[test]

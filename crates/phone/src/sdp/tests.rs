@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 
 fn local() -> LocalMedia {
     LocalMedia {
@@ -250,4 +251,25 @@ fn an_ipv6_address_is_written_as_one() {
         read_answer(text.as_bytes(), &six).unwrap().rtp.ip(),
         six.address
     );
+}
+
+proptest! {
+    /// Lines that stand in real descriptions, in any order and number, cut and mixed.
+    #[test]
+    fn any_lines_are_understood_or_refused(
+        lines in prop::collection::vec(prop::sample::select(vec![
+            "m=audio 5000 RTP/AVP 8", "m=audio 0 RTP/SAVP 0 101", "m=video 1 RTP/AVP 34", "c=IN IP6 ::1", "c=IN IP4 0.0.0.0", "a=sendonly",
+            "a=rtpmap:101 telephone-event/8000", "a=rtcp:1 IN IP4 1.2.3.4", "a=rtcp-mux", "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:AAAA|2^99",
+            "a=rtpmap:8 PCMU/8000", "\u{e4}\u{20ac}", "", "a=", "m=",
+        ]), 0..12),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let text = peer(&lines.join("\r\n"));
+        let text = &text[..cut.index(text.len() + 1)];
+        for local in [local(), encrypted()] {
+            let read = read_answer(text, &local);
+            let answered = answer(text, &local);
+            prop_assert_eq!(read.ok(), answered.ok().map(|(_, remote)| remote));
+        }
+    }
 }
