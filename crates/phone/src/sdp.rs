@@ -8,8 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytesstr::BytesStr;
 use ezk_sdp_types::{
-    Direction, MediaDescription, MediaType, SessionDescription, SrtpCrypto, SrtpSessionParam,
-    SrtpSuite, TaggedAddress, TransportProtocol,
+    Direction, MediaDescription, MediaType, SessionDescription, SrtpSuite, TaggedAddress,
+    TransportProtocol,
 };
 use thiserror::Error;
 
@@ -154,27 +154,26 @@ fn understood(line: &str) -> Option<Cow<'_, str>> {
         "rtpmap" | "rtcp" | "rtcp-mux" | "sendrecv" | "sendonly" | "recvonly" | "inactive" => {
             Some(line.into())
         }
-        "crypto" => Some(without_lifetime(line).into()),
+        "crypto" => {
+            let crypto = plain_crypto(attribute.strip_prefix("crypto:")?)?;
+            Some(format!("a=crypto:{crypto}").into())
+        }
         _ => None,
     }
 }
 
-/// The lifetime of a key (RFC 4568 section 6.1) is longer than any call, and the library cannot count to 2^48.
-fn without_lifetime(crypto: &str) -> String {
-    let shorter = |key: &str| {
-        let mut parts = key.split('|');
-        let first = parts.next().unwrap_or_default().to_owned();
-        parts
-            .filter(|part| part.contains(':'))
-            .fold(first, |key, identifier| key + "|" + identifier)
-    };
-    let words = crypto
-        .split(' ')
-        .map(|word| match word.strip_prefix("inline:") {
-            Some(_) => word.split(';').map(shorter).collect::<Vec<_>>().join(";"),
-            None => word.to_owned(),
-        });
-    words.collect::<Vec<_>>().join(" ")
+/// A key line that we can use, in its shortest form (RFC 4568 section 9.2). What asks for more than we do is no line for us: master key
+/// identifiers, several keys, parameters other than a hint. A lifetime is longer than any call, and is left out because the library cannot
+/// count to 2^48.
+fn plain_crypto(line: &str) -> Option<String> {
+    let mut words = line.split_ascii_whitespace();
+    let (tag, suite) = (words.next()?, words.next()?);
+    let mut key = words.next()?.strip_prefix("inline:")?.split('|');
+    let master = key.next()?;
+    let usable = MasterKey::from_base64(master).is_some()
+        && key.all(|lifetime| !lifetime.contains(':'))
+        && words.all(|parameter| parameter.starts_with("WSH="));
+    usable.then(|| format!("{tag} {suite} inline:{master}"))
 }
 
 fn audio(session: &SessionDescription) -> Result<&MediaDescription, SdpError> {
@@ -287,7 +286,7 @@ fn usable_keys(audio: &MediaDescription, local: &LocalMedia) -> Option<(u32, Agr
             .keys
             .iter()
             .find(|(suite, _)| suite_name(*suite) == line.suite)?;
-        let theirs = plain_key(line)?;
+        let theirs = MasterKey::from_base64(&line.keys.first()?.key_and_salt)?;
         let (suite, ours) = (*suite, ours.clone());
         Some((
             line.tag,
@@ -298,16 +297,6 @@ fn usable_keys(audio: &MediaDescription, local: &LocalMedia) -> Option<(u32, Agr
             },
         ))
     })
-}
-
-/// A line with a master key identifier, or with parameters other than a hint (RFC 4568 section 6.3), asks for what we do not do.
-fn plain_key(line: &SrtpCrypto) -> Option<MasterKey> {
-    let plain = line
-        .params
-        .iter()
-        .all(|parameter| matches!(parameter, SrtpSessionParam::WindowSizeHint(_)));
-    let key = line.keys.first().filter(|key| plain && key.mki.is_none())?;
-    MasterKey::from_base64(&key.key_and_salt)
 }
 
 fn suite_name(suite: Suite) -> SrtpSuite {

@@ -166,7 +166,7 @@ fn a_key_that_asks_for_more_than_we_do_is_passed_over() {
 fn lines_that_mean_nothing_to_us_do_no_harm() {
     let lines = "m=audio 5000 RTP/AVP 8\r\na=candidate:nonsense\r\na=imageattr:[\r\na=\r\na=ssrc:x\r\na=rtpmap:8 PCMA/8000\r\n";
     assert!(read_answer(&peer(lines), &local()).is_ok());
-    for lifetime in ["2^48", "2^4000000000", "999999999999"] {
+    for lifetime in ["2^48", "2^4000000000", "999999999999", "2^48\u{fffd}"] {
         let line = format!(
             "m=audio 5000 RTP/SAVP 8\r\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:{KEY}|{lifetime}\r\n"
         );
