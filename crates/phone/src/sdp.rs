@@ -3,23 +3,20 @@
 //! Deliberately small: one `audio` line with G.711 and telephone-event, RTP/AVP or (SDES) RTP/SAVP. Further media lines of a peer's offer are
 //! refused by port 0, as RFC 3264 wants it.
 
-use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
-use bytesstr::BytesStr;
 use ezk_sdp_types::{
-    Direction, MediaDescription, MediaType, SessionDescription, SrtpSuite, TaggedAddress,
-    TransportProtocol,
+    Direction, MediaDescription, MediaType, SessionDescription, TaggedAddress, TransportProtocol,
 };
 use thiserror::Error;
 
-use crate::codec::{Codec, FRAME_MILLIS};
+use crate::codec::Codec;
 use crate::media::srtp::{MasterKey, Suite};
+use parse::{Description, MediaLine, parse};
+use write::{StreamLines, session_lines, suite_name};
 
 /// Our payload type for telephone-event where we choose it.
 const TELEPHONE_EVENT: u8 = 101;
-/// More than any description of one call; what is longer is not looked at.
-const LONGEST: usize = 16 * 1024;
 
 /// Our side of a stream.
 #[derive(Debug, Clone)]
@@ -94,15 +91,15 @@ pub fn offer(local: &LocalMedia) -> String {
 
 /// Reads the answer to our offer.
 pub fn read_answer(text: &[u8], local: &LocalMedia) -> Result<RemoteMedia, SdpError> {
-    let session = parse(text)?;
-    let audio = audio(&session)?;
+    let session = parse(text)?.session;
+    let (_, audio) = audio(&session)?;
     read(&session, audio, local).map(|(remote, _)| remote)
 }
 
 /// Answers a peer's offer, and says what was agreed on.
 pub fn answer(text: &[u8], local: &LocalMedia) -> Result<(String, RemoteMedia), SdpError> {
-    let session = parse(text)?;
-    let audio = audio(&session)?;
+    let Description { session, lines } = parse(text)?;
+    let (place, audio) = audio(&session)?;
     let (remote, tag) = read(&session, audio, local)?;
     let keys = remote.keys.as_ref();
     let ours = StreamLines {
@@ -117,72 +114,28 @@ pub fn answer(text: &[u8], local: &LocalMedia) -> Result<(String, RemoteMedia), 
     }
     .write(local.port);
     // Every media line of the offer is answered, in its place; what we do not take is refused by port 0.
-    let lines = session.media_descriptions.iter().map(|line| {
-        let media = &line.media;
-        if std::ptr::eq(line, audio) {
-            ours.clone()
-        } else {
-            let format = media.fmts.first().copied().unwrap_or(0);
-            format!("m={} 0 {} {format}\r\n", media.media_type, media.proto)
+    let lines = lines.into_iter().map(|line| match line {
+        MediaLine::Audio(number) if number == place => ours.clone(),
+        MediaLine::Audio(number) => {
+            let stream = session.media_descriptions.get(number);
+            stream.map_or_else(String::new, |stream| {
+                let format = stream.media.fmts.first().copied().unwrap_or(0);
+                format!("m=audio 0 {} {format}\r\n", stream.media.proto)
+            })
         }
+        MediaLine::Other { refusal } => refusal,
     });
     Ok((session_lines(local) + &lines.collect::<String>(), remote))
 }
 
-fn parse(text: &[u8]) -> Result<SessionDescription, SdpError> {
-    if text.len() > LONGEST {
-        return Err(SdpError::Unreadable("it is too long".to_owned()));
-    }
-    let text: String = String::from_utf8_lossy(text)
-        .lines()
-        .filter_map(understood)
-        .flat_map(|line| [line, "\r\n".into()])
-        .collect();
-    SessionDescription::parse(&BytesStr::from(text.as_str()))
-        .map_err(|error| SdpError::Unreadable(error.to_string()))
-}
-
-/// Only lines that we understand reach the library: one attribute that it cannot read, and that means nothing to us, would cost the call.
-fn understood(line: &str) -> Option<Cow<'_, str>> {
-    let Some(attribute) = line.strip_prefix("a=") else {
-        return ["v=", "o=", "s=", "c=", "t=", "m="]
-            .iter()
-            .any(|kind| line.starts_with(kind))
-            .then_some(line.into());
-    };
-    match attribute.split(':').next()? {
-        "rtpmap" | "rtcp" | "rtcp-mux" | "sendrecv" | "sendonly" | "recvonly" | "inactive" => {
-            Some(line.into())
-        }
-        "crypto" => {
-            let crypto = plain_crypto(attribute.strip_prefix("crypto:")?)?;
-            Some(format!("a=crypto:{crypto}").into())
-        }
-        _ => None,
-    }
-}
-
-/// A key line that we can use, in its shortest form (RFC 4568 section 9.2). What asks for more than we do is no line for us: master key
-/// identifiers, several keys, parameters other than a hint. A lifetime is longer than any call, and is left out because the library cannot
-/// count to 2^48.
-fn plain_crypto(line: &str) -> Option<String> {
-    let mut words = line.split_ascii_whitespace();
-    let (tag, suite) = (words.next()?, words.next()?);
-    let mut key = words.next()?.strip_prefix("inline:")?.split('|');
-    let master = key.next()?;
-    let usable = MasterKey::from_base64(master).is_some()
-        && key.all(|lifetime| !lifetime.contains(':'))
-        && words.all(|parameter| parameter.starts_with("WSH="));
-    usable.then(|| format!("{tag} {suite} inline:{master}"))
-}
-
-fn audio(session: &SessionDescription) -> Result<&MediaDescription, SdpError> {
-    let mut lines = session.media_descriptions.iter();
-    lines
-        .find(|line| {
-            let protocol = &line.media.proto;
-            line.media.media_type == MediaType::Audio
-                && line.media.port != 0
+/// The first stream that we can take, and its place.
+fn audio(session: &SessionDescription) -> Result<(usize, &MediaDescription), SdpError> {
+    let mut streams = session.media_descriptions.iter().enumerate();
+    streams
+        .find(|(_, stream)| {
+            let protocol = &stream.media.proto;
+            stream.media.media_type == MediaType::Audio
+                && stream.media.port != 0
                 && matches!(
                     protocol,
                     TransportProtocol::RtpAvp | TransportProtocol::RtpSavp
@@ -299,81 +252,7 @@ fn usable_keys(audio: &MediaDescription, local: &LocalMedia) -> Option<(u32, Agr
     })
 }
 
-fn suite_name(suite: Suite) -> SrtpSuite {
-    match suite {
-        Suite::AesCm128HmacSha1Tag80 => SrtpSuite::AES_CM_128_HMAC_SHA1_80,
-        Suite::AesCm128HmacSha1Tag32 => SrtpSuite::AES_CM_128_HMAC_SHA1_32,
-    }
-}
-
-fn session_lines(local: &LocalMedia) -> String {
-    let family = if local.address.is_ipv4() {
-        "IP4"
-    } else {
-        "IP6"
-    };
-    let LocalMedia {
-        address,
-        session,
-        version,
-        ..
-    } = local;
-    format!(
-        "v=0\r\no=- {session} {version} IN {family} {address}\r\ns=-\r\nc=IN {family} {address}\r\nt=0 0\r\n"
-    )
-}
-
-/// The audio line and what belongs to it.
-struct StreamLines<'a> {
-    codecs: &'a [Codec],
-    telephone_event: Option<u8>,
-    direction: Direction,
-    rtcp_mux: bool,
-    /// By the tag of their lines.
-    keys: Vec<(u32, (Suite, &'a MasterKey))>,
-}
-
-impl StreamLines<'_> {
-    fn write(&self, port: u16) -> String {
-        let mut formats: Vec<_> = self
-            .codecs
-            .iter()
-            .map(|codec| (codec.payload_type(), codec.name()))
-            .collect();
-        formats.extend(
-            self.telephone_event
-                .map(|payload| (payload, "telephone-event")),
-        );
-        let protocol = if self.keys.is_empty() {
-            "RTP/AVP"
-        } else {
-            "RTP/SAVP"
-        };
-        let numbers: Vec<_> = formats
-            .iter()
-            .map(|(payload, _)| payload.to_string())
-            .collect();
-        let mut lines = format!("m=audio {port} {protocol} {}\r\n", numbers.join(" "));
-        for (payload, name) in formats {
-            lines += &format!("a=rtpmap:{payload} {name}/8000\r\n");
-        }
-        if let Some(payload) = self.telephone_event {
-            lines += &format!("a=fmtp:{payload} 0-15\r\n");
-        }
-        for (tag, (suite, key)) in &self.keys {
-            let (suite, key) = (suite_name(*suite), key.to_base64());
-            lines += &format!("a=crypto:{tag} {suite} inline:{key}\r\n");
-        }
-        if self.rtcp_mux {
-            lines += "a=rtcp-mux\r\n";
-        }
-        lines
-            + &format!(
-                "a=ptime:{FRAME_MILLIS}\r\na={}\r\n",
-                self.direction.as_str()
-            )
-    }
-}
-
+mod parse;
 #[cfg(test)]
 mod tests;
+mod write;

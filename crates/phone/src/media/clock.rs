@@ -5,6 +5,7 @@
 //! stream costs twice as much per packet, and its packets leave when the runtime finds the time. Moments are counted from the start,
 //! so the clock never drifts against the machine's.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -205,7 +206,13 @@ impl Way {
     /// A refused or unreachable port is the peer's matter and ends no call; signalling does.
     fn send(&self, buffer: &[u8; PACKET_ROOM], length: usize, batches: &mut Vec<Batch>) {
         match self {
-            Way::Connected(socket) => drop(socket.send(&buffer[..length])),
+            Way::Connected(socket) => {
+                let sent = socket.send(&buffer[..length]);
+                // That is the echo of an earlier packet (ICMP), real or forged; this one has not left yet.
+                if sent.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+                    let _ = socket.send(&buffer[..length]);
+                }
+            }
             Way::Towards(socket, target) => {
                 drop(socket.send_to(&buffer[..length], address(target)));
             }
@@ -228,7 +235,7 @@ fn address(target: &Target) -> SocketAddr {
 }
 
 impl Playing {
-    /// Only the clock writes, so that plain stores do; they cost nothing beside a system call, and read-modify-writes do not.
+    /// Only the clock writes, so that plain stores do. A packet of a batch leaves some microseconds later than is noted here.
     fn note(&self, lateness: Duration, stream: &Stream) {
         self.packets.store(stream.packets, Ordering::Relaxed);
         self.octets.store(stream.octets, Ordering::Relaxed);

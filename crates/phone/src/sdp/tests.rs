@@ -175,6 +175,25 @@ fn lines_that_mean_nothing_to_us_do_no_harm() {
 }
 
 #[test]
+fn fax_and_other_media_beside_the_sound_do_no_harm() {
+    for other in [
+        "m=image 7000 udptl t38",
+        "m=message 9 TCP/MSRP *",
+        "m=video 0 RTP/AVPF 96 97",
+    ] {
+        let lines = format!("{other}\r\nm=audio 5000 RTP/AVP 8\r\n{other}\r\n");
+        let (text, _) = answer(&peer(&lines), &local()).expect(other);
+        let kinds: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("m="))
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        let kind = other[2..].split(' ').next().unwrap();
+        assert_eq!(kinds, [kind, "audio", kind], "{text}");
+    }
+}
+
+#[test]
 fn rtcp_goes_where_both_agree() {
     let mux = LocalMedia {
         rtcp_mux: true,
@@ -228,7 +247,7 @@ fn what_cannot_work_is_refused() {
         SdpError::NoAddress
     );
     assert!(matches!(
-        read_answer(&vec![b'v'; LONGEST + 1], &local()),
+        read_answer(&vec![b'v'; parse::LONGEST + 1], &local()),
         Err(SdpError::Unreadable(_))
     ));
     assert!(matches!(
