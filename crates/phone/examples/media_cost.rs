@@ -1,4 +1,5 @@
-//! What a packet costs the media clock: microseconds of processor time, on loopback, for each kind of socket, clear and sealed.
+//! What a packet costs the media clock and the thread that listens: microseconds of processor time, on loopback, for each kind of socket,
+//! clear and sealed.
 //!
 //! `cargo run --release --package phone --example media_cost [CALLS [SECONDS]]`
 
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phone::media::engine::{Encryption, Engine, MediaConfig, SocketChoice, Terms};
+use phone::media::session::Session;
 use phone::media::stream::Step;
 
 /// Nanoseconds that the thread of this name has run.
@@ -103,6 +105,47 @@ async fn measure(
     );
 }
 
+/// Calls that talk to each other, so that every packet is also heard and judged.
+async fn measure_hearing(name: &str, calls: usize, seconds: u32, sealed: bool) {
+    let here = "127.0.0.1".parse().expect("an address");
+    let engine = Engine::start(&MediaConfig::new(here, 20_000..=39_999)).expect("media starts");
+    let terms = Terms {
+        encryption: if sealed {
+            Encryption::Sdes
+        } else {
+            Encryption::Off
+        },
+        ..Terms::default()
+    };
+    let mut sessions = Vec::new();
+    for _ in 0..calls / 2 {
+        let mut caller = engine.open(terms.clone(), |_| ()).expect("ports are free");
+        let mut callee = engine.open(terms.clone(), |_| ()).expect("ports are free");
+        let answer = callee.answer(caller.offer().as_bytes()).expect("we agree");
+        caller.answered(answer.as_bytes()).expect("we agree");
+        sessions.extend([caller, callee]);
+    }
+    let began = running_time("media-receive");
+    let program = [Step::Silence {
+        frames: seconds * 50,
+    }];
+    let finished: Vec<_> = sessions
+        .iter_mut()
+        .map(|session| session.play(&program).expect("it plays"))
+        .collect();
+    for finished in finished {
+        finished.await.expect("it finishes");
+    }
+    let micros = (running_time("media-receive") - began) as f64 / 1000.0;
+    let facts: Vec<_> = sessions.iter().map(Session::facts).collect();
+    let packets: u32 = facts.iter().map(|facts| facts.packets_received).sum();
+    let lost: u32 = facts.iter().map(|facts| facts.packets_lost).sum();
+    println!(
+        "{name:<18} {:>6.2} µs a packet, {packets} packets heard, {lost} lost",
+        micros / f64::from(packets)
+    );
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let mut arguments = std::env::args().skip(1).map(|word| word.parse::<u32>());
@@ -113,4 +156,6 @@ async fn main() {
     measure("shared socket", calls, seconds, false, true, false).await;
     measure("own, sealed", calls, seconds, false, false, true).await;
     measure("shared, sealed", calls, seconds, false, true, true).await;
+    measure_hearing("hearing", calls, seconds, false).await;
+    measure_hearing("hearing, sealed", calls, seconds, true).await;
 }
