@@ -112,7 +112,11 @@ impl Phone {
                 failed(Cause::TransportDown, false)
             }
             Ok(mut line) => match line.wait_for_answer(&order, events, hang_up).await {
-                Err(failure) => Ending::Failed(failure),
+                Err(failure) => {
+                    // There may have been early media.
+                    facts = line.sound.facts();
+                    Ending::Failed(failure)
+                }
                 Ok(description) => {
                     line.talk(&order, &description, events, hang_up, &mut facts)
                         .await

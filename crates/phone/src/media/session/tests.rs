@@ -372,7 +372,7 @@ async fn a_peer_that_vanishes_is_noticed_only_while_it_should_speak() {
 #[tokio::test]
 async fn sound_or_reports_keep_a_peer_alive() {
     let lab = Lab::new();
-    let limit = Duration::from_millis(300);
+    let limit = Duration::from_millis(600);
     for reports in [false, true] {
         let (mut session, _) = lab.session(Terms {
             vanished_after: Some(limit),
