@@ -208,14 +208,13 @@ impl Phone {
         Ok(TestPhoneConfig {
             sip,
             media: MediaConfig {
-                bind: self.listen.ip(),
                 advertised: self
                     .listen
                     .ip()
                     .is_unspecified()
                     .then(own_address)
                     .flatten(),
-                ports: self.rtp_ports.0..=self.rtp_ports.1,
+                ..MediaConfig::new(self.listen.ip(), self.rtp_ports.0..=self.rtp_ports.1)
             },
             codecs: self.codecs.clone(),
             credentials: self
