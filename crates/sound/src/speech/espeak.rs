@@ -1,0 +1,134 @@
+//! The embedded engine: espeak-ng, a program of its own. Its licence and its global state stay out of our process.
+//!
+//! One process a phrase: it starts in a few milliseconds, and its command line has no way to tell where one text's sound ends and the
+//! next begins, so that a process kept warm could not be used safely. Texts arrive on its standard input as words and marks only (see
+//! `text`), with its markup switched off: neither option, nor markup, nor phoneme code can be smuggled in.
+
+use std::time::Duration;
+
+use super::process::Program;
+use super::{Engine, Mute, Speech, Voice};
+use crate::RATE;
+use crate::text::{Language, Pause, Phrase, phrases};
+use crate::wav::{Limits, Wav};
+
+#[derive(Debug, Clone)]
+pub struct Espeak {
+    pub program: String,
+    pub chinese_voice: String,
+    pub english_voice: String,
+    /// For one phrase.
+    pub time: Duration,
+    /// For the whole text.
+    pub most_seconds: u32,
+}
+
+impl Default for Espeak {
+    fn default() -> Self {
+        Self {
+            program: "espeak-ng".into(),
+            chinese_voice: "cmn-latn-pinyin".into(),
+            english_voice: "en-us".into(),
+            time: Duration::from_secs(20),
+            most_seconds: 1800,
+        }
+    }
+}
+
+/// Words a minute of the natural voice. Chinese is counted in syllables, so the same pace is another number.
+const ENGLISH_PACE: f32 = 160.0;
+const CHINESE_PACE: f32 = 160.0;
+/// A text without a single word is this much silence: a call with it is short, not failed.
+const NOTHING_SAID: usize = RATE as usize / 2;
+/// espeak-ng writes 22,050 samples a second of two bytes.
+const BYTES_A_SECOND: usize = 44_100;
+
+impl Engine for Espeak {
+    fn identity(&self) -> String {
+        format!("espeak-ng {} {}", self.chinese_voice, self.english_voice)
+    }
+
+    fn speak(&self, speech: &Speech) -> Result<Vec<f32>, Mute> {
+        let phrases = phrases(&speech.text);
+        let most = self.most_seconds as usize * RATE as usize;
+        let mut samples = Vec::new();
+        for (index, phrase) in phrases.iter().enumerate() {
+            let spoken = self.phrase(phrase, speech.voice)?;
+            samples.extend(without_silence(&spoken));
+            if index + 1 < phrases.len() {
+                let pause = pause(phrase.pause, speech.voice);
+                samples.extend(std::iter::repeat_n(0.0, pause));
+            }
+            if samples.len() > most {
+                return Err(Mute::TooMuch {
+                    who: self.program.clone(),
+                    most: self.most_seconds as usize * BYTES_A_SECOND,
+                });
+            }
+        }
+        if samples.is_empty() {
+            samples.resize(NOTHING_SAID, 0.0);
+        }
+        Ok(samples)
+    }
+}
+
+impl Espeak {
+    fn phrase(&self, phrase: &Phrase, voice: Voice) -> Result<Vec<f32>, Mute> {
+        let program = Program {
+            path: &self.program,
+            arguments: self.arguments(phrase.language, voice),
+            environment: Vec::new(),
+            time: self.time,
+            most_bytes: self.most_seconds as usize * BYTES_A_SECOND,
+        };
+        let bytes = program.run(phrase.text.clone().into_bytes())?;
+        let limits = Limits {
+            bytes: usize::MAX,
+            seconds: self.most_seconds,
+        };
+        let wav = Wav::read(&bytes, &limits).map_err(|error| Mute::NotWav {
+            who: self.program.clone(),
+            reason: error.to_string(),
+        })?;
+        Ok(wav.for_the_line())
+    }
+
+    fn arguments(&self, language: Language, voice: Voice) -> Vec<std::ffi::OsString> {
+        let (name, pace) = match language {
+            Language::Chinese => (&self.chinese_voice, CHINESE_PACE),
+            Language::English => (&self.english_voice, ENGLISH_PACE),
+        };
+        let speed = (pace * voice.tempo()).round();
+        let pitch = (voice.height() * 100.0).round().min(99.0);
+        ["-v", name, "-s", &speed.to_string(), "-p", &pitch.to_string()]
+            .into_iter()
+            .chain(["-b", "1", "--stdin", "--stdout"])
+            .map(Into::into)
+            .collect()
+    }
+}
+
+/// Rests between phrases. The voice changes inside a sentence without one, but not without a breath.
+fn pause(pause: Pause, voice: Voice) -> usize {
+    let seconds = match pause {
+        Pause::None => 0.03,
+        Pause::Short => 0.20,
+        Pause::Long => 0.40,
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of a second")]
+    let samples = (seconds / voice.tempo() * RATE as f32) as usize;
+    samples
+}
+
+/// What the engine puts before and behind a phrase would tear a sentence apart where the voice changes.
+fn without_silence(samples: &[f32]) -> &[f32] {
+    const QUIET: f32 = 0.004;
+    const MARGIN: usize = RATE as usize / 100;
+    let is_heard = |sample: &f32| sample.abs() > QUIET;
+    let Some(first) = samples.iter().position(is_heard) else {
+        return &[];
+    };
+    let last = samples.iter().rposition(is_heard).unwrap_or(first);
+    &samples[first.saturating_sub(MARGIN)..(last + MARGIN).min(samples.len())]
+}
