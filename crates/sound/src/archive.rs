@@ -141,6 +141,9 @@ fn judge(archive: &mut ZipArchive<Cursor<&[u8]>>, limits: &Limits) -> Result<(),
 fn name(raw: &[u8]) -> String {
     match str::from_utf8(raw) {
         Ok(name) => name.to_owned(),
-        Err(_) => encoding_rs::GBK.decode_without_bom_handling(raw).0.into_owned(),
+        Err(_) => encoding_rs::GBK
+            .decode_without_bom_handling(raw)
+            .0
+            .into_owned(),
     }
 }

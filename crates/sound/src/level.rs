@@ -8,7 +8,7 @@ use crate::RATE;
 pub const CEILING: f32 = 0.95;
 
 /// How loud speech is while it is spoken, in dB below full scale: what telephone announcements use.
-pub const SPEECH_DB: f32 = -22.0;
+pub const SPEECH_DB: f32 = -23.0;
 
 /// Frames this much quieter than the loudest are pauses, not speech.
 const PAUSE_DB: f32 = -35.0;
@@ -26,12 +26,20 @@ pub fn to_db(ratio: f32) -> f32 {
 }
 
 pub fn peak(samples: &[f32]) -> f32 {
-    samples.iter().fold(0.0, |peak, sample| sample.abs().max(peak))
+    samples
+        .iter()
+        .fold(0.0, |peak, sample| sample.abs().max(peak))
 }
 
 pub fn rms(samples: &[f32]) -> f32 {
-    let energy: f64 = samples.iter().map(|sample| f64::from(sample * sample)).sum();
-    #[expect(clippy::cast_possible_truncation, reason = "a level needs no more than 24 bits")]
+    let energy: f64 = samples
+        .iter()
+        .map(|sample| f64::from(sample * sample))
+        .sum();
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a level needs no more than 24 bits"
+    )]
     let rms = (energy / samples.len().max(1) as f64).sqrt() as f32;
     rms
 }
@@ -70,14 +78,14 @@ pub fn limit(samples: &mut [f32]) {
     let needed = samples
         .iter()
         .map(|sample| (CEILING / sample.abs().max(CEILING)).min(1.0));
-    let gains = averaged(&least_nearby(needed.collect()));
+    let gains = averaged(&least_nearby(&needed.collect::<Vec<_>>()));
     for (sample, gain) in samples.iter_mut().zip(gains) {
         *sample = (*sample * gain).clamp(-CEILING, CEILING);
     }
 }
 
 /// The smallest value within the reach on either side, each value being looked at a constant number of times.
-fn least_nearby(values: Vec<f32>) -> Vec<f32> {
+fn least_nearby(values: &[f32]) -> Vec<f32> {
     let mut rising: VecDeque<usize> = VecDeque::new();
     let mut least = Vec::with_capacity(values.len());
     for end in 0..values.len() + REACH {
@@ -109,7 +117,10 @@ fn averaged(values: &[f32]) -> Vec<f32> {
     let count = (2 * REACH + 1) as f64;
     let mut means = Vec::with_capacity(values.len());
     for centre in 0..values.len().cast_signed() {
-        #[expect(clippy::cast_possible_truncation, reason = "a gain needs no more than 24 bits")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a gain needs no more than 24 bits"
+        )]
         means.push((sum / count) as f32);
         sum += f64::from(at(centre + reach + 1)) - f64::from(at(centre - reach));
     }
@@ -117,7 +128,10 @@ fn averaged(values: &[f32]) -> Vec<f32> {
 }
 
 /// Whole samples for the codec.
-#[expect(clippy::cast_possible_truncation, reason = "clamped to the range first")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "clamped to the range first"
+)]
 pub fn to_whole(samples: &[f32]) -> Vec<i16> {
     samples
         .iter()
@@ -157,7 +171,7 @@ mod tests {
     fn pauses_do_not_count_as_speech() {
         let tone: Vec<f32> = (0..8_000).map(|at| 0.1 * (at as f32 * 0.7).sin()).collect();
         let mut paused = tone.clone();
-        paused.extend([0.0; 8_000]);
+        paused.extend(vec![0.0; 8_000]);
         paused.extend(&tone);
         let ratio = active_rms(&paused) / active_rms(&tone);
         assert!((0.95..1.05).contains(&ratio), "{ratio}");

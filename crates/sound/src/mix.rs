@@ -58,13 +58,18 @@ fn activity(voice: &[f32], loudness: f32) -> Vec<f32> {
     let is_near = |at: usize| {
         let from = at.saturating_sub(STEPS_BEHIND);
         let to = (at + STEPS_BEFORE).min(speaks.len().saturating_sub(1));
-        speaks.get(from..=to).is_some_and(|near| near.contains(&true))
+        speaks
+            .get(from..=to)
+            .is_some_and(|near| near.contains(&true))
     };
-    let held: Vec<f32> = (0..speaks.len()).map(|at| f32::from(u8::from(is_near(at)))).collect();
+    let held: Vec<f32> = (0..speaks.len())
+        .map(|at| f32::from(u8::from(is_near(at))))
+        .collect();
     // The mean over the time before a word turns the edges into ramps.
     (0..held.len())
         .map(|at| {
-            let near = &held[at.saturating_sub(STEPS_BEFORE)..=(at + STEPS_BEFORE).min(held.len() - 1)];
+            let near =
+                &held[at.saturating_sub(STEPS_BEFORE)..=(at + STEPS_BEFORE).min(held.len() - 1)];
             near.iter().sum::<f32>() / near.len() as f32
         })
         .collect()

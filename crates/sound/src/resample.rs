@@ -21,7 +21,7 @@ pub fn resample(
     }
     let (from, to) = (from as usize, to as usize);
     let wanted = resampled_length(frames, from, to);
-    let span = (SPAN * from).div_ceil(to.min(from));
+    let span = span(from, to);
     let window = WindowFunction::BlackmanHarris2;
     let mut resampler = Fft::<f32>::new_custom(from, to, span, 1, 1, window, FixedSync::Both)
         .expect("rates and span are not zero");
@@ -46,6 +46,22 @@ pub fn resample(
     samples.drain(..delay);
     samples.truncate(wanted);
     samples
+}
+
+/// Samples of the input that the filter spans: whole periods in which both rates meet, and an even number of them, or the middle of the
+/// filter would lie between two samples and the sound arrive half a sample late.
+fn span(from: usize, to: usize) -> usize {
+    let period = from / greatest_common_divisor(from, to);
+    let wanted = (SPAN * from).div_ceil(to.min(from));
+    wanted.div_ceil(period).next_multiple_of(2) * period
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
 }
 
 /// As long in time as before, to the nearest sample.

@@ -134,7 +134,7 @@ impl Pending {
 }
 
 impl Studio {
-    pub fn open(settings: Settings, speaker: Speaker) -> io::Result<Self> {
+    pub fn open(settings: &Settings, speaker: Speaker) -> io::Result<Self> {
         let disk = match &settings.disk {
             Some((folder, bytes)) => Some(Disk::open(folder, *bytes)?),
             None => None,
@@ -216,7 +216,8 @@ impl Room {
             };
             // Nothing in here should panic; if it does, one prompt fails and not the studio.
             let made = catch_unwind(AssertUnwindSafe(|| self.make(&key, piece)));
-            self.shelf.put(key, made.unwrap_or(Made::Failed(Unready::Broken)));
+            self.shelf
+                .put(key, made.unwrap_or(Made::Failed(Unready::Broken)));
         }
     }
 

@@ -4,7 +4,8 @@ import sys
 
 from pocketsphinx import Decoder
 
-decoder = Decoder(jsgf=sys.argv[1], samprate=16000, loglevel="FATAL")
+# Wider beams than usual: a grammar of whole sentences gives the search few places to recover.
+decoder = Decoder(jsgf=sys.argv[1], samprate=16000, beam=1e-80, pbeam=1e-80, wbeam=1e-60, loglevel="FATAL")
 for name in sys.argv[2:]:
     with open(name, "rb") as file:
         sound = file.read()

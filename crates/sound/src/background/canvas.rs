@@ -49,7 +49,11 @@ impl Canvas {
         let turn = TAU * frequency / RATE as f32;
         for index in 0..length {
             let shape = (index as f32 / length as f32 * TAU / 2.0).sin();
-            self.add(at, index, strength * shape * shape * (turn * index as f32).sin());
+            self.add(
+                at,
+                index,
+                strength * shape * shape * (turn * index as f32).sin(),
+            );
         }
     }
 
@@ -59,7 +63,11 @@ impl Canvas {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of our own pieces")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "seconds of our own pieces"
+)]
 pub(super) fn samples(seconds: f32) -> usize {
     (seconds * RATE as f32) as usize
 }

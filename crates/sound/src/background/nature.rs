@@ -51,9 +51,9 @@ pub(super) fn shore() -> Vec<f32> {
     low_pass(&mut foam, 1800.0);
     let length = canvas.samples.len();
     for (at, (sample, foam)) in canvas.samples.iter_mut().zip(foam).enumerate() {
-        let wave = tide(at, length, 4.0, 0.0);
-        let late = tide(at + RATE as usize / 2, length, 4.0, 0.0);
-        *sample = *sample * (0.25 + 0.75 * wave) + foam * 0.12 * late * late;
+        let wave = tide(at, length, 4.0, 0.3);
+        let late = tide(at + RATE as usize / 2, length, 4.0, 0.3);
+        *sample = *sample * (0.4 + 0.6 * wave) + foam * 0.12 * late * late;
     }
     canvas.samples
 }

@@ -114,7 +114,9 @@ impl Disk {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Lru<()>> {
-        self.index.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.index
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -125,7 +127,10 @@ fn stock(shard: &Path) -> io::Result<Vec<Found>> {
     for file in fs::read_dir(shard)? {
         let path = file?.path();
         let name = path.file_name().and_then(|name| name.to_str());
-        if path.extension().is_some_and(|extension| extension == UNFINISHED) {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == UNFINISHED)
+        {
             let _ = fs::remove_file(&path);
         } else if let Some(key) = name.and_then(Key::by_name)
             && let Ok(facts) = path.metadata()
@@ -137,7 +142,10 @@ fn stock(shard: &Path) -> io::Result<Vec<Found>> {
 }
 
 fn check(pcma: &[u8], pcmu: &[u8]) -> [u8; CHECK_BYTES] {
-    let hash: [u8; 32] = Sha256::new_with_prefix(pcma).chain_update(pcmu).finalize().into();
+    let hash: [u8; 32] = Sha256::new_with_prefix(pcma)
+        .chain_update(pcmu)
+        .finalize()
+        .into();
     let mut check = [0; CHECK_BYTES];
     check.copy_from_slice(&hash[..CHECK_BYTES]);
     check

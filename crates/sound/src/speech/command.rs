@@ -20,7 +20,10 @@ pub struct Command {
 
 impl Engine for Command {
     fn identity(&self) -> String {
-        format!("command {:?} {:?} {}", self.program, self.arguments, self.version)
+        format!(
+            "command {:?} {:?} {}",
+            self.program, self.arguments, self.version
+        )
     }
 
     fn speak(&self, speech: &Speech) -> Result<Vec<f32>, Mute> {

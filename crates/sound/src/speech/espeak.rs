@@ -2,11 +2,14 @@
 //!
 //! One process a phrase: it starts in a few milliseconds, and its command line has no way to tell where one text's sound ends and the
 //! next begins, so that a process kept warm could not be used safely. Texts arrive on its standard input as words and marks only (see
-//! `text`), with its markup switched off: neither option, nor markup, nor phoneme code can be smuggled in.
+//! `text`): neither option, nor markup, nor phoneme code can be smuggled in. Mixed text is a process a run of one language and not one
+//! text with markup: behind a `<voice>` element the engine comes back to Chinese with the voice that spells (below), and it makes a
+//! pause of every change.
 
 use std::time::Duration;
 
 use super::process::Program;
+use super::readings::by_sound;
 use super::{Engine, Mute, Speech, Voice};
 use crate::RATE;
 use crate::text::{Language, Pause, Phrase, phrases};
@@ -27,6 +30,7 @@ impl Default for Espeak {
     fn default() -> Self {
         Self {
             program: "espeak-ng".into(),
+            // In espeak-ng 1.51 the voice `cmn` spells its syllables in English ("ma one"); this one speaks them.
             chinese_voice: "cmn-latn-pinyin".into(),
             english_voice: "en-us".into(),
             time: Duration::from_secs(20),
@@ -38,6 +42,9 @@ impl Default for Espeak {
 /// Words a minute of the natural voice. Chinese is counted in syllables, so the same pace is another number.
 const ENGLISH_PACE: f32 = 160.0;
 const CHINESE_PACE: f32 = 160.0;
+/// On the engine's scale from 0 to 99. Its own natural pitch is 50, a deep voice of which a telephone loses the lowest part.
+const NATURAL_PITCH: f32 = 60.0;
+const PITCH_REACH: f32 = 39.0;
 /// A text without a single word is this much silence: a call with it is short, not failed.
 const NOTHING_SAID: usize = RATE as usize / 2;
 /// espeak-ng writes 22,050 samples a second of two bytes.
@@ -82,7 +89,7 @@ impl Espeak {
             time: self.time,
             most_bytes: self.most_seconds as usize * BYTES_A_SECOND,
         };
-        let bytes = program.run(phrase.text.clone().into_bytes())?;
+        let bytes = program.run(written(phrase).into_bytes())?;
         let limits = Limits {
             bytes: usize::MAX,
             seconds: self.most_seconds,
@@ -100,12 +107,33 @@ impl Espeak {
             Language::English => (&self.english_voice, ENGLISH_PACE),
         };
         let speed = (pace * voice.tempo()).round();
-        let pitch = (voice.height() * 100.0).round().min(99.0);
-        ["-v", name, "-s", &speed.to_string(), "-p", &pitch.to_string()]
-            .into_iter()
-            .chain(["-b", "1", "--stdin", "--stdout"])
-            .map(Into::into)
-            .collect()
+        let pitch = (NATURAL_PITCH + voice.height() * PITCH_REACH).round();
+        [
+            "-v",
+            name,
+            "-s",
+            &speed.to_string(),
+            "-p",
+            &pitch.to_string(),
+        ]
+        .into_iter()
+        .chain(["-m", "-b", "1", "--stdin", "--stdout"])
+        .map(Into::into)
+        .collect()
+    }
+}
+
+/// What the engine reads. Its tones are so flat that they are hard to tell apart; with its widest range they are as wide as people's.
+/// The markup is ours alone: a phrase holds no character that could be any.
+fn written(phrase: &Phrase) -> String {
+    match phrase.language {
+        Language::English => phrase.text.clone(),
+        Language::Chinese => {
+            format!(
+                "<prosody range=\"200%\">{}</prosody>",
+                by_sound(&phrase.text)
+            )
+        }
     }
 }
 
@@ -116,7 +144,11 @@ fn pause(pause: Pause, voice: Voice) -> usize {
         Pause::Short => 0.20,
         Pause::Long => 0.40,
     };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of a second")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a fraction of a second"
+    )]
     let samples = (seconds / voice.tempo() * RATE as f32) as usize;
     samples
 }

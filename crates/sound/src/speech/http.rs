@@ -10,14 +10,26 @@ use crate::wav::Limits;
 
 /// Posts JSON and hands back the body of a successful answer. Whoever implements this keeps the limits.
 pub trait Transport: Send + Sync {
-    fn post(&self, url: &str, json: String, most_bytes: usize, time: Duration) -> Result<Vec<u8>, String>;
+    fn post(
+        &self,
+        url: &str,
+        json: String,
+        most_bytes: usize,
+        time: Duration,
+    ) -> Result<Vec<u8>, String>;
 }
 
 impl<F> Transport for F
 where
     F: Fn(&str, String, usize, Duration) -> Result<Vec<u8>, String> + Send + Sync,
 {
-    fn post(&self, url: &str, json: String, most_bytes: usize, time: Duration) -> Result<Vec<u8>, String> {
+    fn post(
+        &self,
+        url: &str,
+        json: String,
+        most_bytes: usize,
+        time: Duration,
+    ) -> Result<Vec<u8>, String> {
         self(url, json, most_bytes, time)
     }
 }

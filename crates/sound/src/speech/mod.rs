@@ -4,6 +4,7 @@ mod command;
 mod espeak;
 mod http;
 mod process;
+mod readings;
 mod voice;
 
 pub use command::Command;

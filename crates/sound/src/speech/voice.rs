@@ -15,8 +15,8 @@ pub struct Voice {
     pub background: u8,
 }
 
-/// Each unit of volume is this many dB: 12 up and 12 down over the whole range.
-const DB_A_UNIT: f32 = 0.6;
+/// Each unit of volume is this many dB: 10 up and 10 down over the whole range.
+const DB_A_UNIT: f32 = 0.5;
 
 impl Voice {
     /// How much faster than natural: from half to twice as fast, each 100 by the same ratio.
@@ -24,9 +24,9 @@ impl Voice {
         2.0_f32.powf(f32::from(self.speed.clamp(-500, 500)) / 500.0)
     }
 
-    /// The pitch from 0 to 1, natural in the middle.
+    /// The pitch from -1 to 1, 0 being natural.
     pub fn height(self) -> f32 {
-        f32::from(self.pitch.clamp(-500, 500)) / 1000.0 + 0.5
+        f32::from(self.pitch.clamp(-500, 500)) / 500.0
     }
 
     /// The loudness of the voice while it speaks, full scale being 1.

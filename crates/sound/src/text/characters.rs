@@ -4,9 +4,7 @@
 pub(super) fn plain(character: char) -> char {
     match character {
         // Full-width forms are the same characters, wider.
-        '\u{ff01}'..='\u{ff5e}' => {
-            char::from_u32(u32::from(character) - 0xfee0).unwrap_or(' ')
-        }
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(character) - 0xfee0).unwrap_or(' '),
         '\u{ffe5}' => '¥',
         '\u{ffe1}' => '£',
         '\u{ffe0}' => '¢',
@@ -34,6 +32,5 @@ pub(super) fn is_han(character: char) -> bool {
 }
 
 pub(super) fn is_latin(character: char) -> bool {
-    character.is_ascii_alphabetic()
-        || matches!(character, 'À'..='Ö' | 'Ø'..='ö' | 'ø'..='\u{24f}')
+    character.is_ascii_alphabetic() || matches!(character, 'À'..='Ö' | 'Ø'..='ö' | 'ø'..='\u{24f}')
 }

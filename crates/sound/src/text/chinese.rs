@@ -10,9 +10,8 @@ const LONGEST: usize = 16;
 
 pub(super) fn say(expression: &Expression) -> String {
     match expression {
-        Expression::Number(number) => numeral(number),
         Expression::Counted(number) if number.is_plain() && number.whole == "2" => "两".into(),
-        Expression::Counted(number) => numeral(number),
+        Expression::Number(number) | Expression::Counted(number) => numeral(number),
         Expression::Ordinal(number) => format!("第{}", numeral(number)),
         Expression::Digits(groups) => digits(groups),
         Expression::Year(year) => figures(year),
@@ -26,7 +25,11 @@ pub(super) fn say(expression: &Expression) -> String {
         Expression::Percent(number) => format!("百分之{}", numeral(number)),
         Expression::PerMille(number) => format!("千分之{}", numeral(number)),
         Expression::Measure(number, unit) => {
-            format!("{}{}", say(&Expression::Counted(number.clone())), unit.chinese)
+            format!(
+                "{}{}",
+                say(&Expression::Counted(number.clone())),
+                unit.chinese
+            )
         }
         Expression::Fraction(upper, lower) => {
             format!("{}分之{}", numeral(lower), numeral(upper))
@@ -63,7 +66,10 @@ fn digits(groups: &DigitGroups) -> String {
 fn numeral(number: &Numeral) -> String {
     let sign = if number.negative { "负" } else { "" };
     let whole = cardinal(&number.whole);
-    let fraction = number.fraction.as_ref().map(|digits| format!("点{}", figures(digits)));
+    let fraction = number
+        .fraction
+        .as_ref()
+        .map(|digits| format!("点{}", figures(digits)));
     format!("{sign}{whole}{}", fraction.unwrap_or_default())
 }
 
@@ -202,7 +208,10 @@ mod tests {
             ("100000000", "一亿"),
             ("1000010000", "十亿零一万"),
             ("1234567890", "十二亿三千四百五十六万七千八百九十"),
-            ("9999999999999999", "九千九百九十九万亿九千九百九十九亿九千九百九十九万九千九百九十九"),
+            (
+                "9999999999999999",
+                "九千九百九十九万亿九千九百九十九亿九千九百九十九万九千九百九十九",
+            ),
         ] {
             assert_eq!(cardinal(digits), words, "{digits}");
         }

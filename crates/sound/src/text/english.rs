@@ -5,15 +5,43 @@ use super::numerals::{DigitGroups, Numeral};
 use super::units::Currency;
 
 const SMALL: [&str; 20] = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
 ];
 const TENS: [&str; 10] = [
     "", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
 ];
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 /// Longer numbers have no words that people understand; they are said digit by digit.
 const LONGEST: usize = 15;
@@ -37,7 +65,11 @@ pub(super) fn say(expression: &Expression) -> String {
         Expression::Percent(number) => format!("{} percent", numeral(number)),
         Expression::PerMille(number) => format!("{} per thousand", numeral(number)),
         Expression::Measure(number, unit) => {
-            format!("{} {}", numeral(number), unit.english[usize::from(!is_one(number))])
+            format!(
+                "{} {}",
+                numeral(number),
+                unit.english[usize::from(!is_one(number))]
+            )
         }
         Expression::Fraction(upper, lower) => {
             format!("{} over {}", numeral(upper), numeral(lower))
@@ -74,7 +106,10 @@ fn digits(groups: &DigitGroups) -> String {
 fn numeral(number: &Numeral) -> String {
     let sign = if number.negative { "minus " } else { "" };
     let whole = cardinal(&number.whole);
-    let fraction = number.fraction.as_ref().map(|digits| format!(" point {}", figures(digits)));
+    let fraction = number
+        .fraction
+        .as_ref()
+        .map(|digits| format!(" point {}", figures(digits)));
     format!("{sign}{whole}{}", fraction.unwrap_or_default())
 }
 
@@ -90,7 +125,12 @@ fn cardinal(digits: &str) -> String {
         .as_bytes()
         .rchunks(3)
         .rev()
-        .map(|group| str::from_utf8(group).unwrap_or_default().parse().unwrap_or(0))
+        .map(|group| {
+            str::from_utf8(group)
+                .unwrap_or_default()
+                .parse()
+                .unwrap_or(0)
+        })
         .collect();
     let mut words = Vec::new();
     for (place, value) in groups.iter().enumerate().filter(|(_, value)| **value > 0) {

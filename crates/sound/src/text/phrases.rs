@@ -129,7 +129,10 @@ mod tests {
     #[test]
     fn figures_are_said_as_people_say_them_in_chinese() {
         for (text, words) in [
-            ("您的验证码是123456，请勿泄露。", "您的验证码是幺二三，四五六，请勿泄露。"),
+            (
+                "您的验证码是123456，请勿泄露。",
+                "您的验证码是幺二三，四五六，请勿泄露。",
+            ),
             ("请拨打13800138000", "请拨打幺三八，零零幺三，八零零零"),
             ("电话010-52823298", "电话零幺零，五二八二，三二九八"),
             ("客服400-810-1234", "客服四零零，八幺零，幺二三四"),
@@ -138,12 +141,21 @@ mod tests {
             ("应付¥128.50", "应付一百二十八元五角"),
             ("￥１２８．０５", "一百二十八元零五分"),
             ("金额128元", "金额一百二十八元"),
-            ("余额1,234,567.89元", "余额一百二十三万四千五百六十七元八角九分"),
+            (
+                "余额1,234,567.89元",
+                "余额一百二十三万四千五百六十七元八角九分",
+            ),
             ("$20.50左右", "二十点五美元左右"),
             ("1.5万元", "一点五万元"),
             ("2026-11-15", "二零二六年十一月十五日"),
-            ("2026年11月15日15:30开会", "二零二六年十一月十五日十五点三十分开会"),
-            ("2026-11-15T09:05:07", "二零二六年十一月十五日九点零五分七秒"),
+            (
+                "2026年11月15日15:30开会",
+                "二零二六年十一月十五日十五点三十分开会",
+            ),
+            (
+                "2026-11-15T09:05:07",
+                "二零二六年十一月十五日九点零五分七秒",
+            ),
             ("时间9:00-18:00", "时间九点整到十八点整"),
             ("14:00前到，2:00", "十四点整前到，两点整"),
             ("上涨3%", "上涨百分之三"),
@@ -167,19 +179,37 @@ mod tests {
     fn figures_are_said_as_people_say_them_in_english() {
         for (text, words) in [
             ("Your code is 1234.", "[Your code is one two three four.]"),
-            ("Call 13800138000 now", "[Call one three eight, zero zero one three, eight zero zero zero now]"),
+            (
+                "Call 13800138000 now",
+                "[Call one three eight, zero zero one three, eight zero zero zero now]",
+            ),
             ("You owe $20.50", "[You owe twenty dollars and fifty cents]"),
             ("It costs $1", "[It costs one dollar]"),
-            ("Pay ¥128.50", "[Pay one hundred twenty eight point five yuan]"),
-            ("on 2026-11-15 at 15:30", "[on November fifteenth, twenty twenty six at three thirty P M]"),
+            (
+                "Pay ¥128.50",
+                "[Pay one hundred twenty eight point five yuan]",
+            ),
+            (
+                "on 2026-11-15 at 15:30",
+                "[on November fifteenth, twenty twenty six at three thirty P M]",
+            ),
             ("at 3:05 p.m. today", "[at three oh five P M today]"),
             ("a 3% rise", "[a three percent rise]"),
             ("the 21st floor", "[the twenty first floor]"),
-            ("1,234,567 users", "[one million two hundred thirty four thousand five hundred sixty seven users]"),
+            (
+                "1,234,567 users",
+                "[one million two hundred thirty four thousand five hundred sixty seven users]",
+            ),
             ("in 2026 we", "[in twenty twenty six we]"),
             ("Mr. Smith, No. 5", "[Mr Smith, number five]"),
-            ("visit www.example.com today", "[visit w w w dot example dot com today]"),
-            ("mail bob_2@a-b.cn", "[mail bob underscore two at a dash b dot cn]"),
+            (
+                "visit www.example.com today",
+                "[visit w w w dot example dot com today]",
+            ),
+            (
+                "mail bob_2@a-b.cn",
+                "[mail bob underscore two at a dash b dot cn]",
+            ),
             ("10 km away", "[ten kilometers away]"),
             ("Tom & Ann's", "[Tom and Ann's]"),
             ("9:00-17:00", "九点整到十七点整"),

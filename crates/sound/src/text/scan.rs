@@ -156,8 +156,8 @@ impl Scan<'_> {
     fn symbol(&self, character: char) -> Option<Symbol> {
         let digit_before = self.nearest_before().is_some_and(|c| c.is_ascii_digit());
         let digit_behind = self.nearest_behind().is_some_and(|c| c.is_ascii_digit());
-        let same_beside = self.peek(0) == Some(character)
-            || self.at >= 2 && self.text[self.at - 2] == character;
+        let same_beside =
+            self.peek(0) == Some(character) || self.at >= 2 && self.text[self.at - 2] == character;
         match character {
             '&' if !same_beside => Some(Symbol::And),
             '+' if digit_before || digit_behind => Some(Symbol::Plus),

@@ -54,7 +54,12 @@ pub(super) struct Unit {
 
 /// Written, in Chinese, one in English, several in English.
 const UNITS: [(&str, &str, &str, &str); 21] = [
-    ("km/h", "公里每小时", "kilometer per hour", "kilometers per hour"),
+    (
+        "km/h",
+        "公里每小时",
+        "kilometer per hour",
+        "kilometers per hour",
+    ),
     ("km", "公里", "kilometer", "kilometers"),
     ("cm", "厘米", "centimeter", "centimeters"),
     ("mm", "毫米", "millimeter", "millimeters"),

@@ -56,7 +56,9 @@ impl<'a> Iterator for Chunks<'a> {
 /// An odd chunk is followed by a byte of padding, which some programs forget.
 fn after_padding(length: usize, rest: &[u8]) -> &[u8] {
     match rest {
-        [_, padded @ ..] if length % 2 == 1 && (begins_a_chunk(padded) || !begins_a_chunk(rest)) => {
+        [_, padded @ ..]
+            if length % 2 == 1 && (begins_a_chunk(padded) || !begins_a_chunk(rest)) =>
+        {
             padded
         }
         _ => rest,

@@ -49,7 +49,10 @@ fn sane(sample: f32) -> f32 {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a sample needs no more than 24 bits")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a sample needs no more than 24 bits"
+)]
 fn narrow(sample: f64) -> f32 {
     sample as f32
 }

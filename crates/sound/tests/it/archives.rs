@@ -25,7 +25,10 @@ fn a_zip_of_wav_files_is_unpacked_in_order() {
     let bytes = zip(&[("b.wav", b"one"), ("欢迎.WAV", b"two")]);
     assert!(is_zip(&bytes));
     let entries = unpack(&bytes, &Limits::default()).unwrap();
-    let found: Vec<_> = entries.iter().map(|entry| (entry.name.as_str(), entry.bytes.as_slice())).collect();
+    let found: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.name.as_str(), entry.bytes.as_slice()))
+        .collect();
     assert_eq!(found, [("b.wav", b"one".as_slice()), ("欢迎.WAV", b"two")]);
 }
 
@@ -36,7 +39,9 @@ fn names_that_chinese_windows_wrote_are_read() {
     let name = b"12345678";
     // The same length, so only the names change; and the flag that says UTF-8 is not set for plain ones.
     assert_eq!(gbk.len(), 8);
-    let replaced: Vec<usize> = (0..bytes.len() - 12).filter(|at| bytes[*at..].starts_with(name)).collect();
+    let replaced: Vec<usize> = (0..bytes.len() - 12)
+        .filter(|at| bytes[*at..].starts_with(name))
+        .collect();
     for at in &replaced {
         bytes[*at..*at + 8].copy_from_slice(&[&gbk[..4], b"0000"].concat());
     }
@@ -47,13 +52,23 @@ fn names_that_chinese_windows_wrote_are_read() {
 
 #[test]
 fn paths_and_other_names_are_refused() {
-    for name in ["../a.wav", "/etc/a.wav", "dir/a.wav", "..\\a.wav", "c:a.wav", ".hidden.wav"] {
+    for name in [
+        "../a.wav",
+        "/etc/a.wav",
+        "dir/a.wav",
+        "..\\a.wav",
+        "c:a.wav",
+        ".hidden.wav",
+    ] {
         assert_eq!(
             refusal(&zip(&[(name, b"x")])),
             format!("{name:?} in the zip file is a path; only plain file names are taken")
         );
     }
-    assert_eq!(refusal(&zip(&[("a.mp3", b"x")])), "\"a.mp3\" in the zip file is not named as a WAV file (.wav)");
+    assert_eq!(
+        refusal(&zip(&[("a.mp3", b"x")])),
+        "\"a.mp3\" in the zip file is not named as a WAV file (.wav)"
+    );
     assert_eq!(refusal(&zip(&[])), "the zip file holds no file");
     assert!(refusal(b"PK\x03\x04 and then nothing").starts_with("the zip file cannot be read"));
 }
@@ -63,14 +78,29 @@ fn a_zip_bomb_is_refused_before_it_goes_off() {
     let zeros = vec![0; 21_000_000];
     let bomb = zip(&[("a.wav", &zeros)]);
     assert!(bomb.len() < 100_000);
-    assert_eq!(refusal(&bomb), "\"a.wav\" in the zip file is larger than 20000000 bytes unpacked");
+    assert_eq!(
+        refusal(&bomb),
+        "\"a.wav\" in the zip file is larger than 20000000 bytes unpacked"
+    );
     let many: Vec<String> = (0..6).map(|number| format!("{number}.wav")).collect();
     let nearly = vec![0; 19_000_000];
-    let files: Vec<(&str, &[u8])> = many.iter().map(|name| (name.as_str(), nearly.as_slice())).collect();
-    assert_eq!(refusal(&zip(&files)), "the zip file is larger than 100000000 bytes unpacked");
+    let files: Vec<(&str, &[u8])> = many
+        .iter()
+        .map(|name| (name.as_str(), nearly.as_slice()))
+        .collect();
+    assert_eq!(
+        refusal(&zip(&files)),
+        "the zip file is larger than 100000000 bytes unpacked"
+    );
     let names: Vec<String> = (0..101).map(|number| format!("{number}.wav")).collect();
-    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"x".as_slice())).collect();
-    assert_eq!(refusal(&zip(&files)), "the zip file holds 101 files; at most 100 are taken");
+    let files: Vec<(&str, &[u8])> = names
+        .iter()
+        .map(|name| (name.as_str(), b"x".as_slice()))
+        .collect();
+    assert_eq!(
+        refusal(&zip(&files)),
+        "the zip file holds 101 files; at most 100 are taken"
+    );
 }
 
 /// Sets the unpacked size in both headers of a zip with one file.

@@ -21,7 +21,13 @@ fn shell(script: &str) -> Command {
 }
 
 fn tone() -> Vec<u8> {
-    let wave = |at: u32| if at / 8 % 2 == 0 { 8000 } else { -8000 };
+    let wave = |at: u32| {
+        if (at / 8).is_multiple_of(2) {
+            8000
+        } else {
+            -8000
+        }
+    };
     mono_16_bit(&(0..16_000).map(wave).collect::<Vec<_>>(), 16_000)
 }
 
@@ -34,12 +40,23 @@ fn an_external_command_gets_the_text_and_the_options_and_answers_with_wav() {
     let folder = tempfile::tempdir().unwrap();
     let (wav, said) = (folder.path().join("tone.wav"), folder.path().join("said"));
     std::fs::write(&wav, tone()).unwrap();
-    let script = format!("{{ cat; echo \" $VOICE_SPEED $VOICE_PITCH\"; }} > {}; cat {}", said.display(), wav.display());
-    let voice = Voice { speed: 100, pitch: -200, ..Voice::default() };
+    let script = format!(
+        "{{ cat; echo \" $VOICE_SPEED $VOICE_PITCH\"; }} > {}; cat {}",
+        said.display(),
+        wav.display()
+    );
+    let voice = Voice {
+        speed: 100,
+        pitch: -200,
+        ..Voice::default()
+    };
     let text = "-v 'x'; `rm`; $(y) <b>&\"";
     let samples = shell(&script).speak(&speech(text, voice)).unwrap();
     assert_eq!(samples.len(), 8000);
-    assert_eq!(std::fs::read_to_string(&said).unwrap(), format!("{text} 100 -200\n"));
+    assert_eq!(
+        std::fs::read_to_string(&said).unwrap(),
+        format!("{text} 100 -200\n")
+    );
 }
 
 #[test]
@@ -56,7 +73,10 @@ fn a_command_that_hangs_is_ended_with_all_it_started() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     let script = format!("sleep 60 & echo $! > {}; wait", file.display());
-    let engine = Command { time: Duration::from_millis(300), ..shell(&script) };
+    let engine = Command {
+        time: Duration::from_millis(300),
+        ..shell(&script)
+    };
     let begun = Instant::now();
     let failed = engine.speak(&hello()).unwrap_err();
     assert!(matches!(failed, Mute::TooSlow { .. }), "{failed}");
@@ -73,20 +93,45 @@ fn a_command_that_hangs_is_ended_with_all_it_started() {
 
 #[test]
 fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
-    let failed = shell("cat >/dev/null; echo no voice today >&2; exit 3").speak(&hello()).unwrap_err();
-    assert_eq!(failed.to_string(), "sh failed: exit status: 3, no voice today");
-    let failed = shell("cat >/dev/null; echo not sound").speak(&hello()).unwrap_err();
+    let failed = shell("cat >/dev/null; echo no voice today >&2; exit 3")
+        .speak(&hello())
+        .unwrap_err();
+    assert_eq!(
+        failed.to_string(),
+        "sh failed: exit status: 3, no voice today"
+    );
+    let failed = shell("cat >/dev/null; echo not sound")
+        .speak(&hello())
+        .unwrap_err();
     assert_eq!(
         failed.to_string(),
         "what sh sent cannot be played: this is not a sound file we know; a voice file must be WAV"
     );
-    let endless = Command { limits: Limits { bytes: 100_000, seconds: 10 }, ..shell("cat /dev/zero") };
-    assert_eq!(endless.speak(&hello()).unwrap_err().to_string(), "sh sent more than 100000 bytes");
-    let missing = Command { program: "/no/such/voice".into(), ..shell("") };
-    assert!(matches!(missing.speak(&hello()), Err(Mute::NotStarted { .. })));
+    let endless = Command {
+        limits: Limits {
+            bytes: 100_000,
+            seconds: 10,
+        },
+        ..shell("cat /dev/zero")
+    };
+    assert_eq!(
+        endless.speak(&hello()).unwrap_err().to_string(),
+        "sh sent more than 100000 bytes"
+    );
+    let missing = Command {
+        program: "/no/such/voice".into(),
+        ..shell("")
+    };
+    assert!(matches!(
+        missing.speak(&hello()),
+        Err(Mute::NotStarted { .. })
+    ));
     // One that never reads its input does not hold anybody up either.
     let deaf = shell("exec 0<&-; echo x");
-    assert!(matches!(deaf.speak(&speech(&"long ".repeat(100_000), Voice::default())), Err(Mute::NotWav { .. })));
+    assert!(matches!(
+        deaf.speak(&speech(&"long ".repeat(100_000), Voice::default())),
+        Err(Mute::NotWav { .. })
+    ));
 }
 
 #[test]
@@ -103,13 +148,27 @@ fn an_http_voice_gets_json_and_answers_with_wav() {
         limits: Limits::default(),
         version: "2".into(),
     };
-    let voice = Voice { speed: 5, pitch: 7, ..Voice::default() };
-    assert_eq!(engine.speak(&speech("say \"this\"", voice)).unwrap().len(), 8000);
+    let voice = Voice {
+        speed: 5,
+        pitch: 7,
+        ..Voice::default()
+    };
+    assert_eq!(
+        engine.speak(&speech("say \"this\"", voice)).unwrap().len(),
+        8000
+    );
     assert_eq!(
         *seen.lock().unwrap(),
         r#"http://voice.example/speak 20000000 {"pitch":7,"speed":5,"text":"say \"this\""}"#
     );
-    assert_ne!(engine.identity(), Http { version: "3".into(), ..engine.clone() }.identity());
+    assert_ne!(
+        engine.identity(),
+        Http {
+            version: "3".into(),
+            ..engine.clone()
+        }
+        .identity()
+    );
 }
 
 #[derive(Debug)]
@@ -125,7 +184,10 @@ impl Engine for Flaky {
 
     fn speak(&self, _: &Speech) -> Result<Vec<f32>, Mute> {
         if self.asked.fetch_add(1, Ordering::Relaxed) < self.fails {
-            return Err(Mute::Failed { who: "flaky".into(), reason: "not now".into() });
+            return Err(Mute::Failed {
+                who: "flaky".into(),
+                reason: "not now".into(),
+            });
         }
         Ok(vec![0.1; 800])
     }
@@ -134,9 +196,15 @@ impl Engine for Flaky {
 #[test]
 fn a_voice_that_fails_is_asked_again_and_then_the_embedded_one_stands_in() {
     let speaker = |fails| {
-        let engine = Arc::new(Flaky { asked: AtomicU32::new(0), fails });
+        let engine = Arc::new(Flaky {
+            asked: AtomicU32::new(0),
+            fails,
+        });
         let speaker = Speaker {
-            preferred: Some(Preferred { engine: engine.clone(), tries: 3 }),
+            preferred: Some(Preferred {
+                engine: engine.clone(),
+                tries: 3,
+            }),
             embedded: Arc::new(Espeak::default()),
         };
         (engine, speaker)

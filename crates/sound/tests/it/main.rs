@@ -6,6 +6,7 @@ mod intelligibility;
 mod mandarin;
 mod measure;
 mod options;
+mod refusals;
 mod studio;
 mod support;
 mod zoo;

@@ -11,14 +11,23 @@ use super::support::heard;
 
 /// What espeak-ng intends to say, in its own letters; the digits are the tones.
 fn phonemes(text: &str) -> String {
-    let output = Command::new("espeak-ng").args(["-q", "-x", "-v", "cmn-latn-pinyin", "--", text]).output();
-    String::from_utf8(output.expect("espeak-ng is missing: run `make setup`").stdout).unwrap()
+    let output = Command::new("espeak-ng")
+        .args(["-q", "-x", "-v", "cmn-latn-pinyin", "--", text])
+        .output();
+    String::from_utf8(
+        output
+            .expect("espeak-ng is missing: run `make setup`")
+            .stdout,
+    )
+    .unwrap()
 }
 
 /// The contour of each syllable, from 1 (low) to 5 (high): 55 is level, 35 rises, 21 or 214 is low, 51 falls; others are light.
 fn tones(text: &str) -> Vec<String> {
     let asked = phonemes(text);
-    let syllables = asked.split("_|").map(|syllable| syllable.chars().filter(char::is_ascii_digit).collect());
+    let syllables = asked
+        .split("_|")
+        .map(|syllable| syllable.chars().filter(char::is_ascii_digit).collect());
     syllables.filter(|tone: &String| !tone.is_empty()).collect()
 }
 
@@ -28,7 +37,10 @@ fn a_syllable_with_its_tone_is_asked_for_for_each_character() {
         ("妈麻马骂", ["55", "35", "21", "51"].as_slice()),
         ("中国", &["55", "35"]),
         ("验证码", &["51", "51", "214"]),
-        ("您的快递已经到达", &["35", "33", "51", "51", "21", "55", "51", "35"]),
+        (
+            "您的快递已经到达",
+            &["35", "33", "51", "51", "21", "55", "51", "35"],
+        ),
     ] {
         assert_eq!(tones(text), expected, "{text}: {}", phonemes(text));
     }
@@ -38,20 +50,24 @@ fn a_syllable_with_its_tone_is_asked_for_for_each_character() {
 
 #[test]
 fn numbers_reach_the_engine_as_chinese_words_and_never_as_figures() {
-    let said: String = phrases("您的验证码是123456，金额¥128.50，2026-11-15 15:30前有效，电话13800138000。")
-        .iter()
-        .map(|phrase| {
-            assert_eq!(phrase.language, Language::Chinese);
-            phrase.text.clone()
-        })
-        .collect();
+    let said: String =
+        phrases("您的验证码是123456，金额¥128.50，2026-11-15 15:30前有效，电话13800138000。")
+            .iter()
+            .map(|phrase| {
+                assert_eq!(phrase.language, Language::Chinese);
+                phrase.text.clone()
+            })
+            .collect();
     assert_eq!(
         said,
         "您的验证码是幺二三，四五六，金额一百二十八元五角，二零二六年十一月十五日十五点三十分前有效，电话幺三八，零零幺三，八零零零。"
     );
     let syllables = said.chars().filter(|c| !"，。".contains(*c)).count();
     let asked = tones(&said).len();
-    assert!(asked.abs_diff(syllables) <= syllables / 20, "{asked} for {syllables} characters");
+    assert!(
+        asked.abs_diff(syllables) <= syllables / 20,
+        "{asked} for {syllables} characters"
+    );
 }
 
 #[test]
@@ -63,23 +79,28 @@ fn a_longer_text_takes_longer_syllable_by_syllable() {
     assert!((0.15..=0.36).contains(&each), "{each:.3} s a syllable");
 }
 
-/// The pitch at the beginning and at the end of a syllable said alone.
+/// The pitch of a syllable said alone: in its first third, and where it ends.
 fn movement(syllable: &str) -> (f64, f64) {
     let contour = pitch_contour(&heard(syllable, Voice::default()));
-    assert!(contour.len() >= 5, "{syllable}: {contour:?}");
-    let third = contour.len().div_ceil(3);
+    assert!(contour.len() >= 9, "{syllable}: {contour:?}");
     let part = |range: &[(f64, f64)]| median(range.iter().map(|(_, hertz)| *hertz).collect());
-    (part(&contour[..third]), part(&contour[contour.len() - third..]))
+    (
+        part(&contour[..contour.len() / 3]),
+        part(&contour[contour.len() - 3..]),
+    )
 }
 
 #[test]
 fn the_pitch_moves_as_the_tones_say() {
     let (first, second, fourth) = (movement("妈"), movement("麻"), movement("骂"));
     let ratio = |(begin, end): (f64, f64)| end / begin;
-    assert!((0.9..=1.1).contains(&ratio(first)), "level: {first:?}");
-    assert!(ratio(second) > 1.1, "rising: {second:?}");
+    assert!((0.9..=1.15).contains(&ratio(first)), "level: {first:?}");
+    assert!(ratio(second) > 1.2, "rising: {second:?}");
     assert!(ratio(fourth) < 0.85, "falling: {fourth:?}");
     let third = movement("马");
     let mean = |(begin, end): (f64, f64)| f64::midpoint(begin, end);
-    assert!(mean(third) < mean(first) * 0.9, "low: {third:?} against {first:?}");
+    assert!(
+        mean(third) < mean(first) * 0.9,
+        "low: {third:?} against {first:?}"
+    );
 }

@@ -5,7 +5,10 @@ use std::f64::consts::TAU;
 pub const RATE: f64 = 8000.0;
 
 pub fn floats(samples: &[i16]) -> Vec<f32> {
-    samples.iter().map(|sample| f32::from(*sample) / 32768.0).collect()
+    samples
+        .iter()
+        .map(|sample| f32::from(*sample) / 32768.0)
+        .collect()
 }
 
 pub fn db(ratio: f64) -> f64 {
@@ -37,51 +40,57 @@ pub fn noise_against_tone(samples: &[f32], frequency: f64, rate: f64) -> f64 {
 }
 
 pub fn rms(samples: &[f32]) -> f64 {
-    let energy: f64 = samples.iter().map(|sample| f64::from(*sample).powi(2)).sum();
+    let energy: f64 = samples
+        .iter()
+        .map(|sample| f64::from(*sample).powi(2))
+        .sum();
     (energy / samples.len().max(1) as f64).sqrt()
 }
 
-/// The fundamental of each 40 ms that has one, by autocorrelation, with the second it stands at.
+/// 35 ms.
+const WINDOW: usize = 280;
+/// 40 to 400 Hz.
+const LAGS: std::ops::RangeInclusive<usize> = 20..=200;
+
+/// The fundamental at each 10 ms where there is one, by autocorrelation, with the second it stands at.
 pub fn pitch_contour(samples: &[f32]) -> Vec<(f64, f64)> {
+    let samples = &without_formants(samples);
     let loudest = samples.chunks(320).map(rms).fold(0.0, f64::max);
-    let frames = (0..samples.len().saturating_sub(640)).step_by(80);
-    frames
-        .filter_map(|start| {
-            let frame = &samples[start..start + 640];
-            if rms(&frame[160..480]) < loudest * 0.1 {
-                return None;
-            }
-            Some((start as f64 / RATE, fundamental(frame)?))
-        })
+    let starts = (0..samples.len().saturating_sub(WINDOW + LAGS.end())).step_by(80);
+    let heard = starts.filter(|start| rms(&samples[*start..*start + WINDOW]) > loudest * 0.1);
+    heard
+        .filter_map(|start| Some((start as f64 / RATE, fundamental(&samples[start..])?)))
         .collect()
 }
 
-/// Between 50 and 400 Hz, where the frame repeats itself clearly.
-fn fundamental(frame: &[f32]) -> Option<f64> {
+/// Two simple low-passes at 150 Hz: what is left is the fundamental, which can be followed even where it moves quickly.
+fn without_formants(samples: &[f32]) -> Vec<f32> {
+    let (mut once, mut twice) = (0.0, 0.0);
+    let pass = |sample: &f32| {
+        once += 0.11 * (sample - once);
+        twice += 0.11 * (once - twice);
+        twice
+    };
+    samples.iter().map(pass).collect()
+}
+
+/// The shortest time after which the sound is nearly as similar to itself as it ever is: a multiple of the period is as similar.
+fn fundamental(samples: &[f32]) -> Option<f64> {
     let similarity = |lag: usize| {
         let (mut product, mut a, mut b) = (0.0, 0.0, 0.0);
-        for (x, y) in frame.iter().zip(&frame[lag..]) {
+        for (x, y) in samples[..WINDOW].iter().zip(&samples[lag..]) {
             product += f64::from(x * y);
             a += f64::from(x * x);
             b += f64::from(y * y);
         }
         product / (a * b).sqrt().max(1e-12)
     };
-    let values: Vec<f64> = (20..=160).map(similarity).collect();
+    let values: Vec<f64> = LAGS.map(similarity).collect();
     let best = values.iter().copied().fold(0.0, f64::max);
-    if best < 0.6 {
-        return None;
-    }
-    // The shortest lag that is nearly as good, at its peak: a multiple of the period is as similar as the period.
-    let first = values
-        .iter()
-        .enumerate()
-        .position(|(at, value)| {
-            let is_peak = (at == 0 || values[at - 1] <= *value)
-                && values.get(at + 1).is_none_or(|next| next <= value);
-            is_peak && *value > best - 0.1
-        })?;
-    Some(RATE / (first + 20) as f64)
+    let peaks = (1..values.len() - 1)
+        .filter(|at| values[at - 1] <= values[*at] && values[at + 1] <= values[*at]);
+    let first = peaks.into_iter().find(|at| values[*at] > best - 0.1)?;
+    (best > 0.5).then(|| RATE / (first + LAGS.start()) as f64)
 }
 
 pub fn median(mut values: Vec<f64>) -> f64 {
@@ -90,5 +99,10 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 }
 
 pub fn median_pitch(samples: &[f32]) -> f64 {
-    median(pitch_contour(samples).into_iter().map(|(_, hertz)| hertz).collect())
+    median(
+        pitch_contour(samples)
+            .into_iter()
+            .map(|(_, hertz)| hertz)
+            .collect(),
+    )
 }

@@ -71,7 +71,7 @@ impl File {
         }
         let mut body = b"WAVE".to_vec();
         body.extend(&self.chunks_before);
-        body.extend(chunk(b"fmt ", &format));
+        body.extend(chunk(*b"fmt ", &format));
         body.extend(b"data");
         let length = u32::try_from(data.len()).unwrap();
         body.extend(self.data_length.unwrap_or(length).to_le_bytes());
@@ -87,9 +87,13 @@ impl File {
         file
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "samples are within full scale")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "samples are within full scale"
+    )]
     fn write(&self, sample: f64, out: &mut Vec<u8>) {
-        let whole = |bits: u32| (sample * 2_f64.powi(bits as i32 - 1)).round() as i64;
+        let whole = |bits: i32| (sample * 2_f64.powi(bits - 1)).round() as i64;
         let sixteen = || (sample * 32767.0).round() as i16;
         match (self.tag, self.bits) {
             (1, 8) => out.push((whole(8).min(127) + 128) as u8),
@@ -105,7 +109,7 @@ impl File {
     }
 }
 
-pub fn chunk(id: &[u8; 4], bytes: &[u8]) -> Vec<u8> {
+pub fn chunk(id: [u8; 4], bytes: &[u8]) -> Vec<u8> {
     let mut chunk = id.to_vec();
     chunk.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
     chunk.extend(bytes);
@@ -117,9 +121,15 @@ pub fn chunk(id: &[u8; 4], bytes: &[u8]) -> Vec<u8> {
 
 pub fn sine(frequency: f64, rate: u32, seconds: f64, strength: f64) -> Vec<f64> {
     let turn = std::f64::consts::TAU * frequency / f64::from(rate);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a test")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "seconds of a test"
+    )]
     let count = (seconds * f64::from(rate)).round() as usize;
-    (0..count).map(|at| strength * (turn * at as f64).sin()).collect()
+    (0..count)
+        .map(|at| strength * (turn * at as f64).sin())
+        .collect()
 }
 
 pub fn played(bytes: &[u8]) -> Vec<f32> {

@@ -1,6 +1,6 @@
-//! Every kind of WAV file that people have, made here, and every kind that is refused.
+//! Every kind of WAV file that people have, made here. What is refused is in `refusals`.
 
-use sound::wav::{Limits, Unplayable, Wav, mono_16_bit};
+use sound::wav::{Limits, Wav, mono_16_bit};
 
 use super::measure::{db, noise_against_tone, rms};
 use super::support::{File, chunk, played, sine};
@@ -18,8 +18,8 @@ const KINDS: [(u16, u16, f64); 8] = [
     (1, 32, -110.0),
     (3, 32, -110.0),
     (3, 64, -110.0),
-    (6, 8, -34.0),
-    (7, 8, -34.0),
+    (6, 8, -33.0),
+    (7, 8, -33.0),
 ];
 
 #[test]
@@ -32,7 +32,10 @@ fn every_kind_of_sample_is_read_at_its_own_precision() {
             };
             let samples = played(&file.with(&sine(1000.0, 8000, 0.5, 0.5)));
             let noise = noise_against_tone(&samples, 1000.0, 8000.0);
-            assert!(noise < floor, "{tag}/{bits} in {channels} channels: {noise:.1} dB");
+            assert!(
+                noise < floor,
+                "{tag}/{bits} in {channels} channels: {noise:.1} dB"
+            );
             assert_eq!(samples.len(), 4000);
         }
     }
@@ -41,8 +44,9 @@ fn every_kind_of_sample_is_read_at_its_own_precision() {
 #[test]
 fn any_rate_arrives_at_8_khz_clean_level_and_to_the_sample() {
     for rate in [
-        2000, 4000, 6000, 7350, 8000, 11_025, 11_127, 12_000, 16_000, 22_050, 24_000, 32_000, 37_800, 44_056, 44_100,
-        44_101, 47_952, 48_000, 50_000, 88_200, 96_000, 176_400, 192_000, 384_000,
+        2000, 4000, 6000, 7350, 8000, 11_025, 11_127, 12_000, 16_000, 22_050, 24_000, 32_000,
+        37_800, 44_056, 44_100, 44_101, 47_952, 48_000, 50_000, 88_200, 96_000, 176_400, 192_000,
+        384_000,
     ] {
         let tone = sine(700.0, rate, 1.0, 0.5);
         let samples = played(&File::new(3, 32, 1, rate).with(&tone));
@@ -53,12 +57,15 @@ fn any_rate_arrives_at_8_khz_clean_level_and_to_the_sample() {
         assert!(level.abs() < 0.05, "{rate}: {level:.2} dB");
         // The beginning is where it was: no delay is left over.
         let expected = sine(700.0, 8000, 1.0, 0.5);
-        let error: Vec<f32> = middle(&samples)
+        let error: Vec<f64> = middle(&samples)
             .iter()
             .zip(&expected[1600..])
-            .map(|(heard, sent)| heard - *sent as f32)
+            .map(|(heard, sent)| f64::from(*heard) - sent)
             .collect();
-        assert!(db(rms(&error)) < -60.0, "{rate}: {:.1} dB", db(rms(&error)));
+        let worst = error
+            .iter()
+            .fold(0.0_f64, |worst, error| error.abs().max(worst));
+        assert!(db(worst) < -60.0, "{rate}: {:.1} dB", db(worst));
     }
 }
 
@@ -83,13 +90,17 @@ fn nothing_clips_however_loud_the_file_is() {
     for strength in [1.0, 2.0, 12.0] {
         let tone = sine(1000.0, 44_100, 0.5, strength);
         let samples = played(&File::new(3, 32, 1, 44_100).with(&tone));
-        let peak = samples.iter().fold(0.0_f32, |peak, sample| sample.abs().max(peak));
+        let peak = samples
+            .iter()
+            .fold(0.0_f32, |peak, sample| sample.abs().max(peak));
         assert!(peak <= 0.951, "{strength}: {peak}");
         // One gain for all: a sine stays one.
         let noise = noise_against_tone(middle(&samples), 1000.0, 8000.0);
         assert!(noise < -80.0, "{strength}: {noise:.1} dB");
     }
-    let square: Vec<f64> = (0..44_100).map(|at| if at / 50 % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    let square: Vec<f64> = (0..44_100)
+        .map(|at| if at / 50 % 2 == 0 { 1.0 } else { -1.0 })
+        .collect();
     let samples = played(&File::pcm16(44_100).with(&square));
     assert!(samples.iter().all(|sample| sample.abs() <= 0.951));
 }
@@ -103,7 +114,11 @@ fn broken_float_samples_are_silence_and_not_noise_for_ever() {
         }
     }
     let samples = played(&File::new(3, 32, 1, 16_000).with_bytes(&bytes));
-    assert!(samples.iter().all(|sample| sample.is_finite() && sample.abs() <= 0.951));
+    assert!(
+        samples
+            .iter()
+            .all(|sample| sample.is_finite() && sample.abs() <= 0.951)
+    );
 }
 
 #[test]
@@ -111,21 +126,71 @@ fn lengths_that_are_wrong_and_chunks_that_are_odd_do_not_matter() {
     let tone = sine(440.0, 8000, 0.25, 0.5);
     let right = played(&File::pcm16(8000).with(&tone));
     let plain = File::pcm16(8000);
-    let odd = chunk(b"LIST", b"INFOIART\x03\0\0\0abc");
+    let odd = chunk(*b"LIST", b"INFOIART\x03\0\0\0abc");
     let unpadded = [b"note\x03\0\0\0".as_slice(), b"abc"].concat();
     let files = [
-        ("all ones", File { riff_length: Some(u32::MAX), data_length: Some(u32::MAX), ..plain.clone() }),
-        ("a pipe's", File { riff_length: Some(0x7fff_f024), data_length: Some(0x7fff_f000), ..plain.clone() }),
-        ("never filled in", File { riff_length: Some(0), data_length: Some(0), ..plain.clone() }),
-        ("no block size", File { block_align: Some(0), ..plain.clone() }),
-        ("chunks around", File { chunks_before: odd.clone(), chunks_behind: odd.clone(), ..plain.clone() }),
-        ("no padding", File { chunks_before: unpadded, ..plain.clone() }),
-        ("empty chunk", File { chunks_before: chunk(b"JUNK", b""), ..plain }),
+        (
+            "all ones",
+            File {
+                riff_length: Some(u32::MAX),
+                data_length: Some(u32::MAX),
+                ..plain.clone()
+            },
+        ),
+        (
+            "a pipe's",
+            File {
+                riff_length: Some(0x7fff_f024),
+                data_length: Some(0x7fff_f000),
+                ..plain.clone()
+            },
+        ),
+        (
+            "never filled in",
+            File {
+                riff_length: Some(0),
+                data_length: Some(0),
+                ..plain.clone()
+            },
+        ),
+        (
+            "no block size",
+            File {
+                block_align: Some(0),
+                ..plain.clone()
+            },
+        ),
+        (
+            "chunks around",
+            File {
+                chunks_before: odd.clone(),
+                chunks_behind: odd.clone(),
+                ..plain.clone()
+            },
+        ),
+        (
+            "no padding",
+            File {
+                chunks_before: unpadded,
+                ..plain.clone()
+            },
+        ),
+        (
+            "empty chunk",
+            File {
+                chunks_before: chunk(*b"JUNK", b""),
+                ..plain
+            },
+        ),
     ];
     for (name, file) in files {
         assert_eq!(played(&file.with(&tone)), right, "{name}");
     }
-    let mut rf64 = File { data_length: Some(u32::MAX), ..File::pcm16(8000) }.with(&tone);
+    let mut rf64 = File {
+        data_length: Some(u32::MAX),
+        ..File::pcm16(8000)
+    }
+    .with(&tone);
     rf64[..4].copy_from_slice(b"RF64");
     assert_eq!(played(&rf64), right);
 }
@@ -151,55 +216,22 @@ fn stereo_is_mixed_and_not_summed() {
         bytes.extend(8_000_i16.to_le_bytes());
     }
     let samples = played(&File::new(1, 16, 2, 8000).with_bytes(&bytes));
-    assert!(samples.iter().all(|sample| (sample - 12_000.0 / 32768.0).abs() < 1e-6));
+    assert!(
+        samples
+            .iter()
+            .all(|sample| (sample - 12_000.0 / 32768.0).abs() < 1e-6)
+    );
 }
 
 #[test]
 fn what_is_written_is_read_back() {
     let samples: Vec<i16> = (0..1000).map(|at| at * 31 - 15_000).collect();
     let read = played(&mono_16_bit(&samples, 8000));
-    let expected: Vec<f32> = samples.iter().map(|sample| f32::from(*sample) / 32768.0).collect();
+    let expected: Vec<f32> = samples
+        .iter()
+        .map(|sample| f32::from(*sample) / 32768.0)
+        .collect();
     assert_eq!(read, expected);
-}
-
-#[test]
-fn each_kind_that_cannot_be_played_is_refused_with_its_reason() {
-    let tone = sine(440.0, 8000, 0.1, 0.5);
-    let plain = || File::pcm16(8000);
-    let bytes = |file: File| file.with_bytes(&[0; 64]);
-    let refusals: Vec<(Vec<u8>, &str)> = vec![
-        (vec![], "the file is empty"),
-        (b"ID3\x04rest".to_vec(), "this is an MP3 file; a voice file must be WAV"),
-        (b"OggS....".to_vec(), "this is an Ogg file; a voice file must be WAV"),
-        (b"RIFX\0\0\0\0WAVEfmt ".to_vec(), "this is a big-endian WAV file (RIFX); a voice file must be WAV"),
-        (b"RIFF\0\0\0\0AVI LIST".to_vec(), "this is a RIFF file without sound; a voice file must be WAV"),
-        (b"RIFF".to_vec(), "this is a RIFF file without sound; a voice file must be WAV"),
-        (b"hello".to_vec(), "this is not a sound file we know; a voice file must be WAV"),
-        (b"RIFF\0\0\0\0WAVE".to_vec(), "the WAV file has no complete fmt chunk before its samples"),
-        (b"RIFF\0\0\0\0WAVEfmt \xff\xff\xff\xff\x01\0\x01\0\x40\x1f\0\0\0\0\0\0\0\0\x10\0".to_vec(), "the WAV file has no complete fmt chunk before its samples"),
-        (b"RIFF\0\0\0\0WAVEdata\x04\0\0\0abcd".to_vec(), "the WAV file has no complete fmt chunk before its samples"),
-        (plain().with(&tone)[..36].to_vec(), "the WAV file has no data chunk"),
-        (plain().with_bytes(&[1]), "the data chunk holds not one whole sample"),
-        (bytes(File::new(2, 4, 1, 8000)), "the samples are Microsoft ADPCM (format tag 0x0002); a voice file must be PCM, float, A-law or µ-law"),
-        (bytes(File::new(0x31, 0, 1, 8000)), "the samples are GSM 6.10 (format tag 0x0031); a voice file must be PCM, float, A-law or µ-law"),
-        (bytes(File::new(0x55, 0, 1, 8000)), "the samples are MP3 (format tag 0x0055); a voice file must be PCM, float, A-law or µ-law"),
-        (bytes(File::new(1, 0, 1, 8000)), "0 bits a sample; PCM may have 8 to 32, float 32 or 64, A-law and µ-law 8"),
-        (bytes(File::new(1, 64, 1, 8000)), "64 bits a sample; PCM may have 8 to 32, float 32 or 64, A-law and µ-law 8"),
-        (bytes(File::new(3, 16, 1, 8000)), "16 bits a sample; PCM may have 8 to 32, float 32 or 64, A-law and µ-law 8"),
-        (bytes(File::new(1, 16, 0, 8000)), "0 channels; a voice file has 1 to 32"),
-        (bytes(File::new(1, 16, 33, 8000)), "33 channels; a voice file has 1 to 32"),
-        (bytes(File::new(1, 16, 1, 0)), "0 samples a second; a voice file has 2000 to 384000"),
-        (bytes(File::new(1, 16, 1, 400_000)), "400000 samples a second; a voice file has 2000 to 384000"),
-        (File::new(1, 8, 1, 2000).with_bytes(&vec![128; 2000 * 1801]), "the sound lasts 1801 s; at most 1800 s are played"),
-        (vec![0; 20_000_001], "the file has 20000001 bytes; at most 20000000 are taken"),
-    ];
-    for (file, reason) in refusals {
-        let refused = Wav::read(&file, &Limits::default()).unwrap_err();
-        assert_eq!(refused.to_string(), reason);
-    }
-    let mut private = File { extensible: true, ..plain() }.with(&tone);
-    private[50] = 0x77;
-    assert!(matches!(Wav::read(&private, &Limits::default()), Err(Unplayable::Encoding { tag: 0xfffe, .. })));
 }
 
 proptest::proptest! {

@@ -4,9 +4,50 @@ use super::Scan;
 
 /// Behind these, figures are a name and not a number.
 const NAMED: [&str; 44] = [
-    "验证码", "校验码", "密码", "取件码", "提货码", "取货码", "提取码", "核销码", "口令", "代码", "编码", "编号", "单号", "号码", "尾号",
-    "卡号", "账号", "帐号", "工号", "房号", "学号", "车牌", "电话", "手机", "热线", "拨打", "致电", "客服", "分机", "订单", "code", "pin",
-    "number", "phone", "tel", "call", "dial", "hotline", "account", "password", "ending in", "ending", "order", "extension",
+    "验证码",
+    "校验码",
+    "密码",
+    "取件码",
+    "提货码",
+    "取货码",
+    "提取码",
+    "核销码",
+    "口令",
+    "代码",
+    "编码",
+    "编号",
+    "单号",
+    "号码",
+    "尾号",
+    "卡号",
+    "账号",
+    "帐号",
+    "工号",
+    "房号",
+    "学号",
+    "车牌",
+    "电话",
+    "手机",
+    "热线",
+    "拨打",
+    "致电",
+    "客服",
+    "分机",
+    "订单",
+    "code",
+    "pin",
+    "number",
+    "phone",
+    "tel",
+    "call",
+    "dial",
+    "hotline",
+    "account",
+    "password",
+    "ending in",
+    "ending",
+    "order",
+    "extension",
 ];
 /// Between such a word and the figures.
 const BETWEEN: &[char] = &[
@@ -27,8 +68,7 @@ impl Scan<'_> {
     /// Whether a run of digits at `start`, ending where the scan stands, is said digit by digit.
     pub(super) fn is_name(&self, start: usize, digits: &str) -> bool {
         let counts = self.is_measure() || self.peek(0).is_some_and(|c| "万亿千百人".contains(c));
-        let is_masked =
-            self.peek(0) == Some('*') || start > 0 && self.text[start - 1] == '*';
+        let is_masked = self.peek(0) == Some('*') || start > 0 && self.text[start - 1] == '*';
         let leads_with_zero = digits.len() > 1 && digits.starts_with('0');
         let is_service =
             SERVICES.contains(&digits) || digits.len() == 5 && digits.starts_with("955");
@@ -45,7 +85,9 @@ impl Scan<'_> {
             if NAMED.iter().any(|word| near.ends_with(word)) {
                 return true;
             }
-            let Some(shorter) = near.strip_suffix(BETWEEN).or_else(|| near.strip_suffix(" is"))
+            let Some(shorter) = near
+                .strip_suffix(BETWEEN)
+                .or_else(|| near.strip_suffix(" is"))
             else {
                 return false;
             };

@@ -11,7 +11,12 @@ impl Scan<'_> {
         match character {
             '0'..='9' => true,
             // A minus only where it cannot be a dash between two things.
-            '-' => self.is_digit(1) && !self.before().is_some_and(|c| c.is_ascii_digit() || is_latin(c)),
+            '-' => {
+                self.is_digit(1)
+                    && !self
+                        .before()
+                        .is_some_and(|c| c.is_ascii_digit() || is_latin(c))
+            }
             '+' => self.is_digit(1) && self.run(self.at + 1).len() >= 8,
             '¥' | '$' | '€' | '£' => {
                 self.is_digit(1) || self.peek(1) == Some(' ') && self.is_digit(2)
@@ -146,7 +151,7 @@ impl Scan<'_> {
         let mut length = blank + 1;
         let is_dotted = self.peek(length) == Some('.');
         length += usize::from(is_dotted);
-        if self.peek(length)?.to_ascii_lowercase() != 'm' {
+        if !self.peek(length)?.eq_ignore_ascii_case(&'m') {
             return None;
         }
         length += 1;
@@ -171,7 +176,8 @@ impl Scan<'_> {
         let is_service = groups[0] == "400" || groups[0] == "800";
         let is_mobile = digits.len() == 11 && digits.starts_with('1');
         let is_long = digits.len() >= 7 && groups.len() >= 3;
-        if groups.len() < 2 || digits.len() < 7 || !(is_area || is_service || is_mobile || is_long) {
+        if groups.len() < 2 || digits.len() < 7 || !(is_area || is_service || is_mobile || is_long)
+        {
             return None;
         }
         self.at += length;
@@ -185,7 +191,10 @@ impl Scan<'_> {
         self.at += usize::from(negative);
         let mut whole = self.take_while(LONGEST_RUN, |c| c.is_ascii_digit());
         if whole.len() <= 3 {
-            while self.peek(0) == Some(',') && self.run(self.at + 1).len() == 3 && whole.len() < LONGEST_RUN {
+            while self.peek(0) == Some(',')
+                && self.run(self.at + 1).len() == 3
+                && whole.len() < LONGEST_RUN
+            {
                 self.at += 1;
                 whole.push_str(&self.take_while(3, |c| c.is_ascii_digit()));
             }
