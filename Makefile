@@ -33,6 +33,7 @@ lint: ## Formatting, clippy and the documentation's links
 bench: setup ## Measure, beside the raw limit of this machine, and write docs/measured.md
 	$(CARGO) build --release --workspace
 	scripts/with-postgres target/release/clarion-bench accepts --write-table docs/measured.md
+	target/release/clarion-bench sound --write-table docs/measured.md
 
 crash: setup ## kill -9 under load, a hundred rounds on each database
 	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it crash:: -- --nocapture

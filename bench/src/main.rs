@@ -6,6 +6,7 @@ mod machine;
 mod others;
 mod report;
 mod server;
+mod sound;
 
 use std::process::ExitCode;
 
@@ -28,13 +29,18 @@ struct Cli {
 enum Command {
     /// Durable accepts a second over HTTPS, beside the raw group-commit rate of the same disk
     Accepts(accepts::Options),
+    /// Speech, prompts from the cache and resampling, beside the speech engine's own program
+    Sound(sound::Options),
 }
 
 /// One thread is enough to load two cores' worth of server, and a second one would only take the server's core away.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let Command::Accepts(options) = Cli::parse().command;
-    match accepts::run(options).await {
+    let result = match Cli::parse().command {
+        Command::Accepts(options) => accepts::run(options).await,
+        Command::Sound(options) => sound::run(options).await,
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("clarion-bench: {error:#}");
