@@ -55,7 +55,10 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
 async fn measure(options: &Options, folder: &std::path::Path) -> anyhow::Result<String> {
     let machine = Machine::look(folder)?;
     let day = Clock::new(TimeZone::system()).wall().date();
-    let mut text = format!("{day}, Clarion {}. {machine}.\n\n", env!("CARGO_PKG_VERSION"));
+    let mut text = format!(
+        "{day}, Clarion {}. {machine}.\n\n",
+        env!("CARGO_PKG_VERSION")
+    );
     text.push_str(
         "One text after the other, on one thread; medians. A real-time factor of 0.01 makes a hundred seconds of sound a second. `engine alone` runs \
          espeak-ng on the same phrases and throws its sound away.\n\n\
@@ -209,7 +212,8 @@ async fn from_memory(prompts: usize) -> anyhow::Result<String> {
 }
 
 fn resampling() -> anyhow::Result<String> {
-    let mut text = "| resampling 10 s to 8 kHz | ms | times real time |\n|---|---:|---:|\n".to_owned();
+    let mut text =
+        "| resampling 10 s to 8 kHz | ms | times real time |\n|---|---:|---:|\n".to_owned();
     for rate in [16_000, 22_050, 44_100, 48_000] {
         let frames = rate as usize * 10;
         let ramp = (0..20_011_i16).map(|level| level - 10_000);
@@ -224,7 +228,10 @@ fn resampling() -> anyhow::Result<String> {
         });
         let time = Duration::from_secs_f64(median(times.map(|time| time.as_secs_f64()).collect()));
         let (millis, faster) = (time.as_secs_f64() * 1e3, 10.0 / time.as_secs_f64());
-        writeln!(text, "| from {rate} Hz, WAV decoding included | {millis:.2} | {faster:.0} |")?;
+        writeln!(
+            text,
+            "| from {rate} Hz, WAV decoding included | {millis:.2} | {faster:.0} |"
+        )?;
     }
     Ok(text)
 }

@@ -17,6 +17,7 @@ use crate::http::Front;
 use crate::http::tls::Certificates;
 use crate::store::{ServeLock, Store};
 use crate::telemetry;
+use crate::voices::VoiceFiles;
 
 /// A server that is running. Dropping it does not stop it in an orderly way; `stop` does.
 #[derive(Debug)]
@@ -49,6 +50,7 @@ impl Server {
         let api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
+            VoiceFiles::open(&config)?,
             clock.clone(),
             metrics,
             Arc::clone(&stopping),

@@ -37,6 +37,21 @@ impl Playlist {
         })
     }
 
+    /// All of it as somebody at the other end of the line hears it.
+    pub fn heard(&self) -> Vec<i16> {
+        let mut samples = Vec::new();
+        for step in self.steps() {
+            match step {
+                Step::Sound(sound) => samples.extend(sound.heard()),
+                Step::Silence(gap) => {
+                    let millis = usize::try_from(gap.as_millis()).unwrap_or(0);
+                    samples.resize(samples.len() + millis * crate::RATE as usize / 1000, 0);
+                }
+            }
+        }
+        samples
+    }
+
     /// How long all of it lasts.
     pub fn seconds(&self) -> f64 {
         let step = |step| match step {

@@ -4,6 +4,7 @@ mod account;
 mod app;
 mod demo;
 mod serve;
+mod voice;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,6 +40,9 @@ enum Command {
     /// Applications of an account
     #[command(subcommand)]
     App(app::Command),
+    /// Voice files of an application or of the platform
+    #[command(subcommand)]
+    Voice(voice::Command),
     /// Print every setting with its default value
     Config,
     /// Print the API as an OpenAPI document
@@ -74,6 +78,12 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::App(command) => {
             with_store(&load()?, |store, clock| app::run(command, store, clock))
+        }
+        Command::Voice(command) => {
+            let config = load()?;
+            with_store(&config, |store, clock| {
+                voice::run(command, &config, store, clock)
+            })
         }
         Command::Demo(demo) => block_on(demo.run()),
     }
