@@ -33,6 +33,7 @@ fn each_hundred_of_speed_is_audibly_faster_from_half_to_twice_the_pace() {
                     / 8000.0
             })
             .collect();
+        println!("seconds at each 100 of speed: {lengths:.2?}");
         for pair in lengths.windows(2) {
             // Somebody notices a change of pace of about five percent.
             assert!(pair[1] < pair[0] * 0.95, "{lengths:.2?}");
@@ -61,6 +62,7 @@ fn each_four_of_volume_is_audibly_louder_and_nothing_clips() {
                 active_db(&samples)
             })
             .collect();
+        println!("dB at each 4 of volume: {levels:.1?}");
         for pair in levels.windows(2) {
             assert!((1.0..=3.0).contains(&(pair[1] - pair[0])), "{levels:.1?}");
         }
@@ -84,6 +86,7 @@ fn each_hundred_of_pitch_is_audibly_higher() {
                 ))
             })
             .collect();
+        println!("Hz at each 100 of pitch: {pitches:.0?}");
         for pair in pitches.windows(2) {
             // Half a semitone is three percent.
             assert!(pair[1] > pair[0] * 1.03, "{pitches:.0?}");
