@@ -197,6 +197,9 @@ impl Config {
         if !self.speech.url.is_empty() && !self.speech.command.is_empty() {
             bail!("speech.command and speech.url: name one of them");
         }
+        if self.voices.uploads_at_once == 0 {
+            bail!("voices.uploads_at_once must be at least 1");
+        }
         if self.http.listen.is_empty() {
             bail!("http.listen: name at least one address");
         }

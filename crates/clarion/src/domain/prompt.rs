@@ -120,7 +120,7 @@ pub struct VoiceFile {
 }
 
 /// Identifies the bytes of a voice file: their SHA-256, or a sound that is built in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ContentId(String);
 
 impl ContentId {

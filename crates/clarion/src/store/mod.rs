@@ -3,6 +3,7 @@
 //! SQLite is the embedded default, PostgreSQL is what several nodes share. Each is complete in its own folder, in its own dialect, and
 //! nothing outside them asks which one it is. Both pass the same contract suite (`tests/it/store_contract.rs`).
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
@@ -61,6 +62,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         owner: &VoiceOwner,
         name: &FileName,
     ) -> Result<(), StoreError>;
+    /// What a name means, or a call in the queue wants.
+    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError>;
 
     // Calls.
     /// Makes the call durable and queues it. When this returns `Ok`, a power cut loses nothing. Calling it again with the same

@@ -1,9 +1,10 @@
 //! Voice files: their bytes behind an object store, named by what they are; what a name means is in the store.
 //!
-//! Bytes are never changed and never removed while a call may still want them: a file that is replaced or removed is only a name that
-//! means something else. Making sound of them is the studio's work (`studio`).
+//! Bytes are never changed, and removed (`sweep`) only when no name means them and no waiting call wants them: to replace or remove a
+//! file is to let its name mean something else. Making sound of them is the studio's work (`studio`).
 
 pub mod studio;
+pub mod sweep;
 mod transport;
 
 use std::sync::Arc;

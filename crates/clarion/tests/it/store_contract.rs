@@ -1,5 +1,6 @@
 //! What every store promises: one suite, run on SQLite and on PostgreSQL.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use clarion::domain::account::{AccountChange, AccountState, AppState, ApplicationChange};
@@ -350,6 +351,15 @@ async fn a_voice_file_means_what_was_added_last_and_belongs_to_its_owner(databas
             .unwrap(),
         contents(&[added(&common, "a.wav", "common")])
     );
+
+    // Named, or wanted by a call that waits: the test's call wants the test file.
+    let mut in_use: HashSet<_> = ["old", "new", "common"]
+        .map(|text| ContentId::of(text.as_bytes()))
+        .into();
+    assert_eq!(store.voice_contents_in_use().await.unwrap(), in_use);
+    store.accept_call(call(1)).await.unwrap();
+    in_use.insert(ContentId::test_file());
+    assert_eq!(store.voice_contents_in_use().await.unwrap(), in_use);
 
     store.remove_voice_file(&own, &names[1]).await.unwrap();
     let again = store.remove_voice_file(&own, &names[1]).await;

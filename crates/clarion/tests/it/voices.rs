@@ -5,8 +5,10 @@ use std::path::Path;
 
 use clarion::config::Config;
 use clarion::domain::account::{AppState, ApplicationChange};
-use clarion::domain::prompt::{Prompt, VoiceOwner};
+use clarion::domain::prompt::{ContentId, Prompt, VoiceOwner};
+use clarion::voices::sweep::Sweep;
 use clarion::voices::{VoiceFiles, studio};
+use jiff::SignedDuration;
 use serde_json::Value;
 use sound::wav::mono_16_bit;
 use tokio::process::Command;
@@ -290,6 +292,36 @@ async fn a_call_keeps_the_file_as_it_was_when_it_was_accepted() {
         (7800..8200).contains(&loudest[0]) && (1900..2100).contains(&loudest[1]),
         "{loudest:?}"
     );
+}
+
+#[tokio::test]
+async fn bytes_go_when_no_name_means_them_and_no_waiting_call_wants_them() {
+    let server = TestServer::start().await;
+    let (files, store) = (VoiceFiles::open(&config(&server)).unwrap(), &*server.store);
+    for strength in [1, 2, 3] {
+        upload(&server, "a.wav", &wav(strength)).await;
+        if strength == 2 {
+            call_sid(&play(&server, "a.wav").await);
+        }
+    }
+    let contents = [1, 2, 3].map(|strength| ContentId::of(&wav(strength)));
+    let mut sweep = Sweep::default();
+    let later = server.clock.now() + SignedDuration::from_hours(2);
+    // Too young, then unused for the first time, then gone.
+    for (now, removed) in [(server.clock.now(), 0), (later, 0), (later, 1), (later, 0)] {
+        assert_eq!(sweep.step(&files, store, now).await.unwrap(), removed);
+    }
+    assert!(files.read(&contents[0]).await.is_err());
+    assert_eq!(files.read(&contents[1]).await.unwrap(), wav(2));
+    assert_eq!(files.read(&contents[2]).await.unwrap(), wav(3));
+    let owner = VoiceOwner::Application(app_id());
+    store
+        .remove_voice_file(&owner, &"a.wav".parse().unwrap())
+        .await
+        .unwrap();
+    for removed in [0, 1] {
+        assert_eq!(sweep.step(&files, store, later).await.unwrap(), removed);
+    }
 }
 
 #[tokio::test]

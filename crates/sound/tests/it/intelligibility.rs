@@ -38,7 +38,7 @@ const SENTENCES: [&str; 24] = [
 ];
 
 /// Speeds at which everything is understood: what `docs/sound.md` calls the useful range.
-const USEFUL_SPEEDS: [i16; 4] = [-300, -100, 100, 200];
+const USEFUL_SPEEDS: [i16; 4] = [-500, -250, 100, 200];
 
 struct Said {
     what: String,

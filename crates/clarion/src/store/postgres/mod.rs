@@ -1,5 +1,6 @@
 //! The shared store: PostgreSQL, or a database that speaks its language. Plain SQL, no extensions.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -148,6 +149,10 @@ impl Store for PostgresStore {
         name: &FileName,
     ) -> Result<(), StoreError> {
         voices::remove(&**self.client().await?, owner, name).await
+    }
+
+    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
+        voices::in_use(&**self.client().await?).await
     }
 
     async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {

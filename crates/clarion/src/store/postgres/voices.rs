@@ -1,5 +1,7 @@
 //! Voice files in PostgreSQL: what a name means. Their bytes are elsewhere.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use tokio_postgres::{GenericClient, Row};
 
@@ -100,4 +102,18 @@ pub async fn remove<C: GenericClient>(
         return Err(StoreError::Missing(format!("voice file {name}")));
     }
     Ok(())
+}
+
+pub async fn in_use<C: GenericClient>(client: &C) -> Result<HashSet<ContentId>, StoreError> {
+    let rows = client
+        .query(
+            "SELECT content FROM voice_files UNION SELECT file ->> 'content' FROM call_queue \
+             JOIN calls USING (call_sid) CROSS JOIN LATERAL jsonb_array_elements(calls.prompt::jsonb -> 'files') AS file",
+            &[],
+        )
+        .await?;
+    Ok(rows
+        .iter()
+        .map(|row| ContentId::from_stored(row.get(0)))
+        .collect())
 }

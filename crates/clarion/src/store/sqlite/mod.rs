@@ -3,6 +3,7 @@
 //! One thread writes (`writer`), committing everything that has arrived in one transaction; readers go beside it on connections of
 //! their own; a third thread moves the log back into the file (`checkpoint`) so that the writer rarely has to.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -215,6 +216,10 @@ impl Store for SqliteStore {
         self.writer
             .write(move |db| voices::remove(db, &owner, &name))
             .await
+    }
+
+    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
+        self.read(voices::in_use).await
     }
 
     async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {

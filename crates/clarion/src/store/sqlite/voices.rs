@@ -1,5 +1,7 @@
 //! Voice files in SQLite: what a name means. Their bytes are elsewhere.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -86,4 +88,13 @@ pub fn remove(db: &Connection, owner: &VoiceOwner, name: &FileName) -> Result<()
         return Err(StoreError::Missing(format!("voice file {name}")));
     }
     Ok(())
+}
+
+pub fn in_use(db: &Connection) -> rusqlite::Result<HashSet<ContentId>> {
+    db.prepare_cached(
+        "SELECT content FROM voice_files UNION SELECT file.value ->> 'content' FROM call_queue \
+         JOIN calls USING (call_sid) JOIN json_each(calls.prompt, '$.files') AS file",
+    )?
+    .query_map([], |row| row.get(0).map(ContentId::from_stored))?
+    .collect()
 }
