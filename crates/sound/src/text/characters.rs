@@ -9,7 +9,8 @@ pub(super) fn plain(character: char) -> char {
         '\u{ffe1}' => '£',
         '\u{ffe0}' => '¢',
         '。' | '｡' | '…' => '.',
-        '、' | '،' => ',',
+        // A heading in brackets is set apart by the voice as it is by the eye.
+        '、' | '،' | '】' => ',',
         '‘' | '’' | 'ʼ' => '\'',
         '–' | '—' | '−' | '‐' | '‑' => '-',
         '〜' | '∼' => '~',

@@ -14,6 +14,10 @@ pub(super) fn say(expression: &Expression) -> String {
         Expression::Number(number) | Expression::Counted(number) => numeral(number),
         Expression::Ordinal(number) => format!("第{}", numeral(number)),
         Expression::Digits(groups) => digits(groups),
+        Expression::Dotted(groups) => {
+            let said: Vec<String> = groups.iter().map(|group| figures(group)).collect();
+            said.join("点")
+        }
         Expression::Year(year) => figures(year),
         Expression::Date { year, month, day } => {
             let year = year.as_ref().map(|year| figures(year) + "年");

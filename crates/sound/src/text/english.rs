@@ -29,7 +29,7 @@ const SMALL: [&str; 20] = [
 const TENS: [&str; 10] = [
     "", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
 ];
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -51,6 +51,10 @@ pub(super) fn say(expression: &Expression) -> String {
         Expression::Number(number) | Expression::Counted(number) => numeral(number),
         Expression::Ordinal(number) => ordinal(&numeral(number)),
         Expression::Digits(groups) => digits(groups),
+        Expression::Dotted(groups) => {
+            let said: Vec<String> = groups.iter().map(|group| figures(group)).collect();
+            said.join(" point ")
+        }
         Expression::Year(year) => said_year(year),
         Expression::Date { year, month, day } => {
             let month = MONTHS[(*month as usize).clamp(1, 12) - 1];

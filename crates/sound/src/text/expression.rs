@@ -10,6 +10,8 @@ pub(super) enum Expression {
     Counted(Numeral),
     Ordinal(Numeral),
     Digits(DigitGroups),
+    /// Groups of digits with points between them.
+    Dotted(Vec<String>),
     Year(String),
     Date {
         year: Option<String>,

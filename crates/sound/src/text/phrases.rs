@@ -169,6 +169,12 @@ mod tests {
             ("京A12345", "京[A]幺二三四五"),
             ("请按#键", "请按井号键"),
             ("行驶5km", "行驶五公里"),
+            ("取件码8-2-3045", "取件码八，二，三零四五"),
+            ("￥12,345.67元", "一万两千三百四十五元六角七分"),
+            ("服务器192.168.1.100", "服务器一九二点一六八点一点一零零"),
+            ("转8001，A座1208室", "转八零零幺，[A]座幺二零八室"),
+            ("评分4.8/5", "评分四点八，五"),
+            ("【通知】您好", "通知，您好"),
             ("+8613800138000", "八六幺三，八零零幺，三八零零，零"),
         ] {
             assert_eq!(said(text), words, "{text}");
@@ -211,6 +217,16 @@ mod tests {
                 "[mail bob underscore two at a dash b dot cn]",
             ),
             ("10 km away", "[ten kilometers away]"),
+            (
+                "on Nov 16, Sept. 3rd",
+                "[on November sixteenth, September third]",
+            ),
+            (
+                "March 5, 2026 at 9",
+                "[March fifth, twenty twenty six at nine]",
+            ),
+            ("wind 15 km/h", "[wind fifteen kilometers per hour]"),
+            ("version 2.10.3", "[version two point one zero point three]"),
             ("Tom & Ann's", "[Tom and Ann's]"),
             ("9:00-17:00", "九点整到十七点整"),
         ] {

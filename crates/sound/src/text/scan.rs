@@ -1,6 +1,7 @@
 //! Finds in a text what is a word, what is written in figures, and what is a mark.
 
 mod address;
+mod calendar;
 mod context;
 mod figures;
 
@@ -101,6 +102,9 @@ impl Scan<'_> {
             self.at += blank;
             return self.money(currency);
         }
+        if self.day_of(word) {
+            return;
+        }
         if self.is_digit(0) && word.chars().all(|c| c.is_ascii_uppercase()) {
             return self.identifier(word);
         }
@@ -142,6 +146,7 @@ impl Scan<'_> {
     fn sign(&mut self, character: char) {
         let token = match character {
             ',' | ';' | ':' | '(' | ')' => Token::Mark(','),
+            '/' if self.is_digit(0) => Token::Mark(','),
             '.' | '\n' => Token::Mark('.'),
             '?' | '!' => Token::Mark(character),
             _ => match self.symbol(character) {

@@ -3,7 +3,7 @@
 use super::Scan;
 
 /// Behind these, figures are a name and not a number.
-const NAMED: [&str; 44] = [
+const NAMED: [&str; 45] = [
     "验证码",
     "校验码",
     "密码",
@@ -33,6 +33,7 @@ const NAMED: [&str; 44] = [
     "致电",
     "客服",
     "分机",
+    "转",
     "订单",
     "code",
     "pin",
@@ -72,11 +73,12 @@ impl Scan<'_> {
         let leads_with_zero = digits.len() > 1 && digits.starts_with('0');
         let is_service =
             SERVICES.contains(&digits) || digits.len() == 5 && digits.starts_with("955");
-        let is_named = digits.len() >= 3 && self.is_named(start);
+        let is_room = digits.len() >= 3 && self.peek(0) == Some('室');
+        let is_named = is_room || digits.len() >= 3 && self.is_named(start);
         leads_with_zero || is_masked || !counts && (digits.len() >= 7 || is_service || is_named)
     }
 
-    fn is_named(&self, start: usize) -> bool {
+    pub(super) fn is_named(&self, start: usize) -> bool {
         let near: String = self.text[start.saturating_sub(16)..start].iter().collect();
         let near = near.to_lowercase();
         // The words end in characters that may also stand between, so each is tried with and without.

@@ -39,7 +39,7 @@ impl Scan<'_> {
     }
 
     /// The digits from a place on.
-    fn run(&self, at: usize) -> String {
+    pub(super) fn run(&self, at: usize) -> String {
         let rest = self.text.get(at..).unwrap_or_default();
         rest.iter()
             .take(LONGEST_RUN)
@@ -53,6 +53,8 @@ impl Scan<'_> {
                 self.at += 1 + usize::from(self.peek(1) == Some(' '));
                 let currency = currency(&sign.to_string()).unwrap_or(YUAN);
                 let number = self.numeral();
+                // ¥128元 says it twice.
+                self.at += usize::from(currency == YUAN && self.peek(0) == Some('元'));
                 Expression::Money(currency, number)
             }
             Some('+') => {
@@ -62,6 +64,7 @@ impl Scan<'_> {
             _ => self
                 .date()
                 .or_else(|| self.time())
+                .or_else(|| self.dotted())
                 .or_else(|| self.telephone())
                 .unwrap_or_else(|| self.number()),
         }
@@ -162,6 +165,21 @@ impl Scan<'_> {
         Some(half)
     }
 
+    /// Addresses and versions, with more than one point: `192.168.1.100`, `2.10.3`.
+    fn dotted(&mut self) -> Option<Expression> {
+        let mut groups = vec![self.run(self.at)];
+        let mut length = groups[0].len();
+        while self.peek(length) == Some('.') && self.is_digit(length + 1) && groups.len() < 8 {
+            let group = self.run(self.at + length + 1);
+            length += 1 + group.len();
+            groups.push(group);
+        }
+        (groups.len() >= 3).then(|| {
+            self.at += length;
+            Expression::Dotted(groups)
+        })
+    }
+
     /// Digits in groups with dashes: `010-52823298`, `400-810-1234`, `138-0013-8000`.
     fn telephone(&mut self) -> Option<Expression> {
         let mut groups = vec![self.run(self.at)];
@@ -176,8 +194,9 @@ impl Scan<'_> {
         let is_service = groups[0] == "400" || groups[0] == "800";
         let is_mobile = digits.len() == 11 && digits.starts_with('1');
         let is_long = digits.len() >= 7 && groups.len() >= 3;
-        if groups.len() < 2 || digits.len() < 7 || !(is_area || is_service || is_mobile || is_long)
-        {
+        let is_named = digits.len() >= 3 && self.is_named(self.at);
+        let is_number = digits.len() >= 7 && (is_area || is_service || is_mobile || is_long);
+        if groups.len() < 2 || !(is_number || is_named) {
             return None;
         }
         self.at += length;
@@ -251,8 +270,12 @@ impl Scan<'_> {
         let blank = rest.len() - rest.trim_start_matches(' ').len();
         let word: String = rest[blank..]
             .chars()
-            .take_while(|c| is_latin(*c) || matches!(c, '℃' | '℉' | '°'))
+            .take_while(|c| is_latin(*c) || matches!(c, '℃' | '℉' | '°' | '/'))
             .collect();
+        let word = match word.split_once('/') {
+            Some((before, _)) if unit(&word).is_none() => before.to_owned(),
+            _ => word,
+        };
         let (said, length) = match rest.chars().next()? {
             '%' => (Expression::Percent(number.clone()), 1),
             '‰' => (Expression::PerMille(number.clone()), 1),
