@@ -29,6 +29,9 @@ pub struct Config {
     pub limits: LimitsConfig,
     pub calls: CallsConfig,
     pub numbers: NumberingPlan,
+    pub voices: VoicesConfig,
+    pub speech: SpeechConfig,
+    pub prompts: PromptsConfig,
     pub log: LogConfig,
 }
 
@@ -69,6 +72,50 @@ pub struct CallsConfig {
     pub max_user_data_bytes: usize,
     pub max_talk_seconds: u32,
     pub expire_seconds: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VoicesConfig {
+    folder: PathBuf,
+    pub max_upload_bytes: usize,
+    pub upload_seconds: u64,
+    pub uploads_at_once: usize,
+    pub max_seconds: u32,
+    pub max_files: usize,
+}
+
+impl VoicesConfig {
+    pub fn limits(&self) -> sound::wav::Limits {
+        sound::wav::Limits {
+            bytes: self.max_upload_bytes,
+            seconds: self.max_seconds,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpeechConfig {
+    pub program: String,
+    pub chinese_voice: String,
+    pub english_voice: String,
+    pub command: Vec<String>,
+    pub url: String,
+    pub version: String,
+    pub tries: u32,
+    pub seconds: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptsConfig {
+    pub workers: usize,
+    pub max_waiting: usize,
+    pub memory_mb: u64,
+    pub disk_mb: u64,
+    pub gap_ms: u64,
+    pub failure_seconds: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -129,6 +176,13 @@ impl Config {
         Ok(config)
     }
 
+    pub fn voices_folder(&self) -> PathBuf {
+        if self.voices.folder.as_os_str().is_empty() {
+            return self.data_dir.join("voices");
+        }
+        self.voices.folder.clone()
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         self.database().map_err(anyhow::Error::msg)?;
         self.time_zone()?;
@@ -136,6 +190,15 @@ impl Config {
             != self.http.private_key.as_os_str().is_empty()
         {
             bail!("http.certificate and http.private_key: name both, or none to have them made");
+        }
+        if !self.speech.url.is_empty() && !self.speech.url.starts_with("http://") {
+            bail!("speech.url must begin with http://; for https, name a command that asks for it");
+        }
+        if !self.speech.url.is_empty() && !self.speech.command.is_empty() {
+            bail!("speech.command and speech.url: name one of them");
+        }
+        if self.voices.uploads_at_once == 0 {
+            bail!("voices.uploads_at_once must be at least 1");
         }
         if self.http.listen.is_empty() {
             bail!("http.listen: name at least one address");

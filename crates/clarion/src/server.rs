@@ -17,6 +17,8 @@ use crate::http::Front;
 use crate::http::tls::Certificates;
 use crate::store::{ServeLock, Store};
 use crate::telemetry;
+use crate::voices::VoiceFiles;
+use crate::voices::sweep::{self, Sweep};
 
 /// A server that is running. Dropping it does not stop it in an orderly way; `stop` does.
 #[derive(Debug)]
@@ -46,9 +48,16 @@ impl Server {
         let metrics = telemetry::start_metrics();
         let mut background = JoinSet::new();
         background.spawn(telemetry::keep_up(metrics.clone()));
+        let voices = VoiceFiles::open(&config)?;
+        background.spawn(sweep_voices(
+            voices.clone(),
+            Arc::clone(&store),
+            clock.clone(),
+        ));
         let api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
+            voices,
             clock.clone(),
             metrics,
             Arc::clone(&stopping),
@@ -95,5 +104,17 @@ impl Server {
         self.stop.send_replace(true);
         while self.listeners.join_next().await.is_some() {}
         self.store.close().await;
+    }
+}
+
+async fn sweep_voices(files: VoiceFiles, store: Arc<dyn Store>, clock: Clock) {
+    let mut sweep = Sweep::default();
+    loop {
+        tokio::time::sleep(sweep::PAUSE).await;
+        match sweep.step(&files, &*store, clock.now()).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "voice files that nothing means any more"),
+            Err(error) => tracing::warn!(%error, "unused voice files could not be removed"),
+        }
     }
 }

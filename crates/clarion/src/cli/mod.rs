@@ -5,6 +5,7 @@ mod app;
 mod demo;
 mod phone;
 mod serve;
+mod voice;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,6 +41,9 @@ enum Command {
     /// Applications of an account
     #[command(subcommand)]
     App(app::Command),
+    /// Voice files of an application or of the platform
+    #[command(subcommand)]
+    Voice(voice::Command),
     /// Print every setting with its default value
     Config,
     /// Print the API as an OpenAPI document
@@ -79,6 +83,12 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             with_store(&load()?, |store, clock| app::run(command, store, clock))
         }
         Command::Phone(phone) => block_on(phone.run()),
+        Command::Voice(command) => {
+            let config = load()?;
+            with_store(&config, |store, clock| {
+                voice::run(command, &config, store, clock)
+            })
+        }
         Command::Demo(demo) => block_on(demo.run()),
     }
 }

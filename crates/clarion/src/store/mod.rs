@@ -3,6 +3,7 @@
 //! SQLite is the embedded default, PostgreSQL is what several nodes share. Each is complete in its own folder, in its own dialect, and
 //! nothing outside them asks which one it is. Both pass the same contract suite (`tests/it/store_contract.rs`).
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use crate::domain::account::{
     Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
-use crate::domain::prompt::{ContentId, FileName, FileOwner};
+use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
 pub mod postgres;
 pub mod sqlite;
@@ -50,6 +51,19 @@ pub trait Store: Send + Sync + fmt::Debug {
         owner: FileOwner,
         names: &[FileName],
     ) -> Result<Vec<Option<ContentId>>, StoreError>;
+
+    /// Adds files, all of them or none. A name that its owner has already means the new content from now on; calls that were
+    /// accepted before keep the old.
+    async fn add_voice_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError>;
+    /// Ordered by name.
+    async fn voice_files_of(&self, owner: &VoiceOwner) -> Result<Vec<AddedFile>, StoreError>;
+    async fn remove_voice_file(
+        &self,
+        owner: &VoiceOwner,
+        name: &FileName,
+    ) -> Result<(), StoreError>;
+    /// What a name means, or a call in the queue wants.
+    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError>;
 
     // Calls.
     /// Makes the call durable and queues it. When this returns `Ok`, a power cut loses nothing. Calling it again with the same

@@ -10,12 +10,24 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &["domain", "store"]),
     ("telemetry", &["config"]),
     ("store", &["domain", "telemetry"]),
-    ("api", &["domain", "store", "clock", "random", "config"]),
+    ("voices", &["domain", "store", "config"]),
+    (
+        "api",
+        &["domain", "store", "voices", "clock", "random", "config"],
+    ),
     ("http", &["api", "config"]),
     ("client", &["domain"]),
     (
         "server",
-        &["api", "clock", "config", "http", "store", "telemetry"],
+        &[
+            "api",
+            "clock",
+            "config",
+            "http",
+            "store",
+            "telemetry",
+            "voices",
+        ],
     ),
     (
         "cli",
@@ -29,6 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "server",
             "store",
             "telemetry",
+            "voices",
         ],
     ),
 ];

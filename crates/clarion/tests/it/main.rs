@@ -19,3 +19,4 @@ mod quirks;
 mod soak;
 mod status_codes;
 mod store_contract;
+mod voices;
