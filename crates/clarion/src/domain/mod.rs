@@ -4,6 +4,7 @@ pub mod account;
 pub mod call;
 pub mod call_state;
 pub mod callback;
+pub mod claim;
 pub mod money;
 pub mod outcome;
 pub mod phone_number;

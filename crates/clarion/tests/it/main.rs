@@ -15,6 +15,7 @@ mod https;
 mod landing_call_fields;
 mod limits;
 mod outage;
+mod queue_contract;
 mod quirks;
 mod soak;
 mod status_codes;

@@ -55,14 +55,14 @@ async fn open(database: &Database) -> Arc<dyn Store> {
     database.open().await.unwrap()
 }
 
-async fn with_account(database: &Database) -> Arc<dyn Store> {
+pub async fn with_account(database: &Database) -> Arc<dyn Store> {
     let store = open(database).await;
     store.add_account(account()).await.unwrap();
     store.add_application(application()).await.unwrap();
     store
 }
 
-fn call(number: u128) -> NewCall {
+pub fn call(number: u128) -> NewCall {
     let accepted_at: Timestamp = "2026-11-15T02:35:09.123Z".parse().unwrap();
     NewCall {
         sid: format!("{number:032x}").parse().unwrap(),

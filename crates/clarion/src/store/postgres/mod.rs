@@ -19,6 +19,7 @@ use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwne
 pub mod accept;
 mod accounts;
 mod calls;
+mod queue;
 mod schema;
 mod voices;
 

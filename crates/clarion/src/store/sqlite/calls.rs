@@ -36,12 +36,12 @@ pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
         return Ok(());
     }
     db.prepare_cached(
-        "INSERT INTO call_queue (call_sid, account_sid, number, due_at, expires_at, state) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO call_queue (call_sid, account_sid, callee, due_at, expires_at, state) VALUES (?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         call.sid.as_str(),
         call.account.as_str(),
-        call.number.digits(),
+        call.number.callee(),
         call.accepted_at.as_millisecond(),
         call.expires_at.as_millisecond(),
         CallState::Queued.number(),

@@ -25,6 +25,7 @@ use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwne
 mod accounts;
 pub mod calls;
 pub mod checkpoint;
+mod queue;
 mod schema;
 mod voices;
 mod writer;
@@ -66,6 +67,17 @@ impl SqliteStore {
             turns: Semaphore::new(READERS),
             _checkpointer: checkpointer,
         })
+    }
+
+    /// Hands a change to the writer and waits until it is durable.
+    async fn write<T, F>(&self, change: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.writer
+            .write(move |db| change(db).map_err(StoreError::failed))
+            .await
     }
 
     /// Runs a read on a connection of its own, off the async threads.
