@@ -167,7 +167,10 @@ impl Play {
             files,
             plays: 1,
         };
-        let studio = studio::open(config)?;
+        // The prompts on disk are the server's, which may be running.
+        let mut config = config.clone();
+        config.prompts.disk_mb = 0;
+        let studio = studio::open(&config)?;
         let list = studio::make_ready(&studio, voices, &prompt).await?;
         let heard = list.heard();
         let wav = sound::wav::mono_16_bit(&heard, sound::RATE);

@@ -129,6 +129,13 @@ async fn an_uploaded_file_is_found_by_calls_and_can_be_fetched_again() {
     )
     .await;
     assert_eq!(status_code(&missing), "190001");
+    // As long as an upload may be.
+    let long = mono_16_bit(&vec![0; 9_999_978], 8000);
+    assert_eq!(long.len(), 20_000_000);
+    assert_eq!(
+        status_code(&upload(&server, "long.wav", &long).await),
+        "000000"
+    );
     // Nothing but the code stands in a JSON answer.
     let answer = ask(
         &server,

@@ -6,13 +6,14 @@
 //! text with markup: behind a `<voice>` element the engine comes back to Chinese with the voice that spells (below), and it makes a
 //! pause of every change.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use super::process::Program;
 use super::readings::by_sound;
 use super::{Engine, Mute, Speech, Voice};
 use crate::text::{Language, Pause, Phrase, phrases};
-use crate::wav::{Limits, Wav};
+use crate::wav::{Limits, Unplayable, Wav};
 use crate::{RATE, level};
 
 #[derive(Debug, Clone)]
@@ -81,6 +82,19 @@ impl Engine for Espeak {
 }
 
 impl Espeak {
+    /// How the program is called for each phrase of a text: its arguments, and what it reads.
+    pub fn calls(&self, speech: &Speech) -> Vec<(Vec<OsString>, String)> {
+        phrases(&speech.text)
+            .iter()
+            .map(|phrase| {
+                (
+                    self.arguments(phrase.language, speech.voice),
+                    written(phrase),
+                )
+            })
+            .collect()
+    }
+
     fn phrase(&self, phrase: &Phrase, voice: Voice) -> Result<Vec<f32>, Mute> {
         let program = Program {
             path: &self.program,
@@ -94,18 +108,24 @@ impl Espeak {
             bytes: usize::MAX,
             seconds: self.most_seconds,
         };
-        let wav = Wav::read(&bytes, &limits).map_err(|error| Mute::NotWav {
-            who: self.program.clone(),
-            reason: error.to_string(),
-        })?;
-        let mut samples = wav.for_the_line();
+        let mut samples = match Wav::read(&bytes, &limits) {
+            Ok(wav) => wav.for_the_line(),
+            // Characters that the engine does not know are no reason to fail the rest.
+            Err(Unplayable::NoSamples) => return Ok(Vec::new()),
+            Err(error) => {
+                return Err(Mute::NotWav {
+                    who: self.program.clone(),
+                    reason: error.to_string(),
+                });
+            }
+        };
         // Its voices are not equally loud, which would be heard where they meet in a sentence.
         let loudness = level::active_rms(&samples);
         level::scale(&mut samples, PHRASE_LOUDNESS / loudness.max(QUIET));
         Ok(samples)
     }
 
-    fn arguments(&self, language: Language, voice: Voice) -> Vec<std::ffi::OsString> {
+    fn arguments(&self, language: Language, voice: Voice) -> Vec<OsString> {
         let (name, pace) = match language {
             Language::Chinese => (&self.chinese_voice, CHINESE_PACE),
             Language::English => (&self.english_voice, ENGLISH_PACE),
