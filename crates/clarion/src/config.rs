@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::domain::phone_number::NumberingPlan;
+use crate::domain::route::TrunkConfig;
 use crate::store::Database;
 
 /// Every setting with its default and one comment: the reference is the program.
@@ -32,7 +33,39 @@ pub struct Config {
     pub voices: VoicesConfig,
     pub speech: SpeechConfig,
     pub prompts: PromptsConfig,
+    pub dispatch: DispatchConfig,
+    pub media: MediaConfig,
+    #[serde(rename = "trunk")]
+    pub trunks: Vec<TrunkConfig>,
     pub log: LogConfig,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DispatchConfig {
+    pub max_calls: u32,
+    pub calls_at_once: u32,
+    pub calls_per_second: u32,
+    pub callee_per_minute: u32,
+    pub callee_per_hour: u32,
+    pub callee_per_day: u32,
+    pub ring_seconds: u32,
+    pub lead_in_ms: u32,
+    pub extension_wait_ms: u32,
+    pub retry_seconds: u32,
+    pub longest_retry_seconds: u32,
+    pub redial_after_crash: bool,
+    pub stop_seconds: u32,
+    pub lease_seconds: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MediaConfig {
+    pub bind: String,
+    pub advertised: String,
+    pub ports: String,
+    pub dscp: u8,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -218,6 +251,15 @@ impl Config {
                 self.numbers.default_caller
             );
         }
+        for (place, trunk) in self.trunks.iter().enumerate() {
+            trunk
+                .check()
+                .map_err(|why| anyhow::anyhow!("trunk {}: {why}", trunk.name))?;
+            if self.trunks[..place].iter().any(|other| other.name == trunk.name) {
+                bail!("trunk {}: there are two of this name", trunk.name);
+            }
+        }
+        self.rtp_ports()?;
         // None of these means "no limit" when it is 0: nothing would be served at all.
         for (name, value) in [
             ("http.max_connections", self.http.max_connections as u64),
@@ -233,6 +275,15 @@ impl Config {
             bail!("http.max_body_bytes must be at least 1024");
         }
         Ok(())
+    }
+
+    pub fn rtp_ports(&self) -> anyhow::Result<std::ops::RangeInclusive<u16>> {
+        let ports = self.media.ports.split_once('-');
+        let parsed = ports.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+        match parsed {
+            Some((first, last)) if first < last => Ok(first..=last),
+            _ => bail!("media.ports: write two ports, such as 20000-29999"),
+        }
     }
 
     pub fn database(&self) -> Result<Database, String> {
