@@ -3,6 +3,7 @@
 //! SQLite is the embedded default, PostgreSQL is what several nodes share. Each is complete in its own folder, in its own dialect, and
 //! nothing outside them asks which one it is. Both pass the same contract suite (`tests/it/store_contract.rs`).
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
@@ -10,12 +11,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
 use crate::domain::account::{
     Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
+use crate::domain::callback::{
+    Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, EndedAttempt,
+};
 use crate::domain::prompt::{ContentId, FileName, FileOwner};
 
 pub mod postgres;
@@ -61,10 +66,86 @@ pub trait Store: Send + Sync + fmt::Debug {
         sid: &CallSid,
     ) -> Result<Option<CallProgress>, StoreError>;
 
+    // Callbacks. They become owed in the transaction that ends a call (`callbacks::owe` of each dialect).
+    /// Takes leases on callbacks that are due, oldest first, at most as many as each host has room for.
+    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError>;
+    /// Records attempts and what follows from each, all in one transaction. Those whose lease was lost are left out; the others are returned.
+    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError>;
+    /// Gives leases back; the callbacks are due as before.
+    async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError>;
+    /// Frees the callbacks of lost holders: on SQLite everyone but `node`, on PostgreSQL whose lease has run out. Returns how many.
+    async fn reclaim_callbacks(&self, node: &str) -> Result<u64, StoreError>;
+    /// Newest calls first.
+    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError>;
+    /// A callback with its attempts, oldest first.
+    async fn callback(
+        &self,
+        sid: &CallSid,
+    ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError>;
+    /// Makes a callback due now, at the beginning of the schedule, whatever became of it. Its attempts are kept.
+    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError>;
+    async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError>;
+
     /// Can the store be read and written now? For the readiness probe.
     async fn ready(&self) -> Result<(), StoreError>;
     /// Finishes what has been handed in and lets go of the database.
     async fn close(&self);
+}
+
+/// Which callbacks a node may take now.
+#[derive(Debug, Clone)]
+pub struct CallbackClaim {
+    /// This life of this process.
+    pub node: String,
+    pub now: Timestamp,
+    /// Longer than an attempt may take, so that leases need no renewal.
+    pub lease: SignedDuration,
+    pub most: u32,
+    pub per_host: u32,
+    /// Hosts that have less room than `per_host` at the moment.
+    pub room: HashMap<String, u32>,
+}
+
+impl CallbackClaim {
+    /// Of the hosts with something waiting, each with the time of its first: those to take from and how many, and the next due time of the others.
+    fn choose(&self, waiting: Vec<(String, Timestamp)>) -> (Vec<(String, u32)>, Option<Timestamp>) {
+        let (mut due, later): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|(_, first)| *first <= self.now);
+        due.sort_by_key(|(_, first)| *first);
+        let with_room = due.into_iter().filter_map(|(host, _)| {
+            let room = self.room.get(&host).copied().unwrap_or(self.per_host);
+            (room > 0).then_some((host, room.min(self.most)))
+        });
+        let most = usize::try_from(self.most).unwrap_or(usize::MAX);
+        let next_due = later.into_iter().map(|(_, first)| first).min();
+        (with_room.take(most).collect(), next_due)
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct ClaimedBatch {
+    pub callbacks: Vec<ClaimedCallback>,
+    /// When the next one is due, of the hosts where none is due now.
+    pub next_due: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct CallbackFilter {
+    pub state: Option<CallbackState>,
+    pub app: Option<AppId>,
+    /// Name and port.
+    pub host: Option<String>,
+    /// The page after this one: its last callSid.
+    pub before: Option<CallSid>,
+    pub most: u32,
+}
+
+/// What is still to be delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallbackBacklog {
+    pub waiting: u64,
+    pub oldest_owed_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Error)]
@@ -73,6 +154,9 @@ pub enum StoreError {
     Exists(String),
     #[error("there is no {0}")]
     Missing(String),
+    /// It cannot be done now; later perhaps.
+    #[error("{0}")]
+    Conflict(String),
     /// The database did not do it. Nothing was changed, as far as can be known.
     #[error("the database failed: {0}")]
     Failed(String),
@@ -81,6 +165,16 @@ pub enum StoreError {
 impl StoreError {
     fn failed(error: impl fmt::Display) -> Self {
         Self::Failed(error.to_string())
+    }
+
+    fn no_callback(sid: &CallSid) -> Self {
+        Self::Missing(format!("callback of call {sid}"))
+    }
+
+    fn being_delivered(sid: &CallSid) -> Self {
+        Self::Conflict(format!(
+            "the callback of call {sid} is being delivered right now; try again when that is over"
+        ))
     }
 }
 
