@@ -2,6 +2,7 @@
 
 mod account;
 mod app;
+mod callback;
 mod demo;
 mod phone;
 mod serve;
@@ -40,6 +41,9 @@ enum Command {
     /// Applications of an account
     #[command(subcommand)]
     App(app::Command),
+    /// Callbacks: what is owed to receivers, what became of it, and sending it again
+    #[command(subcommand)]
+    Callback(callback::Command),
     /// Print every setting with its default value
     Config,
     /// Print the API as an OpenAPI document
@@ -78,6 +82,9 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::App(command) => {
             with_store(&load()?, |store, clock| app::run(command, store, clock))
         }
+        Command::Callback(command) => with_store(&load()?, |store, clock| {
+            callback::run(command, store, clock)
+        }),
         Command::Phone(phone) => block_on(phone.run()),
         Command::Demo(demo) => block_on(demo.run()),
     }

@@ -11,11 +11,24 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("telemetry", &["config"]),
     ("store", &["domain", "telemetry"]),
     ("api", &["domain", "store", "clock", "random", "config"]),
+    (
+        "callbacks",
+        &["domain", "store", "clock", "random", "config"],
+    ),
     ("http", &["api", "config"]),
     ("client", &["domain"]),
     (
         "server",
-        &["api", "clock", "config", "http", "store", "telemetry"],
+        &[
+            "api",
+            "callbacks",
+            "clock",
+            "config",
+            "http",
+            "random",
+            "store",
+            "telemetry",
+        ],
     ),
     (
         "cli",

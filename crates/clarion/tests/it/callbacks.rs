@@ -1,0 +1,1 @@
+//! The delivery of callbacks, against real receivers.
