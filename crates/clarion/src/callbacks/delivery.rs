@@ -240,6 +240,10 @@ async fn send(
     let (mut sender, driver) = http1::Builder::new()
         .max_buf_size(HEAD)
         .max_headers(HEADERS)
+        // Only the status matters to us, so a careless head is forgiven.
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .ignore_invalid_headers_in_responses(true)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(broken)?;

@@ -225,7 +225,7 @@ impl Worker {
         let recorded = self.store.record_attempts(self.ended.clone()).await?;
         for ended in self.ended.drain(..) {
             if !recorded.contains(&ended.lease.call) {
-                tracing::warn!(call_sid = %ended.lease.call, "the lease on a callback was lost; it may be delivered again");
+                tracing::warn!(call = %ended.lease.call, "the lease on a callback was lost; it may be delivered again");
             }
         }
         Ok(())
@@ -258,16 +258,16 @@ impl Worker {
 fn tell(held: &Held, reply: &Reply, took: Duration, next: Next) {
     let word = reply.verdict.word();
     metrics::counter!("clarion_callback_attempts_total", "verdict" => word).increment(1);
-    let (call_sid, host) = (&held.callback.lease.call, &held.host);
+    let (call, host) = (&held.callback.lease.call, &held.host);
     let (attempt, ms, status) = (held.callback.attempts + 1, took.as_millis(), reply.status);
     let error = reply.error.as_deref();
     match next {
-        Next::Delivered => tracing::debug!(%call_sid, host, attempt, ms, "callback delivered"),
+        Next::Delivered => tracing::debug!(%call, host, attempt, ms, "callback delivered"),
         Next::RetryAt(at) => {
-            tracing::info!(%call_sid, host, attempt, ms, status, verdict = word, error, retry_at = %at, "callback failed");
+            tracing::info!(%call, host, attempt, ms, status, verdict = word, error, retry_at = %at, "callback failed");
         }
         Next::GivenUp => {
-            tracing::warn!(%call_sid, host, attempt, ms, status, verdict = word, error, "callback given up");
+            tracing::warn!(%call, host, attempt, ms, status, verdict = word, error, "callback given up");
         }
     }
 }

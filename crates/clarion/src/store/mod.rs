@@ -107,19 +107,28 @@ pub struct CallbackClaim {
 }
 
 impl CallbackClaim {
-    /// Of the hosts with something waiting, each with the time of its first: those to take from and how many, and the next due time of the others.
+    /// Of the hosts with something waiting, each with the time of its first: those to take from and how many, and the next due time of
+    /// the others. Hosts share what is free, and those with the least under way come first, so that a busy one cannot crowd others out.
     fn choose(&self, waiting: Vec<(String, Timestamp)>) -> (Vec<(String, u32)>, Option<Timestamp>) {
-        let (mut due, later): (Vec<_>, Vec<_>) = waiting
+        let next_due = waiting.iter().map(|(_, first)| *first);
+        let next_due = next_due.filter(|first| *first > self.now).min();
+        let mut due: Vec<_> = waiting
             .into_iter()
-            .partition(|(_, first)| *first <= self.now);
-        due.sort_by_key(|(_, first)| *first);
-        let with_room = due.into_iter().filter_map(|(host, _)| {
-            let room = self.room.get(&host).copied().unwrap_or(self.per_host);
-            (room > 0).then_some((host, room.min(self.most)))
-        });
-        let most = usize::try_from(self.most).unwrap_or(usize::MAX);
-        let next_due = later.into_iter().map(|(_, first)| first).min();
-        (with_room.take(most).collect(), next_due)
+            .filter(|(_, first)| *first <= self.now)
+            .map(|(host, first)| {
+                let room = self.room.get(&host).copied().unwrap_or(self.per_host);
+                (self.per_host.saturating_sub(room), first, host, room)
+            })
+            .filter(|(_, _, _, room)| *room > 0)
+            .collect();
+        due.sort();
+        due.truncate(usize::try_from(self.most).unwrap_or(usize::MAX));
+        let sharing = u32::try_from(due.len()).unwrap_or(u32::MAX).max(1);
+        let share = (self.most / sharing).max(1);
+        let taken = due
+            .into_iter()
+            .map(|(_, _, host, room)| (host, room.min(share)));
+        (taken.collect(), next_due)
     }
 }
 
@@ -250,5 +259,42 @@ impl fmt::Display for Database {
                 Err(_) => f.write_str("postgres:…"),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_share_what_is_free_and_the_least_busy_come_first() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let claim = |most, room: &[(&str, u32)]| CallbackClaim {
+            node: "n".to_owned(),
+            now: at(10),
+            lease: SignedDuration::ZERO,
+            most,
+            per_host: 8,
+            room: room
+                .iter()
+                .map(|(host, room)| ((*host).to_owned(), *room))
+                .collect(),
+        };
+        let waiting = [("busy", 1), ("full", 2), ("idle", 3), ("later", 11)];
+        let waiting = waiting.map(|(host, second)| (host.to_owned(), at(second)));
+        let chosen = |most, room: &[(&str, u32)]| claim(most, room).choose(waiting.to_vec());
+        let named = |host: &str, count| (host.to_owned(), count);
+        let room = [("busy", 3), ("full", 0)];
+        let next = Some(at(11));
+        assert_eq!(
+            chosen(100, &room),
+            (vec![named("idle", 8), named("busy", 3)], next)
+        );
+        assert_eq!(
+            chosen(4, &room),
+            (vec![named("idle", 2), named("busy", 2)], next)
+        );
+        assert_eq!(chosen(1, &room), (vec![named("idle", 1)], next));
+        assert_eq!(chosen(2, &[]).0, [named("busy", 1), named("full", 1)]);
     }
 }

@@ -3,6 +3,8 @@
 mod guard;
 mod lives;
 
+use std::path::Path;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use clarion::domain::account::{ApplicationChange, CallbackSecret};
@@ -10,9 +12,10 @@ use clarion::domain::callback::{CallbackAttempt, CallbackState};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::SignedDuration;
 use sha2::Sha256;
+use tokio::process::Command;
 
 use crate::support::owed::{call, owe, owed_to};
-use crate::support::receiver::{Manner, Receiver, answer, ok};
+use crate::support::receiver::{Manner, Received, Receiver, answer, ok};
 use crate::support::{TestServer, eventually, postgres};
 
 /// Receivers of the tests are on this machine, and nobody waits for hours.
@@ -78,32 +81,62 @@ async fn a_callback_is_posted_as_documented_and_recorded() {
     );
 }
 
-#[tokio::test]
-async fn a_callback_is_signed_when_the_application_has_a_secret() {
-    let (server, receiver) = (
-        TestServer::start_with(SETTINGS).await,
-        Receiver::start(vec![ok()]).await,
-    );
-    let secret = CallbackSecret::from_key(&[42; 32]);
+/// What arrives when the application has this secret.
+async fn signed_delivery(secret: CallbackSecret) -> Received {
+    let server = TestServer::start_with(SETTINGS).await;
+    let receiver = Receiver::start(vec![ok()]).await;
     let change = ApplicationChange {
         callback_secret: Some(Some(secret)),
         ..ApplicationChange::default()
     };
     server.change_application(change).await;
     server.owe(&[receiver.url()]).await;
-    let received = receiver.has_received(1).await;
-    let header = |name| received[0].header(name).unwrap();
+    receiver.has_received(1).await.remove(0)
+}
+
+#[tokio::test]
+async fn a_callback_is_signed_when_the_application_has_a_secret() {
+    let received = signed_delivery(CallbackSecret::from_key(&[42; 32])).await;
+    let header = |name| received.header(name).unwrap();
     // As a receiver computes it, with nothing of ours.
     let signed = format!(
         "{}.{}.{}",
         header("webhook-id"),
         header("webhook-timestamp"),
-        received[0].body
+        received.body
     );
     let mut mac = Hmac::<Sha256>::new_from_slice(&[42; 32]).unwrap();
     mac.update(signed.as_bytes());
     let wanted = format!("v1,{}", BASE64_STANDARD.encode(mac.finalize().into_bytes()));
     assert_eq!(header("webhook-signature"), wanted);
+}
+
+#[tokio::test]
+async fn the_receivers_guide_verifies_a_real_delivery() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/callbacks.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let example = guide.split("```python\n").nth(1).unwrap();
+    let example = example.split("```").next().unwrap();
+    let secret = CallbackSecret::from_key(&[42; 32]);
+    let received = signed_delivery(secret.clone()).await;
+    let secret = secret.reveal();
+    let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+    let headers = names.map(|name| format!("{name:?}: {:?}", received.header(name).unwrap()));
+    let headers = headers.join(", ");
+    let forged = received.body.replace("<state>0", "<state>1");
+    for (body, wanted) in [(received.body.clone(), "True"), (forged, "False")] {
+        let ask = format!("print(is_genuine({secret:?}, {{{headers}}}, {body:?}.encode()))");
+        let mut python = Command::new("python3");
+        let output = python.arg("-c").arg(format!("{example}\n{ask}")).output();
+        let output = output.await.unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(
+            said.trim(),
+            wanted,
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
 }
 
 #[tokio::test]

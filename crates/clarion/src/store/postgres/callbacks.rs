@@ -1,5 +1,6 @@
 //! Callbacks in PostgreSQL. Leases run by the database's clock, so nodes need not agree on the time.
 
+use deadpool_postgres::ClientWrapper;
 use jiff::Timestamp;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{GenericClient, Row};
@@ -45,28 +46,26 @@ fn column<'a, S, T>(rows: &'a [S], value: impl Fn(&'a S) -> T) -> Vec<T> {
 }
 
 /// Each host that has something waiting, and when its first is due: one step of the index a host, however much waits for it.
-pub async fn waiting_hosts<C: GenericClient>(
-    client: &C,
-) -> Result<Vec<(String, Timestamp)>, StoreError> {
-    let rows = client
-        .query(
+pub async fn waiting_hosts(client: &ClientWrapper) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    let statement = client
+        .prepare_cached(
             "WITH RECURSIVE hosts AS ( \
                (SELECT host, due_at FROM callbacks WHERE state = 0 ORDER BY host, due_at LIMIT 1) \
                UNION ALL \
                SELECT next.host, next.due_at FROM hosts, LATERAL ( \
                  SELECT host, due_at FROM callbacks WHERE state = 0 AND host > hosts.host ORDER BY host, due_at LIMIT 1) AS next) \
              SELECT host, due_at FROM hosts",
-            &[],
         )
         .await?;
+    let rows = client.query(&statement, &[]).await?;
     rows.iter()
         .map(|row| Ok((row.get(0), time(row.get(1))?)))
         .collect()
 }
 
 /// What another node is just claiming is passed over, not waited for.
-pub async fn claim<C: GenericClient>(
-    client: &C,
+pub async fn claim(
+    client: &ClientWrapper,
     claim: &CallbackClaim,
     hosts: &[(String, u32)],
 ) -> Result<Vec<ClaimedCallback>, StoreError> {
@@ -81,10 +80,11 @@ pub async fn claim<C: GenericClient>(
          RETURNING callbacks.call_sid, fence, webhook_id, url, body, due_at, attempts, failures, \
            (SELECT callback_secret FROM applications WHERE id = app_id)"
     );
+    let statement = client.prepare_cached(&sql).await?;
     let lease = i64::try_from(claim.lease.as_millis()).unwrap_or(i64::MAX / 2);
     let rows = client
         .query(
-            &sql,
+            &statement,
             &[
                 &column(hosts, |(host, _)| host.as_str()),
                 &column(hosts, |(_, room)| i64::from(*room)),
@@ -121,8 +121,8 @@ fn count(row: &Row, column: usize) -> u32 {
 }
 
 /// A statement alone is its own transaction: one round trip carries all the attempts and what follows from them.
-pub async fn record<C: GenericClient>(
-    client: &C,
+pub async fn record(
+    client: &ClientWrapper,
     ended: &[EndedAttempt],
 ) -> Result<Vec<CallSid>, StoreError> {
     let due = |ended: &EndedAttempt| ended.next.due_at().map(Timestamp::as_millisecond);
@@ -131,8 +131,8 @@ pub async fn record<C: GenericClient>(
         None => Some(ended.ended_at.as_millisecond()),
     };
     let status = |ended: &EndedAttempt| ended.attempt.status.and_then(|s| i16::try_from(s).ok());
-    let rows = client
-        .query(
+    let statement = client
+        .prepare_cached(
             "WITH batch AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], \
                $7::bigint[], $8::text[], $9::smallint[], $10::text[], $11::text[]) AS batch (call_sid, fence, next, next_due, finished, \
                started_at, duration, verdict, status, error, answer)), \
@@ -143,6 +143,11 @@ pub async fn record<C: GenericClient>(
              INSERT INTO callback_attempts (call_sid, attempt, started_at, duration, verdict, status, error, answer) \
                SELECT call_sid, attempts, started_at, duration, verdict, status, error, answer FROM held JOIN batch USING (call_sid) \
                RETURNING call_sid",
+        )
+        .await?;
+    let rows = client
+        .query(
+            &statement,
             &[
                 &column(ended, |ended| ended.lease.call.as_str()),
                 &column(ended, |ended| ended.lease.fence),

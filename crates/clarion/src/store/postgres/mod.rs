@@ -150,11 +150,11 @@ impl Store for PostgresStore {
 
     async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
         let client = self.client().await?;
-        let (hosts, next_due) = claim.choose(callbacks::waiting_hosts(&**client).await?);
+        let (hosts, next_due) = claim.choose(callbacks::waiting_hosts(&client).await?);
         let callbacks = if hosts.is_empty() {
             Vec::new()
         } else {
-            callbacks::claim(&**client, &claim, &hosts).await?
+            callbacks::claim(&client, &claim, &hosts).await?
         };
         Ok(ClaimedBatch {
             callbacks,
@@ -163,7 +163,7 @@ impl Store for PostgresStore {
     }
 
     async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError> {
-        callbacks::record(&**self.client().await?, &ended).await
+        callbacks::record(&*self.client().await?, &ended).await
     }
 
     async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {

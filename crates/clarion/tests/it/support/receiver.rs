@@ -192,7 +192,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         }
         Manner::Flood(head) => {
             let _ = stream.write_all(head.as_bytes()).await;
-            while stream.write_all(&[b'x'; 65_536]).await.is_ok() {}
+            while stream.write_all(&[b'x'; 16_384]).await.is_ok() {}
         }
     }
     Some((stream, manner))
