@@ -1,8 +1,9 @@
 //! Clarion: an application sends one HTTPS request, Clarion makes one telephone call, reports it and bills it.
 //!
-//! Start reading at `server` (what there is and how it is joined), or follow a call: `api::landing_calls` → `store`.
+//! Start reading at `server` (what there is and how it is joined), or follow a call: `api::landing_calls` → `store` → `callbacks`.
 
 pub mod api;
+pub mod callbacks;
 pub mod cli;
 pub mod client;
 pub mod clock;

@@ -11,10 +11,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::api::{self, Api};
+use crate::callbacks::Callbacks;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::http::Front;
 use crate::http::tls::Certificates;
+use crate::random;
 use crate::store::{ServeLock, Store};
 use crate::telemetry;
 use crate::voices::VoiceFiles;
@@ -30,6 +32,7 @@ pub struct Server {
     stopping: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     listeners: JoinSet<()>,
+    callbacks: Callbacks,
     /// Work that goes on beside the requests, and ends with the server.
     _background: JoinSet<()>,
     _lock: Option<ServeLock>,
@@ -54,6 +57,10 @@ impl Server {
             Arc::clone(&store),
             clock.clone(),
         ));
+        // This life of this process: what an earlier one held is not ours.
+        let node = random::id();
+        let callbacks =
+            Callbacks::start(&config.callbacks, Arc::clone(&store), clock.clone(), node)?;
         let api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
@@ -93,9 +100,15 @@ impl Server {
             stopping,
             stop,
             listeners,
+            callbacks,
             _background: background,
             _lock: lock,
         })
+    }
+
+    /// Says that a callback has become owed, for whoever has written one beside the server.
+    pub fn deliver_callbacks(&self) {
+        self.callbacks.owed().notify_one();
     }
 
     /// Accepts nothing new, finishes what has begun, and closes the store.
@@ -103,6 +116,7 @@ impl Server {
         self.stopping.store(true, Ordering::Relaxed);
         self.stop.send_replace(true);
         while self.listeners.join_next().await.is_some() {}
+        self.callbacks.stop().await;
         self.store.close().await;
     }
 }

@@ -79,6 +79,24 @@ fn describe() {
         "Time from a request's last byte to its answer"
     );
     metrics::describe_gauge!("clarion_http_connections", "Open connections");
+    metrics::describe_counter!(
+        "clarion_callback_attempts_total",
+        "Attempts to deliver a callback, by verdict"
+    );
+    metrics::describe_histogram!(
+        "clarion_callback_lag_seconds",
+        metrics::Unit::Seconds,
+        "Time from when a callback was due to its attempt"
+    );
+    metrics::describe_gauge!(
+        "clarion_callbacks_waiting",
+        "Callbacks still to be delivered"
+    );
+    metrics::describe_gauge!(
+        "clarion_callbacks_oldest_seconds",
+        metrics::Unit::Seconds,
+        "Age of the oldest callback still to be delivered"
+    );
     metrics::describe_histogram!("clarion_store_batch_size", "Changes committed together");
     metrics::describe_histogram!(
         "clarion_store_commit_seconds",

@@ -2,6 +2,7 @@
 
 mod account;
 mod app;
+mod callback;
 mod demo;
 mod phone;
 mod serve;
@@ -44,6 +45,9 @@ enum Command {
     /// Voice files of an application or of the platform
     #[command(subcommand)]
     Voice(voice::Command),
+    /// Callbacks: what is owed to receivers, what became of it, and sending it again
+    #[command(subcommand)]
+    Callback(callback::Command),
     /// Print every setting with its default value
     Config,
     /// Print the API as an OpenAPI document
@@ -82,6 +86,9 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::App(command) => {
             with_store(&load()?, |store, clock| app::run(command, store, clock))
         }
+        Command::Callback(command) => with_store(&load()?, |store, clock| {
+            callback::run(command, store, clock)
+        }),
         Command::Phone(phone) => block_on(phone.run()),
         Command::Voice(command) => {
             let config = load()?;

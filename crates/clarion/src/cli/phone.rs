@@ -12,9 +12,7 @@ use clap::Args;
 use phone::call::MediaConfig;
 use phone::codec::Codec;
 use phone::ending::Side;
-use phone::signalling::{
-    Credentials, SignallingConfig, TlsFiles, Trace, Transport, own_address,
-};
+use phone::signalling::{Credentials, SignallingConfig, TlsFiles, Trace, Transport, own_address};
 use phone::test_phone::{HeardCall, NUMBERS, Script, TestPhone, TestPhoneConfig, Then};
 
 #[derive(Debug, Args)]

@@ -157,7 +157,9 @@ impl TrunkConfig {
         }
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if let Some(wrong) = self.prefixes.iter().find(|prefix| !digits(prefix)) {
-            return Err(format!("prefixes: `{wrong}` must be digits, country code first"));
+            return Err(format!(
+                "prefixes: `{wrong}` must be digits, country code first"
+            ));
         }
         let written = |text: &str| {
             text.bytes()
@@ -190,11 +192,7 @@ pub fn is_covered(trunks: &[TrunkConfig], digits: &str) -> bool {
 
 /// The trunks that carry a number, in the order in which they are to be tried: places in the list. `draw` gives a number below its
 /// argument.
-pub fn order(
-    trunks: &[TrunkConfig],
-    digits: &str,
-    mut draw: impl FnMut(u32) -> u32,
-) -> Vec<usize> {
+pub fn order(trunks: &[TrunkConfig], digits: &str, mut draw: impl FnMut(u32) -> u32) -> Vec<usize> {
     let mut left: Vec<usize> = (0..trunks.len())
         .filter(|place| trunks[*place].covers(digits))
         .collect();
@@ -254,9 +252,18 @@ mod tests {
         assert_eq!(rewritten("8613800138000", &national), "13800138000");
         assert_eq!(rewritten("861052823298", &national), "01052823298");
         assert_eq!(rewritten("442071234567", &national), "00442071234567");
-        assert_eq!(rewritten("8613800138000", &rules(&[("", "+")])), "+8613800138000");
-        assert_eq!(rewritten("8613800138000", &rules(&[("86", "0086")])), "008613800138000");
-        assert_eq!(rewritten("442071234567", &rules(&[("86", "")])), "442071234567");
+        assert_eq!(
+            rewritten("8613800138000", &rules(&[("", "+")])),
+            "+8613800138000"
+        );
+        assert_eq!(
+            rewritten("8613800138000", &rules(&[("86", "0086")])),
+            "008613800138000"
+        );
+        assert_eq!(
+            rewritten("442071234567", &rules(&[("86", "")])),
+            "442071234567"
+        );
     }
 
     #[test]
@@ -268,7 +275,10 @@ mod tests {
             trunk("foreign", &["44"], 1, 1),
         ];
         assert_eq!(order(&trunks, "8613800138000", |_| 0), [1, 2, 0]);
-        assert_eq!(order(&trunks, "8613800138000", |all| if all > 1 { 5 } else { 0 }), [2, 1, 0]);
+        assert_eq!(
+            order(&trunks, "8613800138000", |all| if all > 1 { 5 } else { 0 }),
+            [2, 1, 0]
+        );
         assert_eq!(order(&trunks, "442071234567", |_| 0), [3, 0]);
         let mut first = [0; 4];
         for drawn in 0..10 {

@@ -15,15 +15,27 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "api",
         &["domain", "store", "voices", "clock", "random", "config"],
     ),
+    (
+        "callbacks",
+        &["domain", "store", "clock", "random", "config"],
+    ),
+    (
+        "dispatch",
+        &["domain", "store", "voices", "clock", "random", "config"],
+    ),
     ("http", &["api", "config"]),
     ("client", &["domain"]),
     (
         "server",
         &[
             "api",
+            "callbacks",
             "clock",
             "config",
+            "dispatch",
+            "domain",
             "http",
+            "random",
             "store",
             "telemetry",
             "voices",

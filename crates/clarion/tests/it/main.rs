@@ -4,6 +4,7 @@ mod support;
 
 mod architecture;
 mod authentication;
+mod callbacks;
 mod captures;
 mod clients;
 mod command_line;

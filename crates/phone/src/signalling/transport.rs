@@ -127,8 +127,7 @@ pub(super) async fn open(
         Transport::Tls => {
             let local = free_stream_address(config.bind).map_err(bind)?;
             let listener =
-                TlsListenerConnection::new(local, reached(local), tls_config(&config.tls))
-                    .await?;
+                TlsListenerConnection::new(local, reached(local), tls_config(&config.tls)).await?;
             // Without a certificate of ours nobody can connect to us; what we connect to ourselves needs none.
             layer.set_tls_config(tls_config(&config.tls));
             layer.add_transport(listener.into());

@@ -1,8 +1,10 @@
 //! What the tests stand on: a server that can be asked in business verbs, and a PostgreSQL that `make test` has started.
 
 pub mod child;
+pub mod owed;
 pub mod postgres;
 pub mod raw;
+pub mod receiver;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -64,6 +66,7 @@ pub struct TestServer {
     pub folder: TempDir,
     /// The same database, opened beside the server as the command line does.
     pub store: Arc<dyn Store>,
+    pub database: Database,
     server: Option<Server>,
 }
 
@@ -76,10 +79,9 @@ impl TestServer {
     pub async fn start_with(settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
-        let store = {
-            std::fs::create_dir_all(&config.data_dir).unwrap();
-            config.database().unwrap().open().await.unwrap()
-        };
+        std::fs::create_dir_all(&config.data_dir).unwrap();
+        let database = config.database().unwrap();
+        let store = database.open().await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let clock = Clock::new(TimeZone::get("Asia/Shanghai").unwrap());
@@ -90,6 +92,7 @@ impl TestServer {
             clock,
             folder,
             store,
+            database,
             server: Some(server),
         }
     }
@@ -105,6 +108,13 @@ impl TestServer {
             .unwrap();
         self.address = server.addresses[0];
         self.server = Some(server);
+    }
+
+    /// Tells the server that callbacks have become owed, as the end of a call does.
+    pub fn deliver_callbacks(&self) {
+        if let Some(server) = &self.server {
+            server.deliver_callbacks();
+        }
     }
 
     /// The server itself, for a test that stops it.
