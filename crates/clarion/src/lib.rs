@@ -8,6 +8,7 @@ pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod dispatch;
 pub mod domain;
 pub mod http;
 pub mod random;

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::api::{self, Api};
 use crate::callbacks::Callbacks;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::dispatch::Dispatch;
 use crate::http::Front;
 use crate::http::tls::Certificates;
 use crate::random;
@@ -32,6 +33,7 @@ pub struct Server {
     stopping: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     listeners: JoinSet<()>,
+    dispatching: JoinHandle<()>,
     callbacks: Callbacks,
     /// Work that goes on beside the requests, and ends with the server.
     _background: JoinSet<()>,
@@ -61,11 +63,20 @@ impl Server {
         let node = random::id();
         let callbacks =
             Callbacks::start(&config.callbacks, Arc::clone(&store), clock.clone(), node)?;
+        let dispatch = Dispatch::start(
+            Arc::clone(&config),
+            Arc::clone(&store),
+            clock.clone(),
+            voices.clone(),
+            callbacks.owed(),
+        )
+        .await?;
         let api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
             voices,
             clock.clone(),
+            Arc::clone(&dispatch.queued),
             metrics,
             Arc::clone(&stopping),
         );
@@ -82,6 +93,7 @@ impl Server {
         let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
 
         let (stop, stopped) = watch::channel(false);
+        let dispatching = tokio::spawn(dispatch.run(stopped.clone()));
         let mut listeners = JoinSet::new();
         let mut addresses = Vec::new();
         for address in &config.http.listen {
@@ -100,6 +112,7 @@ impl Server {
             stopping,
             stop,
             listeners,
+            dispatching,
             callbacks,
             _background: background,
             _lock: lock,
@@ -116,6 +129,7 @@ impl Server {
         self.stopping.store(true, Ordering::Relaxed);
         self.stop.send_replace(true);
         while self.listeners.join_next().await.is_some() {}
+        let _ = self.dispatching.await;
         self.callbacks.stop().await;
         self.store.close().await;
     }

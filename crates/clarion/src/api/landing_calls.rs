@@ -18,6 +18,7 @@ use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::{
     self, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE, VoiceFile,
 };
+use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
 
@@ -156,6 +157,7 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
         .accept_call(call)
         .await
         .map_err(|error| unavailable(&error))?;
+    api.queued.notify_one();
     Ok(content)
 }
 
@@ -182,6 +184,9 @@ impl Wish {
             .to_owned();
         let number = PhoneNumber::parse(&called, &config.numbers)?;
         number.check_allowed(&config.numbers)?;
+        if !route::is_covered(&config.trunks, number.digits()) {
+            return Err(StatusCode::NoRoute.into());
+        }
         let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
         let files = prompt::file_names(
             fields.text("mediaName")?.unwrap_or_default(),

@@ -14,7 +14,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
 
@@ -50,6 +50,8 @@ pub struct Api {
     pub store: Arc<dyn Store>,
     pub voices: VoiceFiles,
     pub clock: Clock,
+    /// Told when a call has been accepted.
+    pub queued: Arc<Notify>,
     pub metrics: PrometheusHandle,
     /// Set when the server stops accepting: the readiness probe tells it.
     pub stopping: Arc<AtomicBool>,
@@ -65,6 +67,7 @@ impl Api {
         store: Arc<dyn Store>,
         voices: VoiceFiles,
         clock: Clock,
+        queued: Arc<Notify>,
         metrics: PrometheusHandle,
         stopping: Arc<AtomicBool>,
     ) -> Self {
@@ -76,6 +79,7 @@ impl Api {
             store,
             voices,
             clock,
+            queued,
             metrics,
             stopping,
             directory,

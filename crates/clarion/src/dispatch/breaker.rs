@@ -66,7 +66,10 @@ mod tests {
         assert!(breaker.allows(later), "one tries");
         assert!(!breaker.allows(later), "and only one");
         breaker.failed(later);
-        assert!(!breaker.allows(later + Duration::from_secs(19)), "twice as long");
+        assert!(
+            !breaker.allows(later + Duration::from_secs(19)),
+            "twice as long"
+        );
         assert!(breaker.allows(later + Duration::from_secs(21)));
         breaker.worked();
         assert!(breaker.allows(later) && breaker.allows(later));

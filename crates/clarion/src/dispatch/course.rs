@@ -15,6 +15,7 @@ use tracing::Instrument;
 use super::Dispatch;
 use super::trunks::{Channel, NoChannel};
 use crate::domain::call_state::CallState;
+use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{ClaimedCall, EndedCall, Step};
 use crate::domain::outcome::Outcome;
 use crate::random;
@@ -35,6 +36,8 @@ pub struct Course {
     pub dialled_at: Option<Timestamp>,
     pub rang_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
+    /// When it was hung up, by the engine's own watch.
+    pub hung_up_at: Option<Timestamp>,
 }
 
 impl Course {
@@ -46,6 +49,7 @@ impl Course {
             dialled_at: None,
             rang_at: None,
             answered_at: None,
+            hung_up_at: None,
         }
     }
 }
@@ -142,7 +146,10 @@ impl Dispatch {
                 }
             };
             let line = Arc::clone(&channel.0);
-            match self.try_trunk(course, channel, program.clone(), hang_up).await {
+            match self
+                .try_trunk(course, channel, program.clone(), hang_up)
+                .await
+            {
                 Tried::Ended(verdict) => {
                     line.note(true);
                     return Next::Ended(verdict);
@@ -187,25 +194,26 @@ impl Dispatch {
             talk_time: self.talk_time(call.max_talk),
         };
         let (events, mut happened) = mpsc::unbounded_channel();
-        let calling = self.phone.call(&line.trunk, &order, &events, hang_up);
-        tokio::pin!(calling);
-        // Playing never waits for a commit: the record is kept beside the call.
-        let (ending, facts) = loop {
-            tokio::select! {
-                ended = &mut calling => break ended,
-                Some(event) = happened.recv() => self.note(course, event).await,
+        let calling = async {
+            let ended = self.phone.call(&line.trunk, &order, &events, hang_up).await;
+            drop(events);
+            ended
+        };
+        // Beside the call: neither playing nor hanging up waits for a commit.
+        let recording = async {
+            while let Some(event) = happened.recv().await {
+                self.note(course, event).await;
             }
         };
-        while let Ok(event) = happened.try_recv() {
-            self.note(course, event).await;
-        }
+        let ((ending, facts), ()) = tokio::join!(calling, recording);
         metrics::counter!("clarion_media_packets_total").increment(facts.packets_sent.into());
         metrics::counter!("clarion_media_packets_late_total").increment(facts.packets_late.into());
         match ending {
             Ending::Talked { time, .. } => {
-                // By the engine's own watch: the moments of commits do not lengthen a call.
+                // By the engine's own watch: what is written and confirmed afterwards does not lengthen a call.
                 let answered = *course.answered_at.get_or_insert(now);
-                self.note_talk(answered, time);
+                let time = SignedDuration::try_from(time).unwrap_or_default();
+                course.hung_up_at = Some(answered + time);
                 Tried::Ended(Verdict::plain(Outcome::Talked))
             }
             Ending::Failed(failure) if failure.may_fail_over() && !hang_up.is_cancelled() => {
@@ -215,17 +223,11 @@ impl Dispatch {
         }
     }
 
-    fn note_talk(&self, answered: Timestamp, time: Duration) {
-        let waited = self.clock.now().duration_since(answered);
-        tracing::debug!(?time, ?waited, "talked");
-        metrics::histogram!("clarion_call_talk_seconds").record(time.as_secs_f64());
-    }
-
     async fn note(&self, course: &mut Course, event: CallEvent) {
         let now = self.clock.now();
         let step = match event {
             CallEvent::Dialling(_) => {
-                self.note_set_up(course, now);
+                note_set_up(course, now);
                 return;
             }
             CallEvent::Key(key) => {
@@ -250,14 +252,6 @@ impl Dispatch {
         self.set_state(&course.claimed.call.sid, step.state());
         // If it is not ours any more, the end will show it; nothing is to be done in the middle of a call.
         self.advance(course, step).await;
-    }
-
-    /// From accept to INVITE, for calls that did not have to wait for anything.
-    fn note_set_up(&self, course: &Course, now: Timestamp) {
-        if course.attempts == 1 {
-            let waited = now.duration_since(course.claimed.call.accepted_at);
-            metrics::histogram!("clarion_call_setup_seconds").record(waited.as_secs_f64());
-        }
     }
 
     async fn advance(&self, course: &Course, step: Step) -> bool {
@@ -332,7 +326,7 @@ impl Dispatch {
 
     /// Outcome, bill line and owed callback, in one commit.
     pub async fn end(&self, course: Course, verdict: Verdict) {
-        let ended_at = self.clock.now();
+        let ended_at = course.hung_up_at.unwrap_or_else(|| self.clock.now());
         self.end_at(course, verdict, ended_at).await;
     }
 
@@ -376,7 +370,19 @@ impl Dispatch {
             bill_day: ended_at.to_zoned(zone.clone()).date(),
             callback: None,
         };
-        ended.callback = super::report::status_body(&ended, zone);
+        let call = &ended.claimed.call;
+        ended.callback = call.resp_url.clone().map(|url| {
+            let report = CallReport {
+                call: &call.sid,
+                called: &call.called,
+                outcome: ended.outcome,
+                dialled_at: ended.dialled_at,
+                answered_at: ended.answered_at,
+                ended_at,
+                user_data: call.user_data.as_deref(),
+            };
+            OwedCallback::new(&report, call.app.clone(), url, zone)
+        });
         ended
     }
 
@@ -392,4 +398,12 @@ enum Next {
     Ended(Verdict),
     Requeue(SignedDuration),
     Lost,
+}
+
+/// From accept to INVITE, for calls that did not have to wait for anything.
+fn note_set_up(course: &Course, now: Timestamp) {
+    if course.attempts == 1 {
+        let waited = now.duration_since(course.claimed.call.accepted_at);
+        metrics::histogram!("clarion_call_setup_seconds").record(waited.as_secs_f64());
+    }
 }

@@ -129,7 +129,11 @@ mod tests {
 
     #[test]
     fn nobody_waits_behind_somebody_elses_thousands() {
-        let shares = fair_shares(10, vec![(account(1), 100_000), (account(2), 1), (account(3), 3)], 0);
+        let shares = fair_shares(
+            10,
+            vec![(account(1), 100_000), (account(2), 1), (account(3), 3)],
+            0,
+        );
         assert_eq!(shares, [(account(1), 6), (account(2), 1), (account(3), 3)]);
         let one = fair_shares(1, vec![(account(1), 9), (account(2), 9)], 1);
         assert_eq!(one, [(account(2), 1)], "the turn goes round");

@@ -151,7 +151,13 @@ impl Trunks {
     /// Trunks of this node take their part of what all nodes may use together.
     pub fn share_among(&self, nodes: u32) {
         for line in &self.lines {
-            let part = |all: u32| if all == 0 { 0 } else { (all / nodes.max(1)).max(1) };
+            let part = |all: u32| {
+                if all == 0 {
+                    0
+                } else {
+                    (all / nodes.max(1)).max(1)
+                }
+            };
             lock(&line.room).resize(
                 part(line.config.channels),
                 part(line.config.calls_per_second),
@@ -181,7 +187,11 @@ impl Trunks {
                 None => full |= line.is_usable() && lock(&line.breaker).is_open(now),
             }
         }
-        Err(if full { NoChannel::Full } else { NoChannel::Down })
+        Err(if full {
+            NoChannel::Full
+        } else {
+            NoChannel::Down
+        })
     }
 
     pub fn stop(&self) {
@@ -225,13 +235,12 @@ async fn start_line(
         sip.tls = tls_files(config, &host)?;
     }
     let key = (transport, sip.bind, sip.advertised, sip.tls.clone());
-    let signalling = match endpoints.get(&key) {
-        Some(known) => Arc::clone(known),
-        None => {
-            let started = Arc::new(Signalling::start(&sip, None).await?);
-            endpoints.insert(key, Arc::clone(&started));
-            started
-        }
+    let signalling = if let Some(known) = endpoints.get(&key) {
+        Arc::clone(known)
+    } else {
+        let started = Arc::new(Signalling::start(&sip, None).await?);
+        endpoints.insert(key, Arc::clone(&started));
+        started
     };
     let trunk = phone::trunk::TrunkConfig {
         proxy: optional(&config.proxy, "proxy")?,
@@ -355,7 +364,10 @@ fn record(call: &HeardCall, folder: &Path) {
     }
 }
 
-fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str, what: &str) -> anyhow::Result<T> {
+fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
+    text: &str,
+    what: &str,
+) -> anyhow::Result<T> {
     text.parse()
         .map_err(|error| anyhow::anyhow!("{what}: {error}"))
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::account::AccountSid;
 use super::call::{CallSid, NewCall};
 use super::call_state::CallState;
+use super::callback::OwedCallback;
 use super::outcome::Outcome;
 
 /// One life of one server process. Leases belong to it and end with it.
@@ -156,8 +157,8 @@ pub struct EndedCall {
     pub reason: Option<String>,
     /// The day it is billed on, unless that is closed already.
     pub bill_day: jiff::civil::Date,
-    /// The body of the callback, where one is owed.
-    pub callback: Option<String>,
+    /// Where the request named a respUrl.
+    pub callback: Option<OwedCallback>,
 }
 
 impl EndedCall {

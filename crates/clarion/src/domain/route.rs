@@ -5,6 +5,7 @@ use serde::Deserialize;
 /// One `[[trunk]]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
 pub struct TrunkConfig {
     pub name: String,
     /// Where it is: a name or an address, with a port or without.

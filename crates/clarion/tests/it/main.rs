@@ -5,6 +5,7 @@ mod support;
 mod architecture;
 mod authentication;
 mod callbacks;
+mod calls;
 mod captures;
 mod clients;
 mod command_line;

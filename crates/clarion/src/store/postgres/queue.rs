@@ -329,7 +329,7 @@ async fn lock_claims<C: GenericClient>(client: &C) -> Result<(), StoreError> {
 async fn end<C: GenericClient>(client: &C, ended: &EndedCall) -> Result<bool, StoreError> {
     let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
-    let callback = ended.callback.as_ref().zip(call.resp_url.as_ref());
+    let callback = ended.callback.as_ref();
     let changed = client
         .query(
             "WITH gone AS (DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3 RETURNING call_sid), \
@@ -341,8 +341,8 @@ async fn end<C: GenericClient>(client: &C, ended: &EndedCall) -> Result<bool, St
                  coalesce((SELECT to_char(max(day)::date + 1, 'YYYY-MM-DD') FROM bill_days HAVING max(day) >= $13), $13), 14, call_sid, \
                  coalesce(caller, ''), called, coalesce(dialled_at, accepted_at), answered_at, ended_at, $14, 0, 0, 0, $15, user_data \
                FROM ended), \
-             owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, url, body, state, owed_at, due_at) \
-               SELECT call_sid, app_id, 'msg_' || call_sid, $16, $17, 0, ended_at, ended_at FROM ended WHERE $16::text IS NOT NULL) \
+             owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
+               SELECT call_sid, app_id, $18, $19, $16, $17, 0, ended_at, ended_at FROM ended WHERE $16::text IS NOT NULL) \
              SELECT call_sid FROM gone",
             &[
                 &call.sid.as_str(),
@@ -360,8 +360,10 @@ async fn end<C: GenericClient>(client: &C, ended: &EndedCall) -> Result<bool, St
                 &ended.bill_day.to_string(),
                 &i32::try_from(ended.seconds()).unwrap_or(i32::MAX),
                 &ended.outcome.word(),
-                &callback.map(|(_, url)| url.as_str()),
-                &callback.map(|(body, _)| body.as_str()),
+                &callback.map(|owed| owed.url.as_str()),
+                &callback.map(|owed| owed.body.as_str()),
+                &callback.map(|owed| owed.webhook_id.as_str()),
+                &callback.map(|owed| owed.url.host()),
             ],
         )
         .await?;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::SqliteStore;
+use super::{SqliteStore, callbacks};
 use crate::domain::account::AccountSid;
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_state::CallState;
@@ -388,19 +388,8 @@ fn end(db: &Connection, ended: &EndedCall) -> rusqlite::Result<bool> {
         call.sid.as_str()
     ])?;
     bill(db, ended)?;
-    if let (Some(body), Some(url)) = (&ended.callback, &call.resp_url) {
-        db.prepare_cached(
-            "INSERT INTO callbacks (call_sid, app_id, webhook_id, url, body, state, owed_at, due_at) VALUES (?, ?, ?, ?, ?, 0, ?, ?)",
-        )?
-        .execute(params![
-            call.sid.as_str(),
-            call.app.as_str(),
-            format!("msg_{}", call.sid),
-            url.as_str(),
-            body,
-            ended.ended_at.as_millisecond(),
-            ended.ended_at.as_millisecond()
-        ])?;
+    if let Some(owed) = &ended.callback {
+        callbacks::owe(db, owed)?;
     }
     Ok(true)
 }

@@ -13,7 +13,9 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use super::raw::Door;
-use super::{APP, PATIENCE, SID, TOKEN, account, application, call_sid, status_code};
+use super::{
+    APP, PATIENCE, SID, TOKEN, WAITING_TRUNK, account, application, call_sid, status_code,
+};
 
 /// A folder with a configuration, and a database with an account that has no limits worth mentioning.
 pub struct Installation {
@@ -31,7 +33,7 @@ impl Installation {
             postgres.unwrap_or_else(|| format!("sqlite:{}", path.join("clarion.db").display()));
         let config = path.join("clarion.toml");
         let text = format!(
-            "data_dir = {path:?}\ndatabase = {url:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"error\"\n"
+            "data_dir = {path:?}\ndatabase = {url:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"error\"\n{WAITING_TRUNK}"
         );
         std::fs::write(&config, text).unwrap();
         let database = Database::parse(&url).unwrap();

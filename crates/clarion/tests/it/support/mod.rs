@@ -181,9 +181,18 @@ impl TestServer {
     }
 }
 
+/// A trunk that carries every number and has no channel.
+pub const WAITING_TRUNK: &str = "[[trunk]]\nname = \"waiting\"\nhost = \"127.0.0.1:9\"\noptions_seconds = 0\nprefixes = [\"\"]\n";
+
 fn test_config(folder: &TempDir, settings: &str) -> Config {
     let data = folder.path().join("data");
-    let text = format!("data_dir = {data:?}\ntime_zone = \"Asia/Shanghai\"\n{settings}");
+    // Unless a test brings trunks of its own, everything is accepted and nothing is dialled.
+    let trunk = if settings.contains("[[trunk]]") {
+        ""
+    } else {
+        WAITING_TRUNK
+    };
+    let text = format!("data_dir = {data:?}\ntime_zone = \"Asia/Shanghai\"\n{settings}\n{trunk}");
     let listen = (
         "CLARION_HTTP__LISTEN".to_owned(),
         "[\"127.0.0.1:0\"]".to_owned(),
