@@ -2,10 +2,12 @@
 
 mod account;
 mod app;
+mod call;
 mod callback;
 mod demo;
 mod phone;
 mod serve;
+mod trunk;
 mod voice;
 
 use std::path::PathBuf;
@@ -45,6 +47,12 @@ enum Command {
     /// Voice files of an application or of the platform
     #[command(subcommand)]
     Voice(voice::Command),
+    /// Calls: what became of them, ending one, stopping all
+    #[command(subcommand)]
+    Call(call::Command),
+    /// Trunks: the ways to callees
+    #[command(subcommand)]
+    Trunk(trunk::Command),
     /// Callbacks: what is owed to receivers, what became of it, and sending it again
     #[command(subcommand)]
     Callback(callback::Command),
@@ -89,6 +97,18 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Callback(command) => with_store(&load()?, |store, clock| {
             callback::run(command, store, clock)
         }),
+        Command::Call(command) => {
+            let config = load()?;
+            with_store(&config, |store, clock| {
+                call::run(command, &config, store, clock)
+            })
+        }
+        Command::Trunk(command) => {
+            let config = load()?;
+            with_store(&config, |store, clock| {
+                trunk::run(command, &config, store, clock)
+            })
+        }
         Command::Phone(phone) => block_on(phone.run()),
         Command::Voice(command) => {
             let config = load()?;

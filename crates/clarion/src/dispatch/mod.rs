@@ -10,6 +10,7 @@ pub mod room;
 pub mod trunks;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,14 @@ const LARGEST_CLAIM: u32 = 256;
 /// Calls ended in one go that were never dialled.
 const MOST_OVERDUE: u32 = 500;
 
+/// The switch that stops all dialling. What is under way goes on; what is queued waits.
+pub const STOP_ALL: &str = "stop-all";
+
+/// The switch that lets a trunk run empty.
+pub fn drained_switch(trunk: &str) -> String {
+    format!("drained:{trunk}")
+}
+
 /// A call that is under way here.
 #[derive(Debug)]
 pub struct Running {
@@ -62,6 +71,8 @@ pub struct Dispatch {
     voices: VoiceFiles,
     running: Mutex<HashMap<CallSid, Running>>,
     accounts: Mutex<HashMap<AccountSid, Room>>,
+    /// The operator has stopped all dialling.
+    stopped: AtomicBool,
     /// Somebody has put a call into the queue, or has made room.
     pub queued: Arc<Notify>,
     /// A call has ended: something may be owed.
@@ -83,6 +94,7 @@ impl Dispatch {
             node: NodeId::new(random::bytes()),
             running: Mutex::default(),
             accounts: Mutex::default(),
+            stopped: AtomicBool::new(false),
             queued: Arc::default(),
             config,
             store,
@@ -96,6 +108,7 @@ impl Dispatch {
 
     /// Makes calls until it is told to stop; then those under way have a while for finishing.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        self.obey_switches().await;
         self.bury_lost().await;
         let beating = tokio::spawn(Arc::clone(&self).beat());
         let mut calls = JoinSet::new();
@@ -132,7 +145,7 @@ impl Dispatch {
     ) -> Result<usize, StoreError> {
         let now = self.clock.now();
         let room = self.room_here();
-        if room == 0 {
+        if room == 0 || self.stopped.load(Ordering::Relaxed) {
             return Ok(0);
         }
         let queued = self.store.queued_accounts().await?;
@@ -243,7 +256,33 @@ impl Dispatch {
             }
             Err(error) => tracing::error!(%error, "cancelled calls could not be read"),
         }
+        self.obey_switches().await;
         self.note_metrics().await;
+    }
+
+    async fn obey_switches(&self) {
+        let switches = match self.store.switches().await {
+            Ok(switches) => switches,
+            Err(error) => {
+                tracing::error!(%error, "the operator's switches could not be read");
+                return;
+            }
+        };
+        let set = |name: &str| switches.iter().any(|(known, _)| known == name);
+        let stop = set(STOP_ALL);
+        if self.stopped.swap(stop, Ordering::Relaxed) != stop {
+            tracing::warn!(stop, "the operator has switched dialling");
+        }
+        for line in &self.trunks.lines {
+            let drained = set(&drained_switch(&line.config.name));
+            if line.drained.swap(drained, Ordering::Relaxed) != drained {
+                tracing::warn!(
+                    trunk = line.config.name,
+                    drained,
+                    "the operator has switched a trunk"
+                );
+            }
+        }
     }
 
     async fn end_overdue(&self) -> Result<(), StoreError> {

@@ -173,3 +173,37 @@ impl EndedCall {
         })
     }
 }
+
+/// Everything that is known of a call, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRecord {
+    pub sid: CallSid,
+    pub account: AccountSid,
+    pub app: super::account::AppId,
+    pub called: String,
+    pub number: super::phone_number::PhoneNumber,
+    pub caller: Option<String>,
+    pub state: CallState,
+    pub outcome: Option<Outcome>,
+    pub trunk: Option<String>,
+    pub attempts: u32,
+    pub accepted_at: Timestamp,
+    pub due_at: Option<Timestamp>,
+    pub dialled_at: Option<Timestamp>,
+    pub rang_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub sip_code: Option<u16>,
+    pub reason: Option<String>,
+}
+
+/// Which calls an operator wants to see, the newest first.
+#[derive(Debug, Clone, Default)]
+pub struct CallFilter {
+    pub account: Option<AccountSid>,
+    /// Only calls that have not ended.
+    pub alive: bool,
+    /// Only calls before this one: the next page.
+    pub before: Option<CallSid>,
+    pub most: u32,
+}

@@ -23,7 +23,8 @@ use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, EndedAttempt,
 };
 use crate::domain::claim::{
-    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedAccount, Step,
+    CallFilter, CallRecord, Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue,
+    QueuedAccount, Step,
 };
 use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
@@ -84,8 +85,32 @@ pub trait CallQueue: Send + Sync {
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
 }
 
+/// What operators ask and switch.
 #[async_trait]
-pub trait Store: CallQueue + fmt::Debug {
+pub trait Records: Send + Sync {
+    async fn call_record(&self, sid: &CallSid) -> Result<Option<CallRecord>, StoreError>;
+    /// The newest first.
+    async fn list_calls(&self, filter: CallFilter) -> Result<Vec<CallRecord>, StoreError>;
+    /// `None` puts the switch back to where it was.
+    async fn set_switch(
+        &self,
+        name: &str,
+        value: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+    async fn switches(&self) -> Result<Vec<(String, String)>, StoreError>;
+    /// Whether a number may be called; false if that was so before.
+    async fn bar_number(
+        &self,
+        digits: &str,
+        barred: bool,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+    async fn barred_numbers(&self) -> Result<Vec<String>, StoreError>;
+}
+
+#[async_trait]
+pub trait Store: CallQueue + Records + fmt::Debug {
     // Accounts and applications.
     async fn add_account(&self, account: Account) -> Result<(), StoreError>;
     async fn account(&self, sid: &AccountSid) -> Result<Option<Account>, StoreError>;

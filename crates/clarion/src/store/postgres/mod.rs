@@ -23,6 +23,7 @@ mod accounts;
 pub mod callbacks;
 mod calls;
 mod queue;
+mod records;
 mod schema;
 mod voices;
 

@@ -383,11 +383,13 @@ fn lease_millis(now: Timestamp, until: Timestamp) -> i64 {
     until.as_millisecond() - now.as_millisecond()
 }
 
-fn time(millis: i64) -> Result<Timestamp, StoreError> {
+pub(super) fn time(millis: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(millis).map_err(StoreError::failed)
 }
 
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, StoreError> {
+pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+    text: &str,
+) -> Result<T, StoreError> {
     text.parse().map_err(StoreError::failed)
 }
 

@@ -29,6 +29,7 @@ pub mod callbacks;
 pub mod calls;
 pub mod checkpoint;
 mod queue;
+mod records;
 mod schema;
 mod voices;
 mod writer;

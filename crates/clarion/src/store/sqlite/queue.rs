@@ -109,11 +109,11 @@ impl CallQueue for SqliteStore {
     }
 }
 
-fn time(millis: i64) -> rusqlite::Result<Timestamp> {
+pub(super) fn time(millis: i64) -> rusqlite::Result<Timestamp> {
     Timestamp::from_millisecond(millis).map_err(|error| conversion(&error))
 }
 
-fn optional_time(millis: Option<i64>) -> rusqlite::Result<Option<Timestamp>> {
+pub(super) fn optional_time(millis: Option<i64>) -> rusqlite::Result<Option<Timestamp>> {
     millis.map(time).transpose()
 }
 
@@ -121,7 +121,9 @@ fn conversion(error: &dyn std::fmt::Display) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(error.to_string().into())
 }
 
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> rusqlite::Result<T> {
+pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+    text: &str,
+) -> rusqlite::Result<T> {
     text.parse().map_err(|error: T::Err| conversion(&error))
 }
 
