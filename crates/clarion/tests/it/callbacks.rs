@@ -12,6 +12,7 @@ use clarion::domain::callback::{CallbackAttempt, CallbackState};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::SignedDuration;
 use sha2::Sha256;
+use tokio::net::TcpSocket;
 use tokio::process::Command;
 
 use crate::support::owed::{call, owe, owed_to};
@@ -180,7 +181,10 @@ async fn a_receiver_that_does_not_answer_in_time_is_tried_again() {
 #[tokio::test]
 async fn a_receiver_that_is_not_there_is_tried_again() {
     let server = TestServer::start_with(SETTINGS).await;
-    let gone = Receiver::start(vec![ok()]).await.url();
+    // A port that is taken, and where nobody listens.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let gone = format!("http://{}/", socket.local_addr().unwrap());
     let nowhere = "http://does-not-exist.invalid/".to_owned();
     server.owe(&[gone, nowhere]).await;
     for number in [1, 2] {
