@@ -7,6 +7,7 @@ use std::process::Output;
 use clarion::domain::callback::CallbackState;
 use serde_json::Value;
 use tokio::process::Command;
+use tokio_postgres::NoTls;
 
 use super::SETTINGS;
 use crate::support::child::Installation;
@@ -95,6 +96,35 @@ async fn of_two_nodes_either_delivers_and_when_one_is_killed_nothing_is_lost() {
         received.len() < 1200 + 256,
         "only what was under way is repeated"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_to_the_database_cut_during_deliveries_lose_none() {
+    let database = postgres::empty_database().await;
+    let settings = format!("database = {database:?}\n{SETTINGS}lease_seconds = 3\nper_host = 4\n");
+    let server = TestServer::start_with(&settings).await;
+    let receiver = Receiver::start(vec![ok()]).await;
+    server.owe(&vec![receiver.url(); 500]).await;
+    let (client, connection) = tokio_postgres::connect(&database, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    for _ in 0..5 {
+        // Not before some more have arrived.
+        receiver.has_received(receiver.received().len() + 10).await;
+        let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+            WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        client.execute(cut, &[]).await.unwrap();
+    }
+    eventually("nothing is left", async || {
+        let backlog = server.store.callback_backlog().await;
+        backlog.is_ok_and(|backlog| backlog.waiting == 0)
+    })
+    .await;
+    let received = receiver.received();
+    let ids: HashSet<_> = received
+        .iter()
+        .map(|one| one.header("webhook-id"))
+        .collect();
+    assert_eq!(ids.len(), 500);
 }
 
 #[tokio::test]
