@@ -7,6 +7,7 @@ mod machine;
 mod others;
 mod report;
 mod server;
+mod sound;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,8 @@ enum Command {
     /// The engine that `calls` measures
     #[command(hide = true)]
     Engine(calls::engine::Engine),
+    /// Speech, prompts from the cache and resampling, beside the speech engine's own program
+    Sound(sound::Options),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +59,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Accepts(options) => one_thread()?.block_on(accepts::run(options)),
         Command::Calls(options) => one_thread()?.block_on(calls::run(options)),
+        Command::Sound(options) => one_thread()?.block_on(sound::run(options)),
         Command::Engine(engine) => tokio::runtime::Runtime::new()?.block_on(engine.run()),
     }
 }

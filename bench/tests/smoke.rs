@@ -64,3 +64,26 @@ fn calls_are_measured_once() {
         assert!(written.contains(wanted), "no {wanted} in {written}");
     }
 }
+
+#[test]
+fn the_measurements_of_sound_run_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("measured.md");
+    let output = Command::new(env!("CARGO_BIN_EXE_clarion-bench"))
+        .args(["sound", "--texts", "2", "--prompts", "100"])
+        .arg("--dir")
+        .arg(folder.path())
+        .arg("--write-table")
+        .arg(&table)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let written = std::fs::read_to_string(&table).unwrap();
+    for wanted in ["Chinese", "From memory", "48000 Hz", "<!-- /sound -->"] {
+        assert!(written.contains(wanted), "no {wanted} in {written}");
+    }
+}

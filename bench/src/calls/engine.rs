@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use phone::call::{Order, Phone};
-use phone::codec::{Codec, Sound};
+use phone::codec::Sound;
 use phone::ending::Ending;
 use phone::media::stream::Step;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, Transport};
@@ -129,7 +129,6 @@ fn order(index: u32, program: Vec<Step>) -> Order {
         number: "100".to_owned(),
         caller: "200".to_owned(),
         call_id: format!("bench-{index}-{:08x}", std::process::id()),
-        codecs: vec![Codec::Pcma],
         program,
         ring_time: Duration::from_secs(30),
         talk_time: Duration::from_secs(120),

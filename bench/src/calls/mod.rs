@@ -54,11 +54,7 @@ pub struct Options {
 
 /// Ports that are not handed out to everybody, so that thousands of calls find theirs.
 pub fn media() -> MediaConfig {
-    MediaConfig {
-        bind: "127.0.0.1".parse().expect("an address"),
-        advertised: None,
-        ports: 10_000..=32_000,
-    }
+    MediaConfig::new(std::net::Ipv4Addr::LOCALHOST.into(), 10_000..=32_000)
 }
 
 /// What was seen at one rate.

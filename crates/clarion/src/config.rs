@@ -12,6 +12,7 @@ use toml::{Table, Value};
 
 use crate::domain::callback::RetrySchedule;
 use crate::domain::phone_number::NumberingPlan;
+use crate::domain::route::TrunkConfig;
 use crate::store::Database;
 
 /// Every setting with its default and one comment: the reference is the program.
@@ -32,7 +33,42 @@ pub struct Config {
     pub calls: CallsConfig,
     pub callbacks: CallbacksConfig,
     pub numbers: NumberingPlan,
+    pub voices: VoicesConfig,
+    pub speech: SpeechConfig,
+    pub prompts: PromptsConfig,
+    pub dispatch: DispatchConfig,
+    pub media: MediaConfig,
+    #[serde(rename = "trunk")]
+    pub trunks: Vec<TrunkConfig>,
     pub log: LogConfig,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DispatchConfig {
+    pub max_calls: u32,
+    pub calls_at_once: u32,
+    pub calls_per_second: u32,
+    pub callee_per_minute: u32,
+    pub callee_per_hour: u32,
+    pub callee_per_day: u32,
+    pub ring_seconds: u32,
+    pub lead_in_ms: u32,
+    pub extension_wait_ms: u32,
+    pub retry_seconds: u32,
+    pub longest_retry_seconds: u32,
+    pub redial_after_crash: bool,
+    pub stop_seconds: u32,
+    pub lease_seconds: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MediaConfig {
+    pub bind: String,
+    pub advertised: String,
+    pub ports: String,
+    pub dscp: u8,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -72,6 +108,26 @@ pub struct CallsConfig {
     pub max_user_data_bytes: usize,
     pub max_talk_seconds: u32,
     pub expire_seconds: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VoicesConfig {
+    folder: PathBuf,
+    pub max_upload_bytes: usize,
+    pub upload_seconds: u64,
+    pub uploads_at_once: usize,
+    pub max_seconds: u32,
+    pub max_files: usize,
+}
+
+impl VoicesConfig {
+    pub fn limits(&self) -> sound::wav::Limits {
+        sound::wav::Limits {
+            bytes: self.max_upload_bytes,
+            seconds: self.max_seconds,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -135,6 +191,30 @@ impl CallbacksConfig {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct SpeechConfig {
+    pub program: String,
+    pub chinese_voice: String,
+    pub english_voice: String,
+    pub command: Vec<String>,
+    pub url: String,
+    pub version: String,
+    pub tries: u32,
+    pub seconds: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptsConfig {
+    pub workers: usize,
+    pub max_waiting: usize,
+    pub memory_mb: u64,
+    pub disk_mb: u64,
+    pub gap_ms: u64,
+    pub failure_seconds: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LogConfig {
     pub filter: String,
     pub format: LogFormat,
@@ -191,6 +271,13 @@ impl Config {
         Ok(config)
     }
 
+    pub fn voices_folder(&self) -> PathBuf {
+        if self.voices.folder.as_os_str().is_empty() {
+            return self.data_dir.join("voices");
+        }
+        self.voices.folder.clone()
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         self.database().map_err(anyhow::Error::msg)?;
         self.time_zone()?;
@@ -199,6 +286,15 @@ impl Config {
             != self.http.private_key.as_os_str().is_empty()
         {
             bail!("http.certificate and http.private_key: name both, or none to have them made");
+        }
+        if !self.speech.url.is_empty() && !self.speech.url.starts_with("http://") {
+            bail!("speech.url must begin with http://; for https, name a command that asks for it");
+        }
+        if !self.speech.url.is_empty() && !self.speech.command.is_empty() {
+            bail!("speech.command and speech.url: name one of them");
+        }
+        if self.voices.uploads_at_once == 0 {
+            bail!("voices.uploads_at_once must be at least 1");
         }
         if self.http.listen.is_empty() {
             bail!("http.listen: name at least one address");
@@ -218,6 +314,18 @@ impl Config {
                 self.numbers.default_caller
             );
         }
+        for (place, trunk) in self.trunks.iter().enumerate() {
+            trunk
+                .check()
+                .map_err(|why| anyhow::anyhow!("trunk {}: {why}", trunk.name))?;
+            if self.trunks[..place]
+                .iter()
+                .any(|other| other.name == trunk.name)
+            {
+                bail!("trunk {}: there are two of this name", trunk.name);
+            }
+        }
+        self.rtp_ports()?;
         // None of these means "no limit" when it is 0: nothing would be served at all.
         for (name, value) in [
             ("http.max_connections", self.http.max_connections as u64),
@@ -233,6 +341,16 @@ impl Config {
             bail!("http.max_body_bytes must be at least 1024");
         }
         Ok(())
+    }
+
+    pub fn rtp_ports(&self) -> anyhow::Result<std::ops::RangeInclusive<u16>> {
+        let ports = self.media.ports.split_once('-');
+        let parsed =
+            ports.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+        match parsed {
+            Some((first, last)) if first < last => Ok(first..=last),
+            _ => bail!("media.ports: write two ports, such as 20000-29999"),
+        }
     }
 
     pub fn database(&self) -> Result<Database, String> {

@@ -14,3 +14,4 @@ pub mod random;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+pub mod voices;

@@ -19,6 +19,8 @@ use crate::http::tls::Certificates;
 use crate::random;
 use crate::store::{ServeLock, Store};
 use crate::telemetry;
+use crate::voices::VoiceFiles;
+use crate::voices::sweep::{self, Sweep};
 
 /// A server that is running. Dropping it does not stop it in an orderly way; `stop` does.
 #[derive(Debug)]
@@ -49,6 +51,12 @@ impl Server {
         let metrics = telemetry::start_metrics();
         let mut background = JoinSet::new();
         background.spawn(telemetry::keep_up(metrics.clone()));
+        let voices = VoiceFiles::open(&config)?;
+        background.spawn(sweep_voices(
+            voices.clone(),
+            Arc::clone(&store),
+            clock.clone(),
+        ));
         // This life of this process: what an earlier one held is not ours.
         let node = random::id();
         let callbacks =
@@ -56,6 +64,7 @@ impl Server {
         let api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
+            voices,
             clock.clone(),
             metrics,
             Arc::clone(&stopping),
@@ -109,5 +118,17 @@ impl Server {
         while self.listeners.join_next().await.is_some() {}
         self.callbacks.stop().await;
         self.store.close().await;
+    }
+}
+
+async fn sweep_voices(files: VoiceFiles, store: Arc<dyn Store>, clock: Clock) {
+    let mut sweep = Sweep::default();
+    loop {
+        tokio::time::sleep(sweep::PAUSE).await;
+        match sweep.step(&files, &*store, clock.now()).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "voice files that nothing means any more"),
+            Err(error) => tracing::warn!(%error, "unused voice files could not be removed"),
+        }
     }
 }

@@ -1,45 +1,32 @@
 //! Whole calls: over one trunk after the addresses of it, dial, wait for the answer, play, hang up. One future a call, and one typed value at
 //! its end.
 
-use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::codec::Codec;
 use crate::ending::{Cause, Ending, Failure};
 use crate::line::Line;
-use crate::media::clock::Clock;
+use crate::media::engine::{Engine, MediaError};
+pub use crate::media::engine::{MediaConfig, Terms};
 pub use crate::media::facts::Facts;
-use crate::media::ports::Ports;
-use crate::media::receive::Receiver;
+use crate::media::hearing::Heard;
 use crate::media::stream::Step;
-use crate::sdp::{self, LocalMedia};
 use crate::signalling::{Invite, LegFacts, SignallingError};
 use crate::trunk::Trunk;
 
 /// A 3xx may lead to another one; so many are followed.
 const REDIRECTS: usize = 3;
 
-#[derive(Debug, Clone)]
-pub struct MediaConfig {
-    pub bind: IpAddr,
-    /// What peers shall send to, where it differs from what we are bound to.
-    pub advertised: Option<IpAddr>,
-    pub ports: RangeInclusive<u16>,
-}
-
 #[derive(Debug, Error)]
 pub enum PhoneError {
     #[error(transparent)]
     Signalling(#[from] SignallingError),
-    #[error("media cannot start: {0}")]
-    Media(#[from] std::io::Error),
-    #[error("the range of RTP ports {0:?} holds no even port with the odd one after it")]
-    Ports(RangeInclusive<u16>),
+    #[error("the sound cannot start: {0}")]
+    Media(#[from] MediaError),
 }
 
 /// What is needed to place a call.
@@ -51,8 +38,6 @@ pub struct Order {
     pub caller: String,
     /// Chosen by whoever orders the call, so that it is known before the first packet leaves.
     pub call_id: String,
-    /// In the order of preference.
-    pub codecs: Vec<Codec>,
     /// Everything that is sent after the answer, lead-in and keys for an extension included.
     pub program: Vec<Step>,
     /// How long it may ring.
@@ -75,22 +60,19 @@ pub enum CallEvent {
 /// Places calls, any number at once.
 #[derive(Debug)]
 pub struct Phone {
-    pub(crate) clock: Clock,
-    pub(crate) receiver: Receiver,
-    ports: Ports,
-    media: MediaConfig,
+    media: Engine,
 }
 
 impl Phone {
     pub fn start(media: &MediaConfig) -> Result<Self, PhoneError> {
-        let ports =
-            Ports::new(&media.ports).ok_or_else(|| PhoneError::Ports(media.ports.clone()))?;
         Ok(Self {
-            clock: Clock::start()?,
-            receiver: Receiver::start()?,
-            ports,
-            media: media.clone(),
+            media: Engine::start(media)?,
         })
+    }
+
+    /// For trunks whose calls share a pair of ports.
+    pub fn media(&self) -> &Engine {
+        &self.media
     }
 
     /// Makes the call and comes back when it is over. Cancelling `hang_up` ends it early, whatever its state; so does dropping the future.
@@ -137,7 +119,7 @@ impl Phone {
     ) -> Ending {
         let mut detour = Detour::default();
         for _ in 0..=REDIRECTS {
-            let mut line = match self.dial(trunk, address, order, &detour).await {
+            let mut line = match self.dial(trunk, address, order, &detour, events).await {
                 Ok(line) => line,
                 Err(error) => {
                     tracing::warn!(trunk = trunk.config.name, %error, "a call could not be placed");
@@ -150,11 +132,11 @@ impl Phone {
                 .await
             {
                 Ok(description) => {
-                    return line
-                        .talk(self, order, &description, events, hang_up, facts)
-                        .await;
+                    return line.talk(order, &description, events, hang_up, facts).await;
                 }
                 Err(failure) => {
+                    // There may have been early media.
+                    *facts = line.sound.facts();
                     let follow = !hang_up.is_cancelled() && detour.follow(&line, trunk).await;
                     if !follow {
                         return Ending::Failed(failure);
@@ -175,28 +157,27 @@ impl Phone {
         address: SocketAddr,
         order: &Order,
         detour: &Detour,
+        events: &mpsc::UnboundedSender<CallEvent>,
     ) -> Result<Line, PhoneError> {
-        let pair = self.ports.open(self.media.bind)?;
-        let local = LocalMedia {
-            address: self.media.advertised.unwrap_or(self.media.bind),
-            port: pair.port,
-            codecs: order.codecs.clone(),
-            telephone_event: true,
-            srtp_key: None,
-            session: u64::from(rand::random::<u32>()),
-            version: 1,
+        let pressed = events.clone();
+        let on_heard = move |heard: Heard<'_>| {
+            if let Heard::Key(key) = heard {
+                let _ = pressed.send(CallEvent::Key(key));
+            }
         };
+        let terms = trunk.config.media.clone();
+        let sound = self.media.open(terms, on_heard).map_err(MediaError::from)?;
         let mut invite = trunk.invite(
             &order.number,
             &order.caller,
             &order.call_id,
             address,
-            sdp::offer(&local),
+            sound.offer(),
         );
         detour.apply(&mut invite);
         let sent_to = invite.destination;
         let leg = trunk.signalling().invite(invite).await?;
-        Ok(Line::new(leg, pair, local, sent_to))
+        Ok(Line::new(leg, sound, sent_to))
     }
 }
 

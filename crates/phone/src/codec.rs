@@ -81,6 +81,12 @@ impl Sound {
         }
     }
 
+    /// Takes what was encoded elsewhere, without a copy. None unless both are whole frames of the same length.
+    pub fn from_encoded(pcma: Arc<[u8]>, pcmu: Arc<[u8]>) -> Option<Self> {
+        let fits = pcma.len() == pcmu.len() && pcma.len().is_multiple_of(FRAME_BYTES);
+        fits.then_some(Self { pcma, pcmu })
+    }
+
     pub fn bytes(&self, codec: Codec) -> &Arc<[u8]> {
         match codec {
             Codec::Pcma => &self.pcma,
@@ -102,6 +108,15 @@ mod tests {
         for codec in Codec::ALL {
             assert!(codec.decode(codec.silence()).abs() <= 8, "{codec:?}");
         }
+    }
+
+    #[test]
+    fn what_was_encoded_elsewhere_is_shared_or_refused() {
+        let bytes: Arc<[u8]> = vec![0; 320].into();
+        let sound = Sound::from_encoded(bytes.clone(), bytes.clone()).unwrap();
+        assert!(Arc::ptr_eq(sound.bytes(Codec::Pcmu), &bytes));
+        assert!(Sound::from_encoded(bytes, vec![0; 160].into()).is_none());
+        assert!(Sound::from_encoded(vec![0; 1].into(), vec![0; 1].into()).is_none());
     }
 
     #[test]

@@ -6,11 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallEvent, Facts, Order, Phone};
+use crate::call::{CallEvent, Facts, Order};
 use crate::ending::{Cause, Ending, Failure, Side};
-use crate::media::ports::PortPair;
-use crate::media::session::Sounding;
-use crate::sdp::{self, LocalMedia};
+use crate::media::session::Session as Sound;
 use crate::signalling::{Leg, LegEvent, LegFacts, Refreshed, Refresher, Reply, SessionTimer};
 
 /// After the last packet the line stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
@@ -20,17 +18,15 @@ type Events = mpsc::UnboundedSender<CallEvent>;
 
 pub struct Line {
     pub leg: Leg,
-    pair: PortPair,
-    local: LocalMedia,
+    pub sound: Sound,
     sent_to: SocketAddr,
 }
 
 impl Line {
-    pub fn new(leg: Leg, pair: PortPair, local: LocalMedia, sent_to: SocketAddr) -> Self {
+    pub fn new(leg: Leg, sound: Sound, sent_to: SocketAddr) -> Self {
         Self {
             leg,
-            pair,
-            local,
+            sound,
             sent_to,
         }
     }
@@ -77,7 +73,12 @@ impl Line {
                 }
             };
             match event {
-                Some(LegEvent::Ringing { .. }) => {
+                Some(LegEvent::Ringing { early_media, .. }) => {
+                    if !early_media.is_empty()
+                        && let Err(error) = self.sound.listen_early(&early_media)
+                    {
+                        tracing::debug!(%error, "early media makes no sense");
+                    }
                     // Many a switch rings in every few seconds anew; once is enough for the record.
                     if !std::mem::replace(&mut rang, true) {
                         let _ = events.send(CallEvent::Ringing(self.facts()));
@@ -106,7 +107,6 @@ impl Line {
     /// Plays the program and stays until one side hangs up.
     pub async fn talk(
         &mut self,
-        phone: &Phone,
         order: &Order,
         description: &[u8],
         events: &Events,
@@ -115,33 +115,19 @@ impl Line {
     ) -> Ending {
         let answered = Instant::now();
         let _ = events.send(CallEvent::Answered(self.facts()));
-        let remote = match sdp::read_answer(description, &self.local) {
-            Ok(remote) => remote,
+        let started = self
+            .sound
+            .answered(description)
+            .and_then(|()| self.sound.play(&order.program));
+        let finished = match started {
+            Ok(finished) => finished,
             Err(error) => {
-                tracing::warn!(%error, "an answer makes no sense");
+                tracing::warn!(%error, "an answer makes no sense, or its sound cannot be sent");
                 return self.bad_media().await;
             }
         };
-        let pressed = events.clone();
-        let on_key = move |key| drop(pressed.send(CallEvent::Key(key)));
-        let started = Sounding::start(
-            (&phone.clock, &phone.receiver),
-            &self.pair,
-            &remote,
-            &order.program,
-            on_key,
-        );
-        let (mut sound, finished) = match started {
-            Ok(started) => started,
-            Err(error) => {
-                tracing::error!(%error, "the sound cannot be sent");
-                return self.bad_media().await;
-            }
-        };
-        let (hung_up_by, ended) = self
-            .until_hung_up(order, &mut sound, finished, hang_up)
-            .await;
-        *facts = sound.facts(remote.codec);
+        let (hung_up_by, ended) = self.until_hung_up(order, finished, hang_up).await;
+        *facts = self.sound.facts();
         Ending::Talked {
             time: ended - answered,
             hung_up_by,
@@ -161,7 +147,6 @@ impl Line {
     async fn until_hung_up(
         &mut self,
         order: &Order,
-        sound: &mut Sounding,
         finished: oneshot::Receiver<Instant>,
         hang_up: &CancellationToken,
     ) -> (Side, Instant) {
@@ -173,32 +158,30 @@ impl Line {
             }
         };
         tokio::pin!(over);
-        let mut session = Session::new(&self.leg, &self.local);
+        let mut session = Session::new(&self.leg, self.sound.offer());
         // Once we have hung up, the peer's confirmation adds nothing to the time.
         let mut ours = None;
         loop {
             let event = tokio::select! {
                 event = self.leg.next() => event,
-                () = &mut over, if ours.is_none() => {
-                    ours = Some(Instant::now());
-                    sound.stop();
-                    self.leg.hang_up().await;
-                    continue;
-                }
-                gone = session.next(), if ours.is_none() => {
-                    if gone {
-                        tracing::info!("the session was not refreshed in time; the call is ended");
-                        ours = Some(Instant::now());
-                        sound.stop();
-                        self.leg.hang_up().await;
+                why = async {
+                    tokio::select! {
+                        () = &mut over => "it is over",
+                        () = session.gone() => "the session was not refreshed in time",
+                        () = self.sound.watch() => "the peer has vanished",
                     }
+                }, if ours.is_none() => {
+                    tracing::debug!(why, "hanging up");
+                    ours = Some(Instant::now());
+                    self.sound.stop();
+                    self.leg.hang_up().await;
                     continue;
                 }
             };
             match event {
                 Some(LegEvent::Changed { offer, reply }) => {
                     session.refreshed_by_peer();
-                    self.change(sound, &offer, reply).await;
+                    self.change(&offer, reply).await;
                 }
                 Some(LegEvent::Ended(side)) => return (side, ours.unwrap_or_else(Instant::now)),
                 Some(_) => {}
@@ -211,18 +194,14 @@ impl Line {
     }
 
     /// The peer holds, resumes, moves, or only shows that it is still there.
-    async fn change(&mut self, sound: &mut Sounding, offer: &[u8], reply: Reply) {
+    async fn change(&mut self, offer: &[u8], reply: Reply) {
         if offer.is_empty() {
             // A re-INVITE without an offer wants ours (RFC 3261 section 14.2); the answer to it changes nothing for us.
-            let ours = reply.wants_offer().then(|| sdp::offer(&self.local));
+            let ours = reply.wants_offer().then(|| self.sound.offer());
             return reply.accept(ours).await;
         }
-        self.local.version += 1;
-        match sdp::answer(offer, &self.local) {
-            Ok((answer, remote)) => {
-                sound.follow(&remote);
-                reply.accept(Some(answer)).await;
-            }
+        match self.sound.answer(offer) {
+            Ok(answer) => reply.accept(Some(answer)).await,
             Err(error) => {
                 tracing::debug!(%error, "a change of the session is refused");
                 reply.refuse().await;
@@ -242,11 +221,11 @@ struct Session {
 }
 
 impl Session {
-    fn new(leg: &Leg, local: &LocalMedia) -> Self {
+    fn new(leg: &Leg, description: String) -> Self {
         Self {
             timer: leg.session_timer(),
             refresher: leg.refresher(),
-            description: sdp::offer(local),
+            description,
             since: tokio::time::Instant::now(),
             refreshing: None,
         }
@@ -256,24 +235,28 @@ impl Session {
         self.since = tokio::time::Instant::now();
     }
 
-    /// Waits for the next thing to do about it, and does it; true if the peer is gone. May be dropped and asked again at any time.
-    async fn next(&mut self) -> bool {
+    /// Refreshes when it is due; comes back when the peer is gone. May be dropped and asked again at any time.
+    async fn gone(&mut self) {
         let Some(timer) = self.timer else {
             return std::future::pending().await;
         };
-        if let Some(refreshing) = &mut self.refreshing {
-            let refreshed = refreshing.await;
-            self.refreshing = None;
-            self.since = tokio::time::Instant::now();
-            return refreshed == Refreshed::Gone;
-        }
-        tokio::time::sleep_until(self.since + timer.due()).await;
-        if timer.ours {
+        loop {
+            if let Some(refreshing) = &mut self.refreshing {
+                let refreshed = refreshing.await;
+                self.refreshing = None;
+                self.since = tokio::time::Instant::now();
+                if refreshed == Refreshed::Gone {
+                    return;
+                }
+            }
+            tokio::time::sleep_until(self.since + timer.due()).await;
+            if !timer.ours {
+                return;
+            }
             let (refresher, description) = (self.refresher.clone(), self.description.clone());
             self.refreshing = Some(Box::pin(async move {
                 refresher.refresh(timer, description).await
             }));
         }
-        !timer.ours
     }
 }

@@ -5,18 +5,18 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use bytesstr::BytesStr;
 use ezk_sdp_types::{
-    Direction, MediaDescription, MediaType, SessionDescription, SrtpSuite, TaggedAddress,
-    TransportProtocol,
+    Direction, MediaDescription, MediaType, SessionDescription, TaggedAddress, TransportProtocol,
 };
 use thiserror::Error;
 
-use crate::codec::{Codec, FRAME_MILLIS};
+use crate::codec::Codec;
+use crate::media::srtp::{MasterKey, Suite};
+use parse::{Description, MediaLine, parse};
+use write::{StreamLines, session_lines, suite_name};
 
 /// Our payload type for telephone-event where we choose it.
 const TELEPHONE_EVENT: u8 = 101;
-const SUITE: SrtpSuite = SrtpSuite::AES_CM_128_HMAC_SHA1_80;
 
 /// Our side of a stream.
 #[derive(Debug, Clone)]
@@ -27,8 +27,10 @@ pub struct LocalMedia {
     /// In the order of preference.
     pub codecs: Vec<Codec>,
     pub telephone_event: bool,
-    /// Master key and salt in Base64, where the stream is to be encrypted.
-    pub srtp_key: Option<String>,
+    /// Our keys, one for each suite that we can do; none where the stream is not to be encrypted.
+    pub keys: Vec<(Suite, MasterKey)>,
+    /// RTCP may share the port of RTP (RFC 5761); otherwise it has the next one.
+    pub rtcp_mux: bool,
     /// Identifies the session in the origin line; the version grows with each change.
     pub session: u64,
     pub version: u64,
@@ -39,12 +41,24 @@ pub struct LocalMedia {
 pub struct RemoteMedia {
     pub rtp: SocketAddr,
     pub rtcp: SocketAddr,
+    /// RTCP shares the port of RTP on both sides.
+    pub rtcp_mux: bool,
     pub codec: Codec,
     /// The payload type for DTMF, where the peer takes it.
     pub telephone_event: Option<u8>,
     /// The peer wants to hear us now; false while we are on hold.
     pub listens: bool,
-    pub srtp_key: Option<String>,
+    /// The peer means to send sound.
+    pub speaks: bool,
+    pub keys: Option<AgreedKeys>,
+}
+
+/// How both directions of a stream are encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgreedKeys {
+    pub suite: Suite,
+    pub ours: MasterKey,
+    pub theirs: MasterKey,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -63,64 +77,65 @@ pub enum SdpError {
 
 /// What we propose.
 pub fn offer(local: &LocalMedia) -> String {
-    let telephone_event = local.telephone_event.then_some(TELEPHONE_EVENT);
-    session_lines(local)
-        + &stream_lines(
-            local,
-            &local.codecs,
-            telephone_event,
-            Direction::SendRecv,
-            1,
-        )
+    let stream = StreamLines {
+        codecs: &local.codecs,
+        telephone_event: local.telephone_event.then_some(TELEPHONE_EVENT),
+        direction: Direction::SendRecv,
+        rtcp_mux: local.rtcp_mux,
+        keys: (1..)
+            .zip(local.keys.iter().map(|(suite, key)| (*suite, key)))
+            .collect(),
+    };
+    session_lines(local) + &stream.write(local.port)
 }
 
 /// Reads the answer to our offer.
 pub fn read_answer(text: &[u8], local: &LocalMedia) -> Result<RemoteMedia, SdpError> {
-    let session = parse(text)?;
-    let audio = audio(&session)?;
+    let session = parse(text)?.session;
+    let (_, audio) = audio(&session)?;
     read(&session, audio, local).map(|(remote, _)| remote)
 }
 
 /// Answers a peer's offer, and says what was agreed on.
 pub fn answer(text: &[u8], local: &LocalMedia) -> Result<(String, RemoteMedia), SdpError> {
-    let session = parse(text)?;
-    let audio = audio(&session)?;
+    let Description { session, lines } = parse(text)?;
+    let (place, audio) = audio(&session)?;
     let (remote, tag) = read(&session, audio, local)?;
-    let direction = direction_of(&session, audio).flipped();
-    let ours = stream_lines(
-        local,
-        &[remote.codec],
-        remote.telephone_event,
-        direction,
-        tag,
-    );
+    let keys = remote.keys.as_ref();
+    let ours = StreamLines {
+        codecs: &[remote.codec],
+        telephone_event: remote.telephone_event,
+        direction: audio.direction.flipped(),
+        rtcp_mux: remote.rtcp_mux,
+        keys: keys
+            .map(|keys| (tag, (keys.suite, &keys.ours)))
+            .into_iter()
+            .collect(),
+    }
+    .write(local.port);
     // Every media line of the offer is answered, in its place; what we do not take is refused by port 0.
-    let lines = session.media_descriptions.iter().map(|line| {
-        let media = &line.media;
-        if std::ptr::eq(line, audio) {
-            ours.clone()
-        } else {
-            let format = media.fmts.first().copied().unwrap_or(0);
-            format!("m={} 0 {} {format}\r\n", media.media_type, media.proto)
+    let lines = lines.into_iter().map(|line| match line {
+        MediaLine::Audio(number) if number == place => ours.clone(),
+        MediaLine::Audio(number) => {
+            let stream = session.media_descriptions.get(number);
+            stream.map_or_else(String::new, |stream| {
+                let format = stream.media.fmts.first().copied().unwrap_or(0);
+                format!("m=audio 0 {} {format}\r\n", stream.media.proto)
+            })
         }
+        MediaLine::Other { refusal } => refusal,
     });
     Ok((session_lines(local) + &lines.collect::<String>(), remote))
 }
 
-fn parse(text: &[u8]) -> Result<SessionDescription, SdpError> {
-    let text =
-        std::str::from_utf8(text).map_err(|error| SdpError::Unreadable(error.to_string()))?;
-    SessionDescription::parse(&BytesStr::from(text))
-        .map_err(|error| SdpError::Unreadable(error.to_string()))
-}
-
-fn audio(session: &SessionDescription) -> Result<&MediaDescription, SdpError> {
-    let mut lines = session.media_descriptions.iter();
-    lines
-        .find(|line| {
-            let protocol = &line.media.proto;
-            line.media.media_type == MediaType::Audio
-                && line.media.port != 0
+/// The first stream that we can take, and its place.
+fn audio(session: &SessionDescription) -> Result<(usize, &MediaDescription), SdpError> {
+    let mut streams = session.media_descriptions.iter().enumerate();
+    streams
+        .find(|(_, stream)| {
+            let protocol = &stream.media.proto;
+            stream.media.media_type == MediaType::Audio
+                && stream.media.port != 0
                 && matches!(
                     protocol,
                     TransportProtocol::RtpAvp | TransportProtocol::RtpSavp
@@ -140,43 +155,41 @@ fn read(
         .as_ref()
         .or(session.connection.as_ref())
         .ok_or(SdpError::NoAddress)?;
-    let address = match connection.address {
-        TaggedAddress::IP4(address) => IpAddr::V4(address),
-        TaggedAddress::IP6(address) => IpAddr::V6(address),
-        _ => return Err(SdpError::NoAddress),
-    };
+    let address = ip(&connection.address).ok_or(SdpError::NoAddress)?;
     let codec = common_codec(audio, &local.codecs).ok_or(SdpError::NoCommonCodec)?;
     let telephone_event = audio.rtpmap.iter().find(|map| {
         map.encoding.eq_ignore_ascii_case("telephone-event")
             && map.clock_rate == 8000
             && audio.media.fmts.contains(&map.payload)
     });
-    let crypto = match (
-        &local.srtp_key,
-        audio.media.proto == TransportProtocol::RtpSavp,
-    ) {
-        (None, false) => None,
-        (Some(_), true) => Some(usable_key(audio).ok_or(SdpError::Encryption)?),
+    let encrypted = audio.media.proto == TransportProtocol::RtpSavp;
+    let keys = match (local.keys.is_empty(), encrypted) {
+        (true, false) => None,
+        (false, true) => Some(usable_keys(audio, local).ok_or(SdpError::Encryption)?),
         _ => return Err(SdpError::Encryption),
     };
-    let rtcp_port = match &audio.rtcp {
-        Some(rtcp) => rtcp.port,
-        None if audio.rtcp_mux => audio.media.port,
-        None => audio.media.port.saturating_add(1),
-    };
-    let direction = direction_of(session, audio);
-    let tag = crypto.as_ref().map_or(1, |(tag, _)| *tag);
+    let rtcp_mux = local.rtcp_mux && audio.rtcp_mux;
+    let rtp = SocketAddr::new(address, audio.media.port);
+    // Where the stream says nothing, the library has taken over what the session says.
+    let direction = audio.direction;
+    // The old way to hold (RFC 2543) is the address 0.0.0.0.
+    let is_there = !address.is_unspecified();
+    let tag = keys.as_ref().map_or(1, |(tag, _)| *tag);
     let remote = RemoteMedia {
-        rtp: SocketAddr::new(address, audio.media.port),
-        rtcp: SocketAddr::new(address, rtcp_port),
+        rtp,
+        rtcp: if rtcp_mux {
+            rtp
+        } else {
+            rtcp_address(audio, rtp)
+        },
+        rtcp_mux,
         codec,
         telephone_event: telephone_event
             .map(|map| map.payload)
             .filter(|_| local.telephone_event),
-        // The old way to hold (RFC 2543) is the address 0.0.0.0.
-        listens: matches!(direction, Direction::SendRecv | Direction::RecvOnly)
-            && !address.is_unspecified(),
-        srtp_key: crypto.map(|(_, key)| key),
+        listens: is_there && matches!(direction, Direction::SendRecv | Direction::RecvOnly),
+        speaks: is_there && matches!(direction, Direction::SendRecv | Direction::SendOnly),
+        keys: keys.map(|(_, keys)| keys),
     };
     Ok((remote, tag))
 }
@@ -197,224 +210,49 @@ fn common_codec(audio: &MediaDescription, ours: &[Codec]) -> Option<Codec> {
     })
 }
 
-fn usable_key(audio: &MediaDescription) -> Option<(u32, String)> {
-    let line = audio
-        .crypto
-        .iter()
-        .find(|line| line.suite == SUITE && !line.keys.is_empty())?;
-    Some((line.tag, line.keys[0].key_and_salt.to_string()))
+/// An address that one party has; a name, and a group that others listen to, are none.
+fn ip(address: &TaggedAddress) -> Option<IpAddr> {
+    match address {
+        TaggedAddress::IP4(address) => Some(IpAddr::V4(*address)),
+        TaggedAddress::IP6(address) => Some(IpAddr::V6(*address)),
+        _ => None,
+    }
+    .filter(|address| !address.is_multicast())
 }
 
-/// A direction of the session counts where the stream has none of its own; the library tells `sendrecv` for both cases.
-fn direction_of(session: &SessionDescription, audio: &MediaDescription) -> Direction {
-    match audio.direction {
-        Direction::SendRecv => session.direction,
-        other => other,
+/// The next port, unless the peer says otherwise (RFC 3605).
+fn rtcp_address(audio: &MediaDescription, rtp: SocketAddr) -> SocketAddr {
+    match &audio.rtcp {
+        Some(rtcp) => {
+            let address = rtcp.address.as_ref().and_then(ip);
+            SocketAddr::new(address.unwrap_or(rtp.ip()), rtcp.port)
+        }
+        None => SocketAddr::new(rtp.ip(), rtp.port().saturating_add(1)),
     }
 }
 
-fn session_lines(local: &LocalMedia) -> String {
-    let family = if local.address.is_ipv4() {
-        "IP4"
-    } else {
-        "IP6"
-    };
-    let LocalMedia {
-        address,
-        session,
-        version,
-        ..
-    } = local;
-    format!(
-        "v=0\r\no=- {session} {version} IN {family} {address}\r\ns=-\r\nc=IN {family} {address}\r\nt=0 0\r\n"
-    )
+/// The first of the peer's keys that we can use, with the tag of its line. Each suite stands once in our own list, so that it tells the line of
+/// ours that an answer means, even where the peer got the tag wrong.
+fn usable_keys(audio: &MediaDescription, local: &LocalMedia) -> Option<(u32, AgreedKeys)> {
+    audio.crypto.iter().find_map(|line| {
+        let (suite, ours) = local
+            .keys
+            .iter()
+            .find(|(suite, _)| suite_name(*suite) == line.suite)?;
+        let theirs = MasterKey::from_base64(&line.keys.first()?.key_and_salt)?;
+        let (suite, ours) = (*suite, ours.clone());
+        Some((
+            line.tag,
+            AgreedKeys {
+                suite,
+                ours,
+                theirs,
+            },
+        ))
+    })
 }
 
-fn stream_lines(
-    local: &LocalMedia,
-    codecs: &[Codec],
-    telephone_event: Option<u8>,
-    direction: Direction,
-    crypto_tag: u32,
-) -> String {
-    let mut formats: Vec<_> = codecs
-        .iter()
-        .map(|codec| (codec.payload_type(), codec.name()))
-        .collect();
-    formats.extend(telephone_event.map(|payload| (payload, "telephone-event")));
-    let protocol = if local.srtp_key.is_some() {
-        "RTP/SAVP"
-    } else {
-        "RTP/AVP"
-    };
-    let numbers: Vec<_> = formats
-        .iter()
-        .map(|(payload, _)| payload.to_string())
-        .collect();
-    let mut lines = format!(
-        "m=audio {} {protocol} {}\r\n",
-        local.port,
-        numbers.join(" ")
-    );
-    for (payload, name) in formats {
-        lines += &format!("a=rtpmap:{payload} {name}/8000\r\n");
-    }
-    if let Some(payload) = telephone_event {
-        lines += &format!("a=fmtp:{payload} 0-15\r\n");
-    }
-    if let Some(key) = &local.srtp_key {
-        lines += &format!("a=crypto:{crypto_tag} {SUITE} inline:{key}\r\n");
-    }
-    lines += &format!("a=ptime:{FRAME_MILLIS}\r\na={}\r\n", direction.as_str());
-    lines
-}
-
+mod parse;
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn local() -> LocalMedia {
-        LocalMedia {
-            address: "192.0.2.1".parse().unwrap(),
-            port: 40_000,
-            codecs: vec![Codec::Pcma, Codec::Pcmu],
-            telephone_event: true,
-            srtp_key: None,
-            session: 7,
-            version: 1,
-        }
-    }
-
-    fn peer(lines: &str) -> Vec<u8> {
-        format!(
-            "v=0\r\no=x 1 1 IN IP4 198.51.100.2\r\ns=x\r\nc=IN IP4 198.51.100.2\r\nt=0 0\r\n{lines}"
-        )
-        .into_bytes()
-    }
-
-    #[test]
-    fn an_offer_says_what_we_can() {
-        assert_eq!(
-            offer(&local()),
-            "v=0\r\no=- 7 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 40000 RTP/AVP 8 0 101\r\n\
-             a=rtpmap:8 PCMA/8000\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\na=sendrecv\r\n"
-        );
-        let own = read_answer(offer(&local()).as_bytes(), &local()).unwrap();
-        assert_eq!(
-            (own.codec, own.telephone_event, own.listens),
-            (Codec::Pcma, Some(101), true)
-        );
-    }
-
-    #[test]
-    fn the_first_codec_of_an_answer_counts() {
-        let remote = read_answer(
-            &peer("m=audio 5000 RTP/AVP 0 8 96\r\na=rtpmap:96 telephone-event/8000\r\n"),
-            &local(),
-        )
-        .unwrap();
-        assert_eq!(
-            (remote.codec, remote.telephone_event),
-            (Codec::Pcmu, Some(96))
-        );
-        assert_eq!(remote.rtp, "198.51.100.2:5000".parse().unwrap());
-        assert_eq!(remote.rtcp, "198.51.100.2:5001".parse().unwrap());
-        let unknown_first =
-            peer("m=audio 5000 RTP/AVP 18 8\r\na=rtpmap:18 G729/8000\r\na=rtcp-mux\r\n");
-        let remote = read_answer(&unknown_first, &local()).unwrap();
-        assert_eq!(
-            (remote.codec, remote.telephone_event, remote.rtcp.port()),
-            (Codec::Pcma, None, 5000)
-        );
-    }
-
-    #[test]
-    fn hold_is_understood_in_every_way_it_is_written() {
-        for (lines, listens) in [
-            ("m=audio 5000 RTP/AVP 8\r\na=sendonly\r\n", false),
-            ("m=audio 5000 RTP/AVP 8\r\na=inactive\r\n", false),
-            ("m=audio 5000 RTP/AVP 8\r\na=recvonly\r\n", true),
-            ("m=audio 5000 RTP/AVP 8\r\nc=IN IP4 0.0.0.0\r\n", false),
-            ("a=sendonly\r\nm=audio 5000 RTP/AVP 8\r\n", false),
-            ("m=audio 5000 RTP/AVP 8\r\n", true),
-        ] {
-            assert_eq!(
-                read_answer(&peer(lines), &local()).unwrap().listens,
-                listens,
-                "{lines}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_offer_is_answered_line_by_line() {
-        let lines = "m=video 6000 RTP/AVP 34\r\nm=audio 5000 RTP/AVP 0 101\r\na=rtpmap:101 telephone-event/8000\r\na=sendonly\r\n";
-        let (text, remote) = answer(&peer(lines), &local()).unwrap();
-        assert!(
-            text.contains("m=video 0 RTP/AVP 34\r\nm=audio 40000 RTP/AVP 0 101\r\n"),
-            "{text}"
-        );
-        assert!(text.contains("a=recvonly"), "{text}");
-        assert!(!remote.listens);
-    }
-
-    #[test]
-    fn encryption_is_agreed_on_or_refused() {
-        let key = "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz";
-        let mut encrypted = local();
-        encrypted.srtp_key = Some("a".repeat(40));
-        let line = format!(
-            "m=audio 5000 RTP/SAVP 8\r\na=crypto:3 AES_CM_128_HMAC_SHA1_80 inline:{key}\r\n"
-        );
-        let (text, remote) = answer(&peer(&line), &encrypted).unwrap();
-        assert_eq!(remote.srtp_key.as_deref(), Some(key));
-        assert!(
-            text.contains("RTP/SAVP 8")
-                && text.contains("a=crypto:3 AES_CM_128_HMAC_SHA1_80 inline:aaaa"),
-            "{text}"
-        );
-        assert_eq!(
-            read_answer(&peer("m=audio 5000 RTP/AVP 8\r\n"), &encrypted),
-            Err(SdpError::Encryption)
-        );
-        assert_eq!(
-            read_answer(&peer(&line), &local()),
-            Err(SdpError::Encryption)
-        );
-    }
-
-    #[test]
-    fn what_cannot_work_is_refused() {
-        let refused = |lines: &str| read_answer(&peer(lines), &local()).unwrap_err();
-        assert_eq!(refused(""), SdpError::NoAudio);
-        assert_eq!(refused("m=audio 0 RTP/AVP 8\r\n"), SdpError::NoAudio);
-        assert_eq!(
-            refused("m=audio 5000 RTP/AVP 18\r\n"),
-            SdpError::NoCommonCodec
-        );
-        assert_eq!(
-            refused("m=audio 5000 RTP/AVP 8\r\nc=IN IP4 host.example\r\n"),
-            SdpError::NoAddress
-        );
-        assert!(matches!(
-            read_answer(b"nonsense", &local()),
-            Err(SdpError::Unreadable(_))
-        ));
-        assert!(matches!(
-            read_answer(&[0xff], &local()),
-            Err(SdpError::Unreadable(_))
-        ));
-    }
-
-    #[test]
-    fn an_ipv6_address_is_written_as_one() {
-        let mut six = local();
-        six.address = "2001:db8::1".parse().unwrap();
-        let text = offer(&six);
-        assert!(text.contains("c=IN IP6 2001:db8::1\r\n"));
-        assert_eq!(
-            read_answer(text.as_bytes(), &six).unwrap().rtp.ip(),
-            six.address
-        );
-    }
-}
+mod tests;
+mod write;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::media::engine::Terms;
 use crate::signalling::{
     Credentials, Host, Invite, LegFacts, Registered, Registration, Resolver, Signalling,
     SignallingError, Transport,
@@ -43,6 +44,8 @@ pub struct TrunkConfig {
     pub session_interval: Option<Duration>,
     /// How long a trunk that has said "trying" may leave it at that before another one is tried.
     pub progress_time: Option<Duration>,
+    /// What its calls want of their sound.
+    pub media: Terms,
 }
 
 impl TrunkConfig {
@@ -59,6 +62,7 @@ impl TrunkConfig {
             follow_redirects: false,
             session_interval: None,
             progress_time: None,
+            media: Terms::default(),
         }
     }
 

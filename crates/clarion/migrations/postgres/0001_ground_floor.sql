@@ -83,7 +83,7 @@ CREATE TABLE calls (
 CREATE TABLE call_queue (
   call_sid TEXT COLLATE "C" PRIMARY KEY,
   account_sid TEXT NOT NULL,
-  number TEXT NOT NULL,
+  callee TEXT NOT NULL,
   due_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
   state SMALLINT NOT NULL,
@@ -95,11 +95,35 @@ CREATE TABLE call_queue (
   dialled_at BIGINT,
   rang_at BIGINT,
   answered_at BIGINT,
-  dialog TEXT
+  dialog TEXT,
+  cancelled BOOLEAN NOT NULL DEFAULT FALSE
 );
 CREATE INDEX call_queue_due ON call_queue (account_sid, due_at, call_sid) WHERE state = 0;
 CREATE INDEX call_queue_alive ON call_queue (lease_until) WHERE state > 0;
-CREATE INDEX call_queue_number ON call_queue (number) WHERE state > 0;
+CREATE INDEX call_queue_callee ON call_queue (callee) WHERE state > 0;
+CREATE INDEX call_queue_cancelled ON call_queue (call_sid) WHERE cancelled;
+
+-- Which callee was called when, for the caps on that; a row is forgotten after a day.
+CREATE TABLE callee_calls (
+  callee TEXT NOT NULL,
+  claimed_at BIGINT NOT NULL,
+  call_sid TEXT NOT NULL,
+  PRIMARY KEY (callee, claimed_at, call_sid)
+);
+CREATE INDEX callee_calls_age ON callee_calls (claimed_at);
+
+-- Numbers that do not want to be called: canonical digits.
+CREATE TABLE do_not_call (
+  number TEXT PRIMARY KEY,
+  added_at BIGINT NOT NULL
+);
+
+-- What an operator has switched: no dialling at all, a trunk that is drained.
+CREATE TABLE switches (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL,
+  set_at BIGINT NOT NULL
+);
 
 -- What the end of a call owes to its application; written in the commit that ends it. Failures counts from the last replay.
 CREATE TABLE callbacks (

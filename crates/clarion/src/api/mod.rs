@@ -14,6 +14,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
 
@@ -25,6 +26,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::status_code::StatusCode;
 use crate::store::Store;
+use crate::voices::VoiceFiles;
 
 mod account_info;
 pub mod auth;
@@ -34,6 +36,7 @@ mod directory;
 mod health;
 mod landing_calls;
 mod limiter;
+mod media_upload;
 pub mod openapi;
 mod request;
 pub mod wire;
@@ -45,32 +48,39 @@ pub use self::landing_calls::FORM as LANDING_CALL;
 pub struct Api {
     pub config: Arc<Config>,
     pub store: Arc<dyn Store>,
+    pub voices: VoiceFiles,
     pub clock: Clock,
     pub metrics: PrometheusHandle,
     /// Set when the server stops accepting: the readiness probe tells it.
     pub stopping: Arc<AtomicBool>,
     directory: Directory,
     limiter: Limiter,
+    /// Places for uploads: each may take as much memory as an upload is long.
+    uploads: Arc<Semaphore>,
 }
 
 impl Api {
     pub fn new(
         config: Arc<Config>,
         store: Arc<dyn Store>,
+        voices: VoiceFiles,
         clock: Clock,
         metrics: PrometheusHandle,
         stopping: Arc<AtomicBool>,
     ) -> Self {
         let directory = Directory::new(Arc::clone(&store));
         let limiter = Limiter::new(config.limits.clone());
+        let uploads = Arc::new(Semaphore::new(config.voices.uploads_at_once));
         Self {
             config,
             store,
+            voices,
             clock,
             metrics,
             stopping,
             directory,
             limiter,
+            uploads,
         }
     }
 }
@@ -85,6 +95,12 @@ pub fn router(api: Arc<Api>) -> Router {
         .route(
             "/{version}/Accounts/{sid}/Calls/LandingCalls",
             post(landing_calls::place).fallback(anything_else),
+        )
+        .route(
+            "/{version}/Accounts/{sid}/Calls/MediaFileUpload",
+            post(media_upload::take)
+                .get(media_upload::give)
+                .fallback(anything_else),
         )
         .route(
             "/{version}/Accounts/{sid}/BillRecords",
@@ -147,8 +163,9 @@ async fn measure(request: Request, next: Next) -> Response {
 
 /// The route's last word, for the metrics.
 fn operation(route: &str) -> &'static str {
-    const OPERATIONS: [&str; 8] = [
+    const OPERATIONS: [&str; 9] = [
         "LandingCalls",
+        "MediaFileUpload",
         "BillRecords",
         "CallResult",
         "AccountInfo",

@@ -28,6 +28,10 @@ pub fn describe() -> Value {
                 "parameters": path_parameters(),
                 "post": operation("placeCall", "Call a number and play voice files or a spoken text", &[], Some(&landing_calls::FORM), &landing_call),
             },
+            "/{SoftVersion}/Accounts/{accountSid}/Calls/MediaFileUpload": {
+                "parameters": path_parameters(),
+                "post": upload(),
+            },
             "/{SoftVersion}/Accounts/{accountSid}/BillRecords": {
                 "parameters": path_parameters(),
                 "post": operation("requestBill", "Ask for the previous day's bill", &[], Some(&bill_records::FORM), &bill),
@@ -88,6 +92,23 @@ fn operation(
         operation["requestBody"] =
             json!({ "required": query.is_empty(), "content": both(schema(form)) });
     }
+    operation
+}
+
+/// The body is the file itself.
+fn upload() -> Value {
+    let answer = json!({ "type": "object", "required": ["statusCode"], "properties": {
+        "statusCode": text("000000"), "downloadUrl": text("Where the file can be fetched again, signed like any request; in XML only.") } });
+    let mut operation = operation(
+        "uploadVoiceFile",
+        "Add a voice file, or a zip of them, to an application",
+        &["appid", "filename"],
+        None,
+        &answer,
+    );
+    let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
+    operation["requestBody"] =
+        json!({ "required": true, "content": { "application/octet-stream": bytes } });
     operation
 }
 

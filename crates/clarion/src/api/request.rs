@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
-use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use http_body_util::BodyExt;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::auth;
 use super::limiter::Slot;
@@ -48,13 +50,35 @@ impl Authenticated {
         super::query_value(&self.parts, name)
     }
 
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// The address that was asked, without its query.
+    pub fn address(&self) -> String {
+        let uri = &self.parts.uri;
+        let named = self.parts.headers.get(HOST);
+        let host = uri.authority().map(Authority::as_str);
+        let host = host.or_else(|| named.and_then(|host| host.to_str().ok()));
+        format!("https://{}{}", host.unwrap_or("localhost"), uri.path())
+    }
+
     /// The application that the request names, if this account may use it now.
     pub async fn application(
         &self,
         api: &Api,
         fields: &Fields,
     ) -> Result<Arc<Application>, Refusal> {
-        let id = AppId::from_request(fields.text("appId")?.unwrap_or_default())?;
+        self.application_named(api, fields.text("appId")?.unwrap_or_default())
+            .await
+    }
+
+    pub async fn application_named(
+        &self,
+        api: &Api,
+        id: &str,
+    ) -> Result<Arc<Application>, Refusal> {
+        let id = AppId::from_request(id)?;
         let application = api.directory.application(&id).await?;
         application.check_usable_by(&self.account.sid)?;
         Ok(application)
@@ -69,6 +93,63 @@ impl FromRequest<Arc<Api>> for Authenticated {
     type Rejection = Response;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Response> {
+        let http = &api.config.http;
+        let room = Room {
+            bytes: http.max_body_bytes,
+            time: Duration::from_secs(http.body_seconds),
+        };
+        Self::read(request, api, room, async || Ok(()))
+            .await
+            .map(|(request, ())| request)
+    }
+}
+
+/// A request with a long body. Its place is kept until the body is done with.
+#[derive(Debug)]
+pub struct Upload {
+    pub request: Authenticated,
+    _place: OwnedSemaphorePermit,
+}
+
+impl FromRequest<Arc<Api>> for Upload {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Response> {
+        let voices = &api.config.voices;
+        let room = Room {
+            bytes: voices.max_upload_bytes,
+            time: Duration::from_secs(voices.upload_seconds),
+        };
+        let place = async || {
+            let place = Arc::clone(&api.uploads).acquire_owned();
+            match tokio::time::timeout(room.time, place).await {
+                Ok(Ok(place)) => Ok(place),
+                _ => Err(StatusCode::TooManyRequests.into()),
+            }
+        };
+        let (request, place) = Authenticated::read(request, api, room, place).await?;
+        Ok(Self {
+            request,
+            _place: place,
+        })
+    }
+}
+
+/// What a body may be.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    bytes: usize,
+    time: Duration,
+}
+
+impl Authenticated {
+    /// Checks who asks, waits for a place where one is needed, then reads the body.
+    async fn read<P>(
+        request: Request,
+        api: &Arc<Api>,
+        room: Room,
+        place: impl AsyncFnOnce() -> Result<P, Refusal>,
+    ) -> Result<(Self, P), Response> {
         let (parts, body) = request.into_parts();
         let from = parts
             .extensions
@@ -81,26 +162,34 @@ impl FromRequest<Arc<Api>> for Authenticated {
                 let slot = api.limiter.enter(&account, Instant::now())?;
                 Ok((account, slot))
             });
+        let entered = match entered {
+            Ok((account, slot)) => place().await.map(|place| (account, slot, place)),
+            Err(refusal) => Err(refusal),
+        };
         // The body is read even for a request that is refused: the answer's format may depend on it, and a client that is still
         // writing when the connection closes never sees the answer.
         let keep = match entered {
-            Ok(_) => api.config.http.max_body_bytes,
+            Ok(_) => room.bytes,
             Err(_) => BEGINNING,
         };
-        let body = read_body(&parts.headers, body, api, keep).await;
+        let body = read_body(&parts.headers, body, room, keep).await;
         let bytes = body.as_ref().map(Clone::clone).unwrap_or_default();
         let format = Format::of_answer(&parts.headers, &bytes);
-        let read = entered.and_then(|(account, slot)| {
-            Ok((account, slot, body.as_ref().map_err(BodyError::refusal)?))
+        let read = entered.and_then(|entered| {
+            body.as_ref().map_err(BodyError::refusal)?;
+            Ok(entered)
         });
         match read {
-            Ok((account, slot, _)) => Ok(Self {
-                account,
-                parts,
-                body: bytes,
-                format,
-                _slot: slot,
-            }),
+            Ok((account, slot, place)) => {
+                let request = Self {
+                    account,
+                    parts,
+                    body: bytes,
+                    format,
+                    _slot: slot,
+                };
+                Ok((request, place))
+            }
             Err(refusal) => {
                 let mut answer = wire::answer(format, &Err(refusal));
                 if body.is_err() {
@@ -140,11 +229,10 @@ impl BodyError {
 async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
-    api: &Api,
+    room: Room,
     keep: usize,
 ) -> Result<Bytes, BodyError> {
-    let most = api.config.http.max_body_bytes;
-    let time = Duration::from_secs(api.config.http.body_seconds);
+    let Room { bytes: most, time } = room;
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())

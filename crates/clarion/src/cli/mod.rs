@@ -6,6 +6,7 @@ mod callback;
 mod demo;
 mod phone;
 mod serve;
+mod voice;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,6 +42,9 @@ enum Command {
     /// Applications of an account
     #[command(subcommand)]
     App(app::Command),
+    /// Voice files of an application or of the platform
+    #[command(subcommand)]
+    Voice(voice::Command),
     /// Callbacks: what is owed to receivers, what became of it, and sending it again
     #[command(subcommand)]
     Callback(callback::Command),
@@ -86,6 +90,12 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             callback::run(command, store, clock)
         }),
         Command::Phone(phone) => block_on(phone.run()),
+        Command::Voice(command) => {
+            let config = load()?;
+            with_store(&config, |store, clock| {
+                voice::run(command, &config, store, clock)
+            })
+        }
         Command::Demo(demo) => block_on(demo.run()),
     }
 }

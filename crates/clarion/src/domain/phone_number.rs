@@ -50,6 +50,14 @@ impl PhoneNumber {
         self.extension.as_deref()
     }
 
+    /// Who is called: behind one switchboard each extension is somebody else.
+    pub fn callee(&self) -> String {
+        match &self.extension {
+            Some(extension) => format!("{}-{extension}", self.digits),
+            None => self.digits.clone(),
+        }
+    }
+
     /// A number that was canonical when it was stored.
     pub fn from_stored(digits: String, extension: Option<String>) -> Self {
         Self { digits, extension }

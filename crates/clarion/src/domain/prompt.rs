@@ -3,8 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
+use super::account::AppId;
 use super::status_code::{Refusal, StatusCode};
 
 /// The vendor's test file. Documented with type 1, but old clients cannot send a type: the name is found whichever type is asked,
@@ -33,6 +36,13 @@ impl FromStr for FileName {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
+        Self::named_by("mediaName", text)
+    }
+}
+
+impl FileName {
+    /// Reads a name; the refusal says in which field it stood.
+    pub fn named_by(field: &str, text: &str) -> Result<Self, Refusal> {
         let is_wav = text.len() > 4
             && text.is_char_boundary(text.len() - 4)
             && text[text.len() - 4..].eq_ignore_ascii_case(".wav");
@@ -41,7 +51,7 @@ impl FromStr for FileName {
             || text.chars().any(char::is_control);
         if is_path || !is_wav || text.chars().count() > LONGEST_FILE_NAME {
             return Err(Refusal::field(format!(
-                "mediaName: a voice file is named by a plain file name of at most {LONGEST_FILE_NAME} characters that ends in .wav, without a path"
+                "{field}: a voice file is named by a plain file name of at most {LONGEST_FILE_NAME} characters that ends in .wav, without a path"
             )));
         }
         Ok(Self(text.to_owned()))
@@ -73,6 +83,35 @@ pub enum FileOwner {
     Platform,
 }
 
+/// Whose a voice file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VoiceOwner {
+    Application(AppId),
+    Platform,
+}
+
+impl VoiceOwner {
+    /// As it is stored: an application's id, or nothing.
+    pub fn as_stored(&self) -> &str {
+        match self {
+            Self::Application(app) => app.as_str(),
+            Self::Platform => "",
+        }
+    }
+}
+
+/// A voice file that somebody has added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedFile {
+    pub owner: VoiceOwner,
+    pub name: FileName,
+    pub content: ContentId,
+    pub bytes: u64,
+    /// Milliseconds.
+    pub duration: u64,
+    pub added_at: Timestamp,
+}
+
 /// One voice file as it was when the call was accepted: a file replaced later does not change calls already accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VoiceFile {
@@ -81,7 +120,7 @@ pub struct VoiceFile {
 }
 
 /// Identifies the bytes of a voice file: their SHA-256, or a sound that is built in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ContentId(String);
 
 impl ContentId {
@@ -89,8 +128,16 @@ impl ContentId {
         Self(format!("builtin:{TEST_FILE}"))
     }
 
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(hex::encode(Sha256::digest(bytes)))
+    }
+
     pub fn from_stored(text: String) -> Self {
         Self(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 

@@ -3,7 +3,7 @@
 //! SQLite is the embedded default, PostgreSQL is what several nodes share. Each is complete in its own folder, in its own dialect, and
 //! nothing outside them asks which one it is. Both pass the same contract suite (`tests/it/store_contract.rs`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
@@ -18,16 +18,74 @@ use crate::domain::account::{
     Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
+use crate::domain::call_state::CallState;
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, EndedAttempt,
 };
-use crate::domain::prompt::{ContentId, FileName, FileOwner};
+use crate::domain::claim::{
+    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedAccount, Step,
+};
+use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
 pub mod postgres;
 pub mod sqlite;
 
+/// The queue: who takes which call, how far it has come, and its end. Every verb that writes about a call is guarded by its lease; `false`
+/// means that the call is not ours any more, and that nothing was changed.
 #[async_trait]
-pub trait Store: Send + Sync + fmt::Debug {
+pub trait CallQueue: Send + Sync {
+    /// Accounts with calls waiting, and when the first of each is due.
+    async fn queued_accounts(&self) -> Result<Vec<QueuedAccount>, StoreError>;
+    /// Takes calls that are due, in their order, at most one for each callee and none for a callee that is being called.
+    async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError>;
+    /// Takes calls that shall end without being dialled.
+    async fn claim_overdue(
+        &self,
+        node: &NodeId,
+        now: Timestamp,
+        lease_until: Timestamp,
+        most: u32,
+    ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError>;
+    async fn advance_call(
+        &self,
+        sid: &CallSid,
+        lease: &Lease,
+        step: Step,
+    ) -> Result<bool, StoreError>;
+    /// Back to the queue: nothing has rung.
+    async fn requeue_call(
+        &self,
+        sid: &CallSid,
+        lease: &Lease,
+        due_at: Timestamp,
+    ) -> Result<bool, StoreError>;
+    /// Outcome, bill line and owed callback in one commit.
+    async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError>;
+    /// Takes calls over whose process is gone.
+    async fn take_lost_calls(
+        &self,
+        node: &NodeId,
+        now: Timestamp,
+        lease_until: Timestamp,
+        most: u32,
+    ) -> Result<Vec<LostCall>, StoreError>;
+    /// This process lives, and holds what it holds. How many live, itself included.
+    async fn heartbeat(
+        &self,
+        node: &NodeId,
+        now: Timestamp,
+        lease_until: Timestamp,
+    ) -> Result<u32, StoreError>;
+    /// The operator wants the call ended. How far it has come, if it has not ended.
+    async fn cancel_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError>;
+    /// Calls that this node has under way and shall end.
+    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError>;
+    /// Calls waiting, and when the oldest of them was accepted.
+    async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
+}
+
+#[async_trait]
+pub trait Store: CallQueue + fmt::Debug {
     // Accounts and applications.
     async fn add_account(&self, account: Account) -> Result<(), StoreError>;
     async fn account(&self, sid: &AccountSid) -> Result<Option<Account>, StoreError>;
@@ -55,6 +113,19 @@ pub trait Store: Send + Sync + fmt::Debug {
         owner: FileOwner,
         names: &[FileName],
     ) -> Result<Vec<Option<ContentId>>, StoreError>;
+
+    /// Adds files, all of them or none. A name that its owner has already means the new content from now on; calls that were
+    /// accepted before keep the old.
+    async fn add_voice_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError>;
+    /// Ordered by name.
+    async fn voice_files_of(&self, owner: &VoiceOwner) -> Result<Vec<AddedFile>, StoreError>;
+    async fn remove_voice_file(
+        &self,
+        owner: &VoiceOwner,
+        name: &FileName,
+    ) -> Result<(), StoreError>;
+    /// What a name means, or a call in the queue wants.
+    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError>;
 
     // Calls.
     /// Makes the call durable and queues it. When this returns `Ok`, a power cut loses nothing. Calling it again with the same

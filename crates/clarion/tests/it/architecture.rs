@@ -10,10 +10,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &["domain", "store"]),
     ("telemetry", &["config"]),
     ("store", &["domain", "telemetry"]),
-    ("api", &["domain", "store", "clock", "random", "config"]),
+    ("voices", &["domain", "store", "config"]),
+    (
+        "api",
+        &["domain", "store", "voices", "clock", "random", "config"],
+    ),
     (
         "callbacks",
         &["domain", "store", "clock", "random", "config"],
+    ),
+    (
+        "dispatch",
+        &["domain", "store", "voices", "clock", "random", "config"],
     ),
     ("http", &["api", "config"]),
     ("client", &["domain"]),
@@ -24,10 +32,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "callbacks",
             "clock",
             "config",
+            "dispatch",
+            "domain",
             "http",
             "random",
             "store",
             "telemetry",
+            "voices",
         ],
     ),
     (
@@ -42,6 +53,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "server",
             "store",
             "telemetry",
+            "voices",
         ],
     ),
 ];

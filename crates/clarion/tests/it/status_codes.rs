@@ -14,7 +14,6 @@ const WAITING: &[(StatusCode, &str)] = &[
     (StatusCode::SpendingLimit, "rating and balances"),
     (StatusCode::PermissionMissing, "bills"),
     (StatusCode::BillTokenInvalid, "bills"),
-    (StatusCode::VoiceFileUnplayable, "uploads of voice files"),
     (
         StatusCode::TooManyCallsToNumber,
         "dispatch, which counts the calls to a number",
@@ -30,6 +29,10 @@ const ELSEWHERE: &[(StatusCode, &str)] = &[
     (
         StatusCode::TooManyRequests,
         "limits::requests_beyond_an_accounts_limits_are_refused",
+    ),
+    (
+        StatusCode::VoiceFileUnplayable,
+        "voices::what_cannot_be_taken_is_refused_with_its_code_and_reason",
     ),
     (
         StatusCode::UnknownError,

@@ -1,5 +1,6 @@
 //! What every store promises: one suite, run on SQLite and on PostgreSQL.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use clarion::domain::account::{AccountChange, AccountState, AppState, ApplicationChange};
@@ -7,7 +8,9 @@ use clarion::domain::call::{CallSid, NewCall};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::RespUrl;
 use clarion::domain::phone_number::PhoneNumber;
-use clarion::domain::prompt::{ContentId, FileOwner, Prompt, Speech, VoiceFile};
+use clarion::domain::prompt::{
+    AddedFile, ContentId, FileName, FileOwner, Prompt, Speech, VoiceFile, VoiceOwner,
+};
 use clarion::store::{Database, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
@@ -47,20 +50,21 @@ contract! {
     two_openings_of_one_empty_database_at_once_both_succeed,
     a_store_that_is_closed_says_so,
     unknown_voice_files_are_none,
+    a_voice_file_means_what_was_added_last_and_belongs_to_its_owner,
 }
 
 async fn open(database: &Database) -> Arc<dyn Store> {
     database.open().await.unwrap()
 }
 
-async fn with_account(database: &Database) -> Arc<dyn Store> {
+pub async fn with_account(database: &Database) -> Arc<dyn Store> {
     let store = open(database).await;
     store.add_account(account()).await.unwrap();
     store.add_application(application()).await.unwrap();
     store
 }
 
-fn call(number: u128) -> NewCall {
+pub fn call(number: u128) -> NewCall {
     let accepted_at: Timestamp = "2026-11-15T02:35:09.123Z".parse().unwrap();
     NewCall {
         sid: format!("{number:032x}").parse().unwrap(),
@@ -289,6 +293,81 @@ async fn unknown_voice_files_are_none(database: Database) {
             [None, None]
         );
     }
+}
+
+fn added(owner: &VoiceOwner, name: &str, content: &str) -> AddedFile {
+    AddedFile {
+        owner: owner.clone(),
+        name: name.parse().unwrap(),
+        content: ContentId::of(content.as_bytes()),
+        bytes: 20_000_000,
+        duration: 1_234,
+        added_at: "2026-11-15T02:35:09.123Z".parse().unwrap(),
+    }
+}
+
+async fn a_voice_file_means_what_was_added_last_and_belongs_to_its_owner(database: Database) {
+    let store = with_account(&database).await;
+    let (own, common) = (VoiceOwner::Application(app_id()), VoiceOwner::Platform);
+    let names: Vec<_> = ["欢迎.wav", "a.wav", "B.wav"]
+        .map(|name| name.parse().unwrap())
+        .into();
+    let files = names
+        .iter()
+        .map(|name: &FileName| added(&own, name.as_str(), "old"));
+    store.add_voice_files(files.collect()).await.unwrap();
+    store
+        .add_voice_files(vec![added(&own, "a.wav", "new")])
+        .await
+        .unwrap();
+    store
+        .add_voice_files(vec![added(&common, "a.wav", "common")])
+        .await
+        .unwrap();
+
+    let found = store.voice_files_of(&own).await.unwrap();
+    let wanted = [
+        added(&own, "B.wav", "old"),
+        added(&own, "a.wav", "new"),
+        added(&own, "欢迎.wav", "old"),
+    ];
+    assert_eq!(found, wanted);
+    let contents = |files: &[AddedFile]| {
+        files
+            .iter()
+            .map(|file| Some(file.content.clone()))
+            .collect::<Vec<_>>()
+    };
+    let [capital, small, han] = &wanted;
+    assert_eq!(
+        store
+            .voice_files(&app_id(), FileOwner::Application, &names)
+            .await
+            .unwrap(),
+        contents(&[han.clone(), small.clone(), capital.clone()])
+    );
+    assert_eq!(
+        store
+            .voice_files(&app_id(), FileOwner::Platform, &names[1..2])
+            .await
+            .unwrap(),
+        contents(&[added(&common, "a.wav", "common")])
+    );
+
+    // Named, or wanted by a call that waits: the test's call wants the test file.
+    let mut in_use: HashSet<_> = ["old", "new", "common"]
+        .map(|text| ContentId::of(text.as_bytes()))
+        .into();
+    assert_eq!(store.voice_contents_in_use().await.unwrap(), in_use);
+    store.accept_call(call(1)).await.unwrap();
+    in_use.insert(ContentId::test_file());
+    assert_eq!(store.voice_contents_in_use().await.unwrap(), in_use);
+
+    store.remove_voice_file(&own, &names[1]).await.unwrap();
+    let again = store.remove_voice_file(&own, &names[1]).await;
+    assert!(matches!(again, Err(StoreError::Missing(_))), "{again:?}");
+    assert_eq!(store.voice_files_of(&own).await.unwrap().len(), 2);
+    assert_eq!(store.voice_files_of(&common).await.unwrap().len(), 1);
 }
 
 async fn is_there(store: &dyn Store, sid: &CallSid) -> bool {

@@ -5,39 +5,63 @@
 //! stream costs twice as much per packet, and its packets leave when the runtime finds the time. Moments are counted from the start,
 //! so the clock never drifts against the machine's.
 
-use std::net::UdpSocket;
-use std::sync::Arc;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::batch::Batch;
+use super::srtp::{RTP_GROWTH, RtpSealer};
 use super::stream::{LARGEST_PACKET, Moment, Stream};
+
+/// A packet with what encryption adds.
+pub const PACKET_ROOM: usize = LARGEST_PACKET + RTP_GROWTH;
 
 const SLOTS: usize = 20;
 const TICK: Duration = Duration::from_millis(1);
 /// A packet that leaves later than this after its moment counts as late.
 const LATE: Duration = Duration::from_millis(5);
 
-/// What a call and the clock know of each other. The clock only ever reads the first two.
+/// What a call and the clock know of each other. The clock only ever reads the first two, and only the clock writes the others.
 #[derive(Debug, Default)]
 pub struct Playing {
     /// The peer does not want to hear us now: time goes on, the program waits.
     pub held: AtomicBool,
     /// The call is over: the stream is forgotten at its next turn.
     pub stopped: AtomicBool,
+    /// The moment of the stream's first timestamp; all others follow from it.
+    pub began: OnceLock<Instant>,
     pub packets: AtomicU32,
+    /// Bytes of payload.
+    pub octets: AtomicU32,
     pub late: AtomicU32,
     /// The longest that a packet left after its moment, in microseconds.
     pub worst_micros: AtomicU32,
 }
 
-/// A stream with the socket it is sent from. The socket is connected to the peer, so that sending needs no address and a stranger's packets
-/// never reach us.
+/// Where a stream goes. The address may change while it plays.
+pub type Target = Arc<Mutex<SocketAddr>>;
+
+/// How a stream leaves.
+#[derive(Debug)]
+pub enum Way {
+    /// The socket is connected to the peer, so that sending needs no address and a stranger's packets never reach us.
+    Connected(Arc<UdpSocket>),
+    /// The socket is the call's own, but where the peer is will be learned from its packets.
+    Towards(Arc<UdpSocket>, Target),
+    /// Other calls use the socket too.
+    Shared(Arc<UdpSocket>, Target),
+}
+
+/// A stream and what it needs to leave.
 #[derive(Debug)]
 pub struct Outgoing {
     pub stream: Stream,
-    pub socket: Arc<UdpSocket>,
+    pub way: Way,
+    pub sealer: Option<Box<RtpSealer>>,
     pub playing: Arc<Playing>,
     /// Told once, when the last packet has left.
     pub finished: tokio::sync::oneshot::Sender<Instant>,
@@ -69,7 +93,9 @@ impl Clock {
 struct Wheel {
     slots: [Vec<Outgoing>; SLOTS],
     streams: usize,
-    buffer: [u8; LARGEST_PACKET],
+    buffer: [u8; PACKET_ROOM],
+    /// One for each shared socket; there are as many as trunks that want it.
+    batches: Vec<Batch>,
 }
 
 impl Wheel {
@@ -77,7 +103,8 @@ impl Wheel {
         Self {
             slots: std::array::from_fn(|_| Vec::new()),
             streams: 0,
-            buffer: [0; LARGEST_PACKET],
+            buffer: [0; PACKET_ROOM],
+            batches: Vec::new(),
         }
     }
 
@@ -87,6 +114,7 @@ impl Wheel {
         loop {
             // With nothing to play the clock stands still and costs nothing.
             if self.streams == 0 {
+                self.batches.clear();
                 let Ok(outgoing) = arriving.recv() else {
                     return;
                 };
@@ -119,7 +147,7 @@ impl Wheel {
         let mut place = 0;
         while place < self.slots[slot].len() {
             let outgoing = &mut self.slots[slot][place];
-            match outgoing.moment(due, &mut self.buffer) {
+            match outgoing.moment(due, &mut self.buffer, &mut self.batches) {
                 Turn::Goes => place += 1,
                 Turn::Ends { told } => {
                     let ended = self.slots[slot].swap_remove(place);
@@ -131,6 +159,8 @@ impl Wheel {
                 }
             }
         }
+        self.batches.iter_mut().for_each(Batch::send);
+        self.batches.retain(|batch| !batch.is_done());
     }
 }
 
@@ -140,29 +170,81 @@ enum Turn {
 }
 
 impl Outgoing {
-    fn moment(&mut self, due: Instant, buffer: &mut [u8; LARGEST_PACKET]) -> Turn {
-        let playing = &self.playing;
-        if playing.stopped.load(Ordering::Relaxed) {
+    fn moment(
+        &mut self,
+        due: Instant,
+        buffer: &mut [u8; PACKET_ROOM],
+        batches: &mut Vec<Batch>,
+    ) -> Turn {
+        if self.playing.stopped.load(Ordering::Relaxed) {
             return Turn::Ends { told: false };
         }
-        if playing.held.load(Ordering::Relaxed) {
+        if self.stream.is_new() {
+            let _ = self.playing.began.set(due);
+        }
+        if self.playing.held.load(Ordering::Relaxed) {
             self.stream.hold();
             return Turn::Goes;
         }
-        match self.stream.next(buffer) {
-            Moment::Finished => Turn::Ends { told: true },
-            Moment::Packet(length) => {
-                // A refused or unreachable port is the peer's matter and ends no call; signalling does.
-                let _ = self.socket.send(&buffer[..length]);
-                let lateness = Instant::now().saturating_duration_since(due);
-                let micros = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
-                playing.packets.fetch_add(1, Ordering::Relaxed);
-                playing
-                    .late
-                    .fetch_add(u32::from(lateness > LATE), Ordering::Relaxed);
-                playing.worst_micros.fetch_max(micros, Ordering::Relaxed);
-                Turn::Goes
+        let Some(packet) = buffer.first_chunk_mut() else {
+            return Turn::Goes;
+        };
+        let Moment::Packet(mut length) = self.stream.next(packet) else {
+            return Turn::Ends { told: true };
+        };
+        if let Some(sealer) = &mut self.sealer {
+            length = sealer.seal(buffer, length);
+        }
+        self.way.send(buffer, length, batches);
+        self.playing
+            .note(Instant::now().saturating_duration_since(due), &self.stream);
+        Turn::Goes
+    }
+}
+
+impl Way {
+    /// A refused or unreachable port is the peer's matter and ends no call; signalling does.
+    fn send(&self, buffer: &[u8; PACKET_ROOM], length: usize, batches: &mut Vec<Batch>) {
+        match self {
+            Way::Connected(socket) => {
+                let sent = socket.send(&buffer[..length]);
+                // That is the echo of an earlier packet (ICMP), real or forged; this one has not left yet.
+                if sent.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+                    let _ = socket.send(&buffer[..length]);
+                }
             }
+            Way::Towards(socket, target) => {
+                drop(socket.send_to(&buffer[..length], address(target)));
+            }
+            Way::Shared(socket, target) => {
+                let known = batches.iter_mut().position(|batch| batch.is_for(socket));
+                let place = known.unwrap_or_else(|| {
+                    batches.push(Batch::new(Arc::clone(socket)));
+                    batches.len() - 1
+                });
+                batches[place].add(buffer, length, address(target));
+            }
+        }
+    }
+}
+
+fn address(target: &Target) -> SocketAddr {
+    *target
+        .lock()
+        .expect("nothing panics while it changes an address")
+}
+
+impl Playing {
+    /// Only the clock writes, so that plain stores do. A packet of a batch leaves some microseconds later than is noted here.
+    fn note(&self, lateness: Duration, stream: &Stream) {
+        self.packets.store(stream.packets, Ordering::Relaxed);
+        self.octets.store(stream.octets, Ordering::Relaxed);
+        let micros = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
+        if micros > self.worst_micros.load(Ordering::Relaxed) {
+            self.worst_micros.store(micros, Ordering::Relaxed);
+        }
+        if lateness > LATE {
+            self.late.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -212,7 +294,8 @@ mod tests {
         let began = Instant::now();
         clock.play(Outgoing {
             stream: stream(&[Step::Sound(sound.clone())]),
-            socket,
+            way: Way::Connected(socket),
+            sealer: None,
             playing: Arc::clone(&playing),
             finished,
         });
@@ -247,7 +330,8 @@ mod tests {
         playing.held.store(true, Ordering::Relaxed);
         clock.play(Outgoing {
             stream: stream(&[Step::Silence { frames: 1000 }]),
-            socket,
+            way: Way::Connected(socket),
+            sealer: None,
             playing: Arc::clone(&playing),
             finished,
         });

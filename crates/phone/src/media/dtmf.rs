@@ -1,14 +1,57 @@
 //! Keys pressed: telephone-event packets (RFC 4733), and tones for peers that do not offer them.
 
-use crate::codec::{Codec, FRAME_BYTES};
+use std::time::Duration;
 
-/// Samples of tone, and of the pause after it, for one digit: 100 ms each, which every switchboard understands.
-pub const TONE_SAMPLES: u16 = 800;
-pub const PAUSE_SAMPLES: u16 = 800;
+use crate::codec::{Codec, FRAME_BYTES, FRAME_MILLIS};
+
+/// Samples in a frame of 20 ms.
+const FRAME_SAMPLES: u16 = 160;
+/// Shorter than 40 ms is not heard (ITU-T Q.24), and longer than a few seconds is no dialling; an event could count to 8 seconds.
+const FRAMES: std::ops::RangeInclusive<u128> = 2..=250;
 /// The end of an event is sent three times, in case one packet is lost (RFC 4733 section 2.5.1.4).
 pub const END_PACKETS: u8 = 3;
 const VOLUME: u8 = 10;
+/// Five seconds: a timestamp further back than this is not a late packet, but another count.
+const RECENT_SAMPLES: u32 = 40_000;
 const END: u8 = 0x80;
+
+/// How long a key is pressed, and how long the pause after it is, in whole frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyTiming {
+    tone: u16,
+    pause: u16,
+}
+
+impl KeyTiming {
+    /// Rounded up to frames of 20 ms, and kept between 40 ms and 5 s.
+    pub fn new(tone: Duration, pause: Duration) -> Self {
+        let frames = |time: Duration| {
+            let frames = time.as_millis().div_ceil(FRAME_MILLIS.into());
+            let frames = frames.clamp(*FRAMES.start(), *FRAMES.end());
+            u16::try_from(frames).unwrap_or(u16::MAX)
+        };
+        Self {
+            tone: frames(tone),
+            pause: frames(pause),
+        }
+    }
+
+    pub fn tone_samples(self) -> u16 {
+        self.tone * FRAME_SAMPLES
+    }
+
+    /// Frames of silence between the last packet of an event and the next one. The repeated ends fall into the pause.
+    pub fn frames_after_event(self) -> u32 {
+        u32::from(self.pause).saturating_sub(u32::from(END_PACKETS) - 1)
+    }
+}
+
+/// 100 ms each, which every switchboard understands.
+impl Default for KeyTiming {
+    fn default() -> Self {
+        Self { tone: 5, pause: 5 }
+    }
+}
 
 /// Event code of a key: 0 to 9, then `*`, `#`, A to D.
 pub fn event_of(key: char) -> Option<u8> {
@@ -38,10 +81,11 @@ pub struct KeyListener {
 }
 
 impl KeyListener {
-    /// All packets of one event carry the same timestamp, which tells it from the next one.
+    /// All packets of one event carry the same timestamp, which tells it from the next one; an older one comes late and was heard.
     pub fn hear(&mut self, timestamp: u32, payload: &[u8]) -> Option<char> {
         let [event, ..] = payload else { return None };
-        if payload.len() < 4 || self.last == Some(timestamp) {
+        let repeats = |last: u32| last.wrapping_sub(timestamp) < RECENT_SAMPLES;
+        if payload.len() < 4 || self.last.is_some_and(repeats) {
             return None;
         }
         self.last = Some(timestamp);
@@ -63,17 +107,17 @@ fn frequencies(event: u8) -> (f64, f64) {
     clippy::cast_possible_truncation,
     reason = "the sum of two sines of 8000 fits a sample"
 )]
-pub fn tone(event: u8, codec: Codec) -> Vec<u8> {
+pub fn tone(event: u8, codec: Codec, timing: KeyTiming) -> Vec<u8> {
     let (low, high) = frequencies(event);
     let sample = |index: u16| {
         let time = f64::from(index) / 8000.0 * std::f64::consts::TAU;
         ((low * time).sin() * 8000.0 + (high * time).sin() * 8000.0) as i16
     };
-    let mut bytes: Vec<_> = (0..TONE_SAMPLES)
+    let mut bytes: Vec<_> = (0..timing.tone_samples())
         .map(|index| codec.encode(sample(index)))
         .collect();
     bytes.resize(
-        usize::from(TONE_SAMPLES + PAUSE_SAMPLES).next_multiple_of(FRAME_BYTES),
+        usize::from(timing.tone + timing.pause) * FRAME_BYTES,
         codec.silence(),
     );
     bytes
@@ -100,8 +144,24 @@ mod tests {
             assert_eq!(listener.hear(1000, &payload(5, 800, true)), None);
         }
         assert_eq!(listener.hear(2600, &five), Some('5'), "pressed again");
+        assert_eq!(listener.hear(1000, &five), None, "that was late");
         assert_eq!(listener.hear(4200, &payload(99, 160, false)), None);
         assert_eq!(listener.hear(5000, &[5]), None);
+        let elsewhere = 5_000_u32.wrapping_sub(100_000);
+        assert_eq!(listener.hear(elsewhere, &five), Some('5'), "another count");
+    }
+
+    #[test]
+    fn times_are_whole_frames_within_reason() {
+        let timing = |tone, pause| {
+            let timing = KeyTiming::new(Duration::from_millis(tone), Duration::from_millis(pause));
+            (timing.tone, timing.pause)
+        };
+        assert_eq!(timing(100, 100), (5, 5));
+        assert_eq!(timing(41, 70), (3, 4));
+        assert_eq!(timing(0, 3_600_000), (2, 250));
+        let short = KeyTiming::new(Duration::ZERO, Duration::ZERO);
+        assert_eq!(tone(1, Codec::Pcmu, short).len(), 4 * FRAME_BYTES);
     }
 
     /// Power of one frequency in the tone (Goertzel).
@@ -118,8 +178,8 @@ mod tests {
     fn a_tone_has_the_two_frequencies_of_its_key() {
         for key in "0123456789*#ABCD".chars() {
             let event = event_of(key).unwrap();
-            let bytes = tone(event, Codec::Pcma);
-            let samples: Vec<f64> = bytes[..usize::from(TONE_SAMPLES)]
+            let bytes = tone(event, Codec::Pcma, KeyTiming::default());
+            let samples: Vec<f64> = bytes[..800]
                 .iter()
                 .map(|byte| f64::from(Codec::Pcma.decode(*byte)))
                 .collect();

@@ -15,6 +15,8 @@ use rustix::event::{EventfdFlags, eventfd};
 /// Longer than any packet of sound.
 const LARGEST_PACKET: usize = 2048;
 const EVENTS_AT_ONCE: usize = 256;
+/// So many packets of a socket that many calls share are read before the others have their turn.
+const SHARED_AT_ONCE: usize = 64;
 /// The number that stands for "stop".
 const STOP: u64 = u64::MAX;
 
@@ -24,6 +26,7 @@ type Ear = Box<dyn FnMut(&[u8], SocketAddr, Instant) + Send>;
 struct Listener {
     socket: Arc<UdpSocket>,
     ear: Mutex<Ear>,
+    at_once: usize,
 }
 
 struct Shared {
@@ -76,11 +79,26 @@ impl Receiver {
         socket: Arc<UdpSocket>,
         ear: impl FnMut(&[u8], SocketAddr, Instant) + Send + 'static,
     ) -> io::Result<Listening> {
+        // One packet a turn: a socket that is flooded does not keep the others waiting, it is simply ready again.
+        self.register(socket, Box::new(ear), 1)
+    }
+
+    /// The same for a socket that many calls share.
+    pub fn listen_for_many(
+        &self,
+        socket: Arc<UdpSocket>,
+        ear: impl FnMut(&[u8], SocketAddr, Instant) + Send + 'static,
+    ) -> io::Result<Listening> {
+        self.register(socket, Box::new(ear), SHARED_AT_ONCE)
+    }
+
+    fn register(&self, socket: Arc<UdpSocket>, ear: Ear, at_once: usize) -> io::Result<Listening> {
         socket.set_nonblocking(true)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let listener = Arc::new(Listener {
             socket: Arc::clone(&socket),
-            ear: Mutex::new(Box::new(ear)),
+            ear: Mutex::new(ear),
+            at_once,
         });
         self.shared.listeners().insert(number, listener);
         epoll::add(
@@ -164,11 +182,13 @@ fn read_until_stopped(shared: &Shared) {
 }
 
 impl Listener {
-    /// One packet a turn: a socket that is flooded does not keep the others waiting, it is simply ready again.
     fn read(&self, buffer: &mut [u8]) {
-        // Errors are echoes of our own packets (a port that is closed) and mean nothing here.
-        if let Ok((length, from)) = self.socket.recv_from(buffer) {
-            let mut ear = self.ear.lock().expect("an ear does not panic");
+        let mut ear = self.ear.lock().expect("an ear does not panic");
+        for _ in 0..self.at_once {
+            // Errors are echoes of our own packets (a port that is closed), or there is no more.
+            let Ok((length, from)) = self.socket.recv_from(buffer) else {
+                return;
+            };
             ear(&buffer[..length], from, Instant::now());
         }
     }

@@ -13,6 +13,16 @@ pub struct Numbers {
 }
 
 impl Numbers {
+    /// A new stream begins at random numbers (RFC 3550 section 5.1), the sequence in its lower half, so that a listener of an encrypted stream
+    /// that misses the first packets does not misjudge the first rollover (RFC 3711 section 3.3.1).
+    pub fn random() -> Self {
+        Self {
+            source: rand::random(),
+            sequence: rand::random::<u16>() >> 1,
+            timestamp: rand::random(),
+        }
+    }
+
     /// Writes the header of the next packet.
     pub fn header(&mut self, payload_type: u8, marker: bool, timestamp: u32) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
@@ -57,6 +67,17 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// Where the payload begins, behind contributing sources and an extension (RFC 3550 sections 5.1 and 5.3.1); `None` for what is too short.
+pub fn header_length(bytes: &[u8]) -> Option<usize> {
+    let first = *bytes.first()?;
+    let mut length = HEADER_BYTES + 4 * usize::from(first & 0x0f);
+    if first & 0x10 != 0 {
+        let words = bytes.get(length + 2..length + 4)?;
+        length += 4 + 4 * usize::from(u16::from_be_bytes([words[0], words[1]]));
+    }
+    (first >> 6 == 2 && length <= bytes.len()).then_some(length)
+}
+
 /// Packet types 192 to 223 on a shared port are RTCP.
 pub fn is_rtcp(bytes: &[u8]) -> bool {
     bytes.len() >= 8 && bytes[0] >> 6 == 2 && (192..=223).contains(&bytes[1])
@@ -85,6 +106,19 @@ mod tests {
             (160, 0xdead_beef, &[1, 2, 3][..])
         );
         assert_eq!(numbers.sequence, 0, "it wraps around");
+    }
+
+    #[test]
+    fn the_payload_begins_behind_sources_and_extension() {
+        let mut bytes = vec![0x92, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7];
+        bytes.extend([0; 8]);
+        assert_eq!(header_length(&bytes), None, "the extension is missing");
+        bytes.extend([0xbe, 0xde, 0, 1, 0, 0, 0, 0, 42]);
+        assert_eq!(header_length(&bytes), Some(28));
+        assert_eq!(Packet::parse(&bytes).unwrap().payload, [42]);
+        for bytes in [&[][..], &[0x80; 11], &[0x40; 12], &[0x8f; 71]] {
+            assert_eq!(header_length(bytes), None, "{bytes:?}");
+        }
     }
 
     #[test]

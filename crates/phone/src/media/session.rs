@@ -1,104 +1,292 @@
-//! The sound of one call, both ways.
+//! The sound of one call, both ways: from the description that is offered to the goodbye at the end.
+//!
+//! A caller offers, perhaps listens to early media, is answered, and plays; a callee answers and may play. Either answers the changes that
+//! the peer wants later. While the call lasts somebody must `watch`, which sends the reports and tells when the peer has vanished.
 
-use std::net::UdpSocket;
-use std::sync::Arc;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::clock::{Clock, Outgoing, Playing};
-use super::dtmf::KeyListener;
+use super::clock::{Outgoing, Playing, Target};
+use super::engine::{Encryption, Engine, MediaError, Terms};
 use super::facts::Facts;
-use super::ports::PortPair;
-use super::receive::{Listening, Receiver};
-use super::rtp::{Numbers, Packet};
+use super::hearing::{Expected, Hearing, OnHeard};
+use super::reporter::Reporter;
+use super::rtp::Numbers;
+use super::sockets::Sockets;
+use super::srtp::{MasterKey, RtpSealer, Suite};
 use super::stream::{Step, Stream};
-use crate::codec::Codec;
-use crate::sdp::RemoteMedia;
+use crate::sdp::{self, LocalMedia, RemoteMedia};
 
-/// It ends when this is dropped.
+/// It ends, with a goodbye, when this is dropped.
 #[derive(Debug)]
-pub struct Sounding {
+pub struct Session {
+    engine: Engine,
+    terms: Terms,
+    local: LocalMedia,
+    remote: Option<RemoteMedia>,
+    answered: bool,
+    sockets: Sockets,
+    /// Where our packets go.
+    target: Target,
+    hearing: Arc<Mutex<Hearing>>,
+    /// Taken by what is played: two streams of the same numbers would have the same key stream.
+    numbers: Option<Numbers>,
     playing: Arc<Playing>,
-    pair_rtp: Arc<UdpSocket>,
-    _listening: Listening,
+    reporter: Reporter,
+    stopped: bool,
+    vanished: bool,
 }
 
-impl Sounding {
-    pub fn start(
-        (clock, receiver): (&Clock, &Receiver),
-        pair: &PortPair,
-        remote: &RemoteMedia,
-        program: &[Step],
-        mut on_key: impl FnMut(char) + Send + 'static,
-    ) -> std::io::Result<(Self, oneshot::Receiver<Instant>)> {
-        pair.rtp.connect(remote.rtp)?;
-        let mut keys = KeyListener::default();
-        let telephone_event = remote.telephone_event;
-        let listening = receiver.listen(Arc::clone(&pair.rtp), move |bytes, _, _| {
-            let Some(packet) = Packet::parse(bytes) else {
-                return;
-            };
-            if Some(packet.payload_type) == telephone_event
-                && let Some(key) = keys.hear(packet.timestamp, packet.payload)
-            {
-                on_key(key);
-            }
-        })?;
-        let numbers = Numbers {
-            source: rand::random(),
-            sequence: rand::random(),
-            timestamp: rand::random(),
+impl Session {
+    pub(super) fn open(engine: Engine, mut terms: Terms, on_heard: OnHeard) -> io::Result<Self> {
+        let now = Instant::now();
+        let bind = terms.bind.unwrap_or(engine.config().bind);
+        let sockets = Sockets::open(&engine, &terms.sockets, bind)?;
+        // Calls that share a socket are told apart by where the packets come from, which must be known before.
+        terms.symmetric &= !sockets.are_shared();
+        let config = engine.config();
+        let keys = match terms.encryption {
+            Encryption::Off => vec![],
+            Encryption::Sdes => Suite::ALL
+                .into_iter()
+                .map(|suite| Ok((suite, MasterKey::random()?)))
+                .collect::<io::Result<_>>()?,
         };
-        let mut stream = Stream::new(remote.codec, telephone_event, numbers);
-        stream.append(program);
-        let (finished, when) = oneshot::channel();
-        let playing = Arc::new(Playing::default());
-        playing.held.store(!remote.listens, Ordering::Relaxed);
-        clock.play(Outgoing {
-            stream,
-            socket: Arc::clone(&pair.rtp),
-            playing: Arc::clone(&playing),
-            finished,
-        });
-        Ok((
-            Self {
-                playing,
-                pair_rtp: Arc::clone(&pair.rtp),
-                _listening: listening,
-            },
-            when,
-        ))
+        let local = LocalMedia {
+            address: terms
+                .advertised
+                .or(terms.bind)
+                .or(config.advertised)
+                .unwrap_or(config.bind),
+            port: sockets.port(),
+            codecs: terms.codecs.clone(),
+            telephone_event: true,
+            keys,
+            rtcp_mux: terms.rtcp_mux,
+            session: rand::random::<u32>().into(),
+            version: 1,
+        };
+        let numbers = Numbers::random();
+        let nowhere = SocketAddr::new(bind, 0);
+        Ok(Self {
+            local,
+            remote: None,
+            answered: false,
+            sockets,
+            target: Arc::new(Mutex::new(nowhere)),
+            hearing: Arc::new(Mutex::new(Hearing::new(now, numbers.source, on_heard))),
+            playing: Arc::new(Playing::default()),
+            reporter: Reporter::new(numbers.source, numbers.timestamp, now),
+            numbers: Some(numbers),
+            engine,
+            terms,
+            stopped: false,
+            vanished: false,
+        })
     }
 
-    /// Takes over what the peer has changed: where it listens, and whether it does.
-    pub fn follow(&self, remote: &RemoteMedia) {
-        self.playing.held.store(!remote.listens, Ordering::Relaxed);
-        if remote.listens
-            && let Err(error) = self.pair_rtp.connect(remote.rtp)
-        {
-            tracing::debug!(%error, "the peer has moved to an address that cannot be reached");
+    /// What we propose.
+    pub fn offer(&self) -> String {
+        sdp::offer(&self.local)
+    }
+
+    /// Early media: it is listened to and counted; nothing is sent, and keys mean nothing yet.
+    pub fn listen_early(&mut self, description: &[u8]) -> Result<(), MediaError> {
+        let remote = sdp::read_answer(description, &self.local)?;
+        self.settle(remote)
+    }
+
+    /// The answer to our offer. An empty one means that the description of the early media stands.
+    pub fn answered(&mut self, description: &[u8]) -> Result<(), MediaError> {
+        let remote = match &self.remote {
+            Some(early) if description.is_empty() => early.clone(),
+            _ => sdp::read_answer(description, &self.local)?,
+        };
+        self.answered = true;
+        self.settle(remote)
+    }
+
+    /// Answers an offer of the peer: its first one, or a change (hold, resume, another address) of what was agreed on.
+    pub fn answer(&mut self, offer: &[u8]) -> Result<String, MediaError> {
+        if self.remote.is_some() {
+            self.local.version += 1;
+        }
+        let (answer, remote) = sdp::answer(offer, &self.local)?;
+        self.answered = true;
+        self.settle(remote)?;
+        Ok(answer)
+    }
+
+    /// Plays from now on, once a call; the moment of the last packet comes back.
+    pub fn play(&mut self, program: &[Step]) -> Result<oneshot::Receiver<Instant>, MediaError> {
+        let remote = self.remote.as_ref().ok_or(MediaError::NotAgreed)?;
+        let numbers = self.numbers.take().ok_or(MediaError::PlayedBefore)?;
+        let mut stream = Stream::new(remote.codec, remote.telephone_event, numbers)
+            .with_key_timing(self.terms.key_timing);
+        stream.append(program);
+        let sealer = remote
+            .keys
+            .as_ref()
+            .map(|keys| Box::new(RtpSealer::new(keys.suite, &keys.ours)));
+        let (finished, when) = oneshot::channel();
+        self.engine.clock().play(Outgoing {
+            stream,
+            way: self.sockets.way(self.terms.symmetric, &self.target),
+            sealer,
+            playing: Arc::clone(&self.playing),
+            finished,
+        });
+        Ok(when)
+    }
+
+    /// Sends reports when they are due. Comes back when the peer has vanished, which is noticed only where the terms say so, and only while
+    /// the peer should be speaking. Dropping it half-way and calling it again loses nothing.
+    pub async fn watch(&mut self) {
+        loop {
+            let now = Instant::now();
+            if self.reporter.due().is_some_and(|due| due <= now) {
+                self.report(now, false);
+            }
+            let vanishes = self.vanishes();
+            if vanishes.is_some_and(|moment| moment <= now) {
+                self.vanished = true;
+                return;
+            }
+            match self.reporter.due().into_iter().chain(vanishes).min() {
+                Some(moment) => tokio::time::sleep_until(moment.into()).await,
+                None => std::future::pending().await,
+            }
         }
     }
 
-    pub fn stop(&self) {
+    /// Ends the sound, with a goodbye where something was agreed on.
+    pub fn stop(&mut self) {
         self.playing.stopped.store(true, Ordering::Relaxed);
+        if !std::mem::replace(&mut self.stopped, true) && self.reporter.due().is_some() {
+            self.report(Instant::now(), true);
+        }
+        self.sockets.stop_listening();
     }
 
-    pub fn facts(&self, codec: Codec) -> Facts {
+    /// What is known now.
+    pub fn facts(&self) -> Facts {
         let load = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
-        Facts {
-            codec: Some(codec),
+        let mut facts = Facts {
+            peer: self.remote.as_ref().map(|remote| remote.rtp),
             packets_sent: load(&self.playing.packets),
             packets_late: load(&self.playing.late),
             worst_lateness: Duration::from_micros(load(&self.playing.worst_micros).into()),
+            peer_vanished: self.vanished,
+            ..Facts::default()
+        };
+        self.hearing().add_to(&mut facts);
+        facts
+    }
+
+    /// Takes over what the peer says about itself. If that fails, everything stays as it was.
+    fn settle(&mut self, mut remote: RemoteMedia) -> Result<(), MediaError> {
+        let now = Instant::now();
+        if !remote.rtp.ip().is_unspecified() {
+            self.point(&remote, now)?;
+        } else if let Some(known) = &self.remote {
+            // Held in the old way, without an address: who it is has not changed.
+            (remote.rtp, remote.rtcp) = (known.rtp, known.rtcp);
         }
+        self.playing.held.store(!remote.listens, Ordering::Relaxed);
+        if self.answered {
+            self.keep_to(&remote);
+            let key = remote.keys.as_ref().map(|keys| &keys.ours);
+            self.reporter.start(now, key);
+        }
+        self.remote = Some(remote);
+        Ok(())
+    }
+
+    /// Sends to the peer and hears it where it says that it is.
+    fn point(&mut self, remote: &RemoteMedia, now: Instant) -> io::Result<()> {
+        let place = |remote: &RemoteMedia| (remote.rtp, remote.rtcp);
+        let moved = self.remote.as_ref().map(place) != Some(place(remote));
+        if moved && !self.terms.symmetric {
+            self.sockets.point(remote, &self.hearing)?;
+        }
+        let keys = remote.keys.as_ref();
+        let expected = Expected {
+            rtp: remote.rtp,
+            rtcp: remote.rtcp,
+            codec: remote.codec,
+            telephone_event: remote.telephone_event,
+            key: keys.map(|keys| (keys.suite, keys.theirs.clone())),
+            symmetric: self.terms.symmetric,
+            answered: self.answered,
+        };
+        {
+            // Under one lock, so that what is learned at once is not forgotten again.
+            let mut hearing = self.hearing.lock().expect("hearing does not panic");
+            let learns = hearing.expect(expected, now);
+            if learns {
+                self.sockets.open_to_anybody()?;
+            }
+            if learns || moved {
+                *lock_target(&self.target) = remote.rtp;
+            }
+        }
+        self.sockets.listen(
+            self.engine.receiver(),
+            &self.hearing,
+            &self.target,
+            self.answered && remote.rtcp_mux,
+        )
+    }
+
+    /// A stream that plays cannot change its codec or its cipher: later offers must have them.
+    fn keep_to(&mut self, remote: &RemoteMedia) {
+        self.local.codecs = vec![remote.codec];
+        if let Some(keys) = &remote.keys {
+            self.local.keys.retain(|(suite, _)| *suite == keys.suite);
+        }
+    }
+
+    fn report(&mut self, now: Instant, goodbye: bool) {
+        let (heard, to) = {
+            let mut hearing = self.hearing();
+            (hearing.report(now), hearing.rtcp())
+        };
+        let packet = self.reporter.write(now, &self.playing, heard, goodbye);
+        let muxed = self.remote.as_ref().is_some_and(|remote| remote.rtcp_mux);
+        if let Some(to) = to {
+            self.sockets.send_report(&packet, to, muxed);
+        }
+    }
+
+    /// When the peer will have been silent for too long, if it should be speaking.
+    fn vanishes(&self) -> Option<Instant> {
+        let remote = self.remote.as_ref().filter(|_| self.answered)?;
+        let limit = self.terms.vanished_after?;
+        (remote.listens && remote.speaks && self.sockets.can_hear())
+            .then(|| self.hearing().last_heard() + limit)
+    }
+
+    fn hearing(&self) -> MutexGuard<'_, Hearing> {
+        self.hearing.lock().expect("hearing does not panic")
     }
 }
 
-impl Drop for Sounding {
+fn lock_target(target: &Target) -> MutexGuard<'_, SocketAddr> {
+    target
+        .lock()
+        .expect("nothing panics while it changes an address")
+}
+
+impl Drop for Session {
     fn drop(&mut self) {
         self.stop();
     }
 }
+
+#[cfg(test)]
+mod tests;

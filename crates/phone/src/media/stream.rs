@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::dtmf::{self, END_PACKETS, PAUSE_SAMPLES, TONE_SAMPLES};
+use super::dtmf::{self, END_PACKETS, KeyTiming};
 use super::rtp::{HEADER_BYTES, Numbers};
 use crate::codec::{Codec, FRAME_BYTES, Sound};
 
@@ -53,8 +53,11 @@ pub enum Moment {
 pub struct Stream {
     codec: Codec,
     telephone_event: Option<u8>,
+    timing: KeyTiming,
     numbers: Numbers,
     segments: VecDeque<Segment>,
+    /// Not even a moment of it has passed.
+    new: bool,
     /// The next packet begins a spurt of sound: after the start, and after a hold.
     fresh: bool,
     pub packets: u32,
@@ -66,20 +69,32 @@ impl Stream {
         Self {
             codec,
             telephone_event,
+            timing: KeyTiming::default(),
             numbers,
             segments: VecDeque::new(),
+            new: true,
             fresh: true,
             packets: 0,
             octets: 0,
         }
     }
 
+    /// For keys that are appended after this.
+    #[must_use]
+    pub fn with_key_timing(mut self, timing: KeyTiming) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    pub fn is_new(&self) -> bool {
+        self.new
+    }
+
     pub fn append(&mut self, steps: &[Step]) {
         for step in steps {
             match step {
-                Step::Silence { frames } => self
-                    .segments
-                    .push_back(Segment::Silence { frames: *frames }),
+                Step::Silence { frames } => self.append_silence(*frames),
+                Step::Sound(sound) if sound.frames() == 0 => {}
                 Step::Sound(sound) => {
                     let bytes = Arc::clone(sound.bytes(self.codec));
                     self.segments.push_back(Segment::Bytes { bytes, place: 0 });
@@ -92,9 +107,15 @@ impl Stream {
         }
     }
 
+    fn append_silence(&mut self, frames: u32) {
+        if frames > 0 {
+            self.segments.push_back(Segment::Silence { frames });
+        }
+    }
+
     fn append_key(&mut self, event: u8) {
         if self.telephone_event.is_none() {
-            let bytes = Arc::from(dtmf::tone(event, self.codec));
+            let bytes = Arc::from(dtmf::tone(event, self.codec, self.timing));
             return self.segments.push_back(Segment::Bytes { bytes, place: 0 });
         }
         self.segments.push_back(Segment::Event {
@@ -103,14 +124,7 @@ impl Stream {
             samples: 0,
             ends: 0,
         });
-        self.segments.push_back(Segment::Silence {
-            frames: u32::from(PAUSE_SAMPLES / FRAME_SAMPLES),
-        });
-    }
-
-    /// Where the stream is: its source, and the timestamp of the packet that comes next.
-    pub fn source_and_timestamp(&self) -> (u32, u32) {
-        (self.numbers.source, self.numbers.timestamp)
+        self.append_silence(self.timing.frames_after_event());
     }
 
     /// 20 ms in which nothing is sent: time goes on, the program does not.
@@ -119,7 +133,7 @@ impl Stream {
             .numbers
             .timestamp
             .wrapping_add(u32::from(FRAME_SAMPLES));
-        self.fresh = true;
+        (self.new, self.fresh) = (false, true);
     }
 
     /// Writes the next packet.
@@ -161,8 +175,9 @@ impl Stream {
                 let first = began.is_none();
                 // All packets of an event carry the time of its beginning.
                 let timestamp = *began.get_or_insert(now);
-                *samples = (*samples + FRAME_SAMPLES).min(TONE_SAMPLES);
-                let ending = *samples == TONE_SAMPLES;
+                let whole = self.timing.tone_samples();
+                *samples = (*samples + FRAME_SAMPLES).min(whole);
+                let ending = *samples == whole;
                 *ends += u8::from(ending);
                 buffer[HEADER_BYTES..HEADER_BYTES + 4]
                     .copy_from_slice(&dtmf::payload(*event, *samples, ending));
@@ -181,7 +196,7 @@ impl Stream {
             timestamp,
         ));
         self.numbers.timestamp = now.wrapping_add(u32::from(FRAME_SAMPLES));
-        self.fresh = false;
+        (self.new, self.fresh) = (false, false);
         self.packets = self.packets.wrapping_add(1);
         self.octets = self.octets.wrapping_add(u32::try_from(length).unwrap_or(0));
         if done {
@@ -195,6 +210,7 @@ impl Stream {
 mod tests {
     use super::super::rtp::Packet;
     use super::*;
+    use std::time::Duration;
 
     fn stream(telephone_event: Option<u8>) -> Stream {
         Stream::new(
@@ -301,6 +317,29 @@ mod tests {
         let packets = packets(&mut stream);
         assert_eq!(packets.len(), 10);
         assert!(packets.iter().all(|packet| packet.0 == 8));
+    }
+
+    #[test]
+    fn keys_take_the_time_that_was_asked_for() {
+        for (tone, pause, frames) in [(60, 200, 3 + 10), (200, 40, 10 + 2)] {
+            let timing = KeyTiming::new(Duration::from_millis(tone), Duration::from_millis(pause));
+            for telephone_event in [None, Some(101)] {
+                let mut stream = stream(telephone_event).with_key_timing(timing);
+                stream.append(&[Step::Keys("12".to_owned())]);
+                assert_eq!(
+                    packets(&mut stream).len(),
+                    2 * frames,
+                    "{telephone_event:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_to_play_takes_no_time() {
+        let mut stream = stream(None);
+        stream.append(&[Step::Silence { frames: 0 }, Step::Sound(Sound::encode(&[]))]);
+        assert_eq!(packets(&mut stream).len(), 0);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use registration::{Registered, Registration};
 pub use resolve::{Host, LookupSource, Resolver, SrvRecord};
 pub use session_timer::SessionTimer;
 pub use trace::{Direction, Trace, TracedMessage};
-pub use transport::{TlsFiles, Transport};
+pub use transport::{TlsFiles, Transport, own_address};
 
 /// 64 times T1 of RFC 3261, cut from 32 seconds: a trunk that says nothing at all for so long is down, and the next one is waiting.
 pub const SILENCE: Duration = Duration::from_secs(8);

@@ -3,7 +3,7 @@
 mod heard;
 mod script;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,10 @@ pub use script::{NUMBERS, Script, Then};
 
 use crate::call::{MediaConfig, PhoneError};
 use crate::codec::{Codec, FRAME_BYTES, Sound};
-use crate::media::clock::{Clock, Outgoing, Playing};
-use crate::media::dtmf::KeyListener;
-use crate::media::ports::{PortPair, Ports};
-use crate::media::receive::{Listening, Receiver};
-use crate::media::rtp::{Numbers, Packet};
-use crate::media::stream::{Step, Stream};
-use crate::sdp::{self, LocalMedia, RemoteMedia};
+use crate::media::engine::{Encryption, Engine, Terms};
+use crate::media::hearing::Heard;
+use crate::media::session::Session;
+use crate::media::stream::Step;
 use crate::signalling::{
     Answering, Credentials, IncomingCall, Leg, LegEvent, Signalling, SignallingConfig,
 };
@@ -42,10 +39,7 @@ pub struct TestPhoneConfig {
 
 #[derive(Debug)]
 struct Shared {
-    clock: Clock,
-    receiver: Receiver,
-    ports: Ports,
-    media: MediaConfig,
+    media: Engine,
     codecs: Vec<Codec>,
 }
 
@@ -66,13 +60,8 @@ impl TestPhone {
             calls,
             credentials: config.credentials.clone(),
         };
-        let ports = Ports::new(&config.media.ports)
-            .ok_or_else(|| PhoneError::Ports(config.media.ports.clone()))?;
         let shared = Arc::new(Shared {
-            clock: Clock::start()?,
-            receiver: Receiver::start()?,
-            ports,
-            media: config.media.clone(),
+            media: Engine::start(&config.media)?,
             codecs: config.codecs.clone(),
         });
         let signalling = Arc::new(Signalling::start(&config.sip, Some(answering)).await?);
@@ -104,7 +93,24 @@ impl TestPhone {
 struct Memory {
     packets: Vec<HeardPacket>,
     keys: String,
-    listener: KeyListener,
+}
+
+impl Memory {
+    fn keep(&mut self, heard: &Heard<'_>) {
+        match heard {
+            Heard::Key(key) => self.keys.push(*key),
+            Heard::Sound(packet, arrived) => {
+                if self.packets.len() < MOST_PACKETS && packet.payload.len() <= FRAME_BYTES {
+                    self.packets.push(HeardPacket {
+                        arrived: *arrived,
+                        sequence: packet.sequence,
+                        timestamp: packet.timestamp,
+                        payload: packet.payload.to_vec(),
+                    });
+                }
+            }
+        }
+    }
 }
 
 impl Shared {
@@ -120,17 +126,18 @@ impl Shared {
             packets: Vec::new(),
             keys: String::new(),
         };
-        let Some(media) = self.media(&call.offer) else {
+        let Some(mut hearing) = self.hear(&call.offer) else {
             call.leg.refuse(488);
             return heard;
         };
         tokio::time::sleep(script.slow).await;
-        let mut tone = None;
         if let Some(after) = script.ring {
             tokio::time::sleep(after).await;
             call.leg
-                .ring(script.early_media.then(|| media.answer.clone()));
-            tone = script.early_media.then(|| self.send(&media, &early_tone()));
+                .ring(script.early_media.then(|| hearing.answer.clone()));
+            if script.early_media {
+                let _ = hearing.session.play(&early_tone());
+            }
         }
         match script.then {
             Then::Nothing => while !over(call.leg.next().await.as_ref()) {},
@@ -145,10 +152,8 @@ impl Shared {
                 keys,
             } => {
                 if wait(&mut call.leg, after).await {
-                    drop(tone.take());
-                    self.answer(&mut call.leg, &media, hang_up, &keys, &mut heard)
-                        .await;
-                    media.recall(script.deaf_to_every, &mut heard);
+                    answer(&mut call.leg, &mut hearing, hang_up, &keys, &mut heard).await;
+                    hearing.recall(script.deaf_to_every, &mut heard);
                 }
             }
         }
@@ -156,106 +161,82 @@ impl Shared {
     }
 
     /// Our side of the sound: it is listened to from now on. `None` if nothing can be agreed on.
-    fn media(&self, offer: &[u8]) -> Option<Hearing> {
-        let address = self.media.advertised.unwrap_or(self.media.bind);
-        let pair = self.ports.open(self.media.bind).ok()?;
-        let local = local_media(address, pair.port, &self.codecs);
-        let (answer, remote) = sdp::answer(offer, &local).ok()?;
+    fn hear(&self, offer: &[u8]) -> Option<Hearing> {
+        let encrypted = String::from_utf8_lossy(offer).contains("RTP/SAVP");
+        let terms = Terms {
+            codecs: self.codecs.clone(),
+            encryption: if encrypted {
+                Encryption::Sdes
+            } else {
+                Encryption::Off
+            },
+            ..Terms::default()
+        };
         let memory = Arc::new(Mutex::new(Memory::default()));
-        let listening = self
-            .receiver
-            .listen(
-                Arc::clone(&pair.rtp),
-                remember(Arc::clone(&memory), &remote),
-            )
-            .ok()?;
+        let keep = Arc::clone(&memory);
+        let on_heard = move |heard: Heard<'_>| {
+            keep.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .keep(&heard);
+        };
+        let mut session = self.media.open(terms, on_heard).ok()?;
+        let answer = session.answer(offer).ok()?;
         Some(Hearing {
-            pair,
-            local,
+            session,
             answer,
-            remote,
             memory,
-            _listening: listening,
         })
     }
+}
 
-    async fn answer(
-        &self,
-        leg: &mut Leg,
-        media: &Hearing,
-        hang_up: Option<Duration>,
-        keys: &str,
-        heard: &mut HeardCall,
-    ) {
-        leg.answer(media.answer.clone());
-        let answered = Instant::now();
-        heard.codec = Some(media.remote.codec);
-        let pressing = (!keys.is_empty()).then(|| {
-            self.send(
-                media,
-                &[Step::Silence { frames: 10 }, Step::Keys(keys.to_owned())],
-            )
-        });
-        let too_long = tokio::time::sleep(hang_up.unwrap_or(LONGEST_CALL));
-        tokio::pin!(too_long);
-        let mut ours = false;
-        while heard.hung_up_by.is_none() {
-            let event = tokio::select! {
-                event = leg.next() => event,
-                () = &mut too_long, if !ours && heard.answered => {
-                    ours = true;
-                    leg.hang_up().await;
-                    continue;
-                }
-            };
-            match event {
-                Some(LegEvent::Answered { .. }) => heard.answered = true,
-                Some(LegEvent::Ended(side)) => heard.hung_up_by = Some(side),
-                Some(LegEvent::Changed { offer, reply }) => {
-                    match sdp::answer(&offer, &media.local) {
-                        Ok((answer, _)) => reply.accept(Some(answer)).await,
-                        Err(_) if offer.is_empty() => reply.accept(None).await,
-                        Err(_) => reply.refuse().await,
-                    }
-                }
-                Some(LegEvent::Ringing { .. }) => {}
-                Some(LegEvent::Failed(_)) | None => break,
+async fn answer(
+    leg: &mut Leg,
+    hearing: &mut Hearing,
+    hang_up: Option<Duration>,
+    keys: &str,
+    heard: &mut HeardCall,
+) {
+    leg.answer(hearing.answer.clone());
+    let answered = Instant::now();
+    heard.codec = hearing.session.facts().codec;
+    if !keys.is_empty() {
+        let _ = hearing
+            .session
+            .play(&[Step::Silence { frames: 10 }, Step::Keys(keys.to_owned())]);
+    }
+    let too_long = tokio::time::sleep(hang_up.unwrap_or(LONGEST_CALL));
+    tokio::pin!(too_long);
+    let mut ours = false;
+    while heard.hung_up_by.is_none() {
+        let event = tokio::select! {
+            event = leg.next() => event,
+            () = hearing.session.watch() => continue,
+            () = &mut too_long, if !ours && heard.answered => {
+                ours = true;
+                leg.hang_up().await;
+                continue;
             }
-        }
-        heard.talked = answered.elapsed();
-        drop(pressing);
-    }
-
-    /// Sends something to the caller.
-    fn send(&self, media: &Hearing, program: &[Step]) -> Option<Sending> {
-        media.pair.rtp.connect(media.remote.rtp).ok()?;
-        let numbers = Numbers {
-            source: rand::random(),
-            sequence: rand::random(),
-            timestamp: rand::random(),
         };
-        let mut stream = Stream::new(media.remote.codec, media.remote.telephone_event, numbers);
-        stream.append(program);
-        let playing = Arc::new(Playing::default());
-        let (finished, _) = tokio::sync::oneshot::channel();
-        self.clock.play(Outgoing {
-            stream,
-            socket: Arc::clone(&media.pair.rtp),
-            playing: Arc::clone(&playing),
-            finished,
-        });
-        Some(Sending(playing))
+        match event {
+            Some(LegEvent::Answered { .. }) => heard.answered = true,
+            Some(LegEvent::Ended(side)) => heard.hung_up_by = Some(side),
+            Some(LegEvent::Changed { offer, reply }) => match hearing.session.answer(&offer) {
+                Ok(answer) => reply.accept(Some(answer)).await,
+                Err(_) if offer.is_empty() => reply.accept(None).await,
+                Err(_) => reply.refuse().await,
+            },
+            Some(LegEvent::Ringing { .. }) => {}
+            Some(LegEvent::Failed(_)) | None => break,
+        }
     }
+    heard.talked = answered.elapsed();
 }
 
 /// Our side of the sound of one call.
 struct Hearing {
-    pair: PortPair,
-    local: LocalMedia,
+    session: Session,
     answer: String,
-    remote: RemoteMedia,
     memory: Arc<Mutex<Memory>>,
-    _listening: Listening,
 }
 
 impl Hearing {
@@ -288,57 +269,6 @@ fn early_tone() -> [Step; 1] {
         })
         .collect();
     [Step::Sound(Sound::encode(&samples))]
-}
-
-struct Sending(Arc<Playing>);
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        self.0
-            .stopped
-            .store(true, std::sync::atomic::Ordering::Relaxed);
-    }
-}
-
-fn local_media(address: IpAddr, port: u16, codecs: &[Codec]) -> LocalMedia {
-    LocalMedia {
-        address,
-        port,
-        codecs: codecs.to_vec(),
-        telephone_event: true,
-        srtp_key: None,
-        session: rand::random::<u32>().into(),
-        version: 1,
-    }
-}
-
-fn remember(
-    memory: Arc<Mutex<Memory>>,
-    remote: &RemoteMedia,
-) -> impl FnMut(&[u8], SocketAddr, Instant) + Send + use<> {
-    let (sound, keys) = (remote.codec.payload_type(), remote.telephone_event);
-    let caller = remote.rtp.ip();
-    move |bytes, from, arrived| {
-        let Some(packet) = Packet::parse(bytes).filter(|_| from.ip() == caller) else {
-            return;
-        };
-        let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory.packets.len() >= MOST_PACKETS {
-            return;
-        }
-        if packet.payload_type == sound && packet.payload.len() <= FRAME_BYTES {
-            let payload = packet.payload.to_vec();
-            memory.packets.push(HeardPacket {
-                arrived,
-                sequence: packet.sequence,
-                timestamp: packet.timestamp,
-                payload,
-            });
-        } else if Some(packet.payload_type) == keys {
-            let key = memory.listener.hear(packet.timestamp, packet.payload);
-            memory.keys.extend(key);
-        }
-    }
 }
 
 /// Waits on a leg that is not answered yet; false if the caller gave up meanwhile.

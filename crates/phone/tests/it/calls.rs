@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use phone::call::Order;
+use phone::call::{Order, Terms};
 use phone::codec::Codec;
 use phone::ending::{Cause, Side};
+use phone::media::engine::Encryption;
 use phone::media::stream::Step;
 use phone::test_phone::Script;
 
-use crate::lab::{Lab, order, sound};
+use crate::lab::{Lab, call, order, sound};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_to_be_played_is_heard_to_the_last_sample() {
@@ -116,13 +117,52 @@ async fn the_longest_talk_time_is_kept() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_common_codec_the_call_is_refused_as_bad_media() {
     let lab = Lab::new(&[Codec::Pcmu], Script::answer()).await;
-    let story = lab
-        .call(Order {
+    let trunk = lab
+        .trunk_with(Terms {
             codecs: vec![Codec::Pcma],
-            ..order(vec![])
+            ..Terms::default()
         })
         .await;
+    let story = call(&lab.phone, &trunk, order(vec![])).await;
     assert_eq!(story.cause(), Cause::BadMedia);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_that_has_vanished_is_noticed_where_that_is_wanted() {
+    let lab = Lab::new(&Codec::ALL, Script::answer()).await;
+    let trunk = lab
+        .trunk_with(Terms {
+            vanished_after: Some(Duration::from_millis(300)),
+            ..Terms::default()
+        })
+        .await;
+    let story = call(&lab.phone, &trunk, order(vec![Step::Sound(sound(500))])).await;
+    let facts = story.facts.clone();
+    assert!(facts.peer_vanished && facts.packets_sent > 0 && facts.packets_received == 0);
+    let (time, side) = story.talked();
+    assert_eq!(side, Side::Us);
+    assert!(
+        (Duration::from_millis(300)..Duration::from_secs(5)).contains(&time),
+        "{time:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_encrypted_call_is_heard_to_the_last_sample() {
+    let mut lab = Lab::new(&Codec::ALL, Script::answer()).await;
+    let trunk = lab
+        .trunk_with(Terms {
+            encryption: Encryption::Sdes,
+            ..Terms::default()
+        })
+        .await;
+    let story = call(&lab.phone, &trunk, order(vec![Step::Sound(sound(50))])).await;
+    assert!(story.facts.encrypted);
+    story.talked();
+    assert_eq!(
+        lab.heard().await.sound(),
+        sound(50).bytes(Codec::Pcma).to_vec()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

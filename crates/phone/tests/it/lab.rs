@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use phone::call::{CallEvent, Facts, MediaConfig, Order, Phone};
+use phone::call::{CallEvent, Facts, MediaConfig, Order, Phone, Terms};
 use phone::codec::{Codec, Sound};
 use phone::ending::{Cause, Ending, Failure, Side};
 use phone::media::stream::Step;
@@ -24,11 +24,7 @@ pub fn loopback() -> SocketAddr {
 }
 
 pub fn media(ports: std::ops::RangeInclusive<u16>) -> MediaConfig {
-    MediaConfig {
-        bind: "127.0.0.1".parse().unwrap(),
-        advertised: None,
-        ports,
-    }
+    MediaConfig::new("127.0.0.1".parse().unwrap(), ports)
 }
 
 /// A sound that is different at every sample, so that any mistake shows.
@@ -100,7 +96,6 @@ pub fn order(program: Vec<Step>) -> Order {
         number: "13800000000".to_owned(),
         caller: "4001234567".to_owned(),
         call_id: format!("call-{number}-{:08x}", rand::random::<u32>()),
-        codecs: vec![Codec::Pcma, Codec::Pcmu],
         program,
         ring_time: Duration::from_secs(10),
         talk_time: Duration::from_secs(60),
@@ -209,6 +204,15 @@ impl Lab {
             callee,
             heard,
         }
+    }
+
+    /// Another trunk to the same callee, with other terms.
+    pub async fn trunk_with(&self, media: Terms) -> Arc<Trunk> {
+        trunk(TrunkConfig {
+            media,
+            ..TrunkConfig::new("test", self.callee.contact().into())
+        })
+        .await
     }
 
     pub async fn call(&self, order: Order) -> Story {

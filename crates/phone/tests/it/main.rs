@@ -5,5 +5,7 @@ mod hostile;
 mod lab;
 mod long;
 mod many;
+mod softphone;
+mod streams;
 mod transports;
 mod trunks;

@@ -14,6 +14,8 @@ use crate::domain::status_code::{Refusal, StatusCode};
 pub enum Content {
     /// One group of values under a name.
     Group(&'static str, Vec<(&'static str, String)>),
+    /// One value that only XML carries.
+    XmlValue(&'static str, String),
 }
 
 /// Longer than most answers, so that they are written without growing.
@@ -55,6 +57,10 @@ fn xml(result: &Result<Content, Refusal>) -> String {
             }
             text.extend(["</", group, ">"]);
         }
+        Ok(Content::XmlValue(name, value)) => {
+            element(&mut text, "statusCode", StatusCode::Success.code());
+            element(&mut text, name, value);
+        }
     }
     text.push_str("</Response>");
     text
@@ -83,6 +89,9 @@ fn json(result: &Result<Content, Refusal>) -> String {
                 member(&mut text, name, value);
             }
             text.push('}');
+        }
+        Ok(Content::XmlValue(..)) => {
+            member(&mut text, "statusCode", StatusCode::Success.code());
         }
     }
     text.push('}');

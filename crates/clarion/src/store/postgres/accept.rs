@@ -164,14 +164,14 @@ pub async fn insert(
     let statement = client
         .prepare_cached(
             "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
-               $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bigint[]) AS batch (call_sid, account_sid, app_id, \
-               accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, expires_at)), \
+               $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bigint[], $15::text[]) AS batch (call_sid, account_sid, app_id, \
+               accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, expires_at, callee)), \
              accepted AS (INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, \
                prompt, max_talk, resp_url, user_data) \
                SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, \
                resp_url, user_data FROM batch ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
-             INSERT INTO call_queue (call_sid, account_sid, number, due_at, expires_at, state) \
-               SELECT call_sid, account_sid, number, accepted_at, expires_at, $14 FROM batch JOIN accepted USING (call_sid)",
+             INSERT INTO call_queue (call_sid, account_sid, callee, due_at, expires_at, state) \
+               SELECT call_sid, account_sid, callee, accepted_at, expires_at, $14 FROM batch JOIN accepted USING (call_sid)",
         )
         .await?;
     let prompts: Vec<_> = calls
@@ -199,6 +199,7 @@ pub async fn insert(
                 &column(calls, |call| call.user_data.as_deref()),
                 &column(calls, |call| call.expires_at.as_millisecond()),
                 &CallState::Queued.number(),
+                &column(calls, |call| call.number.callee()),
             ],
         )
         .await?;

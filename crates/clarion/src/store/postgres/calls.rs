@@ -4,11 +4,10 @@ use jiff::Timestamp;
 use tokio_postgres::{GenericClient, Row};
 
 use super::super::StoreError;
-use crate::domain::account::{AccountSid, AppId};
+use crate::domain::account::AccountSid;
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::call_state::CallState;
 use crate::domain::outcome::Outcome;
-use crate::domain::prompt::{ContentId, FileName, FileOwner};
 
 pub async fn progress<C: GenericClient>(
     client: &C,
@@ -40,28 +39,4 @@ fn read_progress(row: &Row) -> CallProgress {
         answered_at: time(2),
         ended_at: time(3),
     }
-}
-
-pub async fn voice_files<C: GenericClient>(
-    client: &C,
-    app: &AppId,
-    owner: FileOwner,
-    names: &[FileName],
-) -> Result<Vec<Option<ContentId>>, StoreError> {
-    let owner = match owner {
-        FileOwner::Application => app.as_str(),
-        FileOwner::Platform => "",
-    };
-    let wanted: Vec<_> = names.iter().map(FileName::as_str).collect();
-    let rows = client
-        .query(
-            "SELECT content FROM unnest($2::text[]) WITH ORDINALITY AS wanted (name, place) \
-             LEFT JOIN voice_files ON voice_files.owner = $1 AND voice_files.name = wanted.name ORDER BY place",
-            &[&owner, &wanted],
-        )
-        .await?;
-    Ok(rows
-        .iter()
-        .map(|row| row.get::<_, Option<String>>(0).map(ContentId::from_stored))
-        .collect())
 }

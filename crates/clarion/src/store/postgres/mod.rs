@@ -1,5 +1,6 @@
 //! The shared store: PostgreSQL, or a database that speaks its language. Plain SQL, no extensions.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -15,13 +16,15 @@ use crate::domain::account::{
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackLease, EndedAttempt};
-use crate::domain::prompt::{ContentId, FileName, FileOwner};
+use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
 pub mod accept;
 mod accounts;
 pub mod callbacks;
 mod calls;
+mod queue;
 mod schema;
+mod voices;
 
 const CONNECTIONS: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -133,7 +136,27 @@ impl Store for PostgresStore {
         owner: FileOwner,
         names: &[FileName],
     ) -> Result<Vec<Option<ContentId>>, StoreError> {
-        calls::voice_files(&**self.client().await?, app, owner, names).await
+        voices::voice_files(&**self.client().await?, app, owner, names).await
+    }
+
+    async fn add_voice_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError> {
+        voices::add(&**self.client().await?, files).await
+    }
+
+    async fn voice_files_of(&self, owner: &VoiceOwner) -> Result<Vec<AddedFile>, StoreError> {
+        voices::all(&**self.client().await?, owner).await
+    }
+
+    async fn remove_voice_file(
+        &self,
+        owner: &VoiceOwner,
+        name: &FileName,
+    ) -> Result<(), StoreError> {
+        voices::remove(&**self.client().await?, owner, name).await
+    }
+
+    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
+        voices::in_use(&**self.client().await?).await
     }
 
     async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {

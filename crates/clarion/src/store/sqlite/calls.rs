@@ -3,12 +3,11 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::domain::account::{AccountSid, AppId};
+use crate::domain::account::AccountSid;
 use crate::domain::call::{CallProgress, CallSid, NewCall};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
 use crate::domain::outcome::Outcome;
-use crate::domain::prompt::{ContentId, FileName, FileOwner};
 
 /// Two rows: what the call is, which stays, and its place in the queue, which goes when it ends.
 pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
@@ -37,12 +36,12 @@ pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
         return Ok(());
     }
     db.prepare_cached(
-        "INSERT INTO call_queue (call_sid, account_sid, number, due_at, expires_at, state) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO call_queue (call_sid, account_sid, callee, due_at, expires_at, state) VALUES (?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         call.sid.as_str(),
         call.account.as_str(),
-        call.number.digits(),
+        call.number.callee(),
         call.accepted_at.as_millisecond(),
         call.expires_at.as_millisecond(),
         CallState::Queued.number(),
@@ -74,26 +73,4 @@ pub fn progress(
         })
     })
     .optional()
-}
-
-pub fn voice_files(
-    db: &Connection,
-    app: &AppId,
-    owner: FileOwner,
-    names: &[FileName],
-) -> rusqlite::Result<Vec<Option<ContentId>>> {
-    let owner = match owner {
-        FileOwner::Application => app.as_str(),
-        FileOwner::Platform => "",
-    };
-    let mut statement =
-        db.prepare_cached("SELECT content FROM voice_files WHERE owner = ? AND name = ?")?;
-    let find = |name: &FileName| {
-        statement
-            .query_row([owner, name.as_str()], |row| {
-                row.get(0).map(ContentId::from_stored)
-            })
-            .optional()
-    };
-    names.iter().map(find).collect()
 }

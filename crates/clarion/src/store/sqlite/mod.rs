@@ -3,6 +3,7 @@
 //! One thread writes (`writer`), committing everything that has arrived in one transaction; readers go beside it on connections of
 //! their own; a third thread moves the log back into the file (`checkpoint`) so that the writer rarely has to.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,13 +22,15 @@ use crate::domain::account::{
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackLease, EndedAttempt};
-use crate::domain::prompt::{ContentId, FileName, FileOwner};
+use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
 mod accounts;
 pub mod callbacks;
 pub mod calls;
 pub mod checkpoint;
+mod queue;
 mod schema;
+mod voices;
 mod writer;
 
 /// Another process (the command line beside a server) may hold the write lock for a moment; nobody holds it for seconds.
@@ -67,6 +70,17 @@ impl SqliteStore {
             turns: Semaphore::new(READERS),
             _checkpointer: checkpointer,
         })
+    }
+
+    /// Hands a change to the writer and waits until it is durable.
+    async fn write<T, F>(&self, change: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.writer
+            .write(move |db| change(db).map_err(StoreError::failed))
+            .await
     }
 
     /// Runs a read on a connection of its own, off the async threads.
@@ -213,8 +227,32 @@ impl Store for SqliteStore {
         names: &[FileName],
     ) -> Result<Vec<Option<ContentId>>, StoreError> {
         let (app, names) = (app.clone(), names.to_vec());
-        self.read(move |db| calls::voice_files(db, &app, owner, &names))
+        self.read(move |db| voices::voice_files(db, &app, owner, &names))
             .await
+    }
+
+    async fn add_voice_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError> {
+        self.writer.write(move |db| voices::add(db, &files)).await
+    }
+
+    async fn voice_files_of(&self, owner: &VoiceOwner) -> Result<Vec<AddedFile>, StoreError> {
+        let owner = owner.clone();
+        self.read(move |db| voices::all(db, &owner)).await
+    }
+
+    async fn remove_voice_file(
+        &self,
+        owner: &VoiceOwner,
+        name: &FileName,
+    ) -> Result<(), StoreError> {
+        let (owner, name) = (owner.clone(), name.clone());
+        self.writer
+            .write(move |db| voices::remove(db, &owner, &name))
+            .await
+    }
+
+    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
+        self.read(voices::in_use).await
     }
 
     async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {

@@ -18,6 +18,7 @@ use clarion::domain::account::{
     Account, AccountChange, AccountState, AppId, AppState, Application, ApplicationChange, Limits,
     Permissions,
 };
+use clarion::domain::call::CallSid;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
 use jiff::tz::TimeZone;
@@ -237,4 +238,37 @@ pub async fn application_of_another_account(server: &TestServer) -> AppId {
     foreign.account = other.sid;
     server.store.add_application(foreign.clone()).await.unwrap();
     foreign.id
+}
+
+/// Closes a day by hand.
+pub async fn close_day(database: &Database, day: &str) {
+    let close = format!("INSERT INTO bill_days (day, closed_at) VALUES ('{day}', 0)");
+    match database {
+        Database::Sqlite(path) => {
+            let db = rusqlite::Connection::open(path).unwrap();
+            db.execute_batch(&close).unwrap();
+        }
+        Database::Postgres(url) => {
+            postgres::connect(url)
+                .await
+                .batch_execute(&close)
+                .await
+                .unwrap();
+        }
+    }
+}
+
+/// The day that a call was billed on.
+pub async fn bill_day(database: &Database, sid: &CallSid) -> String {
+    let query = format!("SELECT bill_day FROM bill_lines WHERE order_id = '{sid}'");
+    match database {
+        Database::Sqlite(path) => {
+            let db = rusqlite::Connection::open(path).unwrap();
+            db.query_row(&query, [], |row| row.get(0)).unwrap()
+        }
+        Database::Postgres(url) => {
+            let client = postgres::connect(url).await;
+            client.query_one(&query, &[]).await.unwrap().get(0)
+        }
+    }
 }

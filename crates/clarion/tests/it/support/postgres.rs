@@ -14,15 +14,20 @@ pub async fn empty_database() -> String {
         std::process::id(),
         COUNT.fetch_add(1, Ordering::Relaxed)
     );
-    let (client, connection) = tokio_postgres::connect(&cluster, tokio_postgres::NoTls)
+    connect(&cluster)
         .await
-        .unwrap();
-    tokio::spawn(connection);
-    client
         .batch_execute(&format!("CREATE DATABASE {name}"))
         .await
         .unwrap();
     let mut url = url::Url::parse(&cluster).unwrap();
     url.set_path(&name);
     url.to_string()
+}
+
+pub async fn connect(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
 }

@@ -1,0 +1,80 @@
+//! `POST …/Calls/MediaFileUpload?appid=…&filename=…`: a voice file of the application, or a zip of several. By GET it comes back.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::Response;
+use url::form_urlencoded::Serializer;
+
+use super::Api;
+use super::directory::unavailable;
+use super::request::{Authenticated, Upload};
+use super::wire::Content;
+use crate::domain::prompt::{FileName, FileOwner, VoiceOwner};
+use crate::domain::status_code::{Refusal, StatusCode};
+
+pub async fn take(State(api): State<Arc<Api>>, upload: Upload) -> Response {
+    let request = &upload.request;
+    request.answer(&add(&api, request).await)
+}
+
+async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
+    let application = request
+        .application_named(api, &request.query("appid").unwrap_or_default())
+        .await?;
+    let name = file_name(request)?;
+    let owner = VoiceOwner::Application(application.id.clone());
+    let body = request.body().clone();
+    let added = api
+        .voices
+        .add(&*api.store, owner, &name, body, api.clock.now())
+        .await?;
+    tracing::info!(app = %application.id, files = added.len(), "voice files added");
+    let first = added.first().map(|file| file.name.as_str());
+    let query = Serializer::new(String::new())
+        .append_pair("appid", application.id.as_str())
+        .append_pair("filename", first.unwrap_or_default())
+        .finish();
+    Ok(Content::XmlValue(
+        "downloadUrl",
+        format!("{}?{query}", request.address()),
+    ))
+}
+
+pub async fn give(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
+    match find(&api, &request).await {
+        Ok(bytes) => Response::builder()
+            .extension(StatusCode::Success) // for the metrics
+            .header(CONTENT_TYPE, "audio/wav")
+            .header(CACHE_CONTROL, "no-store")
+            .body(Body::from(bytes))
+            .expect("these headers are valid"),
+        Err(refusal) => request.answer(&Err(refusal)),
+    }
+}
+
+async fn find(api: &Api, request: &Authenticated) -> Result<bytes::Bytes, Refusal> {
+    let application = request
+        .application_named(api, &request.query("appid").unwrap_or_default())
+        .await?;
+    let name = FileName::named_by("filename", &file_name(request)?)?;
+    let found = api
+        .store
+        .voice_files(&application.id, FileOwner::Application, &[name])
+        .await
+        .map_err(|error| unavailable(&error))?;
+    let content = found.into_iter().next().flatten();
+    let content = content.ok_or(StatusCode::VoiceFileMissing)?;
+    api.voices.read(&content).await.map_err(|error| {
+        tracing::error!(%error, "a voice file cannot be read");
+        StatusCode::UnknownError.into()
+    })
+}
+
+fn file_name(request: &Authenticated) -> Result<String, Refusal> {
+    request
+        .query("filename")
+        .ok_or_else(|| Refusal::field("the query parameter filename is required"))
+}

@@ -1,0 +1,174 @@
+//! A call in somebody's hands: leases, how far it has come, and everything that is written when it ends.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::account::AccountSid;
+use super::call::{CallSid, NewCall};
+use super::call_state::CallState;
+use super::outcome::Outcome;
+
+/// One life of one server process. Leases belong to it and end with it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NodeId(String);
+
+impl NodeId {
+    pub fn new(random: [u8; 8]) -> Self {
+        Self(format!("node-{:016x}", u64::from_be_bytes(random)))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The right to do something about a call. Whoever takes a call over gets a higher fence, and what the one before still tries to
+/// write changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub node: NodeId,
+    pub fence: i64,
+}
+
+/// A wish for calls: of each account at most so many, as far as their callees may be called now.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub node: NodeId,
+    pub now: Timestamp,
+    pub lease_until: Timestamp,
+    pub shares: Vec<(AccountSid, u32)>,
+    pub caps: CalleeCaps,
+}
+
+/// How often one callee is called at most, counted when a call is claimed; 0: as often as asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CalleeCaps {
+    pub a_minute: u32,
+    pub an_hour: u32,
+    pub a_day: u32,
+}
+
+impl CalleeCaps {
+    /// Each cap with the milliseconds that it looks back.
+    pub fn windows(self) -> [(u32, i64); 3] {
+        [
+            (self.a_minute, 60_000),
+            (self.an_hour, 3_600_000),
+            (self.a_day, 86_400_000),
+        ]
+    }
+}
+
+/// A call that is ours to make, or to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedCall {
+    pub call: NewCall,
+    pub lease: Lease,
+    /// How often it was dialled before.
+    pub attempts: u32,
+}
+
+/// Accounts with calls in the queue, and when the first of them is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedAccount {
+    pub account: AccountSid,
+    pub due_at: Timestamp,
+}
+
+/// Why a call that is still queued shall end without being dialled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overdue {
+    /// It waited for too long.
+    Expired,
+    /// The operator cancelled it, or its account may not call any more.
+    Cancelled,
+}
+
+/// A step of a call that is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Committed before the first INVITE leaves.
+    Dialling {
+        trunk: String,
+        at: Timestamp,
+    },
+    Ringing {
+        at: Timestamp,
+        dialog: String,
+    },
+    Answered {
+        at: Timestamp,
+        dialog: String,
+    },
+}
+
+impl Step {
+    pub fn state(&self) -> CallState {
+        match self {
+            Step::Dialling { .. } => CallState::Dialling,
+            Step::Ringing { .. } => CallState::Ringing,
+            Step::Answered { .. } => CallState::Answered,
+        }
+    }
+
+    /// What it takes to end the leg from another process.
+    pub fn dialog(&self) -> Option<&str> {
+        match self {
+            Step::Dialling { .. } => None,
+            Step::Ringing { dialog, .. } | Step::Answered { dialog, .. } => Some(dialog),
+        }
+    }
+}
+
+/// How far a call had come when its process was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostCall {
+    pub claimed: ClaimedCall,
+    pub state: CallState,
+    pub trunk: Option<String>,
+    pub dialled_at: Option<Timestamp>,
+    pub rang_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+    pub dialog: Option<String>,
+    /// When its process was last known to live.
+    pub last_seen: Timestamp,
+}
+
+/// The end of a call: outcome, bill line and owed callback go into one commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedCall {
+    pub claimed: ClaimedCall,
+    pub outcome: Outcome,
+    pub trunk: Option<String>,
+    pub attempts: u32,
+    pub dialled_at: Option<Timestamp>,
+    pub rang_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+    pub ended_at: Timestamp,
+    pub sip_code: Option<u16>,
+    pub reason: Option<String>,
+    /// The day it is billed on, unless that is closed already.
+    pub bill_day: jiff::civil::Date,
+    /// The body of the callback, where one is owed.
+    pub callback: Option<String>,
+}
+
+impl EndedCall {
+    pub fn sid(&self) -> &CallSid {
+        &self.claimed.call.sid
+    }
+
+    /// Seconds from answer to hang-up, rounded up; 0 if never answered.
+    pub fn seconds(&self) -> i64 {
+        self.answered_at.map_or(0, |answered| {
+            ((self.ended_at.as_millisecond() - answered.as_millisecond()).max(0) + 999) / 1000
+        })
+    }
+}

@@ -1,0 +1,432 @@
+//! The queue in PostgreSQL, shared by any number of nodes. Leases run by the database's clock, so that nodes need not agree on the time.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio_postgres::{GenericClient, Row};
+
+use super::super::{CallQueue, StoreError};
+use super::PostgresStore;
+use crate::domain::call::{CallSid, NewCall};
+use crate::domain::call_state::CallState;
+use crate::domain::callback::RespUrl;
+use crate::domain::claim::{
+    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedAccount, Step,
+};
+use crate::domain::phone_number::PhoneNumber;
+
+/// What a claimed call is read from; the fence is that of the lease which was given.
+const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, queue.expires_at, calls.called, calls.number, \
+  calls.extension, calls.caller, calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts";
+/// Milliseconds by the database's clock.
+const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// One node claims at a time: limits are then exact, and two nodes never wait for each other's rows. A claim takes milliseconds.
+const CLAIM_LOCK: i64 = 0x0063_6c61_7269_6f6e;
+/// Calls at the head of the queue that are looked at for expiry: callSids sort by time, so the oldest are there.
+const OLDEST: i64 = 1000;
+/// A node whose heartbeat is older than this does not live.
+const SILENT: i64 = 30_000;
+
+#[async_trait]
+impl CallQueue for PostgresStore {
+    async fn queued_accounts(&self) -> Result<Vec<QueuedAccount>, StoreError> {
+        let rows = self
+            .client()
+            .await?
+            .query(
+                "WITH RECURSIVE waiting (account_sid) AS (\
+                   SELECT min(account_sid) FROM call_queue WHERE state = 0 \
+                   UNION ALL \
+                   SELECT (SELECT min(account_sid) FROM call_queue WHERE state = 0 AND account_sid > waiting.account_sid) \
+                   FROM waiting WHERE waiting.account_sid IS NOT NULL) \
+                 SELECT account_sid, (SELECT min(due_at) FROM call_queue WHERE state = 0 AND call_queue.account_sid = waiting.account_sid) \
+                 FROM waiting WHERE account_sid IS NOT NULL",
+                &[],
+            )
+            .await?;
+        rows.iter()
+            // Between the two looks at the table another node may have taken the last one.
+            .filter(|row| row.get::<_, Option<i64>>(1).is_some())
+            .map(|row| {
+                Ok(QueuedAccount {
+                    account: parsed(row.get(0))?,
+                    due_at: time(row.get(1))?,
+                })
+            })
+            .collect()
+    }
+
+    async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await?;
+        lock_claims(&*transaction).await?;
+        let accounts: Vec<_> = claim.shares.iter().map(|share| share.0.as_str()).collect();
+        let rooms: Vec<_> = claim
+            .shares
+            .iter()
+            .map(|share| i64::from(share.1))
+            .collect();
+        let now = claim.now.as_millisecond();
+        let [minute, hour, day] = claim.caps.windows().map(|(most, _)| i64::from(most));
+        let rows = transaction
+            .query(
+                &format!(
+                    "WITH found AS (\
+                       SELECT queue.call_sid, queue.callee, \
+                         row_number() OVER (PARTITION BY queue.callee ORDER BY queue.due_at, queue.call_sid) AS turn \
+                       FROM unnest($1::text[], $2::bigint[]) AS share (account_sid, room) CROSS JOIN LATERAL (\
+                         SELECT call_sid, callee, due_at FROM call_queue \
+                         WHERE account_sid = share.account_sid AND state = 0 AND due_at <= $3 AND expires_at > $3 AND NOT cancelled \
+                           AND NOT EXISTS (SELECT 1 FROM call_queue AS busy WHERE busy.callee = call_queue.callee AND busy.state > 0) \
+                           AND ($4::bigint = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = call_queue.callee AND claimed_at > $3 - 60000) < $4) \
+                           AND ($5::bigint = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = call_queue.callee AND claimed_at > $3 - 3600000) < $5) \
+                           AND ($6::bigint = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = call_queue.callee AND claimed_at > $3 - 86400000) < $6) \
+                         ORDER BY due_at, call_sid LIMIT share.room) AS queue), \
+                     counted AS (INSERT INTO callee_calls (callee, claimed_at, call_sid) \
+                       SELECT callee, $3, call_sid FROM found WHERE turn = 1 ON CONFLICT DO NOTHING), \
+                     forgotten AS (DELETE FROM callee_calls WHERE claimed_at < $3 - 86400000), \
+                     queue AS (UPDATE call_queue SET state = 1, node = $7, fence = fence + 1, lease_until = {NOW} + $8 \
+                       FROM found WHERE call_queue.call_sid = found.call_sid AND found.turn = 1 RETURNING call_queue.*) \
+                     SELECT {CLAIMED} FROM queue JOIN calls USING (call_sid) ORDER BY queue.due_at, queue.call_sid"
+                ),
+                &[
+                    &accounts,
+                    &rooms,
+                    &now,
+                    &minute,
+                    &hour,
+                    &day,
+                    &claim.node.as_str(),
+                    &lease_millis(claim.now, claim.lease_until),
+                ],
+            )
+            .await?;
+        let calls = rows
+            .iter()
+            .map(|row| claimed(row, &claim.node))
+            .collect::<Result<_, _>>()?;
+        transaction.commit().await?;
+        Ok(calls)
+    }
+
+    async fn claim_overdue(
+        &self,
+        node: &NodeId,
+        now: Timestamp,
+        lease_until: Timestamp,
+        most: u32,
+    ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await?;
+        lock_claims(&*transaction).await?;
+        let rows = transaction
+            .query(
+                &format!(
+                    "WITH overdue AS (\
+                       SELECT call_sid, FALSE AS cancelled FROM (SELECT * FROM call_queue ORDER BY call_sid LIMIT {OLDEST}) AS oldest \
+                         WHERE state = 0 AND expires_at <= $1 \
+                       UNION SELECT call_sid, TRUE FROM call_queue WHERE cancelled AND state = 0 \
+                       UNION SELECT call_sid, TRUE FROM accounts JOIN call_queue ON call_queue.account_sid = accounts.sid \
+                         WHERE accounts.state <> 'active' AND call_queue.state = 0), \
+                     one AS (SELECT call_sid, bool_and(cancelled) AS cancelled FROM overdue GROUP BY call_sid LIMIT $2), \
+                     queue AS (UPDATE call_queue SET state = 1, node = $3, fence = fence + 1, lease_until = {NOW} + $4 \
+                       FROM one WHERE call_queue.call_sid = one.call_sid RETURNING call_queue.*, one.cancelled AS wanted) \
+                     SELECT {CLAIMED}, queue.wanted FROM queue JOIN calls USING (call_sid)"
+                ),
+                &[
+                    &now.as_millisecond(),
+                    &i64::from(most),
+                    &node.as_str(),
+                    &lease_millis(now, lease_until),
+                ],
+            )
+            .await?;
+        let calls = rows
+            .iter()
+            .map(|row| {
+                let why = if row.get(15) {
+                    Overdue::Cancelled
+                } else {
+                    Overdue::Expired
+                };
+                Ok((claimed(row, node)?, why))
+            })
+            .collect::<Result<_, StoreError>>()?;
+        transaction.commit().await?;
+        Ok(calls)
+    }
+
+    async fn advance_call(
+        &self,
+        sid: &CallSid,
+        lease: &Lease,
+        step: Step,
+    ) -> Result<bool, StoreError> {
+        let (column, at, trunk) = match &step {
+            Step::Dialling { trunk, at } => ("dialled_at", at, Some(trunk.as_str())),
+            Step::Ringing { at, .. } => ("rang_at", at, None),
+            Step::Answered { at, .. } => ("answered_at", at, None),
+        };
+        // Another trunk is tried: it is dialled again, before anything has rung.
+        let from = states(|state| {
+            state.may_become(step.state())
+                || (state == CallState::Dialling && step.state() == CallState::Dialling)
+        });
+        let changed = self
+            .client()
+            .await?
+            .execute(
+                &format!(
+                    "UPDATE call_queue SET state = $1, {column} = coalesce({column}, $2), trunk = coalesce($3, trunk), \
+                       dialog = coalesce($4, dialog), attempts = attempts + $5 \
+                     WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) AND lease_until > {NOW}"
+                ),
+                &[
+                    &step.state().number(),
+                    &at.as_millisecond(),
+                    &trunk,
+                    &step.dialog(),
+                    &i32::from(trunk.is_some()),
+                    &sid.as_str(),
+                    &lease.node.as_str(),
+                    &lease.fence,
+                    &from,
+                ],
+            )
+            .await?;
+        Ok(changed == 1)
+    }
+
+    async fn requeue_call(
+        &self,
+        sid: &CallSid,
+        lease: &Lease,
+        due_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let from = states(|state| state.may_become(CallState::Queued));
+        let changed = self
+            .client()
+            .await?
+            .execute(
+                "UPDATE call_queue SET state = 0, due_at = $1, node = NULL, lease_until = NULL, trunk = NULL, dialled_at = NULL, \
+                   dialog = NULL WHERE call_sid = $2 AND node = $3 AND fence = $4 AND state = ANY($5)",
+                &[
+                    &due_at.as_millisecond(),
+                    &sid.as_str(),
+                    &lease.node.as_str(),
+                    &lease.fence,
+                    &from,
+                ],
+            )
+            .await?;
+        Ok(changed == 1)
+    }
+
+    async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
+        end(&**self.client().await?, &ended).await
+    }
+
+    async fn take_lost_calls(
+        &self,
+        node: &NodeId,
+        now: Timestamp,
+        lease_until: Timestamp,
+        most: u32,
+    ) -> Result<Vec<LostCall>, StoreError> {
+        let rows = self
+            .client()
+            .await?
+            .query(
+                &format!(
+                    "WITH lost AS (SELECT call_sid, node FROM call_queue WHERE state > 0 AND lease_until <= {NOW} LIMIT $1 FOR UPDATE SKIP LOCKED), \
+                     queue AS (UPDATE call_queue SET node = $2, fence = fence + 1, lease_until = {NOW} + $3 \
+                       FROM lost WHERE call_queue.call_sid = lost.call_sid RETURNING call_queue.*, lost.node AS lost_node) \
+                     SELECT {CLAIMED}, queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, \
+                       coalesce(nodes.heartbeat_at, queue.answered_at, queue.rang_at, queue.dialled_at, calls.accepted_at) \
+                     FROM queue JOIN calls USING (call_sid) LEFT JOIN nodes ON nodes.node = queue.lost_node"
+                ),
+                &[
+                    &i64::from(most),
+                    &node.as_str(),
+                    &lease_millis(now, lease_until),
+                ],
+            )
+            .await?;
+        rows.iter().map(|row| lost(row, node)).collect()
+    }
+
+    async fn heartbeat(
+        &self,
+        node: &NodeId,
+        now: Timestamp,
+        lease_until: Timestamp,
+    ) -> Result<u32, StoreError> {
+        let row = self
+            .client()
+            .await?
+            .query_one(
+                &format!(
+                    "WITH renewed AS (UPDATE call_queue SET lease_until = {NOW} + $2 WHERE node = $1 AND state > 0 AND lease_until > {NOW}), \
+                     beat AS (INSERT INTO nodes (node, started_at, heartbeat_at) VALUES ($1, {NOW}, {NOW}) \
+                       ON CONFLICT (node) DO UPDATE SET heartbeat_at = {NOW}), \
+                     forgotten AS (DELETE FROM nodes WHERE heartbeat_at < {NOW} - 86400000 \
+                       AND node NOT IN (SELECT node FROM call_queue WHERE node IS NOT NULL)) \
+                     SELECT count(*) FROM nodes WHERE heartbeat_at > {NOW} - {SILENT} AND node <> $1"
+                ),
+                &[&node.as_str(), &lease_millis(now, lease_until)],
+            )
+            .await?;
+        Ok(u32::try_from(row.get::<_, i64>(0)).unwrap_or(0) + 1)
+    }
+
+    async fn cancel_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError> {
+        let row = self
+            .client()
+            .await?
+            .query_opt(
+                "UPDATE call_queue SET cancelled = TRUE WHERE call_sid = $1 RETURNING state",
+                &[&sid.as_str()],
+            )
+            .await?;
+        Ok(row.and_then(|row| CallState::from_number(row.get(0))))
+    }
+
+    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {
+        let rows = self
+            .client()
+            .await?
+            .query(
+                "SELECT call_sid FROM call_queue WHERE cancelled AND state > 0 AND node = $1",
+                &[&node.as_str()],
+            )
+            .await?;
+        rows.iter().map(|row| parsed(row.get(0))).collect()
+    }
+
+    async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError> {
+        let row = self
+            .client()
+            .await?
+            .query_one(
+                "SELECT count(*), min(calls.accepted_at) FROM call_queue JOIN calls USING (call_sid) WHERE state = 0",
+                &[],
+            )
+            .await?;
+        Ok((
+            row.get::<_, i64>(0).unsigned_abs(),
+            row.get::<_, Option<i64>>(1).map(time).transpose()?,
+        ))
+    }
+}
+
+async fn lock_claims<C: GenericClient>(client: &C) -> Result<(), StoreError> {
+    client
+        .execute("SELECT pg_advisory_xact_lock($1)", &[&CLAIM_LOCK])
+        .await?;
+    Ok(())
+}
+
+/// One statement is one transaction and one round trip. Nothing happens if the call is not ours any more.
+async fn end<C: GenericClient>(client: &C, ended: &EndedCall) -> Result<bool, StoreError> {
+    let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
+    let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
+    let callback = ended.callback.as_ref().zip(call.resp_url.as_ref());
+    let changed = client
+        .query(
+            "WITH gone AS (DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3 RETURNING call_sid), \
+             ended AS (UPDATE calls SET outcome = $4, trunk = $5, attempts = $6, dialled_at = $7, rang_at = $8, answered_at = $9, \
+               ended_at = $10, sip_code = $11, reason = $12 FROM gone WHERE calls.call_sid = gone.call_sid RETURNING calls.*), \
+             billed AS (INSERT INTO bill_lines (order_id, account_sid, app_id, bill_day, type, call_sid, caller, called, started_at, \
+                 answered_at, ended_at, seconds, units, rate, fee, outcome, user_data) \
+               SELECT call_sid, account_sid, app_id, \
+                 coalesce((SELECT to_char(max(day)::date + 1, 'YYYY-MM-DD') FROM bill_days HAVING max(day) >= $13), $13), 14, call_sid, \
+                 coalesce(caller, ''), called, coalesce(dialled_at, accepted_at), answered_at, ended_at, $14, 0, 0, 0, $15, user_data \
+               FROM ended), \
+             owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, url, body, state, owed_at, due_at) \
+               SELECT call_sid, app_id, 'msg_' || call_sid, $16, $17, 0, ended_at, ended_at FROM ended WHERE $16::text IS NOT NULL) \
+             SELECT call_sid FROM gone",
+            &[
+                &call.sid.as_str(),
+                &lease.node.as_str(),
+                &lease.fence,
+                &ended.outcome.number(),
+                &ended.trunk,
+                &i32::try_from(ended.attempts).unwrap_or(i32::MAX),
+                &millis(ended.dialled_at),
+                &millis(ended.rang_at),
+                &millis(ended.answered_at),
+                &ended.ended_at.as_millisecond(),
+                &ended.sip_code.and_then(|code| i16::try_from(code).ok()),
+                &ended.reason,
+                &ended.bill_day.to_string(),
+                &i32::try_from(ended.seconds()).unwrap_or(i32::MAX),
+                &ended.outcome.word(),
+                &callback.map(|(_, url)| url.as_str()),
+                &callback.map(|(body, _)| body.as_str()),
+            ],
+        )
+        .await?;
+    Ok(changed.len() == 1)
+}
+
+/// Numbers of the states for which something holds.
+fn states(holds: impl Fn(CallState) -> bool) -> Vec<i16> {
+    CallState::ALL
+        .into_iter()
+        .filter(|state| holds(*state))
+        .map(CallState::number)
+        .collect()
+}
+
+fn lease_millis(now: Timestamp, until: Timestamp) -> i64 {
+    until.as_millisecond() - now.as_millisecond()
+}
+
+fn time(millis: i64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_millisecond(millis).map_err(StoreError::failed)
+}
+
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, StoreError> {
+    text.parse().map_err(StoreError::failed)
+}
+
+/// Reads the columns of `CLAIMED`.
+fn claimed(row: &Row, node: &NodeId) -> Result<ClaimedCall, StoreError> {
+    let call = NewCall {
+        sid: parsed(row.get(0))?,
+        account: parsed(row.get(1))?,
+        app: parsed(row.get(2))?,
+        accepted_at: time(row.get(3))?,
+        expires_at: time(row.get(4))?,
+        called: row.get(5),
+        number: PhoneNumber::from_stored(row.get(6), row.get(7)),
+        caller: row.get(8),
+        prompt: serde_json::from_str(row.get(9)).map_err(StoreError::failed)?,
+        max_talk: row
+            .get::<_, Option<i32>>(10)
+            .and_then(|seconds| u32::try_from(seconds).ok()),
+        resp_url: row.get::<_, Option<String>>(11).map(RespUrl::from_stored),
+        user_data: row.get(12),
+    };
+    Ok(ClaimedCall {
+        call,
+        lease: Lease {
+            node: node.clone(),
+            fence: row.get(13),
+        },
+        attempts: u32::try_from(row.get::<_, i32>(14)).unwrap_or(0),
+    })
+}
+
+fn lost(row: &Row, node: &NodeId) -> Result<LostCall, StoreError> {
+    let at = |column: usize| row.get::<_, Option<i64>>(column).map(time).transpose();
+    Ok(LostCall {
+        claimed: claimed(row, node)?,
+        state: CallState::from_number(row.get(15)).unwrap_or(CallState::Dialling),
+        trunk: row.get(16),
+        dialled_at: at(17)?,
+        rang_at: at(18)?,
+        answered_at: at(19)?,
+        dialog: row.get(20),
+        last_seen: time(row.get(21))?,
+    })
+}

@@ -1,0 +1,417 @@
+//! What every store promises about the queue: leases, fences, one end. One suite, run on SQLite and on PostgreSQL.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use clarion::domain::account::{AccountChange, AccountSid, AccountState};
+use clarion::domain::call::NewCall;
+use clarion::domain::call_state::CallState;
+use clarion::domain::callback::RespUrl;
+use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, NodeId, Overdue, Step};
+use clarion::domain::outcome::Outcome;
+use clarion::domain::phone_number::PhoneNumber;
+use clarion::store::{Database, Store};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::store_contract::{call as any_call, with_account};
+use crate::support::{self, SID};
+
+macro_rules! contract {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                let folder = tempfile::tempdir().unwrap();
+                super::$name(super::Database::Sqlite(folder.path().join("clarion.db"))).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Database::Postgres(super::support::postgres::empty_database().await)).await;
+            })+
+        }
+    };
+}
+
+contract! {
+    calls_are_claimed_in_their_order_and_once,
+    one_callee_is_called_by_one_call_at_a_time,
+    a_callee_is_not_called_more_often_than_allowed,
+    a_call_goes_through_its_states_and_ends_once,
+    a_call_goes_back_to_the_queue_only_while_nothing_has_rung,
+    whoever_has_lost_a_call_changes_nothing_any_more,
+    overdue_calls_are_claimed_for_their_end,
+    a_running_call_is_cancelled_by_name,
+    what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day,
+}
+
+/// A second after the calls were accepted.
+fn now() -> Timestamp {
+    "2026-11-15T02:35:10.123Z".parse().unwrap()
+}
+
+fn new_call() -> NewCall {
+    static NUMBER: AtomicU32 = AtomicU32::new(1);
+    any_call(NUMBER.fetch_add(1, Ordering::Relaxed).into())
+}
+
+fn node(number: u8) -> NodeId {
+    NodeId::new([number; 8])
+}
+
+fn call(number: &str) -> NewCall {
+    NewCall {
+        number: PhoneNumber::from_stored(number.to_owned(), None),
+        resp_url: Some(RespUrl::from_stored("http://example.com/cb".to_owned())),
+        ..new_call()
+    }
+}
+
+fn account() -> AccountSid {
+    SID.parse().unwrap()
+}
+
+fn claim_for(node: &NodeId, now: Timestamp, most: u32) -> Claim {
+    Claim {
+        node: node.clone(),
+        now,
+        lease_until: now + SignedDuration::from_secs(30),
+        shares: vec![(account(), most)],
+        caps: CalleeCaps::default(),
+    }
+}
+
+async fn claim(
+    store: &Arc<dyn Store>,
+    node: &NodeId,
+    now: Timestamp,
+    most: u32,
+) -> Vec<ClaimedCall> {
+    store.claim_calls(claim_for(node, now, most)).await.unwrap()
+}
+
+fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
+    EndedCall {
+        claimed: claimed.clone(),
+        outcome: Outcome::Talked,
+        trunk: Some("first".to_owned()),
+        attempts: 1,
+        dialled_at: Some(at),
+        rang_at: None,
+        answered_at: Some(at),
+        ended_at: at + SignedDuration::from_millis(1500),
+        sip_code: Some(200),
+        reason: None,
+        bill_day: "2026-11-15".parse().unwrap(),
+        callback: Some("<request/>".to_owned()),
+    }
+}
+
+async fn calls_are_claimed_in_their_order_and_once(database: Database) {
+    let store = with_account(&database).await;
+    let mut sids = Vec::new();
+    for number in 0..20 {
+        let call = call(&format!("861380000{number:04}"));
+        sids.push(call.sid.clone());
+        store.accept_call(call).await.unwrap();
+    }
+    sids.sort();
+    let now = now();
+    let queued = store.queued_accounts().await.unwrap();
+    assert_eq!(queued.len(), 1);
+    assert_eq!(queued[0].account, account());
+    assert_eq!(store.queue_depth().await.unwrap().0, 20);
+    let first = claim(&store, &node(1), now, 7).await;
+    let rest = claim(&store, &node(2), now, 100).await;
+    let claimed: Vec<_> = first
+        .iter()
+        .chain(&rest)
+        .map(|call| call.call.sid.clone())
+        .collect();
+    assert_eq!((first.len(), rest.len()), (7, 13));
+    assert_eq!(claimed, sids);
+    assert!(claim(&store, &node(1), now, 100).await.is_empty());
+    assert_eq!(store.queue_depth().await.unwrap().0, 0);
+}
+
+async fn one_callee_is_called_by_one_call_at_a_time(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    for _ in 0..3 {
+        store.accept_call(call("8613800000001")).await.unwrap();
+    }
+    for turn in 0..3 {
+        let claimed = claim(&store, &node(1), now, 10).await;
+        assert_eq!(claimed.len(), 1, "turn {turn}");
+        assert!(claim(&store, &node(2), now, 10).await.is_empty());
+        assert!(store.end_call(ended(&claimed[0], now)).await.unwrap());
+    }
+    assert!(claim(&store, &node(1), now, 10).await.is_empty());
+}
+
+async fn a_callee_is_not_called_more_often_than_allowed(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    for _ in 0..3 {
+        store.accept_call(call("8613800000001")).await.unwrap();
+    }
+    let caps = CalleeCaps {
+        a_minute: 1,
+        an_hour: 2,
+        a_day: 0,
+    };
+    let take = async |now: Timestamp| {
+        let wish = Claim {
+            caps,
+            ..claim_for(&node(1), now, 10)
+        };
+        let claimed = store.claim_calls(wish).await.unwrap();
+        for call in &claimed {
+            store.end_call(ended(call, now)).await.unwrap();
+        }
+        claimed.len()
+    };
+    let later = |seconds| now + SignedDuration::from_secs(seconds);
+    assert_eq!(take(now).await, 1);
+    assert_eq!(take(later(59)).await, 0, "one a minute");
+    assert_eq!(take(later(61)).await, 1);
+    assert_eq!(take(later(130)).await, 0, "two an hour");
+}
+
+async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    let claimed = claim(&store, &node(1), now, 1).await.remove(0);
+    assert_eq!(claimed.call.called, call.called);
+    assert_eq!(claimed.call.prompt, call.prompt);
+    let state = async || {
+        let progress = store.call_progress(&account(), &call.sid).await.unwrap();
+        progress.unwrap().state
+    };
+    assert_eq!(state().await, CallState::Claimed);
+    let dialog = "{}".to_owned();
+    for step in [
+        Step::Dialling {
+            trunk: "first".to_owned(),
+            at: now,
+        },
+        Step::Dialling {
+            trunk: "second".to_owned(),
+            at: now,
+        },
+        Step::Ringing {
+            at: now,
+            dialog: dialog.clone(),
+        },
+        Step::Answered { at: now, dialog },
+    ] {
+        let wanted = step.state();
+        assert!(
+            store
+                .advance_call(&call.sid, &claimed.lease, step)
+                .await
+                .unwrap()
+        );
+        assert_eq!(state().await, wanted);
+    }
+    let back = Step::Ringing {
+        at: now,
+        dialog: String::new(),
+    };
+    assert!(
+        !store
+            .advance_call(&call.sid, &claimed.lease, back)
+            .await
+            .unwrap()
+    );
+    assert!(store.end_call(ended(&claimed, now)).await.unwrap());
+    assert!(!store.end_call(ended(&claimed, now)).await.unwrap());
+    let progress = store
+        .call_progress(&account(), &call.sid)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (progress.state, progress.outcome),
+        (CallState::Ended, Some(Outcome::Talked))
+    );
+    assert_eq!(progress.seconds(), 2);
+}
+
+async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    let claimed = claim(&store, &node(1), now, 1).await.remove(0);
+    let dial = Step::Dialling {
+        trunk: "first".to_owned(),
+        at: now,
+    };
+    assert!(
+        store
+            .advance_call(&call.sid, &claimed.lease, dial.clone())
+            .await
+            .unwrap()
+    );
+    let later = now + SignedDuration::from_secs(10);
+    assert!(
+        store
+            .requeue_call(&call.sid, &claimed.lease, later)
+            .await
+            .unwrap()
+    );
+    assert!(
+        claim(&store, &node(1), now, 1).await.is_empty(),
+        "not due yet"
+    );
+    let again = claim(&store, &node(1), later, 1).await.remove(0);
+    assert_eq!(again.attempts, 1);
+    assert!(
+        store
+            .advance_call(&call.sid, &again.lease, dial)
+            .await
+            .unwrap()
+    );
+    let ring = Step::Ringing {
+        at: later,
+        dialog: "{}".to_owned(),
+    };
+    assert!(
+        store
+            .advance_call(&call.sid, &again.lease, ring)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !store
+            .requeue_call(&call.sid, &again.lease, later)
+            .await
+            .unwrap()
+    );
+}
+
+async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    store.heartbeat(&node(1), now, now).await.unwrap();
+    // A lease that is over as soon as it is given; for SQLite another process is another life.
+    let wish = Claim {
+        lease_until: now,
+        ..claim_for(&node(1), now, 1)
+    };
+    let old = store.claim_calls(wish).await.unwrap().remove(0);
+    let until = now + SignedDuration::from_secs(30);
+    let lost = store
+        .take_lost_calls(&node(2), now, until, 10)
+        .await
+        .unwrap();
+    assert_eq!(lost.len(), 1);
+    assert_eq!(
+        (lost[0].state, &lost[0].claimed.call.sid),
+        (CallState::Claimed, &call.sid)
+    );
+    assert!(lost[0].claimed.lease.fence > old.lease.fence);
+    let step = Step::Dialling {
+        trunk: "first".to_owned(),
+        at: now,
+    };
+    assert!(
+        !store
+            .advance_call(&call.sid, &old.lease, step)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !store
+            .requeue_call(&call.sid, &old.lease, now)
+            .await
+            .unwrap()
+    );
+    assert!(!store.end_call(ended(&old, now)).await.unwrap());
+    assert!(
+        store
+            .take_lost_calls(&node(2), now, until, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(store.end_call(ended(&lost[0].claimed, now)).await.unwrap());
+}
+
+async fn overdue_calls_are_claimed_for_their_end(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let until = now + SignedDuration::from_secs(30);
+    let old = NewCall {
+        expires_at: now,
+        ..call("8613800000001")
+    };
+    let (unwanted, good) = (call("8613800000002"), call("8613800000003"));
+    for call in [&old, &unwanted, &good] {
+        store.accept_call(call.clone()).await.unwrap();
+    }
+    assert_eq!(
+        store.cancel_call(&unwanted.sid).await.unwrap(),
+        Some(CallState::Queued)
+    );
+    let mut overdue = store.claim_overdue(&node(1), now, until, 10).await.unwrap();
+    overdue.sort_by(|a, b| a.0.call.number.digits().cmp(b.0.call.number.digits()));
+    let found: Vec<_> = overdue
+        .iter()
+        .map(|(call, why)| (call.call.sid.clone(), *why))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (old.sid, Overdue::Expired),
+            (unwanted.sid, Overdue::Cancelled)
+        ]
+    );
+    for (call, _) in &overdue {
+        assert!(store.end_call(ended(call, now)).await.unwrap());
+    }
+    let suspended = AccountChange {
+        state: Some(AccountState::Suspended),
+        ..AccountChange::default()
+    };
+    store.change_account(&account(), suspended).await.unwrap();
+    let rest = store.claim_overdue(&node(1), now, until, 10).await.unwrap();
+    assert_eq!(
+        (rest.len(), rest[0].1, &rest[0].0.call.sid),
+        (1, Overdue::Cancelled, &good.sid)
+    );
+}
+
+async fn a_running_call_is_cancelled_by_name(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    claim(&store, &node(1), now, 1).await;
+    assert!(store.cancelled_calls(&node(1)).await.unwrap().is_empty());
+    assert_eq!(
+        store.cancel_call(&call.sid).await.unwrap(),
+        Some(CallState::Claimed)
+    );
+    assert_eq!(store.cancelled_calls(&node(1)).await.unwrap(), [call.sid]);
+    assert!(store.cancelled_calls(&node(2)).await.unwrap().is_empty());
+    assert_eq!(store.cancel_call(&new_call().sid).await.unwrap(), None);
+}
+
+async fn what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    let claimed = claim(&store, &node(1), now, 1).await.remove(0);
+    support::close_day(&database, "2026-11-15").await;
+    assert!(store.end_call(ended(&claimed, now)).await.unwrap());
+    assert_eq!(support::bill_day(&database, &call.sid).await, "2026-11-16");
+}

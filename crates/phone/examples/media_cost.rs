@@ -1,0 +1,161 @@
+//! What a packet costs the media clock and the thread that listens: microseconds of processor time, on loopback, for each kind of socket,
+//! clear and sealed.
+//!
+//! `cargo run --release --package phone --example media_cost [CALLS [SECONDS]]`
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::Duration;
+
+use phone::media::engine::{Encryption, Engine, MediaConfig, SocketChoice, Terms};
+use phone::media::session::Session;
+use phone::media::stream::Step;
+
+/// Nanoseconds that the thread of this name has run.
+fn running_time(name: &str) -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
+    tasks
+        .filter_map(|task| {
+            let path = task.ok()?.path();
+            let is_it = std::fs::read_to_string(path.join("comm")).ok()?.trim() == name;
+            let times = std::fs::read_to_string(path.join("schedstat")).ok()?;
+            is_it.then(|| times.split(' ').next()?.parse::<u64>().ok())?
+        })
+        .sum()
+}
+
+fn resident_kilobytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.unwrap_or(0)
+}
+
+async fn measure(
+    name: &str,
+    calls: usize,
+    seconds: u32,
+    symmetric: bool,
+    shared: bool,
+    sealed: bool,
+) {
+    let here = "127.0.0.1".parse().expect("an address");
+    let engine = Engine::start(&MediaConfig::new(here, 20_000..=39_999)).expect("media starts");
+    let line = shared.then(|| engine.shared_line().expect("ports are free"));
+    let sink = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let before = resident_kilobytes();
+    let mut sessions = Vec::new();
+    for _ in 0..calls {
+        let terms = Terms {
+            encryption: if sealed {
+                Encryption::Sdes
+            } else {
+                Encryption::Off
+            },
+            symmetric,
+            sockets: line.as_ref().map_or(SocketChoice::Own, |line| {
+                SocketChoice::Shared(Arc::clone(line))
+            }),
+            ..Terms::default()
+        };
+        let mut session = engine.open(terms, |_| ()).expect("ports are free");
+        let port = sink.local_addr().expect("it is bound").port();
+        let (protocol, crypto) = if sealed {
+            (
+                "RTP/SAVP",
+                "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz\r\n",
+            )
+        } else {
+            ("RTP/AVP", "")
+        };
+        let answer = format!(
+            "v=0\r\no=x 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} {protocol} 8\r\na=rtcp-mux\r\n{crypto}"
+        );
+        session.answered(answer.as_bytes()).expect("we agree");
+        sessions.push(session);
+    }
+    let began = running_time("media-clock");
+    let frames = seconds * 50;
+    let finished: Vec<_> = sessions
+        .iter_mut()
+        .map(|session| session.play(&[Step::Silence { frames }]).expect("it plays"))
+        .collect();
+    let memory = resident_kilobytes() - before;
+    for finished in finished {
+        finished.await.expect("it finishes");
+    }
+    let micros = (running_time("media-clock") - began) as f64 / 1000.0;
+    let packets: u32 = sessions
+        .iter()
+        .map(|session| session.facts().packets_sent)
+        .sum();
+    let late: u32 = sessions
+        .iter()
+        .map(|session| session.facts().packets_late)
+        .sum();
+    let worst = sessions
+        .iter()
+        .map(|session| session.facts().worst_lateness)
+        .max();
+    println!(
+        "{name:<18} {:>6.2} µs a packet, {packets} packets, {late} late, worst {:?}, {:.1} kB a call",
+        micros / f64::from(packets),
+        worst.unwrap_or(Duration::ZERO),
+        memory as f64 / calls as f64
+    );
+}
+
+/// Calls that talk to each other, so that every packet is also heard and judged.
+async fn measure_hearing(name: &str, calls: usize, seconds: u32, sealed: bool) {
+    let here = "127.0.0.1".parse().expect("an address");
+    let engine = Engine::start(&MediaConfig::new(here, 20_000..=39_999)).expect("media starts");
+    let terms = Terms {
+        encryption: if sealed {
+            Encryption::Sdes
+        } else {
+            Encryption::Off
+        },
+        ..Terms::default()
+    };
+    let mut sessions = Vec::new();
+    for _ in 0..calls / 2 {
+        let mut caller = engine.open(terms.clone(), |_| ()).expect("ports are free");
+        let mut callee = engine.open(terms.clone(), |_| ()).expect("ports are free");
+        let answer = callee.answer(caller.offer().as_bytes()).expect("we agree");
+        caller.answered(answer.as_bytes()).expect("we agree");
+        sessions.extend([caller, callee]);
+    }
+    let began = running_time("media-receive");
+    let program = [Step::Silence {
+        frames: seconds * 50,
+    }];
+    let finished: Vec<_> = sessions
+        .iter_mut()
+        .map(|session| session.play(&program).expect("it plays"))
+        .collect();
+    for finished in finished {
+        finished.await.expect("it finishes");
+    }
+    let micros = (running_time("media-receive") - began) as f64 / 1000.0;
+    let facts: Vec<_> = sessions.iter().map(Session::facts).collect();
+    let packets: u32 = facts.iter().map(|facts| facts.packets_received).sum();
+    let lost: u32 = facts.iter().map(|facts| facts.packets_lost).sum();
+    println!(
+        "{name:<18} {:>6.2} µs a packet, {packets} packets heard, {lost} lost",
+        micros / f64::from(packets)
+    );
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let mut arguments = std::env::args().skip(1).map(|word| word.parse::<u32>());
+    let calls = arguments.next().and_then(Result::ok).unwrap_or(1000) as usize;
+    let seconds = arguments.next().and_then(Result::ok).unwrap_or(5);
+    measure("own socket", calls, seconds, false, false, false).await;
+    measure("own, symmetric", calls, seconds, true, false, false).await;
+    measure("shared socket", calls, seconds, false, true, false).await;
+    measure("own, sealed", calls, seconds, false, false, true).await;
+    measure("shared, sealed", calls, seconds, false, true, true).await;
+    measure_hearing("hearing", calls, seconds, false).await;
+    measure_hearing("hearing, sealed", calls, seconds, true).await;
+}

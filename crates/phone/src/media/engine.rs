@@ -1,0 +1,163 @@
+//! What all calls share: the clock that plays, the thread that listens, and the ports.
+
+use std::io;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::clock::Clock;
+use super::dtmf::KeyTiming;
+use super::hearing::Heard;
+use super::ports::{EXPEDITED, Ports};
+use super::receive::Receiver;
+use super::session::Session;
+use super::shared::SharedLine;
+use crate::codec::Codec;
+use crate::sdp::SdpError;
+
+#[derive(Debug, Clone)]
+pub struct MediaConfig {
+    pub bind: IpAddr,
+    /// What peers shall send to, where it differs from what we are bound to.
+    pub advertised: Option<IpAddr>,
+    pub ports: RangeInclusive<u16>,
+    /// The mark on our packets (RFC 2474); `None` leaves it to the system.
+    pub dscp: Option<u8>,
+}
+
+impl MediaConfig {
+    /// Packets are marked as voice.
+    pub fn new(bind: IpAddr, ports: RangeInclusive<u16>) -> Self {
+        Self {
+            bind,
+            advertised: None,
+            ports,
+            dscp: Some(EXPEDITED),
+        }
+    }
+}
+
+/// What one call wants of its sound: mostly what its trunk wants.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// In the order of preference.
+    pub codecs: Vec<Codec>,
+    pub encryption: Encryption,
+    pub sockets: SocketChoice,
+    /// Offer RTCP on the port of RTP (RFC 5761).
+    pub rtcp_mux: bool,
+    /// The peer may be behind a NAT: believe its first packets rather than its description. Not with a shared line.
+    pub symmetric: bool,
+    /// A peer that should speak and from which nothing at all comes for so long has vanished.
+    pub vanished_after: Option<Duration>,
+    pub key_timing: KeyTiming,
+    /// Where the sockets are bound and what peers shall send to, where a trunk has addresses of its own. Not with a shared line.
+    pub bind: Option<IpAddr>,
+    pub advertised: Option<IpAddr>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            codecs: Codec::ALL.to_vec(),
+            encryption: Encryption::Off,
+            sockets: SocketChoice::Own,
+            rtcp_mux: true,
+            symmetric: false,
+            vanished_after: None,
+            key_timing: KeyTiming::default(),
+            bind: None,
+            advertised: None,
+        }
+    }
+}
+
+/// There is no "if possible": a peer that does not agree is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encryption {
+    Off,
+    /// SRTP, the keys in the session description (RFC 4568).
+    Sdes,
+}
+
+#[derive(Debug, Clone)]
+pub enum SocketChoice {
+    /// A pair of ports for this call.
+    Own,
+    /// The ports of its trunk.
+    Shared(Arc<SharedLine>),
+}
+
+#[derive(Debug, Error)]
+pub enum MediaError {
+    #[error("the range of RTP ports {0:?} holds no even port with the odd one after it")]
+    Ports(RangeInclusive<u16>),
+    #[error(transparent)]
+    Description(#[from] SdpError),
+    #[error("nothing is agreed on yet")]
+    NotAgreed,
+    #[error("a session plays once")]
+    PlayedBefore,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+#[derive(Debug)]
+struct Parts {
+    clock: Clock,
+    receiver: Receiver,
+    ports: Ports,
+    config: MediaConfig,
+}
+
+/// The handle; threads end when all handles and all sessions are gone.
+#[derive(Debug, Clone)]
+pub struct Engine(Arc<Parts>);
+
+impl Engine {
+    pub fn start(config: &MediaConfig) -> Result<Self, MediaError> {
+        let ports =
+            Ports::new(&config.ports).ok_or_else(|| MediaError::Ports(config.ports.clone()))?;
+        Ok(Self(Arc::new(Parts {
+            clock: Clock::start()?,
+            receiver: Receiver::start()?,
+            ports: ports.marking(config.dscp),
+            config: config.clone(),
+        })))
+    }
+
+    /// A pair of ports for all calls of a trunk, which keeps it and hands it to its calls.
+    pub fn shared_line(&self) -> io::Result<Arc<SharedLine>> {
+        let line = SharedLine::open(self.ports(), self.receiver(), self.config().bind)?;
+        Ok(Arc::new(line))
+    }
+
+    /// The sound of a new call. Nothing is sent or heard before both sides have agreed. `on_heard` runs on the thread that listens for all
+    /// calls: it must be quick, and must not use the session.
+    pub fn open(
+        &self,
+        terms: Terms,
+        on_heard: impl FnMut(Heard<'_>) + Send + 'static,
+    ) -> io::Result<Session> {
+        Session::open(self.clone(), terms, Box::new(on_heard))
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    pub(super) fn receiver(&self) -> &Receiver {
+        &self.0.receiver
+    }
+
+    pub(super) fn ports(&self) -> &Ports {
+        &self.0.ports
+    }
+
+    pub(super) fn config(&self) -> &MediaConfig {
+        &self.0.config
+    }
+}

@@ -1,0 +1,152 @@
+//! When to report, and what (RFC 3550 section 6.2 and 6.3): every five seconds or so, at random, so that thousands of calls do not report at
+//! once. Whoever has the call asks; the clock that plays knows nothing of it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::clock::Playing;
+use super::reception;
+use super::rtcp::{Heard, Report, ReportClock, Sent};
+use super::srtp::{MasterKey, RtcpSealer};
+
+/// The first report is early, so that even a short message has one, but after the first packets.
+const FIRST: Duration = Duration::from_millis(500);
+/// The least average that section 6.2 wants.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// What the random spread adds to the average, taken out again (section 6.3.1).
+const COMPENSATION: f64 = 1.21828;
+
+#[derive(Debug)]
+pub struct Reporter {
+    source: u32,
+    name: String,
+    began: Instant,
+    first_timestamp: u32,
+    due: Option<Instant>,
+    sealer: Option<RtcpSealer>,
+    /// Packets that were sent at the last report and at the one before: who has sent nothing since then is no sender.
+    sent_before: [u32; 2],
+}
+
+impl Reporter {
+    pub fn new(source: u32, first_timestamp: u32, began: Instant) -> Self {
+        Self {
+            source,
+            // Random and for this call only (RFC 7022 section 4.2).
+            name: format!("{:016x}", rand::random::<u64>()),
+            began,
+            first_timestamp,
+            due: None,
+            sealer: None,
+            sent_before: [0; 2],
+        }
+    }
+
+    /// Reports from now on.
+    pub fn start(&mut self, now: Instant, key: Option<&MasterKey>) {
+        if self.due.is_none() {
+            self.due = Some(now + FIRST.mul_f64(spread()));
+            self.sealer = key.map(RtcpSealer::new);
+        }
+    }
+
+    /// `None` while nothing is agreed on.
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// The packet, sealed where that was agreed on. The next one is due later.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        playing: &Arc<Playing>,
+        heard: Option<Heard>,
+        goodbye: bool,
+    ) -> Vec<u8> {
+        self.due = Some(now + INTERVAL.mul_f64(spread() / COMPENSATION));
+        let report = Report {
+            source: self.source,
+            name: &self.name,
+            sent: self.sent(now, playing),
+            heard,
+            goodbye,
+        };
+        let mut packet = report.write();
+        let packets = playing.packets.load(Ordering::Relaxed);
+        self.sent_before = [packets, self.sent_before[0]];
+        if let Some(sealer) = &mut self.sealer {
+            sealer.seal(&mut packet);
+        }
+        packet
+    }
+
+    fn sent(&self, now: Instant, playing: &Playing) -> Option<Sent> {
+        let began = playing.began.get()?;
+        let packets = playing.packets.load(Ordering::Relaxed);
+        let since = now.saturating_duration_since(*began);
+        (packets != self.sent_before[1]).then(|| Sent {
+            clock: ReportClock::at(now.saturating_duration_since(self.began)),
+            // What the timestamp would be of a packet that left now: eight samples a millisecond since the first.
+            timestamp: self
+                .first_timestamp
+                .wrapping_add(reception::in_samples(since)),
+            packets,
+            octets: playing.octets.load(Ordering::Relaxed),
+        })
+    }
+}
+
+/// From a half to one and a half.
+fn spread() -> f64 {
+    rand::random_range(0.5..1.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rtcp;
+    use super::*;
+
+    #[test]
+    fn reports_come_early_first_and_then_every_few_seconds() {
+        let began = Instant::now();
+        let mut reporter = Reporter::new(1, 0, began);
+        let playing = Arc::new(Playing::default());
+        assert_eq!(reporter.due(), None);
+        reporter.start(began, None);
+        let first = reporter.due().unwrap();
+        assert!((FIRST / 2..FIRST * 2).contains(&(first - began)));
+        let mut times: Vec<_> = (0..1000)
+            .map(|_| {
+                reporter.write(first, &playing, None, false);
+                reporter.due().unwrap() - first
+            })
+            .collect();
+        times.sort();
+        assert!(times[0] >= Duration::from_secs(2) && times[999] < Duration::from_millis(6200));
+        let average = times.iter().sum::<Duration>() / 1000;
+        assert!((Duration::from_millis(3900)..Duration::from_millis(4300)).contains(&average));
+    }
+
+    #[test]
+    fn only_who_sends_sends_a_senders_report() {
+        let began = Instant::now();
+        let mut reporter = Reporter::new(1, 1000, began);
+        let playing = Arc::new(Playing::default());
+        let is_sender = |packet: Vec<u8>| packet[1] == 200;
+        assert!(!is_sender(reporter.write(began, &playing, None, false)));
+        playing.began.set(began).unwrap();
+        playing.packets.store(50, Ordering::Relaxed);
+        playing.octets.store(8000, Ordering::Relaxed);
+        let now = began + Duration::from_secs(1);
+        let packet = reporter.write(now, &playing, None, false);
+        assert_eq!(packet[16..20], 9000_u32.to_be_bytes(), "one second later");
+        assert_eq!(packet[20..24], 50_u32.to_be_bytes());
+        assert_eq!(packet[24..28], 8000_u32.to_be_bytes());
+        assert!(is_sender(packet));
+        assert!(is_sender(reporter.write(now, &playing, None, false)));
+        let quiet = reporter.write(now, &playing, None, true);
+        assert!(rtcp::read(&quiet, 1).unwrap().goodbye);
+        assert!(!is_sender(quiet), "held for two reports");
+    }
+}

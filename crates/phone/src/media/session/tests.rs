@@ -1,0 +1,537 @@
+use super::super::engine::{MediaConfig, SocketChoice};
+use super::super::hearing::Heard;
+use super::super::rtcp::{self, Report};
+use super::super::rtp::{self, Packet};
+use super::*;
+use crate::codec::{Codec, Sound};
+use std::net::UdpSocket;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A while in which nothing must happen that would happen at once.
+const MOMENT: Duration = Duration::from_millis(150);
+
+/// Keys and bytes of sound that a session has heard.
+#[derive(Debug, Default)]
+struct Memory {
+    keys: String,
+    sound: Vec<u8>,
+}
+
+struct Lab {
+    engine: Engine,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let config = MediaConfig::new("127.0.0.1".parse().unwrap(), 48_000..=54_999);
+        Self {
+            engine: Engine::start(&config).unwrap(),
+        }
+    }
+
+    fn session(&self, terms: Terms) -> (Session, Arc<Mutex<Memory>>) {
+        let memory = Arc::new(Mutex::new(Memory::default()));
+        let remembering = Arc::clone(&memory);
+        let on_heard = move |heard: Heard<'_>| {
+            let mut memory = remembering.lock().unwrap();
+            match heard {
+                Heard::Key(key) => memory.keys.push(key),
+                Heard::Sound(packet, _) => memory.sound.extend_from_slice(packet.payload),
+            }
+        };
+        (self.engine.open(terms, on_heard).unwrap(), memory)
+    }
+}
+
+/// A peer made of bare sockets.
+struct Peer {
+    rtp: UdpSocket,
+    rtcp: UdpSocket,
+    numbers: Numbers,
+}
+
+impl Peer {
+    fn new() -> Self {
+        let socket = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket
+        };
+        Self {
+            rtp: socket(),
+            rtcp: socket(),
+            numbers: Numbers::random(),
+        }
+    }
+
+    fn description(&self, lines: &str) -> Vec<u8> {
+        let port = |socket: &UdpSocket| socket.local_addr().unwrap().port();
+        let (rtp, rtcp) = (port(&self.rtp), port(&self.rtcp));
+        format!(
+            "v=0\r\no=x 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
+             m=audio {rtp} RTP/AVP 8 101\r\na=rtpmap:101 telephone-event/8000\r\na=rtcp:{rtcp}\r\n{lines}"
+        )
+        .into_bytes()
+    }
+
+    fn sound(&mut self) -> Vec<u8> {
+        let timestamp = self.numbers.timestamp;
+        self.numbers.timestamp = timestamp.wrapping_add(160);
+        let header = self.numbers.header(8, false, timestamp);
+        [&header[..], &[0x55; 160]].concat()
+    }
+
+    fn key(&mut self, event: u8) -> Vec<u8> {
+        let timestamp = self.numbers.timestamp;
+        self.numbers.timestamp = timestamp.wrapping_add(1600);
+        let header = self.numbers.header(101, true, timestamp);
+        [&header[..], &super::super::dtmf::payload(event, 160, false)].concat()
+    }
+
+    fn speak(&mut self, to: SocketAddr) {
+        let packet = self.sound();
+        self.rtp.send_to(&packet, to).unwrap();
+    }
+
+    fn press(&mut self, event: u8, to: SocketAddr) {
+        let packet = self.key(event);
+        self.rtp.send_to(&packet, to).unwrap();
+    }
+
+    fn hear(&self) -> Vec<u8> {
+        receive(&self.rtp)
+    }
+}
+
+fn receive(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = [0; 2048];
+    let length = socket.recv(&mut buffer).unwrap();
+    buffer[..length].to_vec()
+}
+
+fn hears_nothing(socket: &UdpSocket) -> bool {
+    socket.set_read_timeout(Some(MOMENT)).unwrap();
+    let heard = socket.recv(&mut [0; 2048]).is_ok();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    !heard
+}
+
+fn address(session: &Session) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], session.local.port))
+}
+
+async fn until(mut condition: impl FnMut() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("it happens in time");
+}
+
+fn sound(frames: i32) -> Sound {
+    let sample = |index: i32| i16::try_from((index * 7919) % 30_000 - 15_000).unwrap();
+    Sound::encode(&(0..frames * 160).map(sample).collect::<Vec<_>>())
+}
+
+fn silence() -> [Step; 1] {
+    [Step::Silence { frames: 10_000 }]
+}
+
+/// Two sessions that talk to each other; what each of them has heard.
+async fn talk(terms: Terms, callee_terms: Terms) -> (Facts, Facts, Vec<u8>, String) {
+    let lab = Lab::new();
+    let (mut caller, heard_by_caller) = lab.session(terms);
+    let (mut callee, heard_by_callee) = lab.session(callee_terms);
+    let answer = callee.answer(caller.offer().as_bytes()).unwrap();
+    caller.answered(answer.as_bytes()).unwrap();
+    let played = sound(50);
+    let pressed = callee
+        .play(&[Step::Silence { frames: 5 }, Step::Keys("17#".to_owned())])
+        .unwrap();
+    let finished = caller.play(&[Step::Sound(played.clone())]).unwrap();
+    let (mut last, mut keys) = (false, false);
+    let both = async { (finished.await.unwrap(), pressed.await.unwrap()) };
+    tokio::pin!(both);
+    // Until both have played everything and heard a report of the other.
+    while !(last && keys) {
+        tokio::select! {
+            _ = &mut both, if !last => last = true,
+            () = caller.watch() => unreachable!("nobody vanishes"),
+            () = callee.watch() => unreachable!("nobody vanishes"),
+            () = tokio::time::sleep(Duration::from_millis(5)) => {}
+        }
+        keys = heard_by_caller.lock().unwrap().keys.len() == 3
+            && caller.facts().reported.is_some()
+            && callee.facts().reported.is_some();
+    }
+    until(|| heard_by_callee.lock().unwrap().sound.len() >= 50 * 160).await;
+    assert_eq!(
+        heard_by_callee.lock().unwrap().sound,
+        played.bytes(Codec::Pcma).to_vec()
+    );
+    let keys = heard_by_caller.lock().unwrap().keys.clone();
+    let sound = heard_by_callee.lock().unwrap().sound.clone();
+    (caller.facts(), callee.facts(), sound, keys)
+}
+
+#[tokio::test]
+async fn two_sessions_hear_each_other_and_report() {
+    for (encryption, rtcp_mux) in [
+        (Encryption::Off, false),
+        (Encryption::Off, true),
+        (Encryption::Sdes, false),
+        (Encryption::Sdes, true),
+    ] {
+        let terms = Terms {
+            encryption,
+            rtcp_mux,
+            ..Terms::default()
+        };
+        let (caller, callee, _, keys) = talk(terms.clone(), terms).await;
+        assert_eq!(keys, "17#", "{encryption:?} {rtcp_mux}");
+        assert_eq!(caller.codec, Some(Codec::Pcma));
+        assert_eq!(caller.encrypted, encryption == Encryption::Sdes);
+        assert_eq!((caller.packets_sent, callee.packets_received), (50, 50));
+        assert_eq!((callee.packets_lost, caller.packets_lost), (0, 0));
+        assert_eq!(caller.reported.unwrap().lost, 0);
+    }
+}
+
+#[tokio::test]
+async fn the_round_trip_is_known_after_both_have_reported() {
+    let lab = Lab::new();
+    let (mut session, _) = lab.session(Terms {
+        rtcp_mux: false,
+        ..Terms::default()
+    });
+    let peer = Peer::new();
+    session.answered(&peer.description("")).unwrap();
+    session.play(&silence()).unwrap();
+    let source = u32::from_be_bytes(peer.hear()[8..12].try_into().unwrap());
+    let first = tokio::select! {
+        () = session.watch() => unreachable!("nobody vanishes"),
+        report = tokio::task::spawn_blocking({
+            let socket = peer.rtcp.try_clone().unwrap();
+            move || receive(&socket)
+        }) => report.unwrap(),
+    };
+    assert_eq!(first[1], 200, "a sender's report");
+    let clock = rtcp::read(&first, 0).unwrap().clock.unwrap();
+    let block = super::super::reception::Block {
+        source,
+        fraction_lost: 0,
+        lost: 0,
+        highest: 1,
+        jitter: 8,
+    };
+    let answer = Report {
+        source: 1,
+        name: "peer",
+        sent: None,
+        heard: Some(rtcp::Heard {
+            block,
+            last_report: Some((clock, Duration::ZERO)),
+        }),
+        goodbye: false,
+    };
+    let to = address(&session);
+    let to = SocketAddr::new(to.ip(), to.port() + 1);
+    peer.rtcp.send_to(&answer.write(), to).unwrap();
+    until(|| session.facts().round_trip.is_some()).await;
+    assert!(session.facts().round_trip.unwrap() < PATIENCE);
+    assert_eq!(
+        session.facts().reported.unwrap().jitter,
+        Duration::from_millis(1)
+    );
+    // And at the end there is a goodbye.
+    drop(session);
+    assert!(rtcp::read(&receive(&peer.rtcp), 0).unwrap().goodbye);
+}
+
+#[tokio::test]
+async fn packets_from_a_third_address_disturb_nothing() {
+    for encryption in [Encryption::Off, Encryption::Sdes] {
+        let lab = Lab::new();
+        let terms = Terms {
+            encryption,
+            ..Terms::default()
+        };
+        let (mut caller, heard_by_caller) = lab.session(terms.clone());
+        let (mut callee, heard_by_callee) = lab.session(terms);
+        let ports = [address(&caller), address(&callee)];
+        let mut attacker = Peer::new();
+        // Some are there before anything is agreed on.
+        for port in ports {
+            attacker.press(9, port);
+        }
+        let answer = callee.answer(caller.offer().as_bytes()).unwrap();
+        caller.answered(answer.as_bytes()).unwrap();
+        callee.play(&silence()).unwrap();
+        let played = sound(25);
+        let finished = caller.play(&[Step::Sound(played.clone())]).unwrap();
+        for _ in 0..50 {
+            for port in ports {
+                attacker.press(9, port);
+                attacker.speak(port);
+                attacker.rtp.send_to(b"garbage", port).unwrap();
+                let goodbye = [0x81, 203, 0, 1, 0, 0, 0, 1];
+                attacker.rtp.send_to(&goodbye, port).unwrap();
+            }
+        }
+        finished.await.unwrap();
+        until(|| heard_by_callee.lock().unwrap().sound.len() >= 25 * 160).await;
+        assert_eq!(
+            heard_by_callee.lock().unwrap().sound,
+            played.bytes(Codec::Pcma).to_vec()
+        );
+        assert_eq!(heard_by_caller.lock().unwrap().keys, "");
+        assert_eq!(
+            (caller.facts().packets_sent, callee.facts().packets_lost),
+            (25, 0)
+        );
+        assert_eq!(callee.facts().packets_received, 25);
+        assert!(hears_nothing(&attacker.rtp));
+    }
+}
+
+#[tokio::test]
+async fn a_peer_behind_a_nat_is_found_and_then_fixed() {
+    let lab = Lab::new();
+    let (mut session, memory) = lab.session(Terms {
+        symmetric: true,
+        ..Terms::default()
+    });
+    // What it describes is not where it is.
+    let (described, mut real, mut attacker) = (Peer::new(), Peer::new(), Peer::new());
+    session.answered(&described.description("")).unwrap();
+    session.play(&silence()).unwrap();
+    described.hear();
+    let to = address(&session);
+    for _ in 0..5 {
+        real.speak(to);
+    }
+    until(|| session.facts().peer == Some(real.rtp.local_addr().unwrap())).await;
+    real.hear();
+    for _ in 0..20 {
+        attacker.press(9, to);
+    }
+    real.press(4, to);
+    until(|| memory.lock().unwrap().keys == "4").await;
+    real.hear();
+    assert!(hears_nothing(&attacker.rtp));
+    // The peer tells that it has moved: the search begins again.
+    let mut moved = Peer::new();
+    session.answer(&moved.description("")).unwrap();
+    moved.hear();
+    moved.press(6, to);
+    until(|| memory.lock().unwrap().keys == "46").await;
+}
+
+#[tokio::test]
+async fn without_symmetry_nobody_is_believed_but_the_description() {
+    let lab = Lab::new();
+    let (mut session, _) = lab.session(Terms::default());
+    let (described, mut stranger) = (Peer::new(), Peer::new());
+    session.answered(&described.description("")).unwrap();
+    session.play(&silence()).unwrap();
+    for _ in 0..20 {
+        stranger.speak(address(&session));
+    }
+    described.hear();
+    assert!(hears_nothing(&stranger.rtp));
+    assert_eq!(session.facts().packets_received, 0);
+}
+
+#[tokio::test]
+async fn a_peer_that_vanishes_is_noticed_only_while_it_should_speak() {
+    let lab = Lab::new();
+    let limit = Duration::from_millis(200);
+    let terms = Terms {
+        vanished_after: Some(limit),
+        ..Terms::default()
+    };
+    for quiet in ["a=sendonly\r\n", "a=recvonly\r\n", "a=inactive\r\n"] {
+        let (mut session, _) = lab.session(terms.clone());
+        let peer = Peer::new();
+        session.answered(&peer.description(quiet)).unwrap();
+        let watched = tokio::time::timeout(limit * 2, session.watch()).await;
+        assert!(watched.is_err(), "{quiet}");
+        // When it is to speak again, it has the whole time.
+        let began = Instant::now();
+        session.answer(&peer.description("")).unwrap();
+        tokio::time::timeout(PATIENCE, session.watch())
+            .await
+            .unwrap();
+        assert!(began.elapsed() >= limit && session.facts().peer_vanished);
+    }
+}
+
+#[tokio::test]
+async fn sound_or_reports_keep_a_peer_alive() {
+    let lab = Lab::new();
+    let limit = Duration::from_millis(600);
+    for reports in [false, true] {
+        let (mut session, _) = lab.session(Terms {
+            vanished_after: Some(limit),
+            ..Terms::default()
+        });
+        let mut peer = Peer::new();
+        session
+            .answered(&peer.description("a=rtcp-mux\r\n"))
+            .unwrap();
+        let (to, began) = (address(&session), Instant::now());
+        let report = Report {
+            source: 1,
+            name: "x",
+            sent: None,
+            heard: None,
+            goodbye: false,
+        };
+        let mut alive = tokio::time::interval(Duration::from_millis(20));
+        while began.elapsed() < limit * 2 {
+            tokio::select! {
+                () = session.watch() => panic!("it is there: {reports}"),
+                _ = alive.tick() => if reports {
+                    peer.rtp.send_to(&report.write(), to).unwrap();
+                } else {
+                    peer.speak(to);
+                },
+            }
+        }
+        tokio::time::timeout(PATIENCE, session.watch())
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn early_media_is_listened_to_and_nothing_is_sent() {
+    let lab = Lab::new();
+    let (mut session, memory) = lab.session(Terms::default());
+    let mut peer = Peer::new();
+    session.listen_early(&peer.description("")).unwrap();
+    peer.press(3, address(&session));
+    peer.speak(address(&session));
+    until(|| session.facts().packets_received == 2).await;
+    assert!(memory.lock().unwrap().keys.is_empty());
+    let watched = tokio::time::timeout(Duration::from_secs(1), session.watch()).await;
+    assert!(watched.is_err());
+    assert!(hears_nothing(&peer.rtp) && hears_nothing(&peer.rtcp));
+    // The answer may leave it at that.
+    session.answered(b"").unwrap();
+    session.play(&silence()).unwrap();
+    peer.hear();
+    peer.press(5, address(&session));
+    until(|| memory.lock().unwrap().keys == "5").await;
+}
+
+#[tokio::test]
+async fn a_hold_pauses_and_an_answer_keeps_the_codec() {
+    let lab = Lab::new();
+    let (mut session, _) = lab.session(Terms::default());
+    let peer = Peer::new();
+    session.answered(&peer.description("")).unwrap();
+    session.play(&silence()).unwrap();
+    peer.hear();
+    let answer = session.answer(&peer.description("a=sendonly\r\n")).unwrap();
+    assert!(
+        answer.contains("a=recvonly") && answer.contains(" 2 IN IP4"),
+        "{answer}"
+    );
+    until(|| hears_nothing(&peer.rtp)).await;
+    // The old way to hold has no address, and must not send our sound anywhere.
+    let text = String::from_utf8(peer.description("")).unwrap();
+    let nowhere = text.replace("c=IN IP4 127.0.0.1", "c=IN IP4 0.0.0.0");
+    session.answer(nowhere.as_bytes()).unwrap();
+    assert!(hears_nothing(&peer.rtp));
+    session.answer(&peer.description("")).unwrap();
+    let packet = peer.hear();
+    assert!(Packet::parse(&packet).unwrap().marker);
+    let other_codec = text.replace("RTP/AVP 8 101", "RTP/AVP 0 101");
+    assert!(session.answer(other_codec.as_bytes()).is_err());
+    // An address that cannot be reached from ours changes nothing.
+    let other_family = text.replace("c=IN IP4 127.0.0.1", "c=IN IP6 2001:db8::1");
+    assert!(session.answer(other_family.as_bytes()).is_err());
+    peer.hear();
+    assert_eq!(session.facts().peer, Some(peer.rtp.local_addr().unwrap()));
+}
+
+#[tokio::test]
+async fn calls_on_a_shared_line_do_not_hear_each_other() {
+    let lab = Lab::new();
+    let line = lab.engine.shared_line().unwrap();
+    let terms = Terms {
+        sockets: SocketChoice::Shared(Arc::clone(&line)),
+        symmetric: true,
+        ..Terms::default()
+    };
+    let mut calls: Vec<_> = (0..20)
+        .map(|_| (lab.session(terms.clone()), Peer::new()))
+        .collect();
+    for ((session, _), peer) in &mut calls {
+        session.answered(&peer.description("")).unwrap();
+        session.play(&[Step::Sound(sound(10))]).unwrap();
+    }
+    let to = address(&calls[0].0.0);
+    for (place, (_, peer)) in (0_u8..).zip(&mut calls) {
+        peer.press(place % 16, to);
+    }
+    let expected = sound(10).bytes(Codec::Pcma).to_vec();
+    for (place, ((session, memory), peer)) in (0_u8..).zip(&mut calls) {
+        let heard: Vec<u8> = (0..10)
+            .flat_map(|_| peer.hear()[rtp::HEADER_BYTES..].to_vec())
+            .collect();
+        assert_eq!(heard, expected);
+        let key = super::super::dtmf::key_of(place % 16).unwrap().to_string();
+        until(|| memory.lock().unwrap().keys == key).await;
+        assert_eq!(session.facts().packets_received, 1);
+    }
+    // The reports of all go through the second socket, and a call that ends leaves the others alone.
+    let ((mut session, _), peer) = calls.pop().unwrap();
+    session.stop();
+    assert!(rtcp::read(&receive(&peer.rtcp), 0).unwrap().goodbye);
+    let ((_, memory), peer) = &mut calls[0];
+    peer.press(1, to);
+    until(|| memory.lock().unwrap().keys.ends_with('1')).await;
+}
+
+#[tokio::test]
+async fn a_port_that_nobody_listens_on_ends_no_call() {
+    let lab = Lab::new();
+    let line = lab.engine.shared_line().unwrap();
+    for sockets in [SocketChoice::Own, SocketChoice::Shared(line)] {
+        let (mut session, _) = lab.session(Terms {
+            sockets,
+            ..Terms::default()
+        });
+        let description = Peer::new().description("");
+        session.answered(&description).unwrap();
+        let finished = session.play(&[Step::Sound(sound(10))]).unwrap();
+        tokio::time::timeout(PATIENCE, finished)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(session.facts().packets_sent, 10);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_played_before_something_is_agreed_on() {
+    let lab = Lab::new();
+    let (mut session, _) = lab.session(Terms::default());
+    assert!(matches!(
+        session.play(&silence()),
+        Err(MediaError::NotAgreed)
+    ));
+    assert!(session.answered(b"").is_err());
+    assert!(session.listen_early(b"nonsense").is_err());
+    session.answered(&Peer::new().description("")).unwrap();
+    session.play(&silence()).unwrap();
+    assert!(matches!(
+        session.play(&silence()),
+        Err(MediaError::PlayedBefore)
+    ));
+}

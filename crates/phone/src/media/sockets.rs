@@ -1,0 +1,181 @@
+//! The sockets of one call: its own, or a place on those of its trunk.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+
+use super::clock::{Target, Way};
+use super::engine::{Engine, SocketChoice};
+use super::hearing::Hearing;
+use super::receive::{Listening, Receiver};
+use super::rtp;
+use super::shared::{Place, SharedLine};
+use crate::sdp::RemoteMedia;
+
+#[derive(Debug)]
+pub enum Sockets {
+    Own {
+        port: u16,
+        rtp: Arc<UdpSocket>,
+        /// Closed when both sides have agreed to share the port of RTP.
+        rtcp: Option<Arc<UdpSocket>>,
+        listening: Vec<Listening>,
+    },
+    Shared {
+        line: Arc<SharedLine>,
+        place: Option<Place>,
+    },
+}
+
+impl Sockets {
+    pub fn open(engine: &Engine, choice: &SocketChoice, bind: IpAddr) -> io::Result<Self> {
+        Ok(match choice {
+            SocketChoice::Own => {
+                let pair = engine.ports().open(bind)?;
+                Self::Own {
+                    port: pair.port,
+                    rtp: pair.rtp,
+                    rtcp: Some(pair.rtcp),
+                    listening: Vec::new(),
+                }
+            }
+            SocketChoice::Shared(line) => Self::Shared {
+                line: Arc::clone(line),
+                place: None,
+            },
+        })
+    }
+
+    pub fn are_shared(&self) -> bool {
+        matches!(self, Self::Shared { .. })
+    }
+
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::Own { port, .. } => *port,
+            Self::Shared { line, .. } => line.pair().port,
+        }
+    }
+
+    /// How a stream leaves through them.
+    pub fn way(&self, symmetric: bool, target: &Target) -> Way {
+        match self {
+            Self::Own { rtp, .. } if symmetric => Way::Towards(Arc::clone(rtp), Arc::clone(target)),
+            Self::Own { rtp, .. } => Way::Connected(Arc::clone(rtp)),
+            Self::Shared { line, .. } => {
+                Way::Shared(Arc::clone(&line.pair().rtp), Arc::clone(target))
+            }
+        }
+    }
+
+    /// A peer that is to be learned may be anybody, until it is.
+    pub fn open_to_anybody(&self) -> io::Result<()> {
+        match self {
+            Self::Own { rtp, .. } => Ok(rustix::net::connect_unspec(rtp)?),
+            Self::Shared { .. } => Ok(()),
+        }
+    }
+
+    /// The peer is, or has moved, where its description says. Connected sockets drop what others send.
+    pub fn point(&mut self, remote: &RemoteMedia, hearing: &Arc<Mutex<Hearing>>) -> io::Result<()> {
+        match self {
+            Self::Own { rtp, rtcp, .. } => {
+                rtp.connect(remote.rtp)?;
+                match rtcp {
+                    Some(rtcp) if !remote.rtcp_mux => rtcp.connect(remote.rtcp),
+                    _ => Ok(()),
+                }
+            }
+            Self::Shared { line, place } => {
+                *place = None;
+                *place = line.enter(remote.rtp, remote.rtcp, hearing);
+                if place.is_none() {
+                    tracing::warn!(peer = %remote.rtp, "another call on the same line has this peer, which is not heard in this one");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Hears from now on, each socket once.
+    pub fn listen(
+        &mut self,
+        receiver: &Receiver,
+        hearing: &Arc<Mutex<Hearing>>,
+        target: &Target,
+        muxed: bool,
+    ) -> io::Result<()> {
+        let Self::Own {
+            rtp: sound,
+            rtcp,
+            listening,
+            ..
+        } = self
+        else {
+            return Ok(());
+        };
+        if listening.is_empty() {
+            listening.push(receiver.listen(Arc::clone(sound), ear(sound, hearing, target))?);
+            if let Some(rtcp) = rtcp {
+                let mut ear = ear(rtcp, hearing, target);
+                let reports_only = move |bytes: &[u8], from, now| {
+                    if rtp::is_rtcp(bytes) {
+                        ear(bytes, from, now);
+                    }
+                };
+                listening.push(receiver.listen(Arc::clone(rtcp), reports_only)?);
+            }
+        }
+        if muxed {
+            listening.truncate(1);
+            *rtcp = None;
+        }
+        Ok(())
+    }
+
+    pub fn stop_listening(&mut self) {
+        match self {
+            Self::Own { listening, .. } => listening.clear(),
+            Self::Shared { place, .. } => *place = None,
+        }
+    }
+
+    /// On a shared line a call may find its peer's address taken, and then it hears nothing.
+    pub fn can_hear(&self) -> bool {
+        match self {
+            Self::Own { .. } => true,
+            Self::Shared { place, .. } => place.is_some(),
+        }
+    }
+
+    /// Reports are sent where somebody may or may not care.
+    pub fn send_report(&self, packet: &[u8], to: SocketAddr, muxed: bool) {
+        let socket = match self {
+            Self::Own {
+                rtcp: Some(rtcp), ..
+            } if !muxed => rtcp,
+            Self::Own { rtp, .. } => rtp,
+            Self::Shared { line, .. } if muxed => &line.pair().rtp,
+            Self::Shared { line, .. } => &line.pair().rtcp,
+        };
+        let _ = socket.send_to(packet, to);
+    }
+}
+
+/// When the peer's address has been learned, our packets go there and the socket is closed to everybody else.
+fn ear(
+    socket: &Arc<UdpSocket>,
+    hearing: &Arc<Mutex<Hearing>>,
+    target: &Target,
+) -> impl FnMut(&[u8], SocketAddr, std::time::Instant) + Send + use<> {
+    let (socket, hearing, target) = (Arc::clone(socket), Arc::clone(hearing), Arc::clone(target));
+    move |bytes, from, now| {
+        let mut hearing = hearing.lock().expect("hearing does not panic");
+        if let Some(peer) = hearing.hear(bytes, from, now) {
+            *target
+                .lock()
+                .expect("nothing panics while it changes an address") = peer;
+            let _ = socket.connect(peer);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Sounds on disk: a file each, in 256 folders, written aside and renamed. It is a cache: what cannot be read is made again.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sha2::{Digest, Sha256};
+
+use super::Key;
+use super::lru::Lru;
+use crate::encoded::Encoded;
+
+const MAGIC: &[u8; 4] = b"CLS1";
+const CHECK_BYTES: usize = 8;
+const HEAD: usize = MAGIC.len() + CHECK_BYTES;
+const UNFINISHED: &str = "unfinished";
+
+#[derive(Debug)]
+pub(crate) struct Disk {
+    folder: PathBuf,
+    index: Mutex<Lru<()>>,
+    /// Names what is being written.
+    written: AtomicU64,
+}
+
+impl Disk {
+    /// Takes stock of what is there, oldest first, and removes what was never finished and what is too much.
+    pub fn open(folder: &Path, most: u64) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let mut found = Vec::new();
+        for shard in fs::read_dir(folder)? {
+            let shard = shard?.path();
+            if shard.is_dir() {
+                found.extend(stock(&shard)?);
+            }
+        }
+        found.sort_unstable();
+        let disk = Self {
+            folder: folder.to_owned(),
+            index: Mutex::new(Lru::new(most)),
+            written: AtomicU64::new(0),
+        };
+        for (_, key, bytes) in found {
+            disk.note(key, bytes);
+        }
+        Ok(disk)
+    }
+
+    pub fn get(&self, key: &Key) -> Option<Encoded> {
+        self.lock().get(key)?;
+        let path = self.path(key);
+        let sound = fs::read(&path).ok().and_then(|bytes| read(&bytes));
+        if sound.is_none() {
+            self.lock().remove(key);
+            let _ = fs::remove_file(&path);
+            return None;
+        }
+        // The next start takes stock by this time.
+        if let Ok(file) = fs::File::open(&path) {
+            let now = rustix::fs::Timespec {
+                tv_sec: 0,
+                tv_nsec: rustix::fs::UTIME_NOW,
+            };
+            let times = rustix::fs::Timestamps {
+                last_access: now,
+                last_modification: now,
+            };
+            let _ = rustix::fs::futimens(file, &times);
+        }
+        sound
+    }
+
+    /// A full disk is no reason to fail a call: it is said in the log, and the sound is played all the same.
+    pub fn put(&self, key: &Key, sound: &Encoded) {
+        let path = self.path(key);
+        match self.write(&path, sound) {
+            Ok(bytes) => self.note(*key, bytes),
+            Err(error) => tracing::warn!(%error, "a prompt could not be kept on disk"),
+        }
+    }
+
+    fn write(&self, path: &Path, sound: &Encoded) -> io::Result<u64> {
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let aside = path.with_extension(format!("{}-{number}.{UNFINISHED}", std::process::id()));
+        if let Some(shard) = path.parent() {
+            fs::create_dir_all(shard)?;
+        }
+        let written = fs::File::create(&aside).and_then(|mut file| {
+            file.write_all(MAGIC)?;
+            file.write_all(&check(sound.pcma(), sound.pcmu()))?;
+            file.write_all(sound.pcma())?;
+            file.write_all(sound.pcmu())
+        });
+        let kept = written.and_then(|()| fs::rename(&aside, path));
+        if let Err(error) = kept {
+            let _ = fs::remove_file(&aside);
+            return Err(error);
+        }
+        Ok((HEAD + sound.bytes()) as u64)
+    }
+
+    fn note(&self, key: Key, bytes: u64) {
+        let gone = self.lock().insert(key, (), bytes);
+        for (key, ()) in gone {
+            let _ = fs::remove_file(self.path(&key));
+        }
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        let name = key.name();
+        self.folder.join(&name[..2]).join(name)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Lru<()>> {
+        self.index
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+type Found = (std::time::SystemTime, Key, u64);
+
+fn stock(shard: &Path) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for file in fs::read_dir(shard)? {
+        let path = file?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if path
+            .extension()
+            .is_some_and(|extension| extension == UNFINISHED)
+        {
+            let _ = fs::remove_file(&path);
+        } else if let Some(key) = name.and_then(Key::by_name)
+            && let Ok(facts) = path.metadata()
+        {
+            found.push((facts.modified()?, key, facts.len()));
+        }
+    }
+    Ok(found)
+}
+
+fn check(pcma: &[u8], pcmu: &[u8]) -> [u8; CHECK_BYTES] {
+    let hash: [u8; 32] = Sha256::new_with_prefix(pcma)
+        .chain_update(pcmu)
+        .finalize()
+        .into();
+    let mut check = [0; CHECK_BYTES];
+    check.copy_from_slice(&hash[..CHECK_BYTES]);
+    check
+}
+
+fn read(bytes: &[u8]) -> Option<Encoded> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (written, sound) = rest.split_first_chunk::<CHECK_BYTES>()?;
+    let (pcma, pcmu) = sound.split_at(sound.len() / 2);
+    if check(pcma, pcmu) != *written {
+        return None;
+    }
+    Encoded::from_parts(pcma.into(), pcmu.into())
+}

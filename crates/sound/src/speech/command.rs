@@ -1,0 +1,51 @@
+//! An external command as a voice: text on its standard input, a WAV file on its standard output.
+
+use std::time::Duration;
+
+use super::process::Program;
+use super::{Engine, Mute, Speech};
+use crate::wav::{Limits, Wav};
+
+/// The program and its arguments are the operator's; the text reaches neither. Speed and pitch stand in its environment as
+/// `VOICE_SPEED` and `VOICE_PITCH`, in the numbers of the request.
+#[derive(Debug, Clone)]
+pub struct Command {
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub time: Duration,
+    pub limits: Limits,
+    /// Changed by the operator when the voice behind the command changes, so that old prompts are not played again.
+    pub version: String,
+}
+
+impl Engine for Command {
+    fn identity(&self) -> String {
+        format!(
+            "command {:?} {:?} {}",
+            self.program, self.arguments, self.version
+        )
+    }
+
+    fn speak(&self, speech: &Speech) -> Result<Vec<f32>, Mute> {
+        let program = Program {
+            path: &self.program,
+            arguments: self.arguments.iter().map(Into::into).collect(),
+            environment: vec![
+                ("VOICE_SPEED", speech.voice.speed.to_string()),
+                ("VOICE_PITCH", speech.voice.pitch.to_string()),
+            ],
+            time: self.time,
+            most_bytes: self.limits.bytes,
+        };
+        let bytes = program.run(speech.text.clone().into_bytes())?;
+        played(&self.program, &bytes, &self.limits)
+    }
+}
+
+pub(super) fn played(who: &str, bytes: &[u8], limits: &Limits) -> Result<Vec<f32>, Mute> {
+    let wav = Wav::read(bytes, limits).map_err(|error| Mute::NotWav {
+        who: who.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(wav.for_the_line())
+}

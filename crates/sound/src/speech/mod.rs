@@ -1,0 +1,109 @@
+//! Text to samples. One engine is embedded; others come by configuration and fall back to it.
+
+mod command;
+mod espeak;
+mod http;
+mod process;
+mod readings;
+mod voice;
+
+pub use command::Command;
+pub use espeak::Espeak;
+pub use http::{Http, Transport};
+pub use voice::Voice;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::level;
+use crate::mix;
+
+/// A text to be spoken, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Speech {
+    pub text: String,
+    pub voice: Voice,
+}
+
+/// Something that speaks. Blocking: it is called on the threads of the studio.
+pub trait Engine: Send + Sync + std::fmt::Debug {
+    /// What distinguishes its sound from that of another engine or another setting of this one; part of the name under which a
+    /// prompt is remembered.
+    fn identity(&self) -> String;
+
+    /// Speaks at the pitch and speed of the voice. Loudness and background are not its business.
+    fn speak(&self, speech: &Speech) -> Result<Vec<f32>, Mute>;
+}
+
+/// Why an engine did not speak.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Mute {
+    #[error("{program} cannot be started: {reason}")]
+    NotStarted { program: String, reason: String },
+    #[error("{who} took longer than {time:?}")]
+    TooSlow { who: String, time: Duration },
+    #[error("{who} sent more than {most} bytes")]
+    TooMuch { who: String, most: usize },
+    #[error("{who} failed: {reason}")]
+    Failed { who: String, reason: String },
+    #[error("what {who} sent cannot be played: {reason}")]
+    NotWav { who: String, reason: String },
+}
+
+/// The configured engine, if there is one, and the embedded one behind it.
+#[derive(Debug)]
+pub struct Speaker {
+    pub preferred: Option<Preferred>,
+    pub embedded: Arc<dyn Engine>,
+}
+
+#[derive(Debug)]
+pub struct Preferred {
+    pub engine: Arc<dyn Engine>,
+    /// How often it is asked before the embedded engine speaks instead.
+    pub tries: u32,
+}
+
+/// What was spoken, and whether it is what was wanted.
+#[derive(Debug)]
+pub struct Spoken {
+    pub samples: Vec<f32>,
+    /// The embedded engine stood in. Not to be remembered for long: the better voice may be back soon.
+    pub is_makeshift: bool,
+}
+
+impl Speaker {
+    pub fn identity(&self) -> String {
+        let engine = self.preferred.as_ref().map(|preferred| &preferred.engine);
+        engine.unwrap_or(&self.embedded).identity()
+    }
+
+    /// Speech at its level, with its background, ready for the line.
+    pub fn speak(&self, speech: &Speech) -> Result<Spoken, Mute> {
+        let (mut samples, is_makeshift) = self.raw(speech)?;
+        let voice = speech.voice;
+        let loudness = level::active_rms(&samples);
+        if loudness > 0.0 {
+            level::scale(&mut samples, voice.loudness() / loudness);
+        }
+        let mut samples = mix::under(samples, voice.background, voice.loudness());
+        level::limit(&mut samples);
+        Ok(Spoken {
+            samples,
+            is_makeshift,
+        })
+    }
+
+    fn raw(&self, speech: &Speech) -> Result<(Vec<f32>, bool), Mute> {
+        let Some(preferred) = &self.preferred else {
+            return Ok((self.embedded.speak(speech)?, false));
+        };
+        for attempt in 1..=preferred.tries.max(1) {
+            match preferred.engine.speak(speech) {
+                Ok(samples) => return Ok((samples, false)),
+                Err(error) => tracing::warn!(%error, attempt, "the configured voice did not speak"),
+            }
+        }
+        Ok((self.embedded.speak(speech)?, true))
+    }
+}

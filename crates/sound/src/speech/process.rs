@@ -1,0 +1,136 @@
+//! A program that is given bytes and gives bytes back: no shell, a time limit, a limit on what is read, and nothing left behind.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::Mute;
+
+/// Where programs that are not named by a whole path are looked for.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// What a program says about its failure is kept up to here.
+const LONGEST_COMPLAINT: u64 = 400;
+
+pub(super) struct Program<'a> {
+    pub path: &'a str,
+    pub arguments: Vec<OsString>,
+    pub environment: Vec<(&'static str, String)>,
+    pub time: Duration,
+    pub most_bytes: usize,
+}
+
+impl Program<'_> {
+    /// Runs to the end and hands out what the program wrote.
+    pub fn run(&self, input: Vec<u8>) -> Result<Vec<u8>, Mute> {
+        let mut running = Running(self.start()?);
+        let deadline = Instant::now() + self.time;
+        let child = &mut running.0;
+        // Each pipe has a thread of its own, or a program that writes before it has read would stand still for ever.
+        if let Some(mut stdin) = child.stdin.take() {
+            thread::spawn(move || stdin.write_all(&input));
+        }
+        let complaint = reading(child.stderr.take(), LONGEST_COMPLAINT);
+        let output = reading(child.stdout.take(), self.most_bytes as u64 + 1);
+        let output = self.wait(&output, deadline)?;
+        if output.len() > self.most_bytes {
+            return Err(Mute::TooMuch {
+                who: self.path.into(),
+                most: self.most_bytes,
+            });
+        }
+        let status = running.ended_by(deadline).ok_or_else(|| self.too_slow())?;
+        if status.success() {
+            return Ok(output);
+        }
+        let said = self.wait(&complaint, deadline).unwrap_or_default();
+        Err(Mute::Failed {
+            who: self.path.into(),
+            reason: format!("{status}, {}", String::from_utf8_lossy(&said).trim()),
+        })
+    }
+
+    /// Our own environment holds secrets (the address of the database), so a program gets only what it needs to run.
+    fn start(&self) -> Result<Child, Mute> {
+        let mut command = Command::new(self.path);
+        command
+            .args(&self.arguments)
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .env("PATH", PATH)
+            .env("LANG", "C.UTF-8")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own, so that what it starts can be ended with it.
+            .process_group(0);
+        command.spawn().map_err(|error| Mute::NotStarted {
+            program: self.path.into(),
+            reason: error.to_string(),
+        })
+    }
+
+    fn wait(&self, output: &Receiver<Vec<u8>>, deadline: Instant) -> Result<Vec<u8>, Mute> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        output.recv_timeout(left).map_err(|_| self.too_slow())
+    }
+
+    fn too_slow(&self) -> Mute {
+        Mute::TooSlow {
+            who: self.path.into(),
+            time: self.time,
+        }
+    }
+}
+
+/// Reads a pipe to its end on a thread of its own. What exceeds the limit is left in the pipe.
+fn reading(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(pipe) = pipe {
+            // An error ends the stream like its end does: what came is judged by whoever asked for it.
+            let _ = pipe.take(most).read_to_end(&mut bytes);
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// A child that does not outlive its purpose, whichever way that ends.
+struct Running(Child);
+
+impl Running {
+    /// It has closed its output, so this is a matter of moments, unless it is up to something else.
+    fn ended_by(&mut self, deadline: Instant) -> Option<std::process::ExitStatus> {
+        let mut pause = Duration::from_micros(50);
+        loop {
+            if let Ok(Some(status)) = self.0.try_wait() {
+                return Some(status);
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Until it is waited for, its number cannot belong to another process.
+        if let Ok(None) = self.0.try_wait() {
+            if let Some(group) = Pid::from_raw(self.0.id().cast_signed()) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}

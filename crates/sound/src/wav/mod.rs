@@ -1,0 +1,140 @@
+//! WAV files as people have them. Length fields are hints: what counts is which bytes are there.
+//!
+//! A reader of our own, because the usual ones refuse what we are asked to play: headers of programs that wrote into a pipe, files cut
+//! short by a broken upload, chunks without their padding byte. Nothing is copied: the samples are read out of the caller's bytes.
+
+mod chunks;
+mod decode;
+mod format;
+mod write;
+
+pub use format::{Encoding, Format};
+pub use write::mono_16_bit;
+
+use chunks::Chunks;
+
+/// What is taken at most. Bytes are judged before anything is read, seconds before anything is decoded.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub bytes: usize,
+    pub seconds: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 20_000_000,
+            seconds: 1800,
+        }
+    }
+}
+
+/// Why a file cannot be played: what it is, and which rule that breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unplayable {
+    #[error("the file is empty")]
+    Empty,
+    #[error("the file has {bytes} bytes; at most {most} are taken")]
+    TooLarge { bytes: usize, most: usize },
+    #[error("this is {kind}; a voice file must be WAV")]
+    NotWav { kind: &'static str },
+    #[error("the WAV file has no complete fmt chunk before its samples")]
+    NoFormat,
+    #[error(
+        "the samples are {name} (format tag {tag:#06x}); a voice file must be PCM, float, A-law or µ-law"
+    )]
+    Encoding { name: &'static str, tag: u16 },
+    #[error("{bits} bits a sample; PCM may have 8 to 32, float 32 or 64, A-law and µ-law 8")]
+    Bits { bits: u16 },
+    #[error("{channels} channels; a voice file has 1 to {most}")]
+    Channels { channels: u16, most: u16 },
+    #[error("{rate} samples a second; a voice file has {least} to {most}")]
+    Rate { rate: u32, least: u32, most: u32 },
+    #[error("the WAV file has no data chunk")]
+    NoData,
+    #[error("the data chunk holds not one whole sample")]
+    NoSamples,
+    #[error("the sound lasts {seconds} s; at most {most} s are played")]
+    TooLong { seconds: u64, most: u32 },
+}
+
+/// A WAV file whose every field has been judged: reading its samples cannot fail.
+#[derive(Debug, Clone, Copy)]
+pub struct Wav<'a> {
+    format: Format,
+    data: &'a [u8],
+}
+
+impl<'a> Wav<'a> {
+    pub fn read(bytes: &'a [u8], limits: &Limits) -> Result<Self, Unplayable> {
+        if bytes.is_empty() {
+            return Err(Unplayable::Empty);
+        }
+        if bytes.len() > limits.bytes {
+            return Err(Unplayable::TooLarge {
+                bytes: bytes.len(),
+                most: limits.bytes,
+            });
+        }
+        let (format, data) = find_samples(Chunks::of(bytes)?)?;
+        let data = &data[..data.len() - data.len() % format.frame_bytes()];
+        if data.is_empty() {
+            return Err(Unplayable::NoSamples);
+        }
+        let wav = Self { format, data };
+        let seconds = (wav.frames() as u64).div_ceil(u64::from(format.rate));
+        if seconds > u64::from(limits.seconds) {
+            return Err(Unplayable::TooLong {
+                seconds,
+                most: limits.seconds,
+            });
+        }
+        Ok(wav)
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Samples of each channel.
+    pub fn frames(&self) -> usize {
+        self.data.len() / self.format.frame_bytes()
+    }
+
+    /// Fills `out` with frames from `first` on, mixed to one channel, full scale being 1. Says how many there were.
+    pub fn mono(&self, first: usize, out: &mut [f32]) -> usize {
+        let width = self.format.frame_bytes();
+        let rest = self.data.get(first.saturating_mul(width)..);
+        decode::mono(rest.unwrap_or_default(), self.format, out)
+    }
+
+    /// The whole sound as the line needs it: one channel, 8 kHz, nothing clipped.
+    pub fn for_the_line(&self) -> Vec<f32> {
+        let mut samples = crate::resample::resample(
+            self.format.rate,
+            crate::RATE,
+            self.frames(),
+            &mut |first, out| self.mono(first, out),
+        );
+        crate::level::fit(&mut samples);
+        samples
+    }
+}
+
+/// The format must stand before the samples. Of several fmt or data chunks the first counts.
+fn find_samples(chunks: Chunks<'_>) -> Result<(Format, &[u8]), Unplayable> {
+    let mut format = None;
+    for chunk in chunks {
+        match (&chunk.id, format) {
+            (b"fmt ", None) if chunk.is_cut => return Err(Unplayable::NoFormat),
+            (b"fmt ", None) => format = Some(Format::read(chunk.bytes)?),
+            (b"data", Some(format)) => return Ok((format, chunk.bytes)),
+            (b"data", None) => return Err(Unplayable::NoFormat),
+            _ => {}
+        }
+    }
+    Err(match format {
+        Some(_) => Unplayable::NoData,
+        None => Unplayable::NoFormat,
+    })
+}

@@ -1,0 +1,221 @@
+//! Voices by configuration: they speak, they fail, they hang, and the embedded voice stands in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use sound::speech::{Command, Engine, Espeak, Http, Mute, Preferred, Speaker};
+use sound::wav::{Limits, mono_16_bit};
+use sound::{Speech, Voice};
+
+use super::support::speech;
+
+fn shell(script: &str) -> Command {
+    Command {
+        program: "sh".into(),
+        arguments: vec!["-c".into(), script.into()],
+        time: Duration::from_secs(5),
+        limits: Limits::default(),
+        version: String::new(),
+    }
+}
+
+fn tone() -> Vec<u8> {
+    let wave = |at: u32| {
+        if (at / 8).is_multiple_of(2) {
+            8000
+        } else {
+            -8000
+        }
+    };
+    mono_16_bit(&(0..16_000).map(wave).collect::<Vec<_>>(), 16_000)
+}
+
+fn hello() -> Speech {
+    speech("hello", Voice::default())
+}
+
+#[test]
+fn an_external_command_gets_the_text_and_the_options_and_answers_with_wav() {
+    let folder = tempfile::tempdir().unwrap();
+    let (wav, said) = (folder.path().join("tone.wav"), folder.path().join("said"));
+    std::fs::write(&wav, tone()).unwrap();
+    let script = format!(
+        "{{ cat; echo \" $VOICE_SPEED $VOICE_PITCH\"; }} > {}; cat {}",
+        said.display(),
+        wav.display()
+    );
+    let voice = Voice {
+        speed: 100,
+        pitch: -200,
+        ..Voice::default()
+    };
+    let text = "-v 'x'; `rm`; $(y) <b>&\"";
+    let samples = shell(&script).speak(&speech(text, voice)).unwrap();
+    assert_eq!(samples.len(), 8000);
+    assert_eq!(
+        std::fs::read_to_string(&said).unwrap(),
+        format!("{text} 100 -200\n")
+    );
+}
+
+#[test]
+fn a_command_sees_nothing_of_our_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    let _ = shell(&format!("cat >/dev/null; env > {}", seen.display())).speak(&hello());
+    let seen = std::fs::read_to_string(&seen).unwrap();
+    assert!(!seen.contains("CARGO"), "{seen}");
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_with_all_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let script = format!("sleep 60 & echo $! > {}; wait", file.display());
+    let engine = Command {
+        time: Duration::from_millis(300),
+        ..shell(&script)
+    };
+    let begun = Instant::now();
+    let failed = engine.speak(&hello()).unwrap_err();
+    assert!(matches!(failed, Mute::TooSlow { .. }), "{failed}");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let child = std::fs::read_to_string(&file).unwrap();
+    let stat = format!("/proc/{}/stat", child.trim());
+    let until = Instant::now() + Duration::from_secs(5);
+    // Gone, or dead and waiting for somebody to notice.
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < until, "the grandchild is still there");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
+    let failed = shell("cat >/dev/null; echo no voice today >&2; exit 3")
+        .speak(&hello())
+        .unwrap_err();
+    assert_eq!(
+        failed.to_string(),
+        "sh failed: exit status: 3, no voice today"
+    );
+    let failed = shell("cat >/dev/null; echo not sound")
+        .speak(&hello())
+        .unwrap_err();
+    assert_eq!(
+        failed.to_string(),
+        "what sh sent cannot be played: this is not a sound file we know; a voice file must be WAV"
+    );
+    let endless = Command {
+        limits: Limits {
+            bytes: 100_000,
+            seconds: 10,
+        },
+        ..shell("cat /dev/zero")
+    };
+    assert_eq!(
+        endless.speak(&hello()).unwrap_err().to_string(),
+        "sh sent more than 100000 bytes"
+    );
+    let missing = Command {
+        program: "/no/such/voice".into(),
+        ..shell("")
+    };
+    assert!(matches!(
+        missing.speak(&hello()),
+        Err(Mute::NotStarted { .. })
+    ));
+    // One that never reads its input does not hold anybody up either.
+    let deaf = shell("exec 0<&-; echo x");
+    assert!(matches!(
+        deaf.speak(&speech(&"long ".repeat(100_000), Voice::default())),
+        Err(Mute::NotWav { .. })
+    ));
+}
+
+#[test]
+fn an_http_voice_gets_json_and_answers_with_wav() {
+    let seen = Arc::new(std::sync::Mutex::new(String::new()));
+    let noted = Arc::clone(&seen);
+    let engine = Http {
+        url: "http://voice.example/speak".into(),
+        transport: Arc::new(move |url: &str, json: String, most: usize, _: Duration| {
+            *noted.lock().unwrap() = format!("{url} {most} {json}");
+            Ok(tone())
+        }),
+        time: Duration::from_secs(1),
+        limits: Limits::default(),
+        version: "2".into(),
+    };
+    let voice = Voice {
+        speed: 5,
+        pitch: 7,
+        ..Voice::default()
+    };
+    assert_eq!(
+        engine.speak(&speech("say \"this\"", voice)).unwrap().len(),
+        8000
+    );
+    assert_eq!(
+        *seen.lock().unwrap(),
+        r#"http://voice.example/speak 20000000 {"pitch":7,"speed":5,"text":"say \"this\""}"#
+    );
+    assert_ne!(
+        engine.identity(),
+        Http {
+            version: "3".into(),
+            ..engine.clone()
+        }
+        .identity()
+    );
+}
+
+#[derive(Debug)]
+struct Flaky {
+    asked: AtomicU32,
+    fails: u32,
+}
+
+impl Engine for Flaky {
+    fn identity(&self) -> String {
+        "flaky".into()
+    }
+
+    fn speak(&self, _: &Speech) -> Result<Vec<f32>, Mute> {
+        if self.asked.fetch_add(1, Ordering::Relaxed) < self.fails {
+            return Err(Mute::Failed {
+                who: "flaky".into(),
+                reason: "not now".into(),
+            });
+        }
+        Ok(vec![0.1; 800])
+    }
+}
+
+#[test]
+fn a_voice_that_fails_is_asked_again_and_then_the_embedded_one_stands_in() {
+    let speaker = |fails| {
+        let engine = Arc::new(Flaky {
+            asked: AtomicU32::new(0),
+            fails,
+        });
+        let speaker = Speaker {
+            preferred: Some(Preferred {
+                engine: engine.clone(),
+                tries: 3,
+            }),
+            embedded: Arc::new(Espeak::default()),
+        };
+        (engine, speaker)
+    };
+    let (engine, twice) = speaker(2);
+    let spoken = twice.speak(&hello()).unwrap();
+    assert!(!spoken.is_makeshift && spoken.samples.len() == 800);
+    assert_eq!(engine.asked.load(Ordering::Relaxed), 3);
+    let (engine, always) = speaker(99);
+    let spoken = always.speak(&hello()).unwrap();
+    assert!(spoken.is_makeshift && spoken.samples.len() > 1000);
+    assert_eq!(engine.asked.load(Ordering::Relaxed), 3);
+    assert_eq!(always.identity(), "flaky");
+}

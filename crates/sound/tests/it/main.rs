@@ -1,0 +1,12 @@
+//! Tests of the whole crate with real files, real processes and ears of their own. What espeak-ng says is heard by measuring it.
+
+mod archives;
+mod engines;
+mod intelligibility;
+mod mandarin;
+mod measure;
+mod options;
+mod refusals;
+mod studio;
+mod support;
+mod zoo;

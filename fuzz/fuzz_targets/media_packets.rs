@@ -1,0 +1,71 @@
+//! Any packets, one after the other, do a call no harm: RTP, RTCP, keys, encrypted or not, from a peer that is known or to be learned.
+
+#![no_main]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use libfuzzer_sys::fuzz_target;
+use phone::codec::Codec;
+use phone::media::facts::Facts;
+use phone::media::hearing::{Expected, Heard, Hearing};
+use phone::media::rtp::{self, Packet};
+use phone::media::srtp::{MasterKey, Suite};
+use phone::media::{dtmf, rtcp};
+
+const SOURCE: u32 = 0x0102_0304;
+
+/// The first byte says how the call is, and then every packet comes after its length, its delay and who sent it.
+fuzz_target!(|bytes: &[u8]| {
+    let Some((flags, mut rest)) = bytes.split_first() else {
+        return;
+    };
+    let now = Instant::now();
+    let mut hearing = Hearing::new(now, SOURCE, Box::new(check_heard));
+    let peer = |number: u8| SocketAddr::from(([192, 0, 2, number % 3], 4000));
+    let key = MasterKey::from_base64(&"A".repeat(40)).unwrap();
+    let expected = Expected {
+        rtp: peer(0),
+        rtcp: peer(0),
+        codec: Codec::Pcma,
+        telephone_event: Some(101),
+        key: (flags & 1 != 0).then_some((Suite::ALL[usize::from(flags >> 3 & 1)], key)),
+        symmetric: flags & 2 != 0,
+        answered: flags & 4 != 0,
+    };
+    hearing.expect(expected, now);
+    let (mut time, mut heard) = (now, 0_u32);
+    while let [length, delay, from, after @ ..] = rest {
+        let (packet, after) = after.split_at(after.len().min((*length).into()));
+        time += Duration::from_millis((*delay).into());
+        check_packet(packet);
+        hearing.hear(packet, peer(*from), time);
+        hearing.report(time);
+        heard += 1;
+        rest = after;
+    }
+    let mut facts = Facts::default();
+    hearing.add_to(&mut facts);
+    assert!(facts.packets_received <= heard && facts.jitter <= facts.worst_jitter);
+    assert!(hearing.last_heard() <= time);
+});
+
+fn check_heard(heard: Heard<'_>) {
+    match heard {
+        Heard::Key(key) => assert!(dtmf::event_of(key).is_some()),
+        Heard::Sound(packet, _) => assert_eq!(packet.payload_type, Codec::Pcma.payload_type()),
+    }
+}
+
+/// What is read from a packet lies within it, and it is one thing or the other.
+fn check_packet(bytes: &[u8]) {
+    let packet = Packet::parse(bytes);
+    if let Some(packet) = packet {
+        assert!(!rtp::is_rtcp(bytes));
+        let header = rtp::header_length(bytes).expect("RTP has a header");
+        assert!(header + packet.payload.len() <= bytes.len());
+        assert!(bytes[header..].starts_with(packet.payload));
+    }
+    let report = rtcp::read(bytes, SOURCE);
+    assert!(report.is_none() || packet.is_none());
+}
