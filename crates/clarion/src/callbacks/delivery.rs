@@ -282,8 +282,17 @@ async fn read(response: Response<Incoming>, deadline: Instant, now: Timestamp) -
     }
 }
 
-/// The first bytes as text that every database takes.
+/// The first bytes as text that every database takes and no terminal obeys.
 fn kept(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
-    text.replace('\0', "\u{fffd}")
+    let harmless = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars()
+        .map(|c| {
+            if harmless(c) {
+                c
+            } else {
+                char::REPLACEMENT_CHARACTER
+            }
+        })
+        .collect()
 }

@@ -9,9 +9,11 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use clarion::domain::account::{ApplicationChange, CallbackSecret};
 use clarion::domain::callback::{CallbackAttempt, CallbackState};
+use clarion::store::CallbackFilter;
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::SignedDuration;
 use sha2::Sha256;
+use tokio::net::TcpSocket;
 use tokio::process::Command;
 
 use crate::support::owed::{call, owe, owed_to};
@@ -180,7 +182,10 @@ async fn a_receiver_that_does_not_answer_in_time_is_tried_again() {
 #[tokio::test]
 async fn a_receiver_that_is_not_there_is_tried_again() {
     let server = TestServer::start_with(SETTINGS).await;
-    let gone = Receiver::start(vec![ok()]).await.url();
+    // A port that is taken, and where nobody listens.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let gone = format!("http://{}/", socket.local_addr().unwrap());
     let nowhere = "http://does-not-exist.invalid/".to_owned();
     server.owe(&[gone, nowhere]).await;
     for number in [1, 2] {
@@ -222,13 +227,17 @@ async fn the_status_counts_however_the_body_drips_breaks_off_or_never_ends() {
         Manner::Say("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nok".into()),
         Manner::Say("HTTP/1.1 204 No Content\r\n\r\n".into()),
         answer(200, "", "<Response><statuscode>000000"),
-        answer(200, "", "\0<<<&&&>"),
+        answer(200, "", "\0\u{1b}[2J<<<&&&>"),
         answer(202, "content-encoding: gzip\r\n", "x"),
     ] {
         let attempts = outcome(vec![manner.clone()], CallbackState::Delivered).await;
         assert_eq!(verdicts(&attempts), ["delivered"], "{manner:?}");
         let kept = attempts[0].answer.as_deref().unwrap_or_default();
-        assert!(kept.len() <= 600 && !kept.contains('\0'), "{}", kept.len());
+        assert!(
+            kept.len() <= 600 && !kept.contains(['\0', '\u{1b}']),
+            "{}",
+            kept.len()
+        );
     }
 }
 
@@ -335,6 +344,33 @@ async fn dead_receivers_do_not_delay_others() {
     server.deliver_callbacks();
     alive.has_received(100).await;
     assert_eq!(dead.connections(), 2);
+}
+
+#[tokio::test]
+async fn no_more_are_under_way_than_allowed_in_all() {
+    let settings = SETTINGS.replace(
+        "time_limit_seconds = 1\n",
+        "concurrency = 3\nper_host = 2\ntime_limit_seconds = 15\n",
+    );
+    let server = TestServer::start_with(&settings).await;
+    let (first, second) = (
+        Receiver::start(vec![Manner::Hang]).await,
+        Receiver::start(vec![Manner::Hang]).await,
+    );
+    let urls = [vec![first.url(); 5], vec![second.url(); 5]].concat();
+    server.owe(&urls).await;
+    eventually("all places are taken", async || {
+        first.connections() + second.connections() == 3
+    })
+    .await;
+    server.deliver_callbacks();
+    let under_way = CallbackFilter {
+        state: Some(CallbackState::Delivering),
+        most: 10,
+        ..CallbackFilter::default()
+    };
+    assert_eq!(server.store.callbacks(under_way).await.unwrap().len(), 3);
+    assert!(first.connections() > 0 && second.connections() > 0);
 }
 
 #[tokio::test]

@@ -22,16 +22,20 @@ pub fn judge(status: u16, body: &str) -> (Verdict, Option<String>) {
     }
 }
 
-/// Text search instead of a parser: it must find the code also in what no parser would read, and must not find it in prose.
+/// Text search instead of a parser: it must find the code also in what no parser would read, and must not find it in prose. In JSON only
+/// the documented spelling counts: `statusCode` is what web frameworks write there about HTTP.
 fn status_code(body: &str) -> Option<&str> {
     let lower = body.to_ascii_lowercase();
     lower.match_indices(WORD).find_map(|(at, _)| {
-        let (before, after) = (&body[..at], &body[at + WORD.len()..]);
+        let (before, rest) = body.split_at(at);
+        let (word, after) = rest.split_at(WORD.len());
         let value = if before.ends_with('<') || (before.ends_with(':') && before.contains('<')) {
             after.split_once('>')?.1.trim_start()
         } else {
             let rest = after.trim_start_matches(['"', '\'']).trim_start();
-            rest.strip_prefix(':')?.trim_start()
+            rest.strip_prefix(':')
+                .filter(|_| word == WORD)?
+                .trim_start()
         };
         let value = value.strip_prefix("<![CDATA[").unwrap_or(value);
         let value = value.trim_start_matches(['"', '\'']).trim_start();
@@ -45,7 +49,9 @@ fn status_code(body: &str) -> Option<&str> {
 /// `Retry-After` of a 429 or 503: seconds, or an HTTP date (RFC 9110, 10.2.3).
 pub fn requested_wait(status: u16, header: Option<&str>, now: Timestamp) -> Option<SignedDuration> {
     let text = header.filter(|_| matches!(status, 429 | 503))?.trim();
-    if let Ok(seconds) = text.parse::<u32>() {
+    if !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit()) {
+        // More digits than fit still mean "very long".
+        let seconds = text.parse::<u32>().unwrap_or(u32::MAX);
         return Some(SignedDuration::from_secs(seconds.into()));
     }
     let date = rfc2822::parse(text).ok()?;
@@ -54,6 +60,8 @@ pub fn requested_wait(status: u16, header: Option<&str>, now: Timestamp) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -67,7 +75,8 @@ mod tests {
             "<Response><statuscode/></Response>",
             "<Response><statuscode></statuscode></Response>",
             "{\"statuscode\":\"000000\"}",
-            "{'statusCode' : 000000}",
+            "{'statuscode' : 000000}",
+            "{\"statusCode\":200,\"message\":\"ok\"}",
             "{\"statuscode\":0}",
             "{\"statuscode\":null}",
             "the statuscode is 111",
@@ -91,11 +100,19 @@ mod tests {
             "<r:statusCode type=\"x\">\n111\n</r:statusCode>",
             "<statuscode><![CDATA[111]]></statuscode>",
             "{\"statuscode\": \"111\"}",
-            "{'statusCode':111}",
+            "{'statuscode':111}",
             "{\"statuscode\":\"\",\"data\":{\"statuscode\":111}}",
         ] {
             let wanted = (Verdict::Refused, Some("statuscode 111".to_owned()));
             assert_eq!(judge(200, body), wanted, "{body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_has_a_verdict(status in 0_u16..1000, before in "\\PC{0,20}", spelling in "<?/?[sS]tatus[cC]ode", after in "\\PC{0,40}") {
+            let (verdict, error) = judge(status, &format!("{before}{spelling}{after}"));
+            prop_assert_eq!(verdict == Verdict::Delivered, error.is_none());
         }
     }
 
@@ -107,7 +124,8 @@ mod tests {
         assert_eq!(seconds(429, " 120 "), Some(120));
         assert_eq!(seconds(503, "Sun, 06 Nov 1994 08:49:37 GMT"), Some(30));
         assert_eq!(seconds(503, "Sun, 06 Nov 1994 08:48:37 GMT"), Some(-30));
-        for text in ["", "soon", "-5", "99999999999999", "1.5"] {
+        assert_eq!(seconds(429, "99999999999999"), Some(u32::MAX.into()));
+        for text in ["", "soon", "-5", "1.5", "１２"] {
             assert_eq!(seconds(429, text), None, "{text}");
         }
         assert_eq!(seconds(500, "120"), None);

@@ -1,11 +1,13 @@
 //! Callbacks over the lives of a server: stopped, killed, started again; and the operator's commands beside it.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::Output;
 
 use clarion::domain::callback::CallbackState;
 use serde_json::Value;
 use tokio::process::Command;
+use tokio_postgres::NoTls;
 
 use super::SETTINGS;
 use crate::support::child::Installation;
@@ -13,22 +15,24 @@ use crate::support::owed::{call, now, owe, owed_to};
 use crate::support::receiver::{Manner, Receiver, answer, ok};
 use crate::support::{TestServer, eventually, postgres};
 
+/// Settings for a server in a process of its own.
+fn impatient() -> [(&'static str, PathBuf); 4] {
+    [
+        ("CLARION_CALLBACKS__ALLOWED_NETWORKS", "[\"127.0.0.0/8\"]"),
+        ("CLARION_CALLBACKS__TIME_LIMIT_SECONDS", "2"),
+        ("CLARION_CALLBACKS__LEASE_SECONDS", "4"),
+        ("CLARION_CALLBACKS__POLL_SECONDS", "1"),
+    ]
+    .map(|(name, value)| (name, PathBuf::from(value)))
+}
+
 #[tokio::test]
 async fn a_delivery_cut_off_by_a_kill_is_repeated_with_the_same_webhook_id() {
     for database in [None, Some(postgres::empty_database().await)] {
         let installation = Installation::new(database).await;
         let receiver = Receiver::start(vec![Manner::Hang, ok()]).await;
-        let setting = |name, value: &str| (name, PathBuf::from(value));
-        let settings = [
-            setting("CLARION_CALLBACKS__ALLOWED_NETWORKS", "[\"127.0.0.0/8\"]"),
-            setting("CLARION_CALLBACKS__TIME_LIMIT_SECONDS", "2"),
-            setting("CLARION_CALLBACKS__LEASE_SECONDS", "4"),
-            setting("CLARION_CALLBACKS__POLL_SECONDS", "1"),
-        ];
-        let settings: Vec<_> = settings
-            .iter()
-            .map(|(name, value)| (*name, value))
-            .collect();
+        let settings = impatient();
+        let settings = settings.each_ref().map(|(name, value)| (*name, value));
         owe(
             &installation.database,
             vec![owed_to(&receiver.url(), 1, now())],
@@ -52,6 +56,75 @@ async fn a_delivery_cut_off_by_a_kill_is_repeated_with_the_same_webhook_id() {
         .await;
         assert_eq!(receiver.received().len(), 2);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_nodes_either_delivers_and_when_one_is_killed_nothing_is_lost() {
+    let installation = Installation::new(Some(postgres::empty_database().await)).await;
+    let settings = impatient();
+    let settings = settings.each_ref().map(|(name, value)| (*name, value));
+    let receiver = Receiver::start(vec![ok()]).await;
+    let mut lost = installation.start_with(&settings).await;
+    let _stays = installation.start_with(&settings).await;
+    let owed = |numbers: std::ops::RangeInclusive<u32>| {
+        numbers.map(|number| owed_to(&receiver.url(), number, now()))
+    };
+    // While both are alive, nothing arrives twice.
+    owe(&installation.database, owed(1..=200).collect()).await;
+    let received = receiver.has_received(200).await;
+    let ids: HashSet<_> = received
+        .iter()
+        .map(|one| one.header("webhook-id"))
+        .collect();
+    assert_eq!((received.len(), ids.len()), (200, 200));
+
+    owe(&installation.database, owed(1001..=2000).collect()).await;
+    receiver.has_received(300).await;
+    lost.process.kill().await.unwrap();
+    let store = installation.database.open().await.unwrap();
+    eventually("nothing is left", async || {
+        store.callback_backlog().await.unwrap().waiting == 0
+    })
+    .await;
+    let received = receiver.received();
+    let ids: HashSet<_> = received
+        .iter()
+        .map(|one| one.header("webhook-id"))
+        .collect();
+    assert_eq!(ids.len(), 1200);
+    assert!(
+        received.len() < 1200 + 256,
+        "only what was under way is repeated"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_to_the_database_cut_during_deliveries_lose_none() {
+    let database = postgres::empty_database().await;
+    let settings = format!("database = {database:?}\n{SETTINGS}lease_seconds = 3\nper_host = 4\n");
+    let server = TestServer::start_with(&settings).await;
+    let receiver = Receiver::start(vec![ok()]).await;
+    server.owe(&vec![receiver.url(); 500]).await;
+    let (client, connection) = tokio_postgres::connect(&database, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    for _ in 0..5 {
+        // Not before some more have arrived.
+        receiver.has_received(receiver.received().len() + 10).await;
+        let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+            WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        client.execute(cut, &[]).await.unwrap();
+    }
+    eventually("nothing is left", async || {
+        let backlog = server.store.callback_backlog().await;
+        backlog.is_ok_and(|backlog| backlog.waiting == 0)
+    })
+    .await;
+    let received = receiver.received();
+    let ids: HashSet<_> = received
+        .iter()
+        .map(|one| one.header("webhook-id"))
+        .collect();
+    assert_eq!(ids.len(), 500);
 }
 
 #[tokio::test]
