@@ -4,5 +4,6 @@ mod calls;
 mod hostile;
 mod lab;
 mod many;
+mod sipp;
 mod transports;
 mod trunks;

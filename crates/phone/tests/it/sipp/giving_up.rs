@@ -1,0 +1,47 @@
+//! Calls that we give up, and answers that come all the same.
+
+use std::time::Duration;
+
+use phone::call::Order;
+use phone::ending::Cause;
+
+use super::Play;
+use crate::lab::{call, caller, order, trunk_to};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_rings_too_long_is_cancelled() {
+    for (scenario, rang) in [("cancelled", true), ("answers_anyway", true)] {
+        let sipp = Play::new(scenario).start().await;
+        let trunk = trunk_to(sipp.address).await;
+        let story = call(
+            &caller(),
+            &trunk,
+            Order {
+                ring_time: Duration::from_millis(300),
+                ..order(vec![])
+            },
+        )
+        .await;
+        let failure = story.failure();
+        assert_eq!(
+            (failure.cause, failure.rang),
+            (Cause::NoAnswer, rang),
+            "{scenario}"
+        );
+        sipp.is_satisfied().await;
+        crate::lab::eventually("nothing is left open", || {
+            trunk.signalling().open().0 == 0
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_is_noticed_and_an_answer_that_comes_after_it_is_ended() {
+    let sipp = Play::new("answers_late").start().await;
+    let trunk = trunk_to(sipp.address).await;
+    let failure = call(&caller(), &trunk, order(vec![])).await.failure();
+    assert_eq!((failure.cause, failure.rang), (Cause::TimedOut, false));
+    assert!(failure.may_fail_over() && failure.response.is_none());
+    sipp.is_satisfied().await;
+}
