@@ -305,6 +305,14 @@ impl Leg {
                 LegEvent::Failed(failure)
             }
             Ok(Ok((_, None))) => LegEvent::Failed(self.without_response(Cause::TimedOut)),
+            // A challenge that the library has no answer to: the peer has spoken, and the transport is not to blame.
+            Ok(Err(rsipstack::Error::DialogError(_, _, status))) if !self.cancelled => {
+                LegEvent::Failed(Failure {
+                    cause: Cause::from_response(status.code(), None),
+                    response: Some((status.code(), status.text().to_owned())),
+                    rang: self.rang(),
+                })
+            }
             Ok(Err(error)) => {
                 tracing::debug!(%error, "an INVITE could not be sent");
                 LegEvent::Failed(self.without_response(Cause::TransportDown))

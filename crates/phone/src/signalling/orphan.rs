@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rsipstack::sip::{
-    Header, HeadersExt, Method, Request, Response, SipMessage, StatusCodeKind, Version,
+    Header, HeadersExt, Method, Request, Response, SipMessage, StatusCodeKind, ToTypedHeader,
+    Version,
 };
 use rsipstack::transaction::endpoint::{EndpointInner, EndpointInnerRef, TransportEventInspector};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
@@ -231,8 +232,9 @@ impl StrayAnswers {
         }
         let endpoint = self.endpoint.get()?.upgrade()?;
         let key = TransactionKey::from_response(answer, TransactionRole::Client).ok()?;
+        let finished = endpoint.finished_transactions.get(&key).flatten();
         let known = endpoint.transactions.get(&key).is_some()
-            || endpoint.finished_transactions.get(&key).is_some();
+            || finished.is_some_and(|last| !acknowledges_a_refusal(&last, answer));
         let peer = from.get_socketaddr().ok()?;
         if known || !self.peers.know(peer.ip()) {
             return None;
@@ -259,6 +261,20 @@ impl StrayAnswers {
         recent.answers.push(leg);
         true
     }
+}
+
+/// The library keeps the ACK of a finished INVITE and would send it again, without a BYE after it. The ACK of a refusal has the branch
+/// of the INVITE, that of an answer has its own (RFC 3261 section 17.1.1.3): so an answer that meets the former came after the INVITE
+/// was given up.
+fn acknowledges_a_refusal(last: &SipMessage, answer: &Response) -> bool {
+    let SipMessage::Request(ack) = last else {
+        return false;
+    };
+    let branch = |via: Result<&rsipstack::sip::Via, rsipstack::sip::Error>| {
+        let via = via.ok()?.typed().ok()?;
+        via.branch().map(ToString::to_string)
+    };
+    branch(ack.via_header()) == branch(answer.via_header())
 }
 
 #[async_trait]

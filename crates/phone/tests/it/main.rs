@@ -4,6 +4,8 @@ mod calls;
 mod hostile;
 mod lab;
 mod many;
+mod passwords;
+mod puppet;
 mod sipp;
 mod transports;
 mod trunks;

@@ -28,7 +28,7 @@ async fn a_call_with_early_media_is_answered_and_hung_up_by_us() {
         assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
         assert_eq!(story.facts.packets_sent, 10);
         assert_eq!(story.talked().1, Side::Us);
-        sipp.is_satisfied().await;
+        sipp.end_satisfied().await;
     }
 }
 
@@ -40,7 +40,7 @@ async fn a_call_is_hung_up_by_them() {
     let (time, side) = story.talked();
     assert_eq!(side, Side::Them);
     assert!(time < Duration::from_secs(8), "{time:?}");
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }
 
 async fn through(weather: Weather) -> Relay {
@@ -55,7 +55,7 @@ async fn through(weather: Weather) -> Relay {
     let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
     assert_eq!(story.facts.packets_sent, 10);
     assert_eq!(story.talked().1, Side::Us);
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
     relay
 }
 
@@ -85,8 +85,11 @@ async fn a_hang_up_that_nobody_confirms_ends_the_call_all_the_same() {
     let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
-    assert!(time < Duration::from_secs(4), "waiting is not talking: {time:?}");
-    sipp.is_satisfied().await;
+    assert!(
+        time < Duration::from_secs(4),
+        "waiting is not talking: {time:?}"
+    );
+    sipp.end_satisfied().await;
     assert_eq!(trunk.signalling().open().0, 0);
 }
 
@@ -97,7 +100,7 @@ async fn ringing_that_must_be_confirmed_is_confirmed() {
     let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
     assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
     assert_eq!(story.talked().1, Side::Us);
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,7 +109,7 @@ async fn proxies_that_want_to_see_what_follows_are_passed_in_order() {
     let trunk = trunk_to(sipp.address).await;
     let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
     assert_eq!(story.talked().1, Side::Us);
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,7 +122,10 @@ async fn a_redirect_of_sipp_is_followed_where_that_is_allowed() {
     let sipp = Play::new("refuse")
         .key("code", 302)
         .key("phrase", "Moved Temporarily")
-        .key("header", format!("Contact: <sip:1@{}>;q=0.5", callee.contact()))
+        .key(
+            "header",
+            format!("Contact: <sip:1@{}>;q=0.5", callee.contact()),
+        )
         .start()
         .await;
     let trunk = trunk(TrunkConfig {
@@ -129,7 +135,7 @@ async fn a_redirect_of_sipp_is_followed_where_that_is_allowed() {
     .await;
     let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
     assert_eq!(story.talked().1, Side::Us);
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,7 +151,7 @@ async fn a_caller_that_never_confirms_our_answer_is_hung_up_on() {
         .expect("the phone ends the call")
         .unwrap();
     assert!(!heard.answered);
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
     crate::lab::eventually("nothing is left open", || phone.open().0 == 0).await;
 }
 
@@ -168,5 +174,5 @@ async fn a_longer_session_is_agreed_to() {
     .await;
     assert_eq!(story.course(), ["dialling", "dialling", "answered"]);
     assert_eq!(story.talked().1, Side::Us);
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }

@@ -8,16 +8,15 @@ use phone::ending::Side;
 use phone::media::stream::Step;
 
 use super::Play;
-use crate::lab::{call, caller, loopback, order, sound, trunk_to};
+use crate::lab::{PATIENCE, call, caller, loopback, order, sound, trunk_to};
 
-/// The moments at which packets come, until there has been none for a while.
-fn arrivals(socket: &UdpSocket) -> Vec<Instant> {
+/// The moments at which so many packets come.
+fn arrivals(socket: &UdpSocket, count: usize) -> Vec<Instant> {
     let mut moments = Vec::new();
     let mut packet = [0; 2000];
-    socket
-        .set_read_timeout(Some(Duration::from_secs(4)))
-        .unwrap();
-    while let Ok(length) = socket.recv(&mut packet) {
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    while moments.len() < count {
+        let length = socket.recv(&mut packet).expect("a packet in time");
         // Sound only: reports go on while a call is held.
         if length == 172 {
             moments.push(Instant::now());
@@ -34,17 +33,16 @@ async fn the_prompt_pauses_while_we_are_held() {
         .start()
         .await;
     let trunk = trunk_to(sipp.address).await;
-    let listening = tokio::task::spawn_blocking(move || arrivals(&rtp));
+    let listening = tokio::task::spawn_blocking(move || arrivals(&rtp, 75));
     let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(75))])).await;
     assert_eq!(story.facts.packets_sent, 75);
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
     assert!(time >= Duration::from_millis(74 * 20 + 900), "{time:?}");
     let moments = listening.await.unwrap();
-    assert_eq!(moments.len(), 75, "nothing is lost by the hold");
     let longest = moments.windows(2).map(|pair| pair[1] - pair[0]).max();
     assert!(longest > Some(Duration::from_millis(900)), "{longest:?}");
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,7 +53,7 @@ async fn whoever_asks_for_our_offer_or_refreshes_the_session_gets_an_answer() {
         let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(50))])).await;
         assert_eq!(story.facts.packets_sent, 50);
         assert_eq!(story.talked().1, Side::Us);
-        sipp.is_satisfied().await;
+        sipp.end_satisfied().await;
     }
 }
 
@@ -108,7 +106,7 @@ async fn a_session_that_is_ours_to_refresh_is_refreshed() {
             .await;
         let story = call_and_leap(&sipp, Duration::from_secs(46)).await;
         assert_eq!(story.talked().1, Side::Us);
-        sipp.is_satisfied().await;
+        sipp.end_satisfied().await;
     }
 }
 
@@ -118,5 +116,5 @@ async fn a_peer_that_does_not_refresh_as_promised_is_given_up() {
     let story = call_and_leap(&sipp, Duration::from_secs(61)).await;
     assert!(story.facts.packets_sent < 150, "{story:?}");
     assert_eq!(story.talked().1, Side::Us);
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }

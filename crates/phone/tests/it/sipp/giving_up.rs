@@ -28,11 +28,8 @@ async fn a_call_that_rings_too_long_is_cancelled() {
             (Cause::NoAnswer, rang),
             "{scenario}"
         );
-        sipp.is_satisfied().await;
-        crate::lab::eventually("nothing is left open", || {
-            trunk.signalling().open().0 == 0
-        })
-        .await;
+        sipp.end_satisfied().await;
+        crate::lab::eventually("nothing is left open", || trunk.signalling().open().0 == 0).await;
     }
 }
 
@@ -43,5 +40,5 @@ async fn silence_is_noticed_and_an_answer_that_comes_after_it_is_ended() {
     let failure = call(&caller(), &trunk, order(vec![])).await.failure();
     assert_eq!((failure.cause, failure.rang), (Cause::TimedOut, false));
     assert!(failure.may_fail_over() && failure.response.is_none());
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }

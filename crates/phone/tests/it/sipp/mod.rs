@@ -6,8 +6,8 @@ mod changes;
 mod giving_up;
 mod passwords;
 mod refusals;
-mod relay;
 mod registrations;
+mod relay;
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
@@ -92,6 +92,10 @@ impl<'a> Play<'a> {
         Self { calls, ..self }
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "numbers and texts read better without a reference"
+    )]
     pub fn key(mut self, name: &'a str, value: impl ToString) -> Self {
         self.keys.push((name, value.to_string()));
         self
@@ -119,10 +123,9 @@ impl<'a> Play<'a> {
         let fragments = FRAGMENTS.map(|(name, text)| (name, text.to_owned()));
         // Keys hold fragments and fragments hold keys.
         let all = self.keys.iter().chain(&fragments).chain(&self.keys);
-        all.chain(&defaults)
-            .fold(text, |text, (name, value)| {
-                text.replace(&format!("{{{name}}}"), value)
-            })
+        all.chain(&defaults).fold(text, |text, (name, value)| {
+            text.replace(&format!("{{{name}}}"), value)
+        })
     }
 
     /// Starts SIPp and waits until it listens.
@@ -138,7 +141,14 @@ impl<'a> Play<'a> {
             .args(["-i", "127.0.0.1", "-p", &address.port().to_string()])
             .args(["-m", &self.calls.to_string()])
             .args(["-sf", "scenario"])
-            .args(["-t", if self.transport == Transport::Tcp { "t1" } else { "u1" }]);
+            .args([
+                "-t",
+                if self.transport == Transport::Tcp {
+                    "t1"
+                } else {
+                    "u1"
+                },
+            ]);
         if let Some(target) = self.target {
             command.arg(target.to_string());
         }
@@ -173,14 +183,15 @@ impl<'a> Play<'a> {
 
 impl Sipp {
     /// Waits for the end of the scenario: everything that it expected must have come.
-    pub async fn is_satisfied(mut self) {
+    pub async fn end_satisfied(mut self) {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         let satisfied = ended.is_ok_and(|status| status.unwrap().success());
         assert!(satisfied, "{}", self.log());
     }
 
     fn log(&self) -> String {
-        let read = |name| std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
+        let read =
+            |name| std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         format!(
             "SIPp is not satisfied:\n{}\nWhat was said:\n{}",
             read("errors"),

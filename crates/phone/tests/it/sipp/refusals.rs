@@ -67,7 +67,7 @@ async fn check(code: u16, phrase: &'static str, q850: Option<u8>, cause: Cause) 
     let what = format!("{code} {q850:?}: {failure:?}");
     assert_eq!((failure.cause, failure.rang), (cause, false), "{what}");
     assert_eq!(failure.response, Some((code, phrase.to_owned())), "{what}");
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -41,7 +41,7 @@ async fn a_registration_is_proved_renewed_in_time_and_taken_back() {
     })
     .await;
     trunk.stop();
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,5 +55,5 @@ async fn a_trunk_whose_registrar_refuses_is_down_until_it_does_not() {
     };
     assert!(why.contains("403"), "{why}");
     becomes(&mut health, |health| *health == Health::Up).await;
-    sipp.is_satisfied().await;
+    sipp.end_satisfied().await;
 }
