@@ -1,5 +1,6 @@
 //! The engine against peers, over real sockets.
 
+mod baresip;
 mod calls;
 mod hostile;
 mod lab;
