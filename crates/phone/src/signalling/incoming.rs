@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rsipstack::dialog::authenticate::verify_digest;
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::sip::typed::Authorization;
-use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, ToTypedHeader};
+use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, ToTypedHeader, Version};
 use rsipstack::transaction::TransactionReceiver;
 use rsipstack::transaction::transaction::Transaction;
 use tokio::sync::mpsc;
@@ -26,6 +26,9 @@ pub struct IncomingCall {
     pub call_id: String,
     pub offer: Vec<u8>,
 }
+
+/// What a peer may require of us.
+const EXTENSIONS: [&str; 2] = ["100rel", "timer"];
 
 pub type CallSender = mpsc::UnboundedSender<IncomingCall>;
 
@@ -55,6 +58,15 @@ async fn answer(
     dialogs: &Arc<DialogLayer>,
     calls: Option<&Answering>,
 ) -> Result<(), SignallingError> {
+    if let Some(status) = fault(&transaction.original) {
+        return refuse(transaction, status).await;
+    }
+    let unknown = unknown_extensions(&transaction.original);
+    if !unknown.is_empty() {
+        let unsupported = vec![Header::Unsupported(unknown.join(", ").into())];
+        let status = StatusCode::BadExtension;
+        return Ok(transaction.reply_with(status, unsupported, None).await?);
+    }
     let in_dialog = transaction.original.to_header()?.tag()?.is_some();
     if in_dialog {
         let Some(mut dialog) = dialogs.match_dialog(&transaction) else {
@@ -81,6 +93,37 @@ async fn answer(
         (Method::Invite, None) => refuse(transaction, StatusCode::Forbidden).await,
         _ => refuse(transaction, StatusCode::MethodNotAllowed).await,
     }
+}
+
+/// What is wrong with a request, of that which the library does not look at.
+fn fault(request: &Request) -> Option<StatusCode> {
+    if request.version != Version::V2 {
+        return Some(StatusCode::VersionNotSupported);
+    }
+    let another_method = request.cseq_header().and_then(|cseq| cseq.method()) != Ok(request.method);
+    // RFC 3261 section 18.3: what a packet promises must be in it.
+    let promised = request.headers.iter().find_map(|header| match header {
+        Header::ContentLength(length) => Some(length.value().trim().parse::<usize>()),
+        _ => None,
+    });
+    let incomplete = promised.is_some_and(|promised| promised != Ok(request.body.len()));
+    (another_method || incomplete).then_some(StatusCode::BadRequest)
+}
+
+/// Extensions that are required and that we do not know (RFC 3261 section 8.2.2.3). ACK and CANCEL cannot require any.
+fn unknown_extensions(request: &Request) -> Vec<String> {
+    if matches!(request.method, Method::Ack | Method::Cancel) {
+        return Vec::new();
+    }
+    let required = request.headers.iter().filter_map(|header| match header {
+        Header::Require(value) => Some(value.value()),
+        _ => None,
+    });
+    required
+        .flat_map(|value| value.split(','))
+        .map(|extension| extension.trim().to_owned())
+        .filter(|extension| !extension.is_empty() && !EXTENSIONS.contains(&extension.as_str()))
+        .collect()
 }
 
 async fn refuse(mut transaction: Transaction, status: StatusCode) -> Result<(), SignallingError> {

@@ -357,7 +357,14 @@ impl Leg {
         };
         Failure {
             cause,
-            response: Some((code, response.status_code.text().to_owned())),
+            // In the peer's own words, where it has some.
+            response: Some((
+                code,
+                response
+                    .wire_reason
+                    .clone()
+                    .unwrap_or_else(|| response.status_code.text().to_owned()),
+            )),
             // An answer that crossed our CANCEL: somebody was there.
             rang: self.rang() || code / 100 == 2,
         }

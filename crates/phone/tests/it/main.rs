@@ -8,5 +8,6 @@ mod many;
 mod passwords;
 mod puppet;
 mod sipp;
+mod torture;
 mod transports;
 mod trunks;

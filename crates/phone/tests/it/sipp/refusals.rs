@@ -12,6 +12,7 @@ const REFUSALS: &[(u16, &str, Option<u8>, Cause)] = &[
     (401, "Unauthorized", None, Cause::Rejected),
     (403, "Forbidden", None, Cause::Rejected),
     (403, "Forbidden", Some(21), Cause::Declined),
+    (403, "Caller Not Allowed", None, Cause::Rejected),
     (404, "Not Found", None, Cause::NoRoute),
     (404, "Not Found", Some(34), Cause::Unavailable),
     (405, "Method Not Allowed", None, Cause::Rejected),
