@@ -96,11 +96,12 @@ async fn answer(
 }
 
 /// What is wrong with a request, of that which the library does not look at.
-fn fault(request: &Request) -> Option<StatusCode> {
+pub(super) fn fault(request: &Request) -> Option<StatusCode> {
     if request.version != Version::V2 {
         return Some(StatusCode::VersionNotSupported);
     }
-    let another_method = request.cseq_header().and_then(|cseq| cseq.method()) != Ok(request.method);
+    let another_method =
+        request.cseq_header().and_then(rsipstack::sip::CSeq::method) != Ok(request.method);
     // RFC 3261 section 18.3: what a packet promises must be in it.
     let promised = request.headers.iter().find_map(|header| match header {
         Header::ContentLength(length) => Some(length.value().trim().parse::<usize>()),
@@ -111,7 +112,7 @@ fn fault(request: &Request) -> Option<StatusCode> {
 }
 
 /// Extensions that are required and that we do not know (RFC 3261 section 8.2.2.3). ACK and CANCEL cannot require any.
-fn unknown_extensions(request: &Request) -> Vec<String> {
+pub(super) fn unknown_extensions(request: &Request) -> Vec<String> {
     if matches!(request.method, Method::Ack | Method::Cancel) {
         return Vec::new();
     }

@@ -340,13 +340,7 @@ impl Leg {
 
     fn failure(&self, response: &Response) -> Failure {
         let code = response.status_code.code();
-        let reasons = response.headers().iter().filter_map(|header| match header {
-            Header::Reason(reason) => Some(reason.to_string()),
-            _ => None,
-        });
-        let q850 = reasons
-            .into_iter()
-            .find_map(|reason| q850_cause(reason.trim_start_matches("Reason:").trim()));
+        let q850 = q850(response);
         let cause = match code {
             _ if self.cancelled => Cause::Cancelled,
             // The library makes this response itself when nothing came back.
@@ -456,8 +450,17 @@ impl Leg {
     }
 }
 
+/// The cause in the network's words, where a response has some.
+pub(super) fn q850(response: &Response) -> Option<u8> {
+    let reasons = response.headers().iter().filter_map(|header| match header {
+        Header::Reason(reason) => Some(reason.value()),
+        _ => None,
+    });
+    reasons.into_iter().find_map(q850_cause)
+}
+
 /// Some headers have a type of their own in the library and some have not, depending on its version: by name both are found.
-fn header_value(message: &impl HasHeaders, name: &str) -> Option<String> {
+pub(super) fn header_value(message: &impl HasHeaders, name: &str) -> Option<String> {
     message
         .headers()
         .iter()

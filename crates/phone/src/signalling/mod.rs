@@ -7,6 +7,8 @@
 //! words (`challenge`).
 
 mod challenge;
+#[doc(hidden)]
+pub mod dissect;
 mod incoming;
 mod leg;
 mod orphan;

@@ -114,7 +114,7 @@ impl LegFacts {
     }
 
     /// The first route, or the target itself; a CANCEL goes where its INVITE went.
-    fn destination(&self, signalling: super::Transport) -> Option<SipAddr> {
+    pub(super) fn destination(&self, signalling: super::Transport) -> Option<SipAddr> {
         if let (Some(_), Some(sent_to)) = (&self.via, self.sent_to) {
             return Some(super::transport::sip_address(signalling, sent_to));
         }
@@ -131,7 +131,7 @@ impl LegFacts {
 }
 
 /// Several routes may stand in one header, with commas between them and, inside brackets, other commas.
-fn split_routes(value: &str) -> Vec<String> {
+pub(super) fn split_routes(value: &str) -> Vec<String> {
     let mut inside = false;
     value
         .split(|letter| {
@@ -152,7 +152,7 @@ impl Signalling {
     pub async fn end_orphan(&self, facts: &LegFacts) -> Result<bool, SignallingError> {
         let (method, cseq) = match facts.via {
             Some(_) => (Method::Cancel, facts.cseq),
-            None => (Method::Bye, facts.cseq + 1),
+            None => (Method::Bye, facts.cseq.saturating_add(1)),
         };
         let destination = facts
             .destination(self.transport)
@@ -291,7 +291,9 @@ impl TransportEventInspector for StrayAnswers {
                     let ack = facts.request(&endpoint, Method::Ack, facts.cseq)?;
                     connection.send(ack.into(), Some(&from)).await?;
                     if ends {
-                        let bye = facts.request(&endpoint, Method::Bye, facts.cseq + 1)?;
+                        // A number that the peer has chosen.
+                        let next = facts.cseq.saturating_add(1);
+                        let bye = facts.request(&endpoint, Method::Bye, next)?;
                         end(&endpoint, bye, from).await?;
                     }
                     Ok::<(), SignallingError>(())

@@ -88,7 +88,7 @@ impl MessageInspector for Watched {
 }
 
 /// Credentials and media keys replaced by stars.
-fn masked(text: &str) -> String {
+pub(super) fn masked(text: &str) -> String {
     let lines = text.split_inclusive('\n').map(|line| {
         let name = line.split(':').next().unwrap_or_default().trim();
         let secret = ["authorization", "proxy-authorization"]
