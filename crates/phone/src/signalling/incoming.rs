@@ -2,12 +2,16 @@
 //! without work.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use rsipstack::dialog::DialogId;
 use rsipstack::dialog::authenticate::verify_digest;
+use rsipstack::dialog::dialog::Dialog;
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::sip::typed::Authorization;
 use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, ToTypedHeader, Version};
 use rsipstack::transaction::TransactionReceiver;
+use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +33,9 @@ pub struct IncomingCall {
 
 /// What a peer may require of us.
 const EXTENSIONS: [&str; 2] = ["100rel", "timer"];
+
+/// Shorter than a peer waits before it repeats a request.
+const SETTLING_TIME: Duration = Duration::from_millis(400);
 
 pub type CallSender = mpsc::UnboundedSender<IncomingCall>;
 
@@ -69,14 +76,25 @@ async fn answer(
     }
     let in_dialog = transaction.original.to_header()?.tag()?.is_some();
     if in_dialog {
-        let Some(mut dialog) = dialogs.match_dialog(&transaction) else {
+        if dialogs.match_dialog(&transaction).is_none()
+            && !is_unanswered(dialogs, &transaction)
+            && dialogs.match_dialog(&transaction).is_none()
+        {
             return refuse(transaction, StatusCode::CallTransactionDoesNotExist).await;
-        };
+        }
+        if !understood_in_a_dialog(transaction.original.method) {
+            return refuse(transaction, StatusCode::MethodNotAllowed).await;
+        }
         // The dialog may wait for its owner before it answers, and other requests must not wait with it.
+        let dialogs = Arc::clone(dialogs);
         tokio::spawn(async move {
+            let Some(mut dialog) = settled(&dialogs, &transaction).await else {
+                return refuse(transaction, StatusCode::NotAcceptableHere).await;
+            };
             if let Err(error) = dialog.handle(&mut transaction).await {
                 tracing::debug!(%error, "a request inside a dialog failed");
             }
+            Ok(())
         });
         return Ok(());
     }
@@ -93,6 +111,40 @@ async fn answer(
         (Method::Invite, None) => refuse(transaction, StatusCode::Forbidden).await,
         _ => refuse(transaction, StatusCode::MethodNotAllowed).await,
     }
+}
+
+/// The rest is not even shown to the library: during a MESSAGE a dialog does not count as confirmed there, and could not be ended.
+fn understood_in_a_dialog(method: Method) -> bool {
+    use Method::{Ack, Bye, Cancel, Info, Invite, Options, PRack, Update};
+    matches!(
+        method,
+        Ack | Bye | Cancel | Info | Invite | Options | PRack | Update
+    )
+}
+
+/// The library knows a call of ours by the callee's tag, and answers its requests, only a moment after our ACK has left; the callee may
+/// hang up before that moment. So it is waited for. `None` if the call is still not answered then, and the callee has asked early.
+async fn settled(dialogs: &DialogLayer, transaction: &Transaction) -> Option<Dialog> {
+    let deadline = tokio::time::Instant::now() + SETTLING_TIME;
+    loop {
+        let found = dialogs.match_dialog(transaction).filter(|dialog| {
+            let ours = matches!(dialog, Dialog::Invite(invite) if invite.role() == TransactionRole::Client);
+            let state = dialog.state();
+            !ours || state.is_confirmed() || state.is_terminated()
+        });
+        if found.is_some() || tokio::time::Instant::now() > deadline {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Is it about a call of ours that is under way? The library keeps those without a tag of the callee.
+fn is_unanswered(dialogs: &DialogLayer, transaction: &Transaction) -> bool {
+    DialogId::try_from(transaction).is_ok_and(|mut id| {
+        id.remote_tag.clear();
+        dialogs.get_dialog(&id).is_some()
+    })
 }
 
 /// What is wrong with a request, of that which the library does not look at.

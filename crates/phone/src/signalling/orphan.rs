@@ -263,6 +263,18 @@ impl StrayAnswers {
     }
 }
 
+/// An answer must say where it can be reached (RFC 3261 section 12.1.1). Some do not, and the library then neither acknowledges nor ends
+/// them, so that the callee would be left on a dead line and called again over another trunk: such a peer is where its answer came from.
+fn give_contact(answer: &mut Response, from: &SipAddr) {
+    let is_answer = answer.status_code.kind() == StatusCodeKind::Successful
+        && answer.cseq_header().and_then(rsipstack::sip::CSeq::method) == Ok(Method::Invite);
+    if is_answer && answer.contact_header().is_err() {
+        let uri = rsipstack::sip::Uri::from(from.clone());
+        let contact = Header::Contact(format!("<{uri}>").into());
+        answer.headers.push(contact);
+    }
+}
+
 /// The library keeps the ACK of a finished INVITE and would send it again, without a BYE after it. The ACK of a refusal has the branch
 /// of the INVITE, that of an answer has its own (RFC 3261 section 17.1.1.3): so an answer that meets the former came after the INVITE
 /// was given up.
@@ -279,7 +291,10 @@ fn acknowledges_a_refusal(last: &SipMessage, answer: &Response) -> bool {
 
 #[async_trait]
 impl TransportEventInspector for StrayAnswers {
-    async fn handle(&self, event: TransportEvent) -> Option<TransportEvent> {
+    async fn handle(&self, mut event: TransportEvent) -> Option<TransportEvent> {
+        if let TransportEvent::Incoming(SipMessage::Response(answer), _, from) = &mut event {
+            give_contact(answer, from);
+        }
         if let TransportEvent::Incoming(message, connection, from) = &event
             && let Some((endpoint, facts)) = self.stray(message, from)
         {

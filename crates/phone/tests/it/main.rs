@@ -5,6 +5,7 @@ mod calls;
 mod hostile;
 mod lab;
 mod many;
+mod odd_peers;
 mod passwords;
 mod puppet;
 mod sipp;

@@ -4,6 +4,16 @@ use std::net::SocketAddr;
 
 use crate::lab::{PATIENCE, loopback};
 
+const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 9 RTP/AVP 8\r\n";
+
+/// The value of a header.
+pub fn header<'a>(message: &'a str, name: &str) -> &'a str {
+    let mut lines = message.lines();
+    lines
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        .unwrap_or_else(|| panic!("{name} is missing in\n{message}"))
+}
+
 pub struct Puppet {
     pub socket: tokio::net::UdpSocket,
     pub peer: Option<SocketAddr>,
@@ -38,6 +48,24 @@ impl Puppet {
     }
 
     pub async fn respond(&self, request: &str, status: &str, extra: &str) {
+        self.respond_as("puppet", request, status, extra, "").await;
+    }
+
+    /// Answers with a description.
+    pub async fn answer_as(&self, tag: &str, invite: &str) {
+        let extra = format!("{}Content-Type: application/sdp\r\n", self.contact());
+        self.respond_as(tag, invite, "200 OK", &extra, SDP).await;
+    }
+
+    /// Responds as one of several that a proxy has asked.
+    pub async fn respond_as(
+        &self,
+        tag: &str,
+        request: &str,
+        status: &str,
+        extra: &str,
+        body: &str,
+    ) {
         let kept = request.lines().filter(|line| {
             ["Via:", "From:", "Call-ID:", "CSeq:"]
                 .iter()
@@ -48,20 +76,36 @@ impl Puppet {
             text.push_str(line);
             text.push_str("\r\n");
         }
-        let to = request
-            .lines()
-            .find(|line| line.starts_with("To:"))
-            .unwrap();
+        let to = header(request, "To");
         let tag = if to.contains("tag=") {
-            ""
+            String::new()
         } else {
-            ";tag=puppet"
+            format!(";tag={tag}")
         };
-        text.push_str(&format!("{to}{tag}\r\n{extra}Content-Length: 0\r\n\r\n"));
-        self.socket
-            .send_to(text.as_bytes(), self.peer.unwrap())
-            .await
-            .unwrap();
+        let length = body.len();
+        text.push_str(&format!(
+            "To: {to}{tag}\r\n{extra}Content-Length: {length}\r\n\r\n{body}"
+        ));
+        self.send(&text).await;
+    }
+
+    pub async fn send(&self, text: &str) {
+        let peer = self.peer.unwrap();
+        self.socket.send_to(text.as_bytes(), peer).await.unwrap();
+    }
+
+    /// Asks for something inside the dialog that `invite` has opened.
+    pub async fn ask(&self, method: &str, cseq: u32, invite: &str, extra: &str) {
+        let target = header(invite, "Contact").replace(['<', '>'], "");
+        let text = format!(
+            "{method} {target} SIP/2.0\r\nVia: SIP/2.0/UDP {};branch=z9hG4bK{:016x}\r\nMax-Forwards: 70\r\nFrom: {};tag=puppet\r\nTo: {}\r\nCall-ID: {}\r\nCSeq: {cseq} {method}\r\n{extra}Content-Length: 0\r\n\r\n",
+            self.address(),
+            rand::random::<u64>(),
+            header(invite, "To"),
+            header(invite, "From"),
+            header(invite, "Call-ID"),
+        );
+        self.send(&text).await;
     }
 
     pub fn contact(&self) -> String {
