@@ -11,9 +11,7 @@ use phone::trunk::{Trunk, TrunkConfig};
 
 use super::Play;
 use super::relay::{Relay, Weather};
-use crate::lab::{
-    PATIENCE, call, callee_config, caller, order, signalling, sound, trunk, trunk_to,
-};
+use crate::lab::{call, callee_config, caller, order, signalling, sound, trunk, trunk_to};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_with_early_media_is_answered_and_hung_up_by_us() {
@@ -52,8 +50,9 @@ async fn through(weather: Weather) -> Relay {
         .await;
     relay.carry(sipp.address, weather);
     let trunk = trunk_to(relay.address).await;
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
-    assert_eq!(story.facts.packets_sent, 10);
+    // Long enough for the last ACK to be there before the first BYE, whatever is lost.
+    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(100))])).await;
+    assert_eq!(story.facts.packets_sent, 100);
     assert_eq!(story.talked().1, Side::Us);
     sipp.end_satisfied().await;
     relay
@@ -76,21 +75,6 @@ async fn a_call_survives_that_every_message_comes_twice() {
         "each answer is acknowledged"
     );
     assert_eq!(relay.count("BYE 2 BYE"), 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hang_up_that_nobody_confirms_ends_the_call_all_the_same() {
-    let sipp = Play::new("deaf").key("linger", 10_000).start().await;
-    let trunk = trunk_to(sipp.address).await;
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
-    let (time, side) = story.talked();
-    assert_eq!(side, Side::Us);
-    assert!(
-        time < Duration::from_secs(4),
-        "waiting is not talking: {time:?}"
-    );
-    sipp.end_satisfied().await;
-    assert_eq!(trunk.signalling().open().0, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -136,23 +120,6 @@ async fn a_redirect_of_sipp_is_followed_where_that_is_allowed() {
     let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
     assert_eq!(story.talked().1, Side::Us);
     sipp.end_satisfied().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_that_never_confirms_our_answer_is_hung_up_on() {
-    let (phone, mut heard) = TestPhone::start(&callee_config(&phone::codec::Codec::ALL), |_| {
-        Script::answer()
-    })
-    .await
-    .unwrap();
-    let sipp = Play::new("no_ack").calling(phone.contact()).start().await;
-    let heard = tokio::time::timeout(PATIENCE, heard.recv())
-        .await
-        .expect("the phone ends the call")
-        .unwrap();
-    assert!(!heard.answered);
-    sipp.end_satisfied().await;
-    crate::lab::eventually("nothing is left open", || phone.open().0 == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

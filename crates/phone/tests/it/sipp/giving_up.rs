@@ -32,13 +32,3 @@ async fn a_call_that_rings_too_long_is_cancelled() {
         crate::lab::eventually("nothing is left open", || trunk.signalling().open().0 == 0).await;
     }
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silence_is_noticed_and_an_answer_that_comes_after_it_is_ended() {
-    let sipp = Play::new("answers_late").start().await;
-    let trunk = trunk_to(sipp.address).await;
-    let failure = call(&caller(), &trunk, order(vec![])).await.failure();
-    assert_eq!((failure.cause, failure.rang), (Cause::TimedOut, false));
-    assert!(failure.may_fail_over() && failure.response.is_none());
-    sipp.end_satisfied().await;
-}

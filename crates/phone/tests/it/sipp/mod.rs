@@ -8,6 +8,7 @@ mod passwords;
 mod refusals;
 mod registrations;
 mod relay;
+mod slow;
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
