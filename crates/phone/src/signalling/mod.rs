@@ -191,7 +191,8 @@ impl Signalling {
     ) -> Result<Self, SignallingError> {
         let stop = CancellationToken::new();
         let layer = TransportLayer::new(stop.child_token());
-        let contact = transport::open(config, &layer, &stop).await?;
+        let local = transport::open(config, &layer, &stop).await?;
+        let contact = config.advertised.unwrap_or(local);
         let peers = Arc::new(Peers::default());
         let orphans = orphan::StrayAnswers::new(Arc::clone(&peers));
         let mut builder = EndpointBuilder::new();
@@ -226,6 +227,7 @@ impl Signalling {
                 tracing::error!(%error, "SIP is not served any more");
             }
         });
+        transport::listens(config, local).await?;
         tokio::spawn(incoming::answer_requests(
             requests,
             Arc::clone(&dialogs),

@@ -94,7 +94,7 @@ impl fmt::Debug for TlsFiles {
     }
 }
 
-/// Opens what the endpoint listens on, and says at which address it is reached.
+/// Opens what the endpoint listens on, and says which address that is.
 pub(super) async fn open(
     config: &SignallingConfig,
     layer: &TransportLayer,
@@ -128,7 +128,27 @@ pub(super) async fn open(
             local
         }
     };
-    Ok(config.advertised.unwrap_or(local))
+    Ok(local)
+}
+
+/// The library begins to listen for connections some time after it was told to; until then callers would be turned away.
+pub(super) async fn listens(
+    config: &SignallingConfig,
+    local: SocketAddr,
+) -> Result<(), SignallingError> {
+    let nobody_can_connect = match config.transport {
+        Transport::Udp => true,
+        Transport::Tcp => false,
+        Transport::Tls => config.tls.own.is_none(),
+    };
+    let deadline = tokio::time::Instant::now() + CONNECT_TIME;
+    while !nobody_can_connect && let Err(error) = tokio::net::TcpStream::connect(local).await {
+        if tokio::time::Instant::now() > deadline {
+            return Err(SignallingError::Bind(config.bind, error));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
 }
 
 fn tls_config(files: &TlsFiles) -> TlsConfig {
