@@ -1,5 +1,6 @@
 //! One leg of a call, placed or answered, as a sequence of events.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -155,6 +156,8 @@ pub struct Leg {
     cancelled: bool,
     /// A hang-up that was noticed before the answer was told.
     ended: Option<Side>,
+    /// Changes that were noticed before the answer was told.
+    later: VecDeque<LegEvent>,
     /// The final response to our INVITE.
     answer: Option<Response>,
 }
@@ -175,6 +178,7 @@ impl Leg {
             answered: false,
             cancelled: false,
             ended: None,
+            later: VecDeque::new(),
             answer: None,
         }
     }
@@ -193,12 +197,16 @@ impl Leg {
             answered: false,
             cancelled: false,
             ended: None,
+            later: VecDeque::new(),
             answer: None,
         }
     }
 
     /// The next thing that happens; `None` after the end.
     pub async fn next(&mut self) -> Option<LegEvent> {
+        if let Some(event) = self.later.pop_front() {
+            return Some(event);
+        }
         if let Some(side) = self.ended.take_if(|_| self.answered) {
             return Some(LegEvent::Ended(side));
         }
@@ -215,10 +223,13 @@ impl Leg {
                 biased;
                 Some(state) = self.states.recv() => state,
                 result = outcome => {
-                    self.outcome = None;
+                    // The peer may have gone on already: what it did comes after the answer.
                     while let Ok(state) = self.states.try_recv() {
-                        self.notice(state).await;
+                        if let Some(event @ LegEvent::Changed { .. }) = self.notice(state).await {
+                            self.later.push_back(event);
+                        }
                     }
+                    self.outcome = None;
                     return Some(self.finish(result));
                 }
             };
