@@ -123,17 +123,30 @@ fn understood_in_a_dialog(method: Method) -> bool {
 }
 
 /// The library knows a call of ours by the callee's tag, and answers its requests, only a moment after our ACK has left; the callee may
-/// hang up before that moment. So it is waited for. `None` if the call is still not answered then, and the callee has asked early.
+/// hang up before that moment. So it is waited for, and so is the ACK of a caller whose BYE has overtaken it. `None` if a call of ours is
+/// still not answered then, and the callee has asked early.
 async fn settled(dialogs: &DialogLayer, transaction: &Transaction) -> Option<Dialog> {
     let deadline = tokio::time::Instant::now() + SETTLING_TIME;
+    let is_bye = transaction.original.method == Method::Bye;
     loop {
-        let found = dialogs.match_dialog(transaction).filter(|dialog| {
-            let ours = matches!(dialog, Dialog::Invite(invite) if invite.role() == TransactionRole::Client);
+        let found = dialogs.match_dialog(transaction);
+        let ours = match &found {
+            Some(Dialog::Invite(invite)) => invite.role() == TransactionRole::Client,
+            _ => found.is_none(),
+        };
+        let ready = found.as_ref().is_some_and(|dialog| {
             let state = dialog.state();
-            !ours || state.is_confirmed() || state.is_terminated()
+            if ours {
+                state.is_confirmed() || state.is_terminated()
+            } else {
+                !(is_bye && state.waiting_ack())
+            }
         });
-        if found.is_some() || tokio::time::Instant::now() > deadline {
+        if ready {
             return found;
+        }
+        if tokio::time::Instant::now() > deadline {
+            return found.filter(|_| !ours);
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
