@@ -94,12 +94,12 @@ impl fmt::Debug for TlsFiles {
     }
 }
 
-/// Opens what the endpoint listens on, and says at which address it is reached.
+/// Opens what the endpoint listens on, and says which address that is and at which one we are reached.
 pub(super) async fn open(
     config: &SignallingConfig,
     layer: &TransportLayer,
     stop: &CancellationToken,
-) -> Result<SocketAddr, SignallingError> {
+) -> Result<(SocketAddr, SocketAddr), SignallingError> {
     let bind = |error| SignallingError::Bind(config.bind, error);
     // Bound to every address of the machine, we are still reached at one of them.
     let reached = |local: SocketAddr| {
@@ -134,7 +134,7 @@ pub(super) async fn open(
             local
         }
     };
-    Ok(reached(local).unwrap_or(local))
+    Ok((local, reached(local).unwrap_or(local)))
 }
 
 /// The address that this machine has towards the world. No packet is sent to find out.
@@ -153,6 +153,26 @@ pub fn own_address(like: IpAddr) -> IpAddr {
         (Err(_), IpAddr::V4(_)) => Ipv4Addr::LOCALHOST.into(),
         (Err(_), IpAddr::V6(_)) => Ipv6Addr::LOCALHOST.into(),
     }
+}
+
+/// The library begins to listen for connections some time after it was told to; until then callers would be turned away.
+pub(super) async fn listens(
+    config: &SignallingConfig,
+    local: SocketAddr,
+) -> Result<(), SignallingError> {
+    let nobody_can_connect = match config.transport {
+        Transport::Udp => true,
+        Transport::Tcp => false,
+        Transport::Tls => config.tls.own.is_none(),
+    };
+    let deadline = tokio::time::Instant::now() + CONNECT_TIME;
+    while !nobody_can_connect && let Err(error) = tokio::net::TcpStream::connect(local).await {
+        if tokio::time::Instant::now() > deadline {
+            return Err(SignallingError::Bind(config.bind, error));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
 }
 
 fn tls_config(files: &TlsFiles) -> TlsConfig {
