@@ -80,6 +80,10 @@ impl Server {
             metrics,
             Arc::clone(&stopping),
         );
+        background.spawn(Api::keep_barred(
+            Arc::clone(&store),
+            Arc::clone(&api.barred),
+        ));
         let (tls, ca) = if config.http.plain {
             (None, None)
         } else {

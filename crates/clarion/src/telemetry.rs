@@ -18,8 +18,11 @@ const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Logs go to standard error, so that standard output belongs to what a command was asked for.
+/// The SIP library writes whole messages to its log, passwords' digests and telephone numbers included. Whoever wants to see them names it.
+const QUIET: &str = "rsipstack=error";
+
 pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&config.filter)
+    let filter = EnvFilter::try_new(format!("{QUIET},{}", config.filter))
         .with_context(|| format!("log.filter: `{}` is not a filter", config.filter))?;
     let logs = fmt()
         .with_env_filter(filter)

@@ -133,6 +133,12 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
     let fields = request.fields(&FORM)?;
     let application = request.application(api, &fields).await?;
     let wish = Wish::read(&fields, &request.account, &api.config)?;
+    if api.is_barred(wish.number.digits()) {
+        return Err(Refusal::new(
+            StatusCode::CalledNotAllowed,
+            "to: this number does not want to be called",
+        ));
+    }
     let files = resolve(api, &application, wish.owner, &wish.files).await?;
 
     let now = api.clock.wall();

@@ -24,6 +24,7 @@ use crate::voices::studio;
 /// How soon a call is looked at again that found all its trunks full.
 const WHEN_FULL: SignedDuration = SignedDuration::from_millis(250);
 const FRAME_MILLIS: u32 = 20;
+const LEAD_OUT_MILLIS: u32 = 300;
 /// A commit that fails is tried again: the database may be away for a moment, and the call is over in any case.
 const RETRY_COMMIT: Duration = Duration::from_millis(500);
 
@@ -299,6 +300,8 @@ impl Dispatch {
                 }
             });
         }
+        // Many a telephone gives a packet out only when another one comes: the last words must not be the last packets.
+        program.push(silence(LEAD_OUT_MILLIS));
         program.retain(|step| !matches!(step, Play::Silence { frames: 0 }));
         Ok(program)
     }

@@ -16,6 +16,7 @@ mod hostile;
 mod https;
 mod landing_call_fields;
 mod limits;
+mod lives;
 mod outage;
 mod queue_contract;
 mod quirks;

@@ -160,6 +160,8 @@ pub struct Leg {
     later: VecDeque<LegEvent>,
     /// The final response to our INVITE.
     answer: Option<Response>,
+    /// The last 18x to it.
+    ringing: Option<Response>,
 }
 
 impl Leg {
@@ -180,6 +182,7 @@ impl Leg {
             ended: None,
             later: VecDeque::new(),
             answer: None,
+            ringing: None,
         }
     }
 
@@ -199,6 +202,7 @@ impl Leg {
             ended: None,
             later: VecDeque::new(),
             answer: None,
+            ringing: None,
         }
     }
 
@@ -248,6 +252,7 @@ impl Leg {
             }
             DialogState::Early(_, response) => {
                 self.progress = Progress::Ringing;
+                self.ringing = Some(response.clone());
                 Some(LegEvent::Ringing {
                     code: response.status_code.code(),
                     early_media: response.body,
@@ -379,7 +384,16 @@ impl Leg {
     pub fn facts(&self, sent_to: SocketAddr) -> Option<LegFacts> {
         match &self.answer {
             Some(answer) if self.answered => LegFacts::of_answer(answer, Some(sent_to)),
-            _ => LegFacts::of_invite(&self.dialog.initial_request(), Some(sent_to)),
+            _ => {
+                let facts = LegFacts::of_invite(&self.dialog.initial_request(), Some(sent_to))?;
+                let ringing = self.ringing.as_ref().filter(|ringing| has_tag(ringing));
+                Some(LegFacts {
+                    ringing: ringing
+                        .and_then(|ringing| LegFacts::of_answer(ringing, Some(sent_to)))
+                        .map(Box::new),
+                    ..facts
+                })
+            }
         }
     }
 
@@ -468,6 +482,13 @@ pub(super) fn q850(response: &Response) -> Option<u8> {
         _ => None,
     });
     reasons.into_iter().find_map(q850_cause)
+}
+
+/// Only a response with a tag has opened a dialog.
+fn has_tag(response: &Response) -> bool {
+    response
+        .to_header()
+        .is_ok_and(|to| to.tag().is_ok_and(|tag| tag.is_some()))
 }
 
 /// Some headers have a type of their own in the library and some have not, depending on its version: by name both are found.

@@ -252,14 +252,12 @@ impl Signalling {
         self.transport
     }
 
-    /// Dialogs and transactions that are open now: for finding leaks.
+    /// Dialogs and transactions that are open now, or still remembered for answering repetitions: for finding leaks.
     pub fn open(&self) -> (usize, usize) {
-        (
-            self.dialogs.len(),
-            self.endpoint
-                .get_running_transactions()
-                .map_or(0, |keys| keys.len()),
-        )
+        let stats = self.endpoint.get_stats();
+        let transactions =
+            stats.running_transactions + stats.finished_transactions + stats.waiting_ack;
+        (self.dialogs.len(), transactions)
     }
 
     /// Answers of this peer are ours to end, even those of calls of an earlier life of the process.

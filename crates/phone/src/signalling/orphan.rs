@@ -36,6 +36,9 @@ pub struct LegFacts {
     pub via: Option<String>,
     /// Where the INVITE went.
     pub sent_to: Option<SocketAddr>,
+    /// The facts of the leg as it rang: if it was answered while nobody looked, only a BYE ends it.
+    #[serde(default)]
+    pub ringing: Option<Box<LegFacts>>,
 }
 
 impl LegFacts {
@@ -54,6 +57,7 @@ impl LegFacts {
                 .collect(),
             via: Some(invite.via_header().ok()?.value().to_owned()),
             sent_to,
+            ringing: None,
         })
     }
 
@@ -75,6 +79,7 @@ impl LegFacts {
             routes,
             via: None,
             sent_to,
+            ringing: None,
         })
     }
 
@@ -162,7 +167,11 @@ impl Signalling {
             self.connect(address).await?;
         }
         let request = facts.request(&self.endpoint, method, cseq)?;
-        end(&self.endpoint, request, destination).await
+        let ended = end(&self.endpoint, request, destination).await?;
+        match &facts.ringing {
+            Some(ringing) => Box::pin(self.end_orphan(ringing)).await,
+            None => Ok(ended),
+        }
     }
 }
 
@@ -346,6 +355,7 @@ mod tests {
             routes: vec!["<sip:p;lr>".to_owned()],
             via: None,
             sent_to: Some("192.0.2.1:5060".parse().unwrap()),
+            ringing: None,
         };
         let text = serde_json::to_string(&facts).unwrap();
         assert_eq!(serde_json::from_str::<LegFacts>(&text).unwrap(), facts);

@@ -222,12 +222,20 @@ pub fn call_sid(answer: &str) -> String {
 }
 
 /// Waits until a condition holds; tests do not sleep.
-pub async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+pub async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {
+    eventually_within(PATIENCE, what, condition).await;
+}
+
+pub async fn eventually_within(
+    patience: Duration,
+    what: &str,
+    mut condition: impl AsyncFnMut() -> bool,
+) {
+    let deadline = tokio::time::Instant::now() + patience;
     while !condition().await {
         assert!(
             tokio::time::Instant::now() < deadline,
-            "{what}: not within {PATIENCE:?}"
+            "{what}: not within {patience:?}"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

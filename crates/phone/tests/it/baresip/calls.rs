@@ -182,14 +182,3 @@ async fn the_softphone_hangs_up() {
     let (story, ()) = tokio::join!(calling, hanging_up);
     assert_eq!(story.talked().1, Side::Them);
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a trunk cannot ask for SRTP yet; switch it on in `trunk` above and drop this line when it can"]
-async fn the_softphone_hears_what_was_played_encrypted() {
-    let softphone = Softphone::start(b"", ";mediaenc=srtp-mand").await;
-    let program = vec![Step::Sound(sound(50)), Step::Silence { frames: 15 }];
-    let story = plain_call(&softphone, program).await;
-    assert_eq!(story.talked().1, Side::Us);
-    let (_, alike) = likeness(&softphone.heard().await, &samples(&sound(50)));
-    assert!(alike > 0.99, "{alike}");
-}
