@@ -227,9 +227,12 @@ impl Dispatch {
     async fn note(&self, course: &mut Course, event: CallEvent) {
         let now = self.clock.now();
         let step = match event {
-            CallEvent::Dialling(_) => {
+            CallEvent::Dialling(facts) => {
                 note_set_up(course, now);
-                return;
+                Step::Sent {
+                    at: now,
+                    dialog: serde_json::to_string(&facts).unwrap_or_default(),
+                }
             }
             CallEvent::Key(key) => {
                 tracing::info!(%key, "the callee pressed a key");

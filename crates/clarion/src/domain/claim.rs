@@ -100,6 +100,11 @@ pub enum Step {
         trunk: String,
         at: Timestamp,
     },
+    /// It has left: from now on it can be cancelled from another process.
+    Sent {
+        at: Timestamp,
+        dialog: String,
+    },
     Ringing {
         at: Timestamp,
         dialog: String,
@@ -113,7 +118,7 @@ pub enum Step {
 impl Step {
     pub fn state(&self) -> CallState {
         match self {
-            Step::Dialling { .. } => CallState::Dialling,
+            Step::Dialling { .. } | Step::Sent { .. } => CallState::Dialling,
             Step::Ringing { .. } => CallState::Ringing,
             Step::Answered { .. } => CallState::Answered,
         }
@@ -123,7 +128,9 @@ impl Step {
     pub fn dialog(&self) -> Option<&str> {
         match self {
             Step::Dialling { .. } => None,
-            Step::Ringing { dialog, .. } | Step::Answered { dialog, .. } => Some(dialog),
+            Step::Sent { dialog, .. }
+            | Step::Ringing { dialog, .. }
+            | Step::Answered { dialog, .. } => Some(dialog),
         }
     }
 }

@@ -163,10 +163,11 @@ impl CallQueue for PostgresStore {
     ) -> Result<bool, StoreError> {
         let (column, at, trunk) = match &step {
             Step::Dialling { trunk, at } => ("dialled_at", at, Some(trunk.as_str())),
+            Step::Sent { at, .. } => ("dialled_at", at, None),
             Step::Ringing { at, .. } => ("rang_at", at, None),
             Step::Answered { at, .. } => ("answered_at", at, None),
         };
-        // Another trunk is tried: it is dialled again, before anything has rung.
+        // It has left, or another trunk is tried before anything has rung.
         let from = states(|state| {
             state.may_become(step.state())
                 || (state == CallState::Dialling && step.state() == CallState::Dialling)

@@ -302,13 +302,14 @@ fn advance(db: &Connection, sid: &CallSid, lease: &Lease, step: &Step) -> rusqli
     let Some(state) = held_state(db, sid, lease)? else {
         return Ok(false);
     };
-    // Another trunk is tried: it is dialled again, before anything has rung.
+    // It has left, or another trunk is tried before anything has rung.
     let again = state == CallState::Dialling && step.state() == CallState::Dialling;
     if !again && !state.may_become(step.state()) {
         return Ok(false);
     }
     let (column, at, trunk) = match step {
         Step::Dialling { trunk, at } => ("dialled_at", at, Some(trunk)),
+        Step::Sent { at, .. } => ("dialled_at", at, None),
         Step::Ringing { at, .. } => ("rang_at", at, None),
         Step::Answered { at, .. } => ("answered_at", at, None),
     };

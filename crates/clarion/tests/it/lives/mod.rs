@@ -12,7 +12,7 @@ use clarion::store::Database;
 use phone::call::MediaConfig;
 use phone::codec::Codec;
 use phone::signalling::{SignallingConfig, Transport};
-use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
+use phone::test_phone::{Script, TestPhone, TestPhoneConfig, Then};
 use tokio::task::JoinSet;
 
 use self::checker::{History, violations};
@@ -47,7 +47,7 @@ impl World {
             codecs: Codec::ALL.to_vec(),
             credentials: None,
         };
-        let (telephone, mut heard) = TestPhone::start(&config, Script::of_number).await.unwrap();
+        let (telephone, mut heard) = TestPhone::start(&config, somebody).await.unwrap();
         let dialled = Arc::new(Mutex::new(Vec::new()));
         let note = Arc::clone(&dialled);
         tokio::spawn(async move {
@@ -131,6 +131,15 @@ impl World {
             legs_up: self.telephone.open().0,
         }
     }
+}
+
+/// Nobody picks up in the same moment in which it begins to ring.
+fn somebody(number: &str) -> Script {
+    let mut script = Script::of_number(number);
+    if let Then::Answer { after, .. } = &mut script.then {
+        *after = Duration::from_millis(300);
+    }
+    script
 }
 
 /// A call of one of the kinds that the telephone knows, each to somebody else.
