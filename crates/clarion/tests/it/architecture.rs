@@ -48,6 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "client",
             "clock",
             "config",
+            "dispatch",
             "domain",
             "random",
             "server",

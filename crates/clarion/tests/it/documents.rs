@@ -72,6 +72,15 @@ fn the_table_of_outcomes_is_that_of_the_code() {
 }
 
 #[test]
+fn the_numbers_for_trying_things_out_are_those_of_the_telephone() {
+    let mut numbers = "| the number ends in | and so |\n|---|---|\n".to_owned();
+    for (suffix, behaviour) in phone::test_phone::NUMBERS {
+        let _ = writeln!(numbers, "| {suffix} | it {behaviour} |");
+    }
+    check("docs/calls.md", "sandbox", &numbers);
+}
+
+#[test]
 fn every_dependency_and_every_file_that_the_documents_name_is_there() {
     let dependencies = std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
     for krate in ["crates/clarion", "crates/phone", "crates/sound", "bench"] {
