@@ -181,3 +181,69 @@ async fn a_waiting_call_is_cancelled_by_the_operator() {
     assert_eq!(field(&stage.report().await, "callSid"), first.as_str());
     assert_eq!(stage.outcome(&first).await, Some(Outcome::Cancelled));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_trunk_is_tried_where_the_first_cannot_be_reached() {
+    let stage = Stage::new(
+        "[[trunk]]\nname = \"dead\"\nhost = \"127.0.0.1:1\"\ntransport = \"tcp\"\noptions_seconds = 0\nchannels = 5\ncalls_per_second = 5\nprefixes = [\"\"]\npriority = 1\n",
+    )
+    .await;
+    let sid = stage.call("13800000002", "\"mediaTxt\":\"hello\"").await;
+    assert_eq!(field(&stage.report().await, "state"), "1");
+    let record = stage.server.store.call_record(&sid).await.unwrap().unwrap();
+    assert_eq!(
+        (record.trunk.as_deref(), record.attempts),
+        (Some("loopback"), 2)
+    );
+    assert_eq!(
+        (record.sip_code, record.outcome),
+        (Some(486), Some(Outcome::Busy))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_operator_stops_all_dialling_and_lets_it_go_on() {
+    let stage = Stage::new("").await;
+    let now = stage.server.clock.now();
+    let store = &stage.server.store;
+    store
+        .set_switch(clarion::dispatch::STOP_ALL, Some("on"), now)
+        .await
+        .unwrap();
+    // The switch is honoured within a second or two: calls placed after that stay queued.
+    let mut waiting = None;
+    eventually("nothing is dialled any more", async || {
+        let sid = stage.call("13800000004", "\"mediaTxt\":\"hello\"").await;
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let record = store.call_record(&sid).await.unwrap().unwrap();
+        waiting = Some(sid);
+        record.state == CallState::Queued && record.attempts == 0
+    })
+    .await;
+    store
+        .set_switch(clarion::dispatch::STOP_ALL, None, now)
+        .await
+        .unwrap();
+    let sid = waiting.unwrap();
+    eventually("it is dialled after all", async || {
+        let record = store.call_record(&sid).await.unwrap().unwrap();
+        record.outcome == Some(Outcome::Declined)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_does_not_want_to_be_called_is_refused() {
+    let stage = Stage::new("").await;
+    let now = stage.server.clock.now();
+    let barred = stage.server.store.bar_number("8613800000004", true, now);
+    assert!(barred.await.unwrap());
+    eventually("the number is refused", async || {
+        let answer = stage
+            .server
+            .call_json("\"to\":\"+8613800000004\",\"mediaTxt\":\"hello\"")
+            .await;
+        answer.contains("108035")
+    })
+    .await;
+}
