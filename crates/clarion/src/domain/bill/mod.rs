@@ -4,6 +4,7 @@ pub mod calendar;
 pub mod call_type;
 pub mod cells;
 pub mod csv;
+pub mod import;
 pub mod keywords;
 pub mod rating;
 pub mod record;

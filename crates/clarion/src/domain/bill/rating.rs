@@ -135,7 +135,7 @@ impl Rate {
         if answered {
             return Charge::new(self.units(seconds), self.price);
         }
-        if self.unanswered > Money::ZERO && was_tried(outcome) {
+        if self.unanswered > Money::ZERO && outcome.was_tried() {
             return Charge::new(1, self.unanswered);
         }
         Charge::new(0, self.price)
@@ -166,14 +166,6 @@ impl Rate {
     pub fn is_free(&self) -> bool {
         self.price == Money::ZERO && self.unanswered == Money::ZERO
     }
-}
-
-/// The network was used for it, and it told us about the called party.
-fn was_tried(outcome: Outcome) -> bool {
-    matches!(
-        outcome,
-        Outcome::NotAnswered | Outcome::Busy | Outcome::Declined
-    )
 }
 
 /// Money set aside for one call of an account with a balance or a limit, with the rate as it was when the call was accepted.

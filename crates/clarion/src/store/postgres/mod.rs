@@ -18,6 +18,7 @@ use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwne
 
 pub mod accept;
 mod accounts;
+mod bills;
 mod calls;
 mod queue;
 mod schema;

@@ -23,6 +23,7 @@ use crate::domain::call::{CallProgress, CallSid, NewCall};
 use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
 mod accounts;
+mod bills;
 pub mod calls;
 pub mod checkpoint;
 mod queue;
@@ -254,7 +255,11 @@ impl Store for SqliteStore {
 
     async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {
         self.writer
-            .write(move |db| calls::accept(db, &call).map_err(StoreError::failed))
+            .write(move |db| {
+                calls::accept(db, &call)
+                    .map(drop)
+                    .map_err(StoreError::failed)
+            })
             .await
     }
 
