@@ -11,10 +11,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::api::{self, Api};
+use crate::billing::{self, Billing};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::domain::claim::NodeId;
 use crate::http::Front;
 use crate::http::tls::Certificates;
+use crate::random;
 use crate::store::{ServeLock, Store};
 use crate::telemetry;
 use crate::voices::VoiceFiles;
@@ -54,10 +57,17 @@ impl Server {
             Arc::clone(&store),
             clock.clone(),
         ));
+        store.set_default_rates(config.rates.defaults()?).await?;
+        let billing = Arc::new(Billing::open(&config, Arc::clone(&store), clock.clone())?);
+        background.spawn(billing::close::keep_closing(
+            Arc::clone(&billing),
+            NodeId::new(random::bytes()),
+        ));
         let api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
             voices,
+            billing,
             clock.clone(),
             metrics,
             Arc::clone(&stopping),

@@ -22,6 +22,7 @@ use self::directory::Directory;
 use self::limiter::Limiter;
 use self::request::Authenticated;
 use self::wire::Format;
+use crate::billing::Billing;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::status_code::StatusCode;
@@ -30,6 +31,7 @@ use crate::voices::VoiceFiles;
 
 mod account_info;
 pub mod auth;
+mod bill_file;
 mod bill_records;
 mod call_result;
 mod directory;
@@ -49,6 +51,7 @@ pub struct Api {
     pub config: Arc<Config>,
     pub store: Arc<dyn Store>,
     pub voices: VoiceFiles,
+    pub billing: Arc<Billing>,
     pub clock: Clock,
     pub metrics: PrometheusHandle,
     /// Set when the server stops accepting: the readiness probe tells it.
@@ -64,6 +67,7 @@ impl Api {
         config: Arc<Config>,
         store: Arc<dyn Store>,
         voices: VoiceFiles,
+        billing: Arc<Billing>,
         clock: Clock,
         metrics: PrometheusHandle,
         stopping: Arc<AtomicBool>,
@@ -75,6 +79,7 @@ impl Api {
             config,
             store,
             voices,
+            billing,
             clock,
             metrics,
             stopping,
@@ -118,6 +123,7 @@ pub fn router(api: Arc<Api>) -> Router {
                 .post(account_info::tell)
                 .fallback(anything_else),
         )
+        .route(bill_file::ROUTE, get(bill_file::give))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -174,6 +180,9 @@ fn operation(route: &str) -> &'static str {
         "metrics",
         "openapi.json",
     ];
+    if route == bill_file::ROUTE {
+        return "BillFile";
+    }
     let last = route.rsplit('/').next();
     OPERATIONS
         .into_iter()

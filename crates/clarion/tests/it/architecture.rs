@@ -11,9 +11,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("telemetry", &["config"]),
     ("store", &["domain", "telemetry"]),
     ("voices", &["domain", "store", "config"]),
+    ("billing", &["domain", "store", "clock", "random", "config"]),
     (
         "api",
-        &["domain", "store", "voices", "clock", "random", "config"],
+        &[
+            "billing", "domain", "store", "voices", "clock", "random", "config",
+        ],
     ),
     ("http", &["api", "config"]),
     ("client", &["domain"]),
@@ -21,9 +24,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "server",
         &[
             "api",
+            "billing",
             "clock",
             "config",
+            "domain",
             "http",
+            "random",
             "store",
             "telemetry",
             "voices",
@@ -33,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "api",
+            "billing",
             "client",
             "clock",
             "config",
