@@ -2,8 +2,10 @@
 
 mod account;
 mod app;
+mod bill;
 mod demo;
 mod phone;
+mod rate;
 mod serve;
 mod voice;
 
@@ -41,6 +43,12 @@ enum Command {
     /// Applications of an account
     #[command(subcommand)]
     App(app::Command),
+    /// What an account's calls cost
+    #[command(subcommand)]
+    Rate(rate::Command),
+    /// Bills: closed days, their files, records of other services
+    #[command(subcommand)]
+    Bill(bill::Command),
     /// Voice files of an application or of the platform
     #[command(subcommand)]
     Voice(voice::Command),
@@ -81,6 +89,13 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::App(command) => {
             with_store(&load()?, |store, clock| app::run(command, store, clock))
+        }
+        Command::Rate(command) => with_store(&load()?, |store, _| rate::run(command, store)),
+        Command::Bill(command) => {
+            let config = load()?;
+            with_store(&config, |store, clock| {
+                bill::run(command, &config, store, clock)
+            })
         }
         Command::Phone(phone) => block_on(phone.run()),
         Command::Voice(command) => {

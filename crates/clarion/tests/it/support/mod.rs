@@ -232,7 +232,14 @@ pub async fn application_of_another_account(server: &TestServer) -> AppId {
 
 /// Closes a day by hand.
 pub async fn close_day(database: &Database, day: &str) {
-    let close = format!("INSERT INTO bill_days (day, closed_at) VALUES ('{day}', 0)");
+    let next: jiff::civil::Date = day
+        .parse::<jiff::civil::Date>()
+        .unwrap()
+        .tomorrow()
+        .unwrap();
+    let close = format!(
+        "INSERT INTO bill_days (day, closed_at) VALUES ('{day}', 0); UPDATE bill_calendar SET first_open = '{next}'"
+    );
     match database {
         Database::Sqlite(path) => {
             let db = rusqlite::Connection::open(path).unwrap();
