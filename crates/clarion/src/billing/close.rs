@@ -15,8 +15,9 @@ use crate::domain::claim::NodeId;
 use crate::store::Store;
 
 const DUTY: &str = "close-day";
-const LEASE: SignedDuration = SignedDuration::from_secs(10);
-const RENEWAL: Duration = Duration::from_secs(3);
+/// Short, because nothing bad happens when two nodes are at it, and a night that was interrupted shall not wait.
+const LEASE: SignedDuration = SignedDuration::from_secs(5);
+const RENEWAL: Duration = Duration::from_millis(1500);
 /// How often it is looked whether a day is due, and what has had its time.
 const LOOK: Duration = Duration::from_secs(1);
 const SWEEP: SignedDuration = SignedDuration::from_hours(1);

@@ -4,6 +4,7 @@ mod support;
 
 mod architecture;
 mod authentication;
+mod bill_contract;
 mod captures;
 mod clients;
 mod command_line;

@@ -1,5 +1,6 @@
 //! What the tests stand on: a server that can be asked in business verbs, and a PostgreSQL that `make test` has started.
 
+pub mod bills;
 pub mod child;
 pub mod postgres;
 pub mod raw;
