@@ -102,7 +102,7 @@ impl Times {
     }
 }
 
-/// Units and rate may be absent, as a text message has none; where both are given, the fee must be their product.
+/// Units and rate may be absent, as a text message has none; where there are units and a rate, the fee must be their product.
 fn price<'a>(column: &impl Fn(&'static str) -> &'a str) -> Result<(u32, Money, Money), Fault> {
     let amount = |name: &'static str| match column(name) {
         "" => Ok(None),
@@ -121,7 +121,7 @@ fn price<'a>(column: &impl Fn(&'static str) -> &'a str) -> Result<(u32, Money, M
     let (rate, fee) = (amount("rate")?, amount("fee")?);
     let product = units.zip(rate).map(|(units, rate)| rate.times(units));
     match (fee, product) {
-        (Some(fee), Some(product)) if fee != product => Err(Fault::new(
+        (Some(fee), Some(product)) if units > Some(0) && fee != product => Err(Fault::new(
             "fee",
             format!("must be units times rate: {product}"),
         )),

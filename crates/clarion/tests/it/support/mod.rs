@@ -2,6 +2,7 @@
 
 pub mod bills;
 pub mod child;
+pub mod download;
 pub mod postgres;
 pub mod raw;
 
