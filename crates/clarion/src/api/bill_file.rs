@@ -193,13 +193,11 @@ fn pack(bytes: Chunks) -> impl Stream<Item = object_store::Result<Bytes>> {
             return Ok(None);
         };
         while packer.get_ref().len() < PACKED {
-            match bytes.try_next().await? {
-                Some(chunk) => packer.write_all(&chunk).map_err(broken)?,
-                None => {
-                    let last = packer.finish().map_err(broken)?;
-                    return Ok(Some((Bytes::from(last), None)));
-                }
-            }
+            let Some(chunk) = bytes.try_next().await? else {
+                let last = packer.finish().map_err(broken)?;
+                return Ok(Some((Bytes::from(last), None)));
+            };
+            packer.write_all(&chunk).map_err(broken)?;
         }
         let full = std::mem::replace(packer.get_mut(), Vec::with_capacity(PACKED));
         Ok(Some((Bytes::from(full), Some((bytes, packer)))))

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::domain::account::AppId;
 use crate::domain::bill::{BillFile, BillOf, calendar};
 use crate::domain::claim::NodeId;
+use crate::domain::money::Money;
 use crate::random;
 use crate::store::{Store, StoreError};
 
@@ -161,10 +162,8 @@ async fn days(store: &dyn Store) -> anyhow::Result<Vec<Value>> {
             .iter()
             .filter(|file| file.keywords.is_empty())
             .collect();
-        let fee = whole.iter().fold(
-            Default::default(),
-            |sum: crate::domain::money::Money, file| sum.plus(file.totals.fee),
-        );
+        let fees = whole.iter().map(|file| file.totals.fee);
+        let fee = fees.fold(Money::ZERO, Money::plus);
         days.push(json!({
             "day": day.day.to_string(),
             "lines": whole.iter().map(|file| file.totals.lines).sum::<u64>(),

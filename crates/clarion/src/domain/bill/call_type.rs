@@ -84,12 +84,10 @@ impl CallType {
     pub fn check(self, caller: &str, called: &str, call_sid: Option<&str>) -> Result<(), Fault> {
         match self.rule() {
             CallerRule::Party if caller.is_empty() => Err(Fault::new("caller", "is required")),
-            CallerRule::Party => Ok(()),
             CallerRule::TemplateId if !is_id(caller) => Err(Fault::new(
                 "caller",
                 "of type 2 must be the SMS template id: letters, digits, - and _",
             )),
-            CallerRule::TemplateId => Ok(()),
             CallerRule::ServerId if !is_id(caller) => Err(Fault::new(
                 "caller",
                 "of type 4 must be the application's server id: letters, digits, - and _",
@@ -97,8 +95,8 @@ impl CallType {
             CallerRule::ServerId if call_sid.is_some() => {
                 Err(Fault::new("callSid", "of type 4 must be empty"))
             }
-            CallerRule::ServerId => Ok(()),
             CallerRule::Conference => check_conference(caller, called),
+            CallerRule::Party | CallerRule::TemplateId | CallerRule::ServerId => Ok(()),
         }
     }
 }

@@ -71,7 +71,7 @@ impl TestServer {
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         let read = async {
-            let mut chunk = [0; 16384];
+            let mut chunk = vec![0; 16384];
             while let Ok(count @ 1..) = stream.read(&mut chunk).await {
                 answer.extend_from_slice(&chunk[..count]);
             }
