@@ -12,6 +12,7 @@ pub mod verify;
 mod write;
 
 use std::collections::HashMap;
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
 use crate::config::{BillsConfig, Config};
+use crate::domain::account::{AccountSid, AppId};
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::bill::{BillFile, BillOf, calendar};
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -62,7 +64,11 @@ pub struct Granted {
 impl Billing {
     pub fn open(config: &Config, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<Self> {
         let folder = config.bills_folder();
-        std::fs::create_dir_all(&folder)
+        // Telephone numbers are nobody else's business.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
         let objects = LocalFileSystem::new_with_prefix(&folder)?.with_fsync(true);
@@ -84,8 +90,8 @@ impl Billing {
     /// The previous day's bill, or the part of it that the keywords match.
     pub async fn request(
         self: &Arc<Self>,
-        account: &crate::domain::account::AccountSid,
-        app: &crate::domain::account::AppId,
+        account: &AccountSid,
+        app: &AppId,
         keywords: Option<Keywords>,
     ) -> Result<Granted, Refusal> {
         let (now, zone) = (self.clock.now(), self.clock.zone());

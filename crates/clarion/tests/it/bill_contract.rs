@@ -41,6 +41,7 @@ contract! {
     the_longest_prefix_counts_and_the_accounts_own_rate_before_the_platforms,
     a_call_costs_what_its_rate_says_with_and_without_a_reservation,
     a_limit_is_never_overrun_however_many_ask_at_once,
+    a_limit_holds_at_every_moment_of_a_busy_hour,
     a_reservation_is_tightened_and_tells_the_longest_talk,
     a_rate_that_changes_during_a_call_does_not_change_what_was_reserved,
     importing_is_idempotent_and_all_or_nothing,
@@ -211,6 +212,63 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
         .iter()
         .fold(money("0"), |sum, line| sum.plus(line.fee));
     assert_eq!((lines.len(), fees), (24, purse(&*store).await.spent));
+}
+
+/// Many ask, tighten and end at once, by chance, while somebody looks on.
+async fn a_limit_holds_at_every_moment_of_a_busy_hour(database: Database) {
+    let store = with_account(&database).await;
+    let rate = rate("*", 60, "0.7", "0.1");
+    store.set_rate(&account(), rate).await.unwrap();
+    limit(&*store, Some("40"), Some("30")).await;
+    let mut busy = JoinSet::new();
+    for asker in 0..6 {
+        let store = Arc::clone(&store);
+        busy.spawn(async move {
+            for round in 0..15 {
+                let call = call(&format!("86138{asker:04}{round:04}"), now());
+                let [random, talk] = clarion::random::bytes();
+                let longest = u32::from(random) * 4 + 1;
+                let _ = store
+                    .accept_call_within_limits(call, longest)
+                    .await
+                    .unwrap();
+                for claimed in claim(&*store, now(), 2).await {
+                    let (sid, lease) = (&claimed.call.sid, &claimed.lease);
+                    let tight = u32::from(talk) * 2 + 1;
+                    store.tighten_reservation(sid, lease, tight).await.unwrap();
+                    let talked = (talk % 3 > 0).then(|| i64::from(talk) * 3);
+                    let outcome = talked.map_or(Outcome::Busy, |_| Outcome::Talked);
+                    let end = ended(&claimed, talked, outcome, now());
+                    assert!(store.end_call(end).await.unwrap());
+                }
+            }
+        });
+    }
+    let mut looks = 0;
+    while !busy.is_empty() {
+        let purse = purse(&*store).await;
+        assert!(purse.spent.plus(purse.reserved) <= money("30"), "{purse:?}");
+        assert!(purse.reserved >= money("0"), "{purse:?}");
+        assert_eq!(purse.balance, Some(money("40").minus(purse.spent)));
+        looks += 1;
+        while let Some(done) = busy.try_join_next() {
+            done.unwrap();
+        }
+    }
+    for claimed in claim(&*store, now(), 100).await {
+        let end = ended(&claimed, None, Outcome::Expired, now());
+        store.end_call(end).await.unwrap();
+    }
+    let after = purse(&*store).await;
+    let lines = store
+        .bill_lines(&bill_of("2026-11-15"), None, 1000)
+        .await
+        .unwrap();
+    let fees = lines
+        .iter()
+        .fold(money("0"), |sum, line| sum.plus(line.fee));
+    assert_eq!((after.reserved, after.spent), (money("0"), fees));
+    println!("{} calls, {fees} spent, {looks} looks", lines.len());
 }
 
 async fn a_reservation_is_tightened_and_tells_the_longest_talk(database: Database) {
