@@ -17,19 +17,18 @@ use axum::response::Response;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures_util::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
+use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use subtle::ConstantTimeEq;
 
 use super::Api;
 use super::wire::{self, Format};
+use crate::billing::Chunks;
 use crate::domain::bill::BillFile;
 use crate::domain::status_code::StatusCode;
 
 pub const ROUTE: &str = "/bills/{file}";
 /// Bytes that are packed before they are sent.
 const PACKED: usize = 64 << 10;
-
-type Chunks = BoxStream<'static, object_store::Result<Bytes>>;
 
 pub fn path(file: &BillFile) -> String {
     format!("/bills/{}", file.id)
@@ -101,7 +100,7 @@ async fn answer(api: &Api, headers: &HeaderMap, file: &BillFile) -> anyhow::Resu
             return Ok(head.body(Body::empty())?);
         }
     };
-    let bytes: Chunks = api.billing.read(file, range.clone()).await?;
+    let bytes = api.billing.read(file, range.clone()).await?;
     if packed {
         let head = head.header(CONTENT_ENCODING, "gzip");
         return Ok(head.body(Body::from_stream(pack(bytes)))?);

@@ -12,6 +12,7 @@ pub mod verify;
 mod write;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,6 +42,9 @@ use crate::store::bills::BillToken;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Files that are made on request at once: each reads a whole day.
 const AT_ONCE: usize = 2;
+
+/// A file as it is read.
+pub type Chunks = BoxStream<'static, object_store::Result<Bytes>>;
 
 #[derive(Debug)]
 pub struct Billing {
@@ -259,12 +263,24 @@ impl Billing {
         Arc::clone(turns.entry(key.to_owned()).or_default())
     }
 
-    /// The bytes of a file, or some of them.
-    pub async fn read(
+    /// The bytes of a file, or some of them. Where it is not, on a node with a folder of its own, it is made first.
+    pub async fn read(&self, file: &BillFile, range: Range<u64>) -> anyhow::Result<Chunks> {
+        match self.open_file(file, range.clone()).await {
+            Err(object_store::Error::NotFound { .. }) => {
+                let keywords = Keywords::parse(&file.keywords)
+                    .map_err(|refusal| anyhow::anyhow!(refusal.message))?;
+                self.file(&file.of, keywords.as_ref()).await?;
+                Ok(self.open_file(file, range).await?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    async fn open_file(
         &self,
         file: &BillFile,
-        range: std::ops::Range<u64>,
-    ) -> anyhow::Result<BoxStream<'static, object_store::Result<Bytes>>> {
+        range: Range<u64>,
+    ) -> Result<Chunks, object_store::Error> {
         if range.is_empty() {
             return Ok(futures_util::stream::empty().boxed());
         }

@@ -104,7 +104,7 @@ impl Billing {
     }
 
     async fn hash_of_file(&self, file: &BillFile) -> anyhow::Result<String> {
-        let mut bytes = self.read(file, 0..u64::MAX).await?;
+        let mut bytes = self.open_file(file, 0..u64::MAX).await?;
         let mut hash = Sha256::new();
         while let Some(chunk) = bytes.try_next().await? {
             hash.update(&chunk);

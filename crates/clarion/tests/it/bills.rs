@@ -411,8 +411,12 @@ async fn a_file_that_somebody_has_removed_is_made_again_as_it_was() {
         .path()
         .join(format!("data/bills/2026-11-15/{APP}.csv"));
     std::fs::remove_file(&file).unwrap();
-    let second = server.get(&server.bill("").await.target()).await;
+    let granted = server.bill("").await;
+    let second = server.get(&granted.target()).await;
     assert_eq!(second.body, first.body);
+    // Also between the request and the fetch, as on a node with a folder of its own.
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(server.get(&granted.target()).await.body, first.body);
     assert_eq!(
         server
             .store
