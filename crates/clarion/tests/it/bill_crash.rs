@@ -48,7 +48,7 @@ async fn kill_again_and_again(installation: Installation) {
         add_lines(&*store, noon).await;
         let mut server = installation.start().await;
         let [random] = clarion::random::bytes::<1>();
-        tokio::time::sleep(Duration::from_millis(u64::from(random) * 3)).await;
+        tokio::time::sleep(Duration::from_millis(u64::from(random))).await;
         server.process.kill().await.unwrap();
         let on = calendar::day_of(noon, clock.zone());
         let filed = async || {
