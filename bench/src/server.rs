@@ -30,7 +30,8 @@ impl Server {
         std::fs::write(
             &config,
             format!(
-                "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[log]\nfilter = 'warn'\n",
+                "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[log]\nfilter = 'warn'\n\
+                 [[trunk]]\nname = 'waiting'\nhost = '127.0.0.1:9'\noptions_seconds = 0\nprefixes = ['']\n",
                 data.display()
             ),
         )?;

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ipnet::IpNet;
+use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::domain::bill::rating::{Rate, WrittenRate};
+use crate::domain::callback::RetrySchedule;
 use crate::domain::phone_number::NumberingPlan;
+use crate::domain::route::TrunkConfig;
 use crate::store::Database;
 
 /// Every setting with its default and one comment: the reference is the program.
@@ -29,13 +32,46 @@ pub struct Config {
     pub http: HttpConfig,
     pub limits: LimitsConfig,
     pub calls: CallsConfig,
+    pub callbacks: CallbacksConfig,
     pub numbers: NumberingPlan,
     pub voices: VoicesConfig,
     pub speech: SpeechConfig,
     pub prompts: PromptsConfig,
     pub rates: RatesConfig,
     pub bills: BillsConfig,
+    pub dispatch: DispatchConfig,
+    pub media: MediaConfig,
+    #[serde(rename = "trunk")]
+    pub trunks: Vec<TrunkConfig>,
     pub log: LogConfig,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DispatchConfig {
+    pub max_calls: u32,
+    pub calls_at_once: u32,
+    pub calls_per_second: u32,
+    pub callee_per_minute: u32,
+    pub callee_per_hour: u32,
+    pub callee_per_day: u32,
+    pub ring_seconds: u32,
+    pub lead_in_ms: u32,
+    pub extension_wait_ms: u32,
+    pub retry_seconds: u32,
+    pub longest_retry_seconds: u32,
+    pub redial_after_crash: bool,
+    pub stop_seconds: u32,
+    pub lease_seconds: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MediaConfig {
+    pub bind: String,
+    pub advertised: String,
+    pub ports: String,
+    pub dscp: u8,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -95,6 +131,65 @@ impl VoicesConfig {
             bytes: self.max_upload_bytes,
             seconds: self.max_seconds,
         }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallbacksConfig {
+    pub concurrency: u32,
+    pub per_host: u32,
+    pub time_limit_seconds: u64,
+    pub retry_seconds: Vec<f64>,
+    pub jitter: f64,
+    pub max_retry_after_seconds: u32,
+    #[serde(deserialize_with = "networks")]
+    pub allowed_networks: Vec<IpNet>,
+    pub ca_file: PathBuf,
+    pub user_agent: String,
+    pub lease_seconds: u32,
+    pub poll_seconds: u64,
+    pub stop_seconds: u64,
+}
+
+impl CallbacksConfig {
+    pub fn schedule(&self) -> RetrySchedule {
+        let wait = |seconds: &f64| SignedDuration::try_from_secs_f64(*seconds).unwrap_or_default();
+        RetrySchedule {
+            waits: self.retry_seconds.iter().map(wait).collect(),
+            jitter: self.jitter,
+            longest_asked: SignedDuration::from_secs(self.max_retry_after_seconds.into()),
+        }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        for (name, value) in [
+            ("concurrency", u64::from(self.concurrency)),
+            ("per_host", self.per_host.into()),
+            ("time_limit_seconds", self.time_limit_seconds),
+            ("poll_seconds", self.poll_seconds),
+        ] {
+            if !(1..=10_000).contains(&value) {
+                bail!("callbacks.{name} must be from 1 to 10000");
+            }
+        }
+        // A month: more than anyone waits for.
+        if !self
+            .retry_seconds
+            .iter()
+            .all(|wait| (0.0..=2_678_400.0).contains(wait))
+        {
+            bail!("callbacks.retry_seconds must be from 0 to 2678400 each");
+        }
+        if !(0.0..=1.0).contains(&self.jitter) {
+            bail!("callbacks.jitter must be from 0.0 to 1.0");
+        }
+        if u64::from(self.lease_seconds) < self.time_limit_seconds + 2 {
+            bail!(
+                "callbacks.lease_seconds must be at least 2 more than callbacks.time_limit_seconds"
+            );
+        }
+        Ok(())
     }
 }
 
@@ -258,6 +353,7 @@ impl Config {
         self.check_bills()?;
         self.database().map_err(anyhow::Error::msg)?;
         self.time_zone()?;
+        self.callbacks.check()?;
         if self.http.certificate.as_os_str().is_empty()
             != self.http.private_key.as_os_str().is_empty()
         {
@@ -290,6 +386,18 @@ impl Config {
                 self.numbers.default_caller
             );
         }
+        for (place, trunk) in self.trunks.iter().enumerate() {
+            trunk
+                .check()
+                .map_err(|why| anyhow::anyhow!("trunk {}: {why}", trunk.name))?;
+            if self.trunks[..place]
+                .iter()
+                .any(|other| other.name == trunk.name)
+            {
+                bail!("trunk {}: there are two of this name", trunk.name);
+            }
+        }
+        self.rtp_ports()?;
         // None of these means "no limit" when it is 0: nothing would be served at all.
         for (name, value) in [
             ("http.max_connections", self.http.max_connections as u64),
@@ -305,6 +413,16 @@ impl Config {
             bail!("http.max_body_bytes must be at least 1024");
         }
         Ok(())
+    }
+
+    pub fn rtp_ports(&self) -> anyhow::Result<std::ops::RangeInclusive<u16>> {
+        let ports = self.media.ports.split_once('-');
+        let parsed =
+            ports.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+        match parsed {
+            Some((first, last)) if first < last => Ok(first..=last),
+            _ => bail!("media.ports: write two ports, such as 20000-29999"),
+        }
     }
 
     pub fn database(&self) -> Result<Database, String> {
@@ -439,6 +557,7 @@ mod tests {
     fn the_defaults_are_complete_and_sound() {
         let config = load("", &[]).unwrap();
         assert_eq!(config.http.soft_versions, ["2013-12-26", "2013-03-22"]);
+        assert_eq!(config.callbacks.schedule().waits.len(), 9);
         assert_eq!(
             config.database().unwrap(),
             Database::Sqlite("clarion-data/clarion.db".into())
@@ -489,6 +608,10 @@ mod tests {
         assert!(error("[numbers]\ndefault_caller = \"x\"", &[]).contains("default_caller"));
         assert!(error("[http]\nhead_seconds = 0", &[]).contains("http.head_seconds must be"));
         assert!(error("[http]\nmax_connections = 9000000000000000000", &[]).contains("from 1 to"));
+        assert!(error("[callbacks]\nper_host = 0", &[]).contains("callbacks.per_host must be"));
+        assert!(error("[callbacks]\nlease_seconds = 16", &[]).contains("at least 2 more"));
+        assert!(error("[callbacks]\nretry_seconds = [-1]", &[]).contains("retry_seconds"));
+        assert!(error("[callbacks]\njitter = 2.0", &[]).contains("jitter"));
         assert!(error("[http]\ntrusted_proxies = [\"nowhere\"]", &[]).contains("nowhere"));
     }
 }

@@ -1,13 +1,15 @@
 //! Clarion: an application sends one HTTPS request, Clarion makes one telephone call, reports it and bills it.
 //!
-//! Start reading at `server` (what there is and how it is joined), or follow a call: `api::landing_calls` → `store`.
+//! Start reading at `server` (what there is and how it is joined), or follow a call: `api::landing_calls` → `store` → `callbacks`.
 
 pub mod api;
 pub mod billing;
+pub mod callbacks;
 pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod dispatch;
 pub mod domain;
 pub mod http;
 pub mod random;

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::api::{self, Api};
 use crate::billing::{self, Billing};
+use crate::callbacks::Callbacks;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::dispatch::Dispatch;
 use crate::domain::claim::NodeId;
 use crate::http::Front;
 use crate::http::tls::Certificates;
@@ -33,6 +35,8 @@ pub struct Server {
     stopping: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     listeners: JoinSet<()>,
+    dispatching: JoinHandle<()>,
+    callbacks: Callbacks,
     /// Work that goes on beside the requests, and ends with the server.
     _background: JoinSet<()>,
     _lock: Option<ServeLock>,
@@ -63,15 +67,32 @@ impl Server {
             Arc::clone(&billing),
             NodeId::new(random::bytes()),
         ));
+        // This life of this process: what an earlier one held is not ours.
+        let node = random::id();
+        let callbacks =
+            Callbacks::start(&config.callbacks, Arc::clone(&store), clock.clone(), node)?;
+        let dispatch = Dispatch::start(
+            Arc::clone(&config),
+            Arc::clone(&store),
+            clock.clone(),
+            voices.clone(),
+            callbacks.owed(),
+        )
+        .await?;
         let api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
             voices,
             billing,
             clock.clone(),
+            Arc::clone(&dispatch.queued),
             metrics,
             Arc::clone(&stopping),
         );
+        background.spawn(Api::keep_barred(
+            Arc::clone(&store),
+            Arc::clone(&api.barred),
+        ));
         let (tls, ca) = if config.http.plain {
             (None, None)
         } else {
@@ -85,6 +106,7 @@ impl Server {
         let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
 
         let (stop, stopped) = watch::channel(false);
+        let dispatching = tokio::spawn(dispatch.run(stopped.clone()));
         let mut listeners = JoinSet::new();
         let mut addresses = Vec::new();
         for address in &config.http.listen {
@@ -103,9 +125,16 @@ impl Server {
             stopping,
             stop,
             listeners,
+            dispatching,
+            callbacks,
             _background: background,
             _lock: lock,
         })
+    }
+
+    /// Says that a callback has become owed, for whoever has written one beside the server.
+    pub fn deliver_callbacks(&self) {
+        self.callbacks.owed().notify_one();
     }
 
     /// Accepts nothing new, finishes what has begun, and closes the store.
@@ -113,6 +142,8 @@ impl Server {
         self.stopping.store(true, Ordering::Relaxed);
         self.stop.send_replace(true);
         while self.listeners.join_next().await.is_some() {}
+        let _ = self.dispatching.await;
+        self.callbacks.stop().await;
         self.store.close().await;
     }
 }

@@ -18,8 +18,11 @@ const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Logs go to standard error, so that standard output belongs to what a command was asked for.
+/// The SIP library writes whole messages to its log, passwords' digests and telephone numbers included. Whoever wants to see them names it.
+const QUIET: &str = "rsipstack=error";
+
 pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&config.filter)
+    let filter = EnvFilter::try_new(format!("{QUIET},{}", config.filter))
         .with_context(|| format!("log.filter: `{}` is not a filter", config.filter))?;
     let logs = fmt()
         .with_env_filter(filter)
@@ -79,6 +82,24 @@ fn describe() {
         "Time from a request's last byte to its answer"
     );
     metrics::describe_gauge!("clarion_http_connections", "Open connections");
+    metrics::describe_counter!(
+        "clarion_callback_attempts_total",
+        "Attempts to deliver a callback, by verdict"
+    );
+    metrics::describe_histogram!(
+        "clarion_callback_lag_seconds",
+        metrics::Unit::Seconds,
+        "Time from when a callback was due to its attempt"
+    );
+    metrics::describe_gauge!(
+        "clarion_callbacks_waiting",
+        "Callbacks still to be delivered"
+    );
+    metrics::describe_gauge!(
+        "clarion_callbacks_oldest_seconds",
+        metrics::Unit::Seconds,
+        "Age of the oldest callback still to be delivered"
+    );
     metrics::describe_histogram!("clarion_store_batch_size", "Changes committed together");
     metrics::describe_histogram!(
         "clarion_store_commit_seconds",

@@ -14,6 +14,9 @@ use crate::signalling::{Leg, LegEvent, LegFacts, Refreshed, Refresher, Reply, Se
 /// After the last packet the line stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
 const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
 
+/// A leg that we have hung up tells so at once. Should it ever not, the call must end all the same.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
 type Events = mpsc::UnboundedSender<CallEvent>;
 
 pub struct Line {
@@ -164,6 +167,7 @@ impl Line {
         loop {
             let event = tokio::select! {
                 event = self.leg.next() => event,
+                () = tokio::time::sleep(LAST_WORD), if ours.is_some() => None,
                 why = async {
                     tokio::select! {
                         () = &mut over => "it is over",

@@ -92,10 +92,7 @@ async fn after_thousands_of_calls_everything_is_as_it_was() {
     .await;
     let grown = allocated().saturating_sub(bytes);
     // Tables that have grown stay a little larger; something that is kept of every call would be much more.
-    assert!(
-        grown < 100_000 + 32 * calls,
-        "{grown} bytes more after {calls} calls"
-    );
+    assert!(grown < 200_000, "{grown} bytes more after {calls} calls");
     println!("{calls} calls: {files} files and {tasks} tasks as before, {grown} bytes more");
     drop((trunk, callee, phone));
     assert!(drain.await.unwrap() > calls / 2);

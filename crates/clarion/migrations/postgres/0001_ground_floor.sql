@@ -147,14 +147,17 @@ CREATE TABLE switches (
   set_at BIGINT NOT NULL
 );
 
+-- What the end of a call owes to its application; written in the commit that ends it. Failures counts from the last replay.
 CREATE TABLE callbacks (
   call_sid TEXT COLLATE "C" PRIMARY KEY,
   app_id TEXT NOT NULL,
   webhook_id TEXT NOT NULL,
+  host TEXT COLLATE "C" NOT NULL,
   url TEXT NOT NULL,
   body TEXT NOT NULL,
   state SMALLINT NOT NULL,
   attempts INTEGER NOT NULL DEFAULT 0,
+  failures INTEGER NOT NULL DEFAULT 0,
   owed_at BIGINT NOT NULL,
   due_at BIGINT,
   finished_at BIGINT,
@@ -162,7 +165,11 @@ CREATE TABLE callbacks (
   fence BIGINT NOT NULL DEFAULT 0,
   lease_until BIGINT
 );
-CREATE INDEX callbacks_due ON callbacks (due_at) WHERE state = 0;
+-- By host, so that the next due one of each host is found without passing over all that wait for a dead one. The time it is owed since
+-- comes along for the metrics.
+CREATE INDEX callbacks_due ON callbacks (host, due_at, owed_at) WHERE state = 0;
+CREATE INDEX callbacks_leased ON callbacks (call_sid) WHERE state = 1;
+CREATE INDEX callbacks_given_up ON callbacks (call_sid) WHERE state = 3;
 
 CREATE TABLE callback_attempts (
   call_sid TEXT COLLATE "C" NOT NULL,
@@ -171,6 +178,7 @@ CREATE TABLE callback_attempts (
   duration BIGINT NOT NULL,
   verdict TEXT NOT NULL,
   status SMALLINT,
+  error TEXT,
   answer TEXT,
   PRIMARY KEY (call_sid, attempt)
 );

@@ -19,6 +19,7 @@ use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::{
     self, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE, VoiceFile,
 };
+use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
 
@@ -133,6 +134,12 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
     let fields = request.fields(&FORM)?;
     let application = request.application(api, &fields).await?;
     let wish = Wish::read(&fields, &request.account, &api.config)?;
+    if api.is_barred(wish.number.digits()) {
+        return Err(Refusal::new(
+            StatusCode::CalledNotAllowed,
+            "to: this number does not want to be called",
+        ));
+    }
     let files = resolve(api, &application, wish.owner, &wish.files).await?;
 
     let now = api.clock.wall();
@@ -154,6 +161,7 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
     );
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
     make_durable(api, &request.account, call).await?;
+    api.queued.notify_one();
     Ok(content)
 }
 
@@ -200,6 +208,9 @@ impl Wish {
             .to_owned();
         let number = PhoneNumber::parse(&called, &config.numbers)?;
         number.check_allowed(&config.numbers)?;
+        if !route::is_covered(&config.trunks, number.digits()) {
+            return Err(StatusCode::NoRoute.into());
+        }
         let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
         let files = prompt::file_names(
             fields.text("mediaName")?.unwrap_or_default(),

@@ -1,10 +1,11 @@
 //! HTTP in. Every route is on this screen.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{FromRequest, MatchedPath, Request, State};
@@ -14,7 +15,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
 
@@ -53,6 +54,10 @@ pub struct Api {
     pub voices: VoiceFiles,
     pub billing: Arc<Billing>,
     pub clock: Clock,
+    /// Told when a call has been accepted.
+    pub queued: Arc<Notify>,
+    /// Numbers that are never called, as they were a moment ago.
+    pub barred: Arc<RwLock<HashSet<String>>>,
     pub metrics: PrometheusHandle,
     /// Set when the server stops accepting: the readiness probe tells it.
     pub stopping: Arc<AtomicBool>,
@@ -69,6 +74,7 @@ impl Api {
         voices: VoiceFiles,
         billing: Arc<Billing>,
         clock: Clock,
+        queued: Arc<Notify>,
         metrics: PrometheusHandle,
         stopping: Arc<AtomicBool>,
     ) -> Self {
@@ -81,11 +87,34 @@ impl Api {
             voices,
             billing,
             clock,
+            queued,
+            barred: Arc::default(),
             metrics,
             stopping,
             directory,
             limiter,
             uploads,
+        }
+    }
+}
+
+impl Api {
+    pub fn is_barred(&self, digits: &str) -> bool {
+        let barred = self.barred.read().unwrap_or_else(PoisonError::into_inner);
+        barred.contains(digits)
+    }
+
+    /// Reads the list of barred numbers every second: an operator's change is honoured soon, and a request costs no question.
+    pub async fn keep_barred(store: Arc<dyn Store>, barred: Arc<RwLock<HashSet<String>>>) {
+        loop {
+            match store.barred_numbers().await {
+                Ok(numbers) => {
+                    *barred.write().unwrap_or_else(PoisonError::into_inner) =
+                        numbers.into_iter().collect();
+                }
+                Err(error) => tracing::error!(%error, "the barred numbers could not be read"),
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
 }

@@ -3,10 +3,13 @@
 mod account;
 mod app;
 mod bill;
+mod call;
+mod callback;
 mod demo;
 mod phone;
 mod rate;
 mod serve;
+mod trunk;
 mod voice;
 
 use std::path::PathBuf;
@@ -52,6 +55,15 @@ enum Command {
     /// Voice files of an application or of the platform
     #[command(subcommand)]
     Voice(voice::Command),
+    /// Calls: what became of them, ending one, stopping all
+    #[command(subcommand)]
+    Call(call::Command),
+    /// Trunks: the ways to callees
+    #[command(subcommand)]
+    Trunk(trunk::Command),
+    /// Callbacks: what is owed to receivers, what became of it, and sending it again
+    #[command(subcommand)]
+    Callback(callback::Command),
     /// Print every setting with its default value
     Config,
     /// Print the API as an OpenAPI document
@@ -95,6 +107,21 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             let config = load()?;
             with_store(&config, |store, clock| {
                 bill::run(command, &config, store, clock)
+            })
+        }
+        Command::Callback(command) => with_store(&load()?, |store, clock| {
+            callback::run(command, store, clock)
+        }),
+        Command::Call(command) => {
+            let config = load()?;
+            with_store(&config, |store, clock| {
+                call::run(command, &config, store, clock)
+            })
+        }
+        Command::Trunk(command) => {
+            let config = load()?;
+            with_store(&config, |store, clock| {
+                trunk::run(command, &config, store, clock)
             })
         }
         Command::Phone(phone) => block_on(phone.run()),

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use clap::Args;
 use phone::call::MediaConfig;
 use phone::codec::Codec;
 use phone::ending::Side;
-use phone::signalling::{Credentials, SignallingConfig, TlsFiles, Trace, Transport};
+use phone::signalling::{Credentials, SignallingConfig, TlsFiles, Trace, Transport, own_address};
 use phone::test_phone::{HeardCall, NUMBERS, Script, TestPhone, TestPhoneConfig, Then};
 
 #[derive(Debug, Args)]
@@ -212,8 +212,7 @@ impl Phone {
                     .listen
                     .ip()
                     .is_unspecified()
-                    .then(own_address)
-                    .flatten(),
+                    .then(|| own_address(self.listen.ip())),
                 ..MediaConfig::new(self.listen.ip(), self.rtp_ports.0..=self.rtp_ports.1)
             },
             codecs: self.codecs.clone(),
@@ -224,13 +223,6 @@ impl Phone {
                 .map(|(user, password)| Credentials { user, password }),
         })
     }
-}
-
-/// The address that this machine has towards the world: no packet is sent to find out.
-fn own_address() -> Option<IpAddr> {
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect("192.0.2.1:9").ok()?;
-    Some(socket.local_addr().ok()?.ip())
 }
 
 fn trace_to(path: &Path) -> anyhow::Result<Trace> {

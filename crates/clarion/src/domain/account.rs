@@ -323,17 +323,24 @@ impl CallbackSecret {
     pub fn reveal(&self) -> &str {
         &self.0
     }
+
+    /// The bytes that sign.
+    pub fn key(&self) -> Vec<u8> {
+        decode_key(&self.0).unwrap_or_default()
+    }
+}
+
+fn decode_key(text: &str) -> Option<Vec<u8>> {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    let body = text.strip_prefix("whsec_")?;
+    BASE64_STANDARD.decode(body).ok()
 }
 
 impl FromStr for CallbackSecret {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        use base64::{Engine, prelude::BASE64_STANDARD};
-        let key = text
-            .strip_prefix("whsec_")
-            .and_then(|body| BASE64_STANDARD.decode(body).ok());
-        match key {
+        match decode_key(text) {
             Some(key) if (24..=64).contains(&key.len()) => Ok(Self(text.to_owned())),
             _ => {
                 Err("a callback secret is `whsec_` followed by 24 to 64 bytes in Base64".to_owned())

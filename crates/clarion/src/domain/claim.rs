@@ -10,6 +10,7 @@ use super::bill::call_type::CallType;
 use super::bill::rating::Charge;
 use super::call::{CallSid, NewCall};
 use super::call_state::CallState;
+use super::callback::OwedCallback;
 use super::outcome::Outcome;
 
 /// One life of one server process. Leases belong to it and end with it.
@@ -102,6 +103,11 @@ pub enum Step {
         trunk: String,
         at: Timestamp,
     },
+    /// It has left: from now on it can be cancelled from another process.
+    Sent {
+        at: Timestamp,
+        dialog: String,
+    },
     Ringing {
         at: Timestamp,
         dialog: String,
@@ -115,7 +121,7 @@ pub enum Step {
 impl Step {
     pub fn state(&self) -> CallState {
         match self {
-            Step::Dialling { .. } => CallState::Dialling,
+            Step::Dialling { .. } | Step::Sent { .. } => CallState::Dialling,
             Step::Ringing { .. } => CallState::Ringing,
             Step::Answered { .. } => CallState::Answered,
         }
@@ -125,7 +131,9 @@ impl Step {
     pub fn dialog(&self) -> Option<&str> {
         match self {
             Step::Dialling { .. } => None,
-            Step::Ringing { dialog, .. } | Step::Answered { dialog, .. } => Some(dialog),
+            Step::Sent { dialog, .. }
+            | Step::Ringing { dialog, .. }
+            | Step::Answered { dialog, .. } => Some(dialog),
         }
     }
 }
@@ -159,8 +167,8 @@ pub struct EndedCall {
     pub reason: Option<String>,
     /// The day it is billed on, unless that is closed already.
     pub bill_day: jiff::civil::Date,
-    /// The body of the callback, where one is owed.
-    pub callback: Option<String>,
+    /// Where the request named a respUrl.
+    pub callback: Option<OwedCallback>,
 }
 
 impl EndedCall {
@@ -202,4 +210,38 @@ impl EndedCall {
             user_data: call.user_data.clone(),
         }
     }
+}
+
+/// Everything that is known of a call, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRecord {
+    pub sid: CallSid,
+    pub account: AccountSid,
+    pub app: super::account::AppId,
+    pub called: String,
+    pub number: super::phone_number::PhoneNumber,
+    pub caller: Option<String>,
+    pub state: CallState,
+    pub outcome: Option<Outcome>,
+    pub trunk: Option<String>,
+    pub attempts: u32,
+    pub accepted_at: Timestamp,
+    pub due_at: Option<Timestamp>,
+    pub dialled_at: Option<Timestamp>,
+    pub rang_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub sip_code: Option<u16>,
+    pub reason: Option<String>,
+}
+
+/// Which calls an operator wants to see, the newest first.
+#[derive(Debug, Clone, Default)]
+pub struct CallFilter {
+    pub account: Option<AccountSid>,
+    /// Only calls that have not ended.
+    pub alive: bool,
+    /// Only calls before this one: the next page.
+    pub before: Option<CallSid>,
+    pub most: u32,
 }

@@ -10,4 +10,5 @@ pub mod money;
 pub mod outcome;
 pub mod phone_number;
 pub mod prompt;
+pub mod route;
 pub mod status_code;

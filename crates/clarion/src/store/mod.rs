@@ -3,7 +3,7 @@
 //! SQLite is the embedded default, PostgreSQL is what several nodes share. Each is complete in its own folder, in its own dialect, and
 //! nothing outside them asks which one it is. Both pass the same contract suite (`tests/it/store_contract.rs`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
 use crate::domain::account::{
@@ -19,8 +19,12 @@ use crate::domain::account::{
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
 use crate::domain::call_state::CallState;
+use crate::domain::callback::{
+    Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, EndedAttempt,
+};
 use crate::domain::claim::{
-    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedAccount, Step,
+    CallFilter, CallRecord, Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue,
+    QueuedAccount, Step,
 };
 use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
@@ -84,8 +88,32 @@ pub trait CallQueue: Send + Sync {
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
 }
 
+/// What operators ask and switch.
 #[async_trait]
-pub trait Store: CallQueue + BillBook + fmt::Debug {
+pub trait Records: Send + Sync {
+    async fn call_record(&self, sid: &CallSid) -> Result<Option<CallRecord>, StoreError>;
+    /// The newest first.
+    async fn list_calls(&self, filter: CallFilter) -> Result<Vec<CallRecord>, StoreError>;
+    /// `None` puts the switch back to where it was.
+    async fn set_switch(
+        &self,
+        name: &str,
+        value: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+    async fn switches(&self) -> Result<Vec<(String, String)>, StoreError>;
+    /// Whether a number may be called; false if that was so before.
+    async fn bar_number(
+        &self,
+        digits: &str,
+        barred: bool,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+    async fn barred_numbers(&self) -> Result<Vec<String>, StoreError>;
+}
+
+#[async_trait]
+pub trait Store: CallQueue + Records + BillBook + fmt::Debug {
     // Accounts and applications.
     async fn add_account(&self, account: Account) -> Result<(), StoreError>;
     async fn account(&self, sid: &AccountSid) -> Result<Option<Account>, StoreError>;
@@ -137,10 +165,95 @@ pub trait Store: CallQueue + BillBook + fmt::Debug {
         sid: &CallSid,
     ) -> Result<Option<CallProgress>, StoreError>;
 
+    // Callbacks. They become owed in the transaction that ends a call (`callbacks::owe` of each dialect).
+    /// Takes leases on callbacks that are due, oldest first, at most as many as each host has room for.
+    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError>;
+    /// Records attempts and what follows from each, all in one transaction. Those whose lease was lost are left out; the others are returned.
+    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError>;
+    /// Gives leases back; the callbacks are due as before.
+    async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError>;
+    /// Frees the callbacks of lost holders: on SQLite everyone but `node`, on PostgreSQL whose lease has run out. Returns how many.
+    async fn reclaim_callbacks(&self, node: &str) -> Result<u64, StoreError>;
+    /// Newest calls first.
+    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError>;
+    /// A callback with its attempts, oldest first.
+    async fn callback(
+        &self,
+        sid: &CallSid,
+    ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError>;
+    /// Makes a callback due now, at the beginning of the schedule, whatever became of it. Its attempts are kept.
+    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError>;
+    async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError>;
+
     /// Can the store be read and written now? For the readiness probe.
     async fn ready(&self) -> Result<(), StoreError>;
     /// Finishes what has been handed in and lets go of the database.
     async fn close(&self);
+}
+
+/// Which callbacks a node may take now.
+#[derive(Debug, Clone)]
+pub struct CallbackClaim {
+    /// This life of this process.
+    pub node: String,
+    pub now: Timestamp,
+    /// Longer than an attempt may take, so that leases need no renewal.
+    pub lease: SignedDuration,
+    pub most: u32,
+    pub per_host: u32,
+    /// Hosts that have less room than `per_host` at the moment.
+    pub room: HashMap<String, u32>,
+}
+
+impl CallbackClaim {
+    /// Of the hosts with something waiting, each with the time of its first: those to take from and how many, and the next due time of
+    /// the others. Hosts share what is free, and those with the least under way come first, so that a busy one cannot crowd others out.
+    fn choose(&self, waiting: Vec<(String, Timestamp)>) -> (Vec<(String, u32)>, Option<Timestamp>) {
+        let next_due = waiting.iter().map(|(_, first)| *first);
+        let next_due = next_due.filter(|first| *first > self.now).min();
+        let mut due: Vec<_> = waiting
+            .into_iter()
+            .filter(|(_, first)| *first <= self.now)
+            .map(|(host, first)| {
+                let room = self.room.get(&host).copied().unwrap_or(self.per_host);
+                (self.per_host.saturating_sub(room), first, host, room)
+            })
+            .filter(|(_, _, _, room)| *room > 0)
+            .collect();
+        due.sort();
+        due.truncate(usize::try_from(self.most).unwrap_or(usize::MAX));
+        let sharing = u32::try_from(due.len()).unwrap_or(u32::MAX).max(1);
+        let share = (self.most / sharing).max(1);
+        let taken = due
+            .into_iter()
+            .map(|(_, _, host, room)| (host, room.min(share)));
+        (taken.collect(), next_due)
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct ClaimedBatch {
+    pub callbacks: Vec<ClaimedCallback>,
+    /// When the next one is due, of the hosts where none is due now.
+    pub next_due: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct CallbackFilter {
+    pub state: Option<CallbackState>,
+    pub app: Option<AppId>,
+    /// Name and port.
+    pub host: Option<String>,
+    /// The page after this one: its last callSid.
+    pub before: Option<CallSid>,
+    pub most: u32,
+}
+
+/// What is still to be delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallbackBacklog {
+    pub waiting: u64,
+    pub oldest_owed_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Error)]
@@ -149,6 +262,9 @@ pub enum StoreError {
     Exists(String),
     #[error("there is no {0}")]
     Missing(String),
+    /// It cannot be done now; later perhaps.
+    #[error("{0}")]
+    Conflict(String),
     /// The database did not do it. Nothing was changed, as far as can be known.
     #[error("the database failed: {0}")]
     Failed(String),
@@ -157,6 +273,16 @@ pub enum StoreError {
 impl StoreError {
     fn failed(error: impl fmt::Display) -> Self {
         Self::Failed(error.to_string())
+    }
+
+    fn no_callback(sid: &CallSid) -> Self {
+        Self::Missing(format!("callback of call {sid}"))
+    }
+
+    fn being_delivered(sid: &CallSid) -> Self {
+        Self::Conflict(format!(
+            "the callback of call {sid} is being delivered right now; try again when that is over"
+        ))
     }
 }
 
@@ -232,5 +358,42 @@ impl fmt::Display for Database {
                 Err(_) => f.write_str("postgres:…"),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_share_what_is_free_and_the_least_busy_come_first() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let claim = |most, room: &[(&str, u32)]| CallbackClaim {
+            node: "n".to_owned(),
+            now: at(10),
+            lease: SignedDuration::ZERO,
+            most,
+            per_host: 8,
+            room: room
+                .iter()
+                .map(|(host, room)| ((*host).to_owned(), *room))
+                .collect(),
+        };
+        let waiting = [("busy", 1), ("full", 2), ("idle", 3), ("later", 11)];
+        let waiting = waiting.map(|(host, second)| (host.to_owned(), at(second)));
+        let chosen = |most, room: &[(&str, u32)]| claim(most, room).choose(waiting.to_vec());
+        let named = |host: &str, count| (host.to_owned(), count);
+        let room = [("busy", 3), ("full", 0)];
+        let next = Some(at(11));
+        assert_eq!(
+            chosen(100, &room),
+            (vec![named("idle", 8), named("busy", 3)], next)
+        );
+        assert_eq!(
+            chosen(4, &room),
+            (vec![named("idle", 2), named("busy", 2)], next)
+        );
+        assert_eq!(chosen(1, &room), (vec![named("idle", 1)], next));
+        assert_eq!(chosen(2, &[]).0, [named("busy", 1), named("full", 1)]);
     }
 }

@@ -18,6 +18,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "billing", "domain", "store", "voices", "clock", "random", "config",
         ],
     ),
+    (
+        "callbacks",
+        &["domain", "store", "clock", "random", "config"],
+    ),
+    (
+        "dispatch",
+        &["domain", "store", "voices", "clock", "random", "config"],
+    ),
     ("http", &["api", "config"]),
     ("client", &["domain"]),
     (
@@ -25,8 +33,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "api",
             "billing",
+            "callbacks",
             "clock",
             "config",
+            "dispatch",
             "domain",
             "http",
             "random",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clarion::domain::account::{AccountChange, AccountSid, AccountState};
 use clarion::domain::call::NewCall;
 use clarion::domain::call_state::CallState;
-use clarion::domain::callback::RespUrl;
+use clarion::domain::callback::{OwedCallback, RespUrl};
 use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, NodeId, Overdue, Step};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
@@ -105,7 +105,14 @@ fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
         sip_code: Some(200),
         reason: None,
         bill_day: "2026-11-15".parse().unwrap(),
-        callback: Some("<request/>".to_owned()),
+        callback: Some(OwedCallback {
+            call: claimed.call.sid.clone(),
+            app: claimed.call.app.clone(),
+            webhook_id: "msg_1".to_owned(),
+            url: claimed.call.resp_url.clone().unwrap(),
+            body: "<request/>".to_owned(),
+            owed_at: at,
+        }),
     }
 }
 

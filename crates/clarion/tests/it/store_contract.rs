@@ -36,6 +36,8 @@ macro_rules! contract {
     };
 }
 
+mod callbacks;
+
 contract! {
     an_account_comes_back_as_it_was_stored,
     an_account_or_application_that_exists_or_is_missing_is_told,

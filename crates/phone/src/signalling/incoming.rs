@@ -2,12 +2,16 @@
 //! without work.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use rsipstack::dialog::DialogId;
 use rsipstack::dialog::authenticate::verify_digest;
+use rsipstack::dialog::dialog::Dialog;
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::sip::typed::Authorization;
-use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, ToTypedHeader};
+use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, ToTypedHeader, Version};
 use rsipstack::transaction::TransactionReceiver;
+use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +30,12 @@ pub struct IncomingCall {
     pub call_id: String,
     pub offer: Vec<u8>,
 }
+
+/// What a peer may require of us.
+const EXTENSIONS: [&str; 2] = ["100rel", "timer"];
+
+/// Shorter than a peer waits before it repeats a request.
+const SETTLING_TIME: Duration = Duration::from_millis(400);
 
 pub type CallSender = mpsc::UnboundedSender<IncomingCall>;
 
@@ -55,16 +65,36 @@ async fn answer(
     dialogs: &Arc<DialogLayer>,
     calls: Option<&Answering>,
 ) -> Result<(), SignallingError> {
+    if let Some(status) = fault(&transaction.original) {
+        return refuse(transaction, status).await;
+    }
+    let unknown = unknown_extensions(&transaction.original);
+    if !unknown.is_empty() {
+        let unsupported = vec![Header::Unsupported(unknown.join(", ").into())];
+        let status = StatusCode::BadExtension;
+        return Ok(transaction.reply_with(status, unsupported, None).await?);
+    }
     let in_dialog = transaction.original.to_header()?.tag()?.is_some();
     if in_dialog {
-        let Some(mut dialog) = dialogs.match_dialog(&transaction) else {
+        if dialogs.match_dialog(&transaction).is_none()
+            && !is_unanswered(dialogs, &transaction)
+            && dialogs.match_dialog(&transaction).is_none()
+        {
             return refuse(transaction, StatusCode::CallTransactionDoesNotExist).await;
-        };
+        }
+        if !understood_in_a_dialog(transaction.original.method) {
+            return refuse(transaction, StatusCode::MethodNotAllowed).await;
+        }
         // The dialog may wait for its owner before it answers, and other requests must not wait with it.
+        let dialogs = Arc::clone(dialogs);
         tokio::spawn(async move {
+            let Some(mut dialog) = settled(&dialogs, &transaction).await else {
+                return refuse(transaction, StatusCode::NotAcceptableHere).await;
+            };
             if let Err(error) = dialog.handle(&mut transaction).await {
                 tracing::debug!(%error, "a request inside a dialog failed");
             }
+            Ok(())
         });
         return Ok(());
     }
@@ -81,6 +111,85 @@ async fn answer(
         (Method::Invite, None) => refuse(transaction, StatusCode::Forbidden).await,
         _ => refuse(transaction, StatusCode::MethodNotAllowed).await,
     }
+}
+
+/// The rest is not even shown to the library: during a MESSAGE a dialog does not count as confirmed there, and could not be ended.
+fn understood_in_a_dialog(method: Method) -> bool {
+    use Method::{Ack, Bye, Cancel, Info, Invite, Options, PRack, Update};
+    matches!(
+        method,
+        Ack | Bye | Cancel | Info | Invite | Options | PRack | Update
+    )
+}
+
+/// The library knows a call of ours by the callee's tag, and answers its requests, only a moment after our ACK has left; the callee may
+/// hang up before that moment. So it is waited for, and so is the ACK of a caller whose BYE has overtaken it. `None` if a call of ours is
+/// still not answered then, and the callee has asked early.
+async fn settled(dialogs: &DialogLayer, transaction: &Transaction) -> Option<Dialog> {
+    let deadline = tokio::time::Instant::now() + SETTLING_TIME;
+    let is_bye = transaction.original.method == Method::Bye;
+    loop {
+        let found = dialogs.match_dialog(transaction);
+        let ours = match &found {
+            Some(Dialog::Invite(invite)) => invite.role() == TransactionRole::Client,
+            _ => found.is_none(),
+        };
+        let ready = found.as_ref().is_some_and(|dialog| {
+            let state = dialog.state();
+            if ours {
+                state.is_confirmed() || state.is_terminated()
+            } else {
+                !(is_bye && state.waiting_ack())
+            }
+        });
+        if ready {
+            return found;
+        }
+        if tokio::time::Instant::now() > deadline {
+            return found.filter(|_| !ours);
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Is it about a call of ours that is under way? The library keeps those without a tag of the callee.
+fn is_unanswered(dialogs: &DialogLayer, transaction: &Transaction) -> bool {
+    DialogId::try_from(transaction).is_ok_and(|mut id| {
+        id.remote_tag.clear();
+        dialogs.get_dialog(&id).is_some()
+    })
+}
+
+/// What is wrong with a request, of that which the library does not look at.
+pub(super) fn fault(request: &Request) -> Option<StatusCode> {
+    if request.version != Version::V2 {
+        return Some(StatusCode::VersionNotSupported);
+    }
+    let another_method =
+        request.cseq_header().and_then(rsipstack::sip::CSeq::method) != Ok(request.method);
+    // RFC 3261 section 18.3: what a packet promises must be in it.
+    let promised = request.headers.iter().find_map(|header| match header {
+        Header::ContentLength(length) => Some(length.value().trim().parse::<usize>()),
+        _ => None,
+    });
+    let incomplete = promised.is_some_and(|promised| promised != Ok(request.body.len()));
+    (another_method || incomplete).then_some(StatusCode::BadRequest)
+}
+
+/// Extensions that are required and that we do not know (RFC 3261 section 8.2.2.3). ACK and CANCEL cannot require any.
+pub(super) fn unknown_extensions(request: &Request) -> Vec<String> {
+    if matches!(request.method, Method::Ack | Method::Cancel) {
+        return Vec::new();
+    }
+    let required = request.headers.iter().filter_map(|header| match header {
+        Header::Require(value) => Some(value.value()),
+        _ => None,
+    });
+    required
+        .flat_map(|value| value.split(','))
+        .map(|extension| extension.trim().to_owned())
+        .filter(|extension| !extension.is_empty() && !EXTENSIONS.contains(&extension.as_str()))
+        .collect()
 }
 
 async fn refuse(mut transaction: Transaction, status: StatusCode) -> Result<(), SignallingError> {

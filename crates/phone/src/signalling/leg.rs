@@ -1,5 +1,6 @@
 //! One leg of a call, placed or answered, as a sequence of events.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -155,8 +156,12 @@ pub struct Leg {
     cancelled: bool,
     /// A hang-up that was noticed before the answer was told.
     ended: Option<Side>,
+    /// Changes that were noticed before the answer was told.
+    later: VecDeque<LegEvent>,
     /// The final response to our INVITE.
     answer: Option<Response>,
+    /// The last 18x to it.
+    ringing: Option<Response>,
 }
 
 impl Leg {
@@ -175,7 +180,9 @@ impl Leg {
             answered: false,
             cancelled: false,
             ended: None,
+            later: VecDeque::new(),
             answer: None,
+            ringing: None,
         }
     }
 
@@ -193,12 +200,17 @@ impl Leg {
             answered: false,
             cancelled: false,
             ended: None,
+            later: VecDeque::new(),
             answer: None,
+            ringing: None,
         }
     }
 
     /// The next thing that happens; `None` after the end.
     pub async fn next(&mut self) -> Option<LegEvent> {
+        if let Some(event) = self.later.pop_front() {
+            return Some(event);
+        }
         if let Some(side) = self.ended.take_if(|_| self.answered) {
             return Some(LegEvent::Ended(side));
         }
@@ -215,10 +227,13 @@ impl Leg {
                 biased;
                 Some(state) = self.states.recv() => state,
                 result = outcome => {
-                    self.outcome = None;
+                    // The peer may have gone on already: what it did comes after the answer.
                     while let Ok(state) = self.states.try_recv() {
-                        self.notice(state).await;
+                        if let Some(event @ LegEvent::Changed { .. }) = self.notice(state).await {
+                            self.later.push_back(event);
+                        }
                     }
+                    self.outcome = None;
                     return Some(self.finish(result));
                 }
             };
@@ -237,6 +252,7 @@ impl Leg {
             }
             DialogState::Early(_, response) => {
                 self.progress = Progress::Ringing;
+                self.ringing = Some(response.clone());
                 Some(LegEvent::Ringing {
                     code: response.status_code.code(),
                     early_media: response.body,
@@ -305,6 +321,14 @@ impl Leg {
                 LegEvent::Failed(failure)
             }
             Ok(Ok((_, None))) => LegEvent::Failed(self.without_response(Cause::TimedOut)),
+            // A challenge that the library has no answer to: the peer has spoken, and the transport is not to blame.
+            Ok(Err(rsipstack::Error::DialogError(_, _, status))) if !self.cancelled => {
+                LegEvent::Failed(Failure {
+                    cause: Cause::from_response(status.code(), None),
+                    response: Some((status.code(), status.text().to_owned())),
+                    rang: self.rang(),
+                })
+            }
             Ok(Err(error)) => {
                 tracing::debug!(%error, "an INVITE could not be sent");
                 LegEvent::Failed(self.without_response(Cause::TransportDown))
@@ -332,13 +356,7 @@ impl Leg {
 
     fn failure(&self, response: &Response) -> Failure {
         let code = response.status_code.code();
-        let reasons = response.headers().iter().filter_map(|header| match header {
-            Header::Reason(reason) => Some(reason.to_string()),
-            _ => None,
-        });
-        let q850 = reasons
-            .into_iter()
-            .find_map(|reason| q850_cause(reason.trim_start_matches("Reason:").trim()));
+        let q850 = q850(response);
         let cause = match code {
             _ if self.cancelled => Cause::Cancelled,
             // The library makes this response itself when nothing came back.
@@ -349,7 +367,14 @@ impl Leg {
         };
         Failure {
             cause,
-            response: Some((code, response.status_code.text().to_owned())),
+            // In the peer's own words, where it has some.
+            response: Some((
+                code,
+                response
+                    .wire_reason
+                    .clone()
+                    .unwrap_or_else(|| response.status_code.text().to_owned()),
+            )),
             // An answer that crossed our CANCEL: somebody was there.
             rang: self.rang() || code / 100 == 2,
         }
@@ -359,7 +384,16 @@ impl Leg {
     pub fn facts(&self, sent_to: SocketAddr) -> Option<LegFacts> {
         match &self.answer {
             Some(answer) if self.answered => LegFacts::of_answer(answer, Some(sent_to)),
-            _ => LegFacts::of_invite(&self.dialog.initial_request(), Some(sent_to)),
+            _ => {
+                let facts = LegFacts::of_invite(&self.dialog.initial_request(), Some(sent_to))?;
+                let ringing = self.ringing.as_ref().filter(|ringing| has_tag(ringing));
+                Some(LegFacts {
+                    ringing: ringing
+                        .and_then(|ringing| LegFacts::of_answer(ringing, Some(sent_to)))
+                        .map(Box::new),
+                    ..facts
+                })
+            }
         }
     }
 
@@ -441,8 +475,24 @@ impl Leg {
     }
 }
 
+/// The cause in the network's words, where a response has some.
+pub(super) fn q850(response: &Response) -> Option<u8> {
+    let reasons = response.headers().iter().filter_map(|header| match header {
+        Header::Reason(reason) => Some(reason.value()),
+        _ => None,
+    });
+    reasons.into_iter().find_map(q850_cause)
+}
+
+/// Only a response with a tag has opened a dialog.
+fn has_tag(response: &Response) -> bool {
+    response
+        .to_header()
+        .is_ok_and(|to| to.tag().is_ok_and(|tag| tag.is_some()))
+}
+
 /// Some headers have a type of their own in the library and some have not, depending on its version: by name both are found.
-fn header_value(message: &impl HasHeaders, name: &str) -> Option<String> {
+pub(super) fn header_value(message: &impl HasHeaders, name: &str) -> Option<String> {
     message
         .headers()
         .iter()

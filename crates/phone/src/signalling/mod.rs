@@ -3,8 +3,12 @@
 //! What the library leaves to us, and where it is done: a dialog is removed when it has ended (`Leg`'s drop), every request inside a dialog
 //! is answered (`incoming`, `Leg::next`), a target that stays silent is told from one that says no (`Leg::failure`), its timers are
 //! short (`SILENCE`), a connection that cannot be made is noticed at once (`Signalling::connect`), an answer to a call that nobody
-//! remembers is acknowledged and ended (`orphan`), refreshes of a session are sent (`session_timer`).
+//! remembers is acknowledged and ended (`orphan`), refreshes of a session are sent (`session_timer`), challenges are put into its
+//! words (`challenge`).
 
+mod challenge;
+#[doc(hidden)]
+pub mod dissect;
 mod incoming;
 mod leg;
 mod orphan;
@@ -40,7 +44,7 @@ pub use registration::{Registered, Registration};
 pub use resolve::{Host, LookupSource, Resolver, SrvRecord};
 pub use session_timer::SessionTimer;
 pub use trace::{Direction, Trace, TracedMessage};
-pub use transport::{TlsFiles, Transport};
+pub use transport::{TlsFiles, Transport, own_address};
 
 /// 64 times T1 of RFC 3261, cut from 32 seconds: a trunk that says nothing at all for so long is down, and the next one is waiting.
 pub const SILENCE: Duration = Duration::from_secs(8);
@@ -187,7 +191,7 @@ impl Signalling {
     ) -> Result<Self, SignallingError> {
         let stop = CancellationToken::new();
         let layer = TransportLayer::new(stop.child_token());
-        let contact = transport::open(config, &layer, &stop).await?;
+        let (local, contact) = transport::open(config, &layer, &stop).await?;
         let peers = Arc::new(Peers::default());
         let orphans = orphan::StrayAnswers::new(Arc::clone(&peers));
         let mut builder = EndpointBuilder::new();
@@ -211,9 +215,7 @@ impl Signalling {
                 callid_suffix: Some(contact.ip().to_string()),
                 ..EndpointOption::default()
             });
-        if let Some(trace) = &config.trace {
-            builder.with_inspector(Box::new(trace.clone()));
-        }
+        builder.with_inspector(Box::new(trace::Watched(config.trace.clone())));
         let endpoint = builder.build();
         orphans.belong_to(&endpoint.inner);
         let dialogs = Arc::new(DialogLayer::new(endpoint.inner.clone()));
@@ -224,6 +226,7 @@ impl Signalling {
                 tracing::error!(%error, "SIP is not served any more");
             }
         });
+        transport::listens(config, local).await?;
         tokio::spawn(incoming::answer_requests(
             requests,
             Arc::clone(&dialogs),
@@ -249,14 +252,12 @@ impl Signalling {
         self.transport
     }
 
-    /// Dialogs and transactions that are open now: for finding leaks.
+    /// Dialogs and transactions that are open now, or still remembered for answering repetitions: for finding leaks.
     pub fn open(&self) -> (usize, usize) {
-        (
-            self.dialogs.len(),
-            self.endpoint
-                .get_running_transactions()
-                .map_or(0, |keys| keys.len()),
-        )
+        let stats = self.endpoint.get_stats();
+        let transactions =
+            stats.running_transactions + stats.finished_transactions + stats.waiting_ack;
+        (self.dialogs.len(), transactions)
     }
 
     /// Answers of this peer are ours to end, even those of calls of an earlier life of the process.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rsipstack::sip::{
-    Header, HeadersExt, Method, Request, Response, SipMessage, StatusCodeKind, Version,
+    Header, HeadersExt, Method, Request, Response, SipMessage, StatusCodeKind, ToTypedHeader,
+    Version,
 };
 use rsipstack::transaction::endpoint::{EndpointInner, EndpointInnerRef, TransportEventInspector};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
@@ -35,6 +36,9 @@ pub struct LegFacts {
     pub via: Option<String>,
     /// Where the INVITE went.
     pub sent_to: Option<SocketAddr>,
+    /// The facts of the leg as it rang: if it was answered while nobody looked, only a BYE ends it.
+    #[serde(default)]
+    pub ringing: Option<Box<LegFacts>>,
 }
 
 impl LegFacts {
@@ -53,6 +57,7 @@ impl LegFacts {
                 .collect(),
             via: Some(invite.via_header().ok()?.value().to_owned()),
             sent_to,
+            ringing: None,
         })
     }
 
@@ -74,6 +79,7 @@ impl LegFacts {
             routes,
             via: None,
             sent_to,
+            ringing: None,
         })
     }
 
@@ -113,7 +119,7 @@ impl LegFacts {
     }
 
     /// The first route, or the target itself; a CANCEL goes where its INVITE went.
-    fn destination(&self, signalling: super::Transport) -> Option<SipAddr> {
+    pub(super) fn destination(&self, signalling: super::Transport) -> Option<SipAddr> {
         if let (Some(_), Some(sent_to)) = (&self.via, self.sent_to) {
             return Some(super::transport::sip_address(signalling, sent_to));
         }
@@ -130,7 +136,7 @@ impl LegFacts {
 }
 
 /// Several routes may stand in one header, with commas between them and, inside brackets, other commas.
-fn split_routes(value: &str) -> Vec<String> {
+pub(super) fn split_routes(value: &str) -> Vec<String> {
     let mut inside = false;
     value
         .split(|letter| {
@@ -151,7 +157,7 @@ impl Signalling {
     pub async fn end_orphan(&self, facts: &LegFacts) -> Result<bool, SignallingError> {
         let (method, cseq) = match facts.via {
             Some(_) => (Method::Cancel, facts.cseq),
-            None => (Method::Bye, facts.cseq + 1),
+            None => (Method::Bye, facts.cseq.saturating_add(1)),
         };
         let destination = facts
             .destination(self.transport)
@@ -161,7 +167,11 @@ impl Signalling {
             self.connect(address).await?;
         }
         let request = facts.request(&self.endpoint, method, cseq)?;
-        end(&self.endpoint, request, destination).await
+        let ended = end(&self.endpoint, request, destination).await?;
+        match &facts.ringing {
+            Some(ringing) => Box::pin(self.end_orphan(ringing)).await,
+            None => Ok(ended),
+        }
     }
 }
 
@@ -231,8 +241,9 @@ impl StrayAnswers {
         }
         let endpoint = self.endpoint.get()?.upgrade()?;
         let key = TransactionKey::from_response(answer, TransactionRole::Client).ok()?;
+        let finished = endpoint.finished_transactions.get(&key).flatten();
         let known = endpoint.transactions.get(&key).is_some()
-            || endpoint.finished_transactions.get(&key).is_some();
+            || finished.is_some_and(|last| !acknowledges_a_refusal(&last, answer));
         let peer = from.get_socketaddr().ok()?;
         if known || !self.peers.know(peer.ip()) {
             return None;
@@ -261,9 +272,38 @@ impl StrayAnswers {
     }
 }
 
+/// An answer must say where it can be reached (RFC 3261 section 12.1.1). Some do not, and the library then neither acknowledges nor ends
+/// them, so that the callee would be left on a dead line and called again over another trunk: such a peer is where its answer came from.
+fn give_contact(answer: &mut Response, from: &SipAddr) {
+    let is_answer = answer.status_code.kind() == StatusCodeKind::Successful
+        && answer.cseq_header().and_then(rsipstack::sip::CSeq::method) == Ok(Method::Invite);
+    if is_answer && answer.contact_header().is_err() {
+        let uri = rsipstack::sip::Uri::from(from.clone());
+        let contact = Header::Contact(format!("<{uri}>").into());
+        answer.headers.push(contact);
+    }
+}
+
+/// The library keeps the ACK of a finished INVITE and would send it again, without a BYE after it. The ACK of a refusal has the branch
+/// of the INVITE, that of an answer has its own (RFC 3261 section 17.1.1.3): so an answer that meets the former came after the INVITE
+/// was given up.
+fn acknowledges_a_refusal(last: &SipMessage, answer: &Response) -> bool {
+    let SipMessage::Request(ack) = last else {
+        return false;
+    };
+    let branch = |via: Result<&rsipstack::sip::Via, rsipstack::sip::Error>| {
+        let via = via.ok()?.typed().ok()?;
+        via.branch().map(ToString::to_string)
+    };
+    branch(ack.via_header()) == branch(answer.via_header())
+}
+
 #[async_trait]
 impl TransportEventInspector for StrayAnswers {
-    async fn handle(&self, event: TransportEvent) -> Option<TransportEvent> {
+    async fn handle(&self, mut event: TransportEvent) -> Option<TransportEvent> {
+        if let TransportEvent::Incoming(SipMessage::Response(answer), _, from) = &mut event {
+            give_contact(answer, from);
+        }
         if let TransportEvent::Incoming(message, connection, from) = &event
             && let Some((endpoint, facts)) = self.stray(message, from)
         {
@@ -275,7 +315,9 @@ impl TransportEventInspector for StrayAnswers {
                     let ack = facts.request(&endpoint, Method::Ack, facts.cseq)?;
                     connection.send(ack.into(), Some(&from)).await?;
                     if ends {
-                        let bye = facts.request(&endpoint, Method::Bye, facts.cseq + 1)?;
+                        // A number that the peer has chosen.
+                        let next = facts.cseq.saturating_add(1);
+                        let bye = facts.request(&endpoint, Method::Bye, next)?;
                         end(&endpoint, bye, from).await?;
                     }
                     Ok::<(), SignallingError>(())
@@ -313,6 +355,7 @@ mod tests {
             routes: vec!["<sip:p;lr>".to_owned()],
             via: None,
             sent_to: Some("192.0.2.1:5060".parse().unwrap()),
+            ringing: None,
         };
         let text = serde_json::to_string(&facts).unwrap();
         assert_eq!(serde_json::from_str::<LegFacts>(&text).unwrap(), facts);

@@ -7,6 +7,8 @@ use rsipstack::sip::{HeadersExt, SipMessage};
 use rsipstack::transaction::endpoint::MessageInspector;
 use rsipstack::transport::SipAddr;
 
+use super::challenge;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Sent,
@@ -60,20 +62,33 @@ impl fmt::Debug for Trace {
     }
 }
 
-impl MessageInspector for Trace {
-    fn before_send(&self, message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
-        self.see(Direction::Sent, &message, peer);
+/// Every message passes here: what the library gets wrong is put right, and whoever traces sees what is on the wire.
+pub(super) struct Watched(pub Option<Trace>);
+
+impl MessageInspector for Watched {
+    fn before_send(&self, mut message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
+        if let SipMessage::Request(request) = &mut message {
+            challenge::name_properly(request);
+        }
+        if let Some(trace) = &self.0 {
+            trace.see(Direction::Sent, &message, peer);
+        }
         message
     }
 
-    fn after_received(&self, message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
-        self.see(Direction::Received, &message, peer);
+    fn after_received(&self, mut message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
+        if let Some(trace) = &self.0 {
+            trace.see(Direction::Received, &message, peer);
+        }
+        if let SipMessage::Response(response) = &mut message {
+            challenge::choose(response);
+        }
         message
     }
 }
 
 /// Credentials and media keys replaced by stars.
-fn masked(text: &str) -> String {
+pub(super) fn masked(text: &str) -> String {
     let lines = text.split_inclusive('\n').map(|line| {
         let name = line.split(':').next().unwrap_or_default().trim();
         let secret = ["authorization", "proxy-authorization"]

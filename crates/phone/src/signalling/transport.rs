@@ -1,7 +1,7 @@
 //! How messages travel: UDP, TCP or TLS, on sockets of our own making.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,41 +94,85 @@ impl fmt::Debug for TlsFiles {
     }
 }
 
-/// Opens what the endpoint listens on, and says at which address it is reached.
+/// Opens what the endpoint listens on, and says which address that is and at which one we are reached.
 pub(super) async fn open(
     config: &SignallingConfig,
     layer: &TransportLayer,
     stop: &CancellationToken,
-) -> Result<SocketAddr, SignallingError> {
+) -> Result<(SocketAddr, SocketAddr), SignallingError> {
     let bind = |error| SignallingError::Bind(config.bind, error);
+    // Bound to every address of the machine, we are still reached at one of them.
+    let reached = |local: SocketAddr| {
+        let own = local.ip().is_unspecified().then(|| own_address(local.ip()));
+        config
+            .advertised
+            .or_else(|| Some(SocketAddr::new(own?, local.port())))
+    };
     let local = match config.transport {
         Transport::Udp => {
             let socket = udp_socket(config.bind).map_err(bind)?;
             let local = socket.local_addr().map_err(bind)?;
             let token = Some(stop.child_token());
             let connection =
-                UdpConnection::from_socket(Arc::new(socket), config.advertised, token).await?;
+                UdpConnection::from_socket(Arc::new(socket), reached(local), token).await?;
             layer.add_transport(connection.into());
             local
         }
         Transport::Tcp => {
             let local = free_stream_address(config.bind).map_err(bind)?;
-            let listener = TcpListenerConnection::new(local, config.advertised).await?;
+            let listener = TcpListenerConnection::new(local, reached(local)).await?;
             layer.add_transport(listener.into());
             local
         }
         Transport::Tls => {
             let local = free_stream_address(config.bind).map_err(bind)?;
             let listener =
-                TlsListenerConnection::new(local, config.advertised, tls_config(&config.tls))
-                    .await?;
+                TlsListenerConnection::new(local, reached(local), tls_config(&config.tls)).await?;
             // Without a certificate of ours nobody can connect to us; what we connect to ourselves needs none.
             layer.set_tls_config(tls_config(&config.tls));
             layer.add_transport(listener.into());
             local
         }
     };
-    Ok(config.advertised.unwrap_or(local))
+    Ok((local, reached(local).unwrap_or(local)))
+}
+
+/// The address that this machine has towards the world. No packet is sent to find out.
+pub fn own_address(like: IpAddr) -> IpAddr {
+    let (any, outside) = match like {
+        IpAddr::V4(_) => ("0.0.0.0:0", "192.0.2.1:9"),
+        IpAddr::V6(_) => ("[::]:0", "[2001:db8::1]:9"),
+    };
+    let routed = std::net::UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(outside)?;
+        socket.local_addr()
+    });
+    match (routed, like) {
+        (Ok(address), _) => address.ip(),
+        // A machine that has no way out is reached by itself.
+        (Err(_), IpAddr::V4(_)) => Ipv4Addr::LOCALHOST.into(),
+        (Err(_), IpAddr::V6(_)) => Ipv6Addr::LOCALHOST.into(),
+    }
+}
+
+/// The library begins to listen for connections some time after it was told to; until then callers would be turned away.
+pub(super) async fn listens(
+    config: &SignallingConfig,
+    local: SocketAddr,
+) -> Result<(), SignallingError> {
+    let nobody_can_connect = match config.transport {
+        Transport::Udp => true,
+        Transport::Tcp => false,
+        Transport::Tls => config.tls.own.is_none(),
+    };
+    let deadline = tokio::time::Instant::now() + CONNECT_TIME;
+    while !nobody_can_connect && let Err(error) = tokio::net::TcpStream::connect(local).await {
+        if tokio::time::Instant::now() > deadline {
+            return Err(SignallingError::Bind(config.bind, error));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
 }
 
 fn tls_config(files: &TlsFiles) -> TlsConfig {

@@ -22,6 +22,8 @@ use crate::signalling::{
     Answering, Credentials, IncomingCall, Leg, LegEvent, Signalling, SignallingConfig,
 };
 
+/// How long it rings where nobody answers.
+const LONGEST_RING: Duration = Duration::from_secs(60);
 /// Nobody listens to a test for longer.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 /// The packets of that time: what comes beyond is not kept.
@@ -140,7 +142,12 @@ impl Shared {
             }
         }
         match script.then {
-            Then::Nothing => while !over(call.leg.next().await.as_ref()) {},
+            // As in a real network, somebody gives up at last.
+            Then::Nothing => {
+                if wait(&mut call.leg, LONGEST_RING).await {
+                    call.leg.refuse(480);
+                }
+            }
             Then::Refuse { after, code } => {
                 if wait(&mut call.leg, after).await {
                     call.leg.refuse(code);

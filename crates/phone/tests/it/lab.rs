@@ -1,6 +1,7 @@
 //! A caller and a phone to call, on loopback.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -25,6 +26,28 @@ pub fn loopback() -> SocketAddr {
 
 pub fn media(ports: std::ops::RangeInclusive<u16>) -> MediaConfig {
     MediaConfig::new("127.0.0.1".parse().unwrap(), ports)
+}
+
+/// A folder of a test's own, gone when this is dropped.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        let name = format!("clarion-phone-{:016x}", rand::random::<u64>());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// A sound that is different at every sample, so that any mistake shows.

@@ -1,11 +1,17 @@
 //! The engine against peers, over real sockets.
 
+mod baresip;
 mod calls;
 mod hostile;
 mod lab;
 mod long;
 mod many;
+mod odd_peers;
+mod passwords;
+mod puppet;
+mod sipp;
 mod softphone;
 mod streams;
+mod torture;
 mod transports;
 mod trunks;

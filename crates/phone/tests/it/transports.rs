@@ -15,14 +15,14 @@ use phone::trunk::{Trunk, TrunkConfig};
 use crate::lab::{PATIENCE, call, caller, loopback, media, order, sound};
 
 /// A private authority, and a certificate that it made for a name.
-struct Certificates {
-    authority: Vec<u8>,
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+pub struct Certificates {
+    pub authority: Vec<u8>,
+    pub certificate: Vec<u8>,
+    pub key: Vec<u8>,
 }
 
 impl Certificates {
-    fn for_name(name: &str) -> Self {
+    pub fn for_name(name: &str) -> Self {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut authority = rcgen::CertificateParams::new(Vec::<String>::new()).unwrap();
         authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);

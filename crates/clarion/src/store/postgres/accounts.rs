@@ -268,7 +268,7 @@ fn read_application(row: &Row) -> Result<Application, StoreError> {
 }
 
 /// Reads a value that a type of the domain wrote, by that type's own parser.
-fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<T, StoreError> {
+pub fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<T, StoreError> {
     text.parse()
         .map_err(|error: T::Err| StoreError::Failed(error.to_string()))
 }
@@ -277,6 +277,6 @@ fn list<T: FromStr<Err: ToString>>(texts: Vec<&str>) -> Result<Vec<T>, StoreErro
     texts.into_iter().map(parsed).collect()
 }
 
-fn time(millis: i64) -> Result<Timestamp, StoreError> {
+pub fn time(millis: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(millis).map_err(StoreError::failed)
 }

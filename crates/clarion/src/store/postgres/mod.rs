@@ -6,21 +6,25 @@ use std::time::Duration;
 use anyhow::Context;
 use async_trait::async_trait;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use jiff::Timestamp;
 use tokio_postgres::{Config, NoTls};
 
 use self::accept::Accepter;
-use super::{Store, StoreError};
+use super::{CallbackBacklog, CallbackClaim, CallbackFilter, ClaimedBatch, Store, StoreError};
 use crate::domain::account::{
     Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
+use crate::domain::callback::{Callback, CallbackAttempt, CallbackLease, EndedAttempt};
 use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
 pub mod accept;
 mod accounts;
 mod bills;
+pub mod callbacks;
 mod calls;
 mod queue;
+mod records;
 mod schema;
 mod voices;
 
@@ -167,6 +171,51 @@ impl Store for PostgresStore {
         sid: &CallSid,
     ) -> Result<Option<CallProgress>, StoreError> {
         calls::progress(&**self.client().await?, account, sid).await
+    }
+
+    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
+        let client = self.client().await?;
+        let (hosts, next_due) = claim.choose(callbacks::waiting_hosts(&client).await?);
+        let callbacks = if hosts.is_empty() {
+            Vec::new()
+        } else {
+            callbacks::claim(&client, &claim, &hosts).await?
+        };
+        Ok(ClaimedBatch {
+            callbacks,
+            next_due,
+        })
+    }
+
+    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError> {
+        callbacks::record(&*self.client().await?, &ended).await
+    }
+
+    async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {
+        callbacks::release(&**self.client().await?, &leases).await
+    }
+
+    async fn reclaim_callbacks(&self, _node: &str) -> Result<u64, StoreError> {
+        callbacks::reclaim(&**self.client().await?).await
+    }
+
+    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError> {
+        callbacks::list(&**self.client().await?, &filter).await
+    }
+
+    async fn callback(
+        &self,
+        sid: &CallSid,
+    ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
+        callbacks::find(&**self.client().await?, sid).await
+    }
+
+    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError> {
+        callbacks::replay(&**self.client().await?, sid, now).await
+    }
+
+    async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError> {
+        callbacks::backlog(&**self.client().await?).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

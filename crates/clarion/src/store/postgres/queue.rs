@@ -164,10 +164,11 @@ impl CallQueue for PostgresStore {
     ) -> Result<bool, StoreError> {
         let (column, at, trunk) = match &step {
             Step::Dialling { trunk, at } => ("dialled_at", at, Some(trunk.as_str())),
+            Step::Sent { at, .. } => ("dialled_at", at, None),
             Step::Ringing { at, .. } => ("rang_at", at, None),
             Step::Answered { at, .. } => ("answered_at", at, None),
         };
-        // Another trunk is tried: it is dialled again, before anything has rung.
+        // It has left, or another trunk is tried before anything has rung.
         let from = states(|state| {
             state.may_become(step.state())
                 || (state == CallState::Dialling && step.state() == CallState::Dialling)
@@ -335,29 +336,29 @@ const END: &str = "WITH gone AS (DELETE FROM call_queue WHERE call_sid = $1 AND 
   held AS (DELETE FROM call_reservations USING gone WHERE call_reservations.call_sid = gone.call_sid RETURNING call_reservations.*), \
   rate AS (SELECT unit_seconds, price, unanswered, units AS most FROM held UNION ALL \
     (SELECT unit_seconds, price, unanswered, 2147483647 FROM rates \
-      WHERE account_sid IN ($18, '') AND prefix = ANY($19) AND NOT EXISTS (SELECT 1 FROM held) \
+      WHERE account_sid IN ($20, '') AND prefix = ANY($21) AND NOT EXISTS (SELECT 1 FROM held) \
       ORDER BY account_sid DESC, length(prefix) DESC LIMIT 1)), \
   counted AS (SELECT \
       CASE WHEN $9::bigint IS NOT NULL THEN least(greatest(($14::integer - 1) / unit_seconds + 1, 1), most) \
-        WHEN $20 AND unanswered > 0 THEN 1 ELSE 0 END AS units, \
-      CASE WHEN $9::bigint IS NULL AND $20 AND unanswered > 0 THEN unanswered ELSE price END AS rate FROM rate \
+        WHEN $22 AND unanswered > 0 THEN 1 ELSE 0 END AS units, \
+      CASE WHEN $9::bigint IS NULL AND $22 AND unanswered > 0 THEN unanswered ELSE price END AS rate FROM rate \
     UNION ALL SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM rate)), \
   charged AS (UPDATE accounts SET reserved = reserved - held.amount, spent = spent + counted.units * counted.rate, \
-    balance = balance - counted.units * counted.rate FROM held, counted WHERE accounts.sid = $18), \
+    balance = balance - counted.units * counted.rate FROM held, counted WHERE accounts.sid = $20), \
   billed AS (INSERT INTO bill_lines (order_id, account_sid, app_id, bill_day, type, call_sid, caller, called, started_at, \
       answered_at, ended_at, seconds, units, rate, fee, outcome, user_data) \
     SELECT call_sid, account_sid, app_id, greatest(first_open, $13), 14, call_sid, coalesce(caller, ''), called, \
       coalesce(dialled_at, accepted_at), answered_at, ended_at, $14, units, rate, units * rate, $15, user_data \
     FROM ended CROSS JOIN calendar CROSS JOIN counted), \
-  owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, url, body, state, owed_at, due_at) \
-    SELECT call_sid, app_id, 'msg_' || call_sid, $16, $17, 0, ended_at, ended_at FROM ended WHERE $16::text IS NOT NULL) \
+  owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
+    SELECT call_sid, app_id, $18, $19, $16, $17, 0, ended_at, ended_at FROM ended WHERE $16::text IS NOT NULL) \
   SELECT call_sid FROM gone";
 
 /// One statement is one transaction and one round trip. Nothing happens if the call is not ours any more.
 async fn end(client: &deadpool_postgres::Client, ended: &EndedCall) -> Result<bool, StoreError> {
     let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
-    let callback = ended.callback.as_ref().zip(call.resp_url.as_ref());
+    let callback = ended.callback.as_ref();
     let tried = ended.outcome.was_tried();
     let statement = client.prepare_cached(END).await?;
     let changed = client
@@ -379,8 +380,10 @@ async fn end(client: &deadpool_postgres::Client, ended: &EndedCall) -> Result<bo
                 &ended.bill_day.to_string(),
                 &ended.whole_seconds().cast_signed(),
                 &ended.outcome.word(),
-                &callback.map(|(_, url)| url.as_str()),
-                &callback.map(|(body, _)| body.as_str()),
+                &callback.map(|owed| owed.url.as_str()),
+                &callback.map(|owed| owed.body.as_str()),
+                &callback.map(|owed| owed.webhook_id.as_str()),
+                &callback.map(|owed| owed.url.host()),
                 &call.account.as_str(),
                 &Prefix::all_of(call.number.digits()),
                 &tried,

@@ -235,7 +235,7 @@ fn read_application(row: &Row<'_>) -> rusqlite::Result<Application> {
 }
 
 /// Reads a column that a type of the domain wrote, by that type's own parser.
-fn parsed<T: FromStr<Err: ToString>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub fn parsed<T: FromStr<Err: ToString>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     text.parse().map_err(|error: T::Err| {
         let error = error.to_string().into();
@@ -243,7 +243,7 @@ fn parsed<T: FromStr<Err: ToString>>(row: &Row<'_>, column: usize) -> rusqlite::
     })
 }
 
-fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+pub fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
     let millis = row.get(column)?;
     Timestamp::from_millisecond(millis)
         .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, millis))

@@ -10,23 +10,27 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
+use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Semaphore;
 
 use self::checkpoint::Checkpointer;
 use self::writer::Writer;
-use super::{Store, StoreError};
+use super::{CallbackBacklog, CallbackClaim, CallbackFilter, ClaimedBatch, Store, StoreError};
 use crate::domain::account::{
     Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
+use crate::domain::callback::{Callback, CallbackAttempt, CallbackLease, EndedAttempt};
 use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
 mod accounts;
 mod bills;
+pub mod callbacks;
 pub mod calls;
 pub mod checkpoint;
 mod queue;
+mod records;
 mod schema;
 mod voices;
 mod writer;
@@ -271,6 +275,67 @@ impl Store for SqliteStore {
         let (account, sid) = (account.clone(), sid.clone());
         self.read(move |db| calls::progress(db, &account, &sid))
             .await
+    }
+
+    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
+        // Looking is left to a reader: the writer is not kept from its work by what waits for hosts without room.
+        let (hosts, next_due) = claim.choose(self.read(callbacks::waiting_hosts).await?);
+        if hosts.is_empty() {
+            return Ok(ClaimedBatch {
+                callbacks: Vec::new(),
+                next_due,
+            });
+        }
+        let callbacks = self
+            .writer
+            .write(move |db| callbacks::claim(db, &claim, &hosts).map_err(StoreError::failed))
+            .await?;
+        Ok(ClaimedBatch {
+            callbacks,
+            next_due,
+        })
+    }
+
+    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError> {
+        self.writer
+            .write(move |db| callbacks::record(db, &ended).map_err(StoreError::failed))
+            .await
+    }
+
+    async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| callbacks::release(db, &leases).map_err(StoreError::failed))
+            .await
+    }
+
+    async fn reclaim_callbacks(&self, node: &str) -> Result<u64, StoreError> {
+        let node = node.to_owned();
+        self.writer
+            .write(move |db| callbacks::reclaim(db, &node).map_err(StoreError::failed))
+            .await
+    }
+
+    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError> {
+        self.read(move |db| callbacks::list(db, &filter)).await
+    }
+
+    async fn callback(
+        &self,
+        sid: &CallSid,
+    ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
+        let sid = sid.clone();
+        self.read(move |db| callbacks::find(db, &sid)).await
+    }
+
+    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError> {
+        let sid = sid.clone();
+        self.writer
+            .write(move |db| callbacks::replay(db, &sid, now))
+            .await
+    }
+
+    async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError> {
+        self.read(callbacks::backlog).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

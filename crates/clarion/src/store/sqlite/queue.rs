@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{SqliteStore, bills};
+use super::{SqliteStore, bills, callbacks};
 use crate::domain::account::AccountSid;
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_state::CallState;
@@ -302,13 +302,14 @@ fn advance(db: &Connection, sid: &CallSid, lease: &Lease, step: &Step) -> rusqli
     let Some(state) = held_state(db, sid, lease)? else {
         return Ok(false);
     };
-    // Another trunk is tried: it is dialled again, before anything has rung.
+    // It has left, or another trunk is tried before anything has rung.
     let again = state == CallState::Dialling && step.state() == CallState::Dialling;
     if !again && !state.may_become(step.state()) {
         return Ok(false);
     }
     let (column, at, trunk) = match step {
         Step::Dialling { trunk, at } => ("dialled_at", at, Some(trunk)),
+        Step::Sent { at, .. } => ("dialled_at", at, None),
         Step::Ringing { at, .. } => ("rang_at", at, None),
         Step::Answered { at, .. } => ("answered_at", at, None),
     };
@@ -390,19 +391,8 @@ fn end(db: &Connection, ended: &EndedCall) -> rusqlite::Result<bool> {
         call.sid.as_str()
     ])?;
     bills::bill_call(db, ended)?;
-    if let (Some(body), Some(url)) = (&ended.callback, &call.resp_url) {
-        db.prepare_cached(
-            "INSERT INTO callbacks (call_sid, app_id, webhook_id, url, body, state, owed_at, due_at) VALUES (?, ?, ?, ?, ?, 0, ?, ?)",
-        )?
-        .execute(params![
-            call.sid.as_str(),
-            call.app.as_str(),
-            format!("msg_{}", call.sid),
-            url.as_str(),
-            body,
-            ended.ended_at.as_millisecond(),
-            ended.ended_at.as_millisecond()
-        ])?;
+    if let Some(owed) = &ended.callback {
+        callbacks::owe(db, owed)?;
     }
     Ok(true)
 }

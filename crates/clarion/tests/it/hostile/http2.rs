@@ -44,12 +44,17 @@ async fn healthy(send: &SendRequest<Bytes>) -> Result<u16, h2::Error> {
 pub async fn reset_rapidly(door: &Door) {
     let (send, connection) = connect(door).await;
     let flood = async {
+        let mut sent = 0u32;
         while let Ok(mut send) = send.clone().ready().await {
             let Ok((_, mut stream)) = send.send_request(health(), false) else {
                 return;
             };
             stream.send_reset(Reason::CANCEL);
-            tokio::task::yield_now().await;
+            sent += 1;
+            // Many in one piece: one by one, a server with time on its hands would keep up with them.
+            if sent.is_multiple_of(64) {
+                tokio::task::yield_now().await;
+            }
         }
     };
     tokio::time::timeout(PATIENCE, flood)

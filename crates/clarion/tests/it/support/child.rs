@@ -1,7 +1,7 @@
 //! The real program in a process of its own: for killing it, and for measuring what it uses.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
 
@@ -13,7 +13,9 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use super::raw::Door;
-use super::{APP, PATIENCE, SID, TOKEN, account, application, call_sid, status_code};
+use super::{
+    APP, PATIENCE, SID, TOKEN, WAITING_TRUNK, account, application, call_sid, status_code,
+};
 
 /// A folder with a configuration, and a database with an account that has no limits worth mentioning.
 pub struct Installation {
@@ -25,15 +27,16 @@ pub struct Installation {
 impl Installation {
     /// On PostgreSQL where an address is given, on SQLite otherwise.
     pub async fn new(postgres: Option<String>) -> Self {
+        Self::with_settings(postgres, WAITING_TRUNK).await
+    }
+
+    /// With settings of its own, trunks among them.
+    pub async fn with_settings(postgres: Option<String>, settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let url =
             postgres.unwrap_or_else(|| format!("sqlite:{}", path.join("clarion.db").display()));
-        let config = path.join("clarion.toml");
-        let text = format!(
-            "data_dir = {path:?}\ndatabase = {url:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"error\"\n"
-        );
-        std::fs::write(&config, text).unwrap();
+        let config = write_config(path, &url, settings);
         let database = Database::parse(&url).unwrap();
         let store = database.open().await.unwrap();
         store.add_account(account()).await.unwrap();
@@ -53,6 +56,19 @@ impl Installation {
             folder,
             database,
             config,
+        }
+    }
+
+    /// A second node on the same database, with files of its own.
+    pub fn another_node(&self, settings: &str) -> Self {
+        let Database::Postgres(url) = &self.database else {
+            panic!("nodes share a PostgreSQL");
+        };
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            config: write_config(folder.path(), url, settings),
+            database: self.database.clone(),
+            folder,
         }
     }
 
@@ -115,6 +131,15 @@ impl Installation {
     }
 }
 
+fn write_config(folder: &Path, database: &str, settings: &str) -> PathBuf {
+    let config = folder.join("clarion.toml");
+    let text = format!(
+        "data_dir = {folder:?}\ndatabase = {database:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"error\"\n{settings}"
+    );
+    std::fs::write(&config, text).unwrap();
+    config
+}
+
 pub struct ChildServer {
     pub process: Child,
     pub client: Client,
@@ -167,7 +192,12 @@ impl Caller {
     }
 
     async fn ask(&mut self) -> anyhow::Result<String> {
-        let body = format!("{{\"appId\":\"{APP}\",\"to\":\"13800000000\",\"mediaTxt\":\"x\"}}");
+        self.ask_for("\"to\":\"13800000000\",\"mediaTxt\":\"x\"")
+            .await
+    }
+
+    async fn ask_for(&mut self, fields: &str) -> anyhow::Result<String> {
+        let body = format!("{{\"appId\":\"{APP}\",{fields}}}");
         self.connection
             .operation(
                 &self.credentials,
@@ -177,6 +207,13 @@ impl Caller {
                 Some(body),
             )
             .await
+    }
+
+    /// Places a call of these fields; an error when the connection is gone.
+    pub async fn place(&mut self, fields: &str) -> anyhow::Result<String> {
+        let answer = self.ask_for(fields).await?;
+        assert_eq!(status_code(&answer), "000000", "{answer}");
+        Ok(call_sid(&answer))
     }
 
     /// The callSid, or an error when the connection is gone.

@@ -3,8 +3,10 @@
 pub mod bills;
 pub mod child;
 pub mod download;
+pub mod owed;
 pub mod postgres;
 pub mod raw;
+pub mod receiver;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -66,6 +68,7 @@ pub struct TestServer {
     pub folder: TempDir,
     /// The same database, opened beside the server as the command line does.
     pub store: Arc<dyn Store>,
+    pub database: Database,
     server: Option<Server>,
 }
 
@@ -78,10 +81,9 @@ impl TestServer {
     pub async fn start_with(settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
-        let store = {
-            std::fs::create_dir_all(&config.data_dir).unwrap();
-            config.database().unwrap().open().await.unwrap()
-        };
+        std::fs::create_dir_all(&config.data_dir).unwrap();
+        let database = config.database().unwrap();
+        let store = database.open().await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let clock = Clock::new(TimeZone::get("Asia/Shanghai").unwrap());
@@ -92,6 +94,7 @@ impl TestServer {
             clock,
             folder,
             store,
+            database,
             server: Some(server),
         }
     }
@@ -107,6 +110,13 @@ impl TestServer {
             .unwrap();
         self.address = server.addresses[0];
         self.server = Some(server);
+    }
+
+    /// Tells the server that callbacks have become owed, as the end of a call does.
+    pub fn deliver_callbacks(&self) {
+        if let Some(server) = &self.server {
+            server.deliver_callbacks();
+        }
     }
 
     /// The server itself, for a test that stops it.
@@ -173,9 +183,18 @@ impl TestServer {
     }
 }
 
+/// A trunk that carries every number and has no channel.
+pub const WAITING_TRUNK: &str = "[[trunk]]\nname = \"waiting\"\nhost = \"127.0.0.1:9\"\noptions_seconds = 0\nprefixes = [\"\"]\n";
+
 fn test_config(folder: &TempDir, settings: &str) -> Config {
     let data = folder.path().join("data");
-    let text = format!("data_dir = {data:?}\ntime_zone = \"Asia/Shanghai\"\n{settings}");
+    // Unless a test brings trunks of its own, everything is accepted and nothing is dialled.
+    let trunk = if settings.contains("[[trunk]]") {
+        ""
+    } else {
+        WAITING_TRUNK
+    };
+    let text = format!("data_dir = {data:?}\ntime_zone = \"Asia/Shanghai\"\n{settings}\n{trunk}");
     let listen = (
         "CLARION_HTTP__LISTEN".to_owned(),
         "[\"127.0.0.1:0\"]".to_owned(),
@@ -205,12 +224,20 @@ pub fn call_sid(answer: &str) -> String {
 }
 
 /// Waits until a condition holds; tests do not sleep.
-pub async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+pub async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {
+    eventually_within(PATIENCE, what, condition).await;
+}
+
+pub async fn eventually_within(
+    patience: Duration,
+    what: &str,
+    mut condition: impl AsyncFnMut() -> bool,
+) {
+    let deadline = tokio::time::Instant::now() + patience;
     while !condition().await {
         assert!(
             tokio::time::Instant::now() < deadline,
-            "{what}: not within {PATIENCE:?}"
+            "{what}: not within {patience:?}"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

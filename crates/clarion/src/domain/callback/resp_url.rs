@@ -1,10 +1,10 @@
-//! Where the status of a call is reported.
+//! Where the status of a call is reported: only the form is judged here.
 
 use std::fmt;
 
 use url::Url;
 
-use super::status_code::{Refusal, StatusCode};
+use super::super::status_code::{Refusal, StatusCode};
 
 const LONGEST: usize = 2048;
 
@@ -19,6 +19,20 @@ impl RespUrl {
 
     pub fn from_stored(text: String) -> Self {
         Self(text)
+    }
+
+    /// Name and port: deliveries to one host share its fate, and its limit.
+    pub fn host(&self) -> String {
+        let parts = Url::parse(&self.0).ok().and_then(|url| {
+            let port = url.port_or_known_default()?;
+            Some(format!("{}:{port}", url.host_str()?))
+        });
+        parts.unwrap_or_default()
+    }
+
+    /// For logs and lists: the query may carry secrets of the receiver, and the path is enough to know it by.
+    pub fn without_query(&self) -> &str {
+        self.0.split(['?', '#']).next().unwrap_or_default()
     }
 
     pub fn parse(text: &str) -> Result<Self, Refusal> {
@@ -59,6 +73,20 @@ impl fmt::Display for RespUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_is_a_name_and_a_port_and_the_query_is_not_shown() {
+        for (text, host) in [
+            ("http://Receiver.Example/cb?token=x", "receiver.example:80"),
+            ("https://receiver.example/cb", "receiver.example:443"),
+            ("https://[2001:db8::1]:8443", "[2001:db8::1]:8443"),
+            ("http://0x7f.1/", "127.0.0.1:80"),
+        ] {
+            let url = RespUrl::parse(text).unwrap();
+            assert_eq!(url.host(), host);
+            assert!(!url.without_query().contains("token"));
+        }
+    }
 
     #[test]
     fn only_the_form_is_judged() {

@@ -1,0 +1,89 @@
+//! How much each receiver may have under way. One that does not answer gets a single place until it does, so that even many dead
+//! receivers leave the places to those that are alive.
+
+use std::collections::HashMap;
+
+/// Silent hosts that are remembered; forgetting one only costs it a few tries at once.
+const REMEMBERED: usize = 10_000;
+
+#[derive(Debug)]
+pub struct Hosts {
+    per_host: u32,
+    known: HashMap<String, Host>,
+}
+
+#[derive(Debug, Default)]
+struct Host {
+    under_way: u32,
+    silent: bool,
+}
+
+impl Hosts {
+    pub fn new(per_host: u32) -> Self {
+        Self {
+            per_host,
+            known: HashMap::new(),
+        }
+    }
+
+    pub fn begin(&mut self, host: &str) {
+        self.known.entry(host.to_owned()).or_default().under_way += 1;
+    }
+
+    pub fn end(&mut self, host: &str, answered: bool) {
+        if let Some(known) = self.known.get_mut(host) {
+            known.under_way = known.under_way.saturating_sub(1);
+            known.silent = !answered;
+            if known.under_way == 0 && answered {
+                self.known.remove(host);
+            }
+        }
+        if self.known.len() > REMEMBERED {
+            self.known.retain(|_, host| host.under_way > 0);
+        }
+    }
+
+    /// The hosts that have less room than usual.
+    pub fn room(&self) -> HashMap<String, u32> {
+        let room = |host: &Host| {
+            let limit = if host.silent { 1 } else { self.per_host };
+            limit.saturating_sub(host.under_way)
+        };
+        self.known
+            .iter()
+            .map(|(name, host)| (name.clone(), room(host)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_its_places_and_a_silent_one_a_single_one_until_it_answers() {
+        let mut hosts = Hosts::new(3);
+        let room = |hosts: &Hosts| hosts.room().get("h:80").copied();
+        assert_eq!(room(&hosts), None);
+        hosts.begin("h:80");
+        hosts.begin("h:80");
+        assert_eq!(room(&hosts), Some(1));
+        hosts.end("h:80", false);
+        assert_eq!(room(&hosts), Some(0));
+        hosts.end("h:80", false);
+        assert_eq!(room(&hosts), Some(1), "it is remembered");
+        hosts.begin("h:80");
+        hosts.end("h:80", true);
+        assert_eq!(room(&hosts), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut hosts = Hosts::new(3);
+        for number in 0..=REMEMBERED {
+            hosts.begin(&number.to_string());
+            hosts.end(&number.to_string(), false);
+        }
+        assert!(hosts.known.len() <= REMEMBERED);
+    }
+}

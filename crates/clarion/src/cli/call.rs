@@ -1,0 +1,164 @@
+//! `clarion call`: what became of calls, ending one, and stopping all dialling.
+
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::print;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::dispatch::STOP_ALL;
+use crate::domain::account::AccountSid;
+use crate::domain::call::CallSid;
+use crate::domain::call_state::CallState;
+use crate::domain::claim::{CallFilter, CallRecord};
+use crate::domain::outcome::Outcome;
+use crate::domain::phone_number::PhoneNumber;
+use crate::store::Store;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Calls, the newest first
+    List {
+        /// Only calls of this account
+        #[arg(long)]
+        account: Option<AccountSid>,
+        /// Only calls that have not ended
+        #[arg(long)]
+        alive: bool,
+        /// Only calls before this one: the next page
+        #[arg(long, value_name = "CALLSID")]
+        before: Option<CallSid>,
+        /// How many
+        #[arg(long, default_value_t = 50)]
+        most: u32,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Everything that is known of a call
+    Show {
+        call: CallSid,
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a call: one that waits is not dialled, one under way is hung up
+    Cancel { call: CallSid },
+    /// Dial nothing any more; what is under way goes on, what is queued waits
+    StopAll,
+    /// Dial again
+    Resume,
+    /// Never call a number: requests for it are refused with 108035
+    Bar { number: String },
+    /// Call a number again
+    Unbar { number: String },
+    /// Numbers that are never called
+    Barred {
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub async fn run(
+    command: Command,
+    config: &Config,
+    store: Arc<dyn Store>,
+    clock: Clock,
+) -> anyhow::Result<()> {
+    match command {
+        Command::List {
+            account,
+            alive,
+            before,
+            most,
+            json,
+        } => {
+            let filter = CallFilter {
+                account,
+                alive,
+                before,
+                most,
+            };
+            let calls = store.list_calls(filter).await?;
+            let rows: Vec<_> = calls.iter().map(|call| describe(call, &clock)).collect();
+            print(json, &Value::Array(rows));
+        }
+        Command::Show { call, json } => {
+            let record = store.call_record(&call).await?;
+            let record = record.with_context(|| format!("there is no call {call}"))?;
+            print(json, &describe(&record, &clock));
+        }
+        Command::Cancel { call } => match store.cancel_call(&call).await? {
+            Some(CallState::Queued) => println!("{call} will not be dialled"),
+            Some(_) => println!("{call} is being hung up"),
+            None => bail!("{call} has ended already, or there is no such call"),
+        },
+        Command::StopAll => {
+            store.set_switch(STOP_ALL, Some("on"), clock.now()).await?;
+            println!("nothing is dialled any more, until `clarion call resume`");
+        }
+        Command::Resume => {
+            store.set_switch(STOP_ALL, None, clock.now()).await?;
+            println!("calls are dialled again");
+        }
+        Command::Bar { number } => bar(&number, true, config, &*store, &clock).await?,
+        Command::Unbar { number } => bar(&number, false, config, &*store, &clock).await?,
+        Command::Barred { json } => print(json, &json!(store.barred_numbers().await?)),
+    }
+    Ok(())
+}
+
+async fn bar(
+    number: &str,
+    barred: bool,
+    config: &Config,
+    store: &dyn Store,
+    clock: &Clock,
+) -> anyhow::Result<()> {
+    let number = PhoneNumber::parse(number, &config.numbers)
+        .map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+    let changed = store
+        .bar_number(number.digits(), barred, clock.now())
+        .await?;
+    let now = if barred {
+        "is never called"
+    } else {
+        "may be called"
+    };
+    println!(
+        "+{} {now}{}",
+        number.digits(),
+        if changed { "" } else { ", as before" }
+    );
+    Ok(())
+}
+
+fn describe(call: &CallRecord, clock: &Clock) -> Value {
+    let time = |time: Option<jiff::Timestamp>| {
+        time.map(|time| {
+            time.to_zoned(clock.zone().clone())
+                .strftime("%Y-%m-%d %H:%M:%S%.3f")
+                .to_string()
+        })
+    };
+    json!({
+        "callSid": call.sid.as_str(),
+        "to": call.number.to_string(),
+        "state": call.state,
+        "outcome": call.outcome.map(Outcome::word),
+        "accountSid": call.account.as_str(),
+        "appId": call.app.as_str(),
+        "caller": call.caller,
+        "trunk": call.trunk,
+        "attempts": call.attempts,
+        "accepted": time(Some(call.accepted_at)),
+        "due": time(call.due_at),
+        "dialled": time(call.dialled_at),
+        "rang": time(call.rang_at),
+        "answered": time(call.answered_at),
+        "ended": time(call.ended_at),
+        "sipCode": call.sip_code,
+        "reason": call.reason,
+    })
+}

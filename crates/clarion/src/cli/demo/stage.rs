@@ -1,0 +1,167 @@
+//! Where the demonstration takes place: a folder with a configuration of its own, this very program as the server, and somebody who waits
+//! for its reports.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
+
+use crate::client::Client;
+
+const START: Duration = Duration::from_secs(20);
+/// A report is short; nobody reads more than this of one.
+const LONGEST_REPORT: usize = 64 * 1024;
+
+pub struct Stage<'a> {
+    pub folder: &'a Path,
+    program: PathBuf,
+    config: PathBuf,
+}
+
+impl<'a> Stage<'a> {
+    pub fn prepare(folder: &'a Path) -> anyhow::Result<Self> {
+        let config = folder.join("clarion.toml");
+        let data = folder.join("data");
+        std::fs::write(
+            &config,
+            format!(
+                "data_dir = \"{}\"\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"warn\"\n\
+                 [callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n\
+                 [[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 10\ncalls_per_second = 10\nprefixes = [\"86\"]\nrecord = \"{}\"\n",
+                data.display(),
+                folder.join("heard").display()
+            ),
+        )?;
+        Ok(Self {
+            folder,
+            program: std::env::current_exe()?,
+            config,
+        })
+    }
+
+    pub fn ca(&self) -> PathBuf {
+        self.folder.join("data/tls/ca.pem")
+    }
+
+    /// Starts the server in a process of its own, so that it can be killed like one.
+    pub async fn start(&self) -> anyhow::Result<RunningServer> {
+        let mut process = Command::new(&self.program)
+            .arg("--config")
+            .arg(&self.config)
+            .arg("serve")
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let mut lines =
+            BufReader::new(process.stdout.take().context("standard output is a pipe")?).lines();
+        let first = tokio::time::timeout(START, lines.next_line())
+            .await
+            .context("the server does not start")??;
+        let first = first.context("the server ended at once")?;
+        println!("  {first}");
+        let address = first
+            .split("https://")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        let address = address.context("the server names no address")?.parse()?;
+        // Whatever else it prints must not block it.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Ok(RunningServer { process, address })
+    }
+
+    /// Runs one of our own commands, as an operator would, and reads its JSON.
+    pub async fn command(&self, arguments: &[&str]) -> anyhow::Result<Value> {
+        println!("  clarion {}", arguments.join(" "));
+        let output = Command::new(&self.program)
+            .arg("--config")
+            .arg(&self.config)
+            .args(arguments)
+            .output()
+            .await?;
+        ensure!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+}
+
+pub struct RunningServer {
+    pub process: Child,
+    pub address: SocketAddr,
+}
+
+impl RunningServer {
+    pub fn client(&self, stage: &Stage<'_>) -> anyhow::Result<Client> {
+        Client::new(self.address, &stage.ca())
+    }
+}
+
+/// Gets the reports that the server sends.
+pub struct Receiver {
+    pub url: String,
+    reports: mpsc::UnboundedReceiver<String>,
+}
+
+impl Receiver {
+    pub async fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}/callback", listener.local_addr()?);
+        let (told, reports) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let told = told.clone();
+                tokio::spawn(async move {
+                    if let Ok(report) = receive(stream).await {
+                        let _ = told.send(report);
+                    }
+                });
+            }
+        });
+        Ok(Self { url, reports })
+    }
+
+    pub async fn next(&mut self, patience: Duration) -> anyhow::Result<String> {
+        tokio::time::timeout(patience, self.reports.recv())
+            .await
+            .context("no callback came")?
+            .context("nobody sends callbacks any more")
+    }
+}
+
+/// Reads one POST and thanks for it.
+async fn receive(mut stream: TcpStream) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut part = [0; 4096];
+        let read = stream.read(&mut part).await?;
+        bytes.extend_from_slice(&part[..read]);
+        let text = String::from_utf8_lossy(&bytes);
+        let whole = text.split_once("\r\n\r\n").and_then(|(head, body)| {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length")
+                    .then(|| value.trim().parse::<usize>().ok())?
+            })?;
+            (body.len() >= length).then(|| body.to_owned())
+        });
+        if let Some(body) = whole {
+            let thanks = "<Response><statuscode>000000</statuscode></Response>";
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{thanks}",
+                thanks.len()
+            );
+            stream.write_all(answer.as_bytes()).await?;
+            return Ok(body);
+        }
+        ensure!(read > 0 && bytes.len() < LONGEST_REPORT, "not a report");
+    }
+}

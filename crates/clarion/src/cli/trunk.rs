@@ -1,0 +1,87 @@
+//! `clarion trunk`: the trunks of the configuration, and letting one run empty.
+
+use std::sync::Arc;
+
+use anyhow::bail;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::print;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::dispatch::drained_switch;
+use crate::store::Store;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Trunks, in the order in which they are tried
+    List {
+        #[arg(long)]
+        json: bool,
+    },
+    /// Send nothing to a trunk any more; calls under way finish
+    Drain { trunk: String },
+    /// Use a drained trunk again
+    Open { trunk: String },
+}
+
+pub async fn run(
+    command: Command,
+    config: &Config,
+    store: Arc<dyn Store>,
+    clock: Clock,
+) -> anyhow::Result<()> {
+    match command {
+        Command::List { json } => {
+            let switches = store.switches().await?;
+            let mut trunks: Vec<_> = config.trunks.iter().collect();
+            trunks.sort_by_key(|trunk| trunk.priority);
+            let rows = trunks.into_iter().map(|trunk| {
+                let drained = switches
+                    .iter()
+                    .any(|(name, _)| *name == drained_switch(&trunk.name));
+                json!({
+                    "name": trunk.name,
+                    "host": if trunk.loopback { "loopback" } else { trunk.host.as_str() },
+                    "state": if drained { "drained" } else { "open" },
+                    "channels": trunk.channels,
+                    "callsPerSecond": trunk.calls_per_second,
+                    "priority": trunk.priority,
+                    "prefixes": trunk.prefixes,
+                })
+            });
+            print(json, &Value::Array(rows.collect()));
+        }
+        Command::Drain { trunk } => {
+            known(config, &trunk)?;
+            let now = clock.now();
+            store
+                .set_switch(&drained_switch(&trunk), Some("on"), now)
+                .await?;
+            println!("{trunk} gets no more calls, until `clarion trunk open {trunk}`");
+        }
+        Command::Open { trunk } => {
+            known(config, &trunk)?;
+            store
+                .set_switch(&drained_switch(&trunk), None, clock.now())
+                .await?;
+            println!("{trunk} is used");
+        }
+    }
+    Ok(())
+}
+
+fn known(config: &Config, name: &str) -> anyhow::Result<()> {
+    let names: Vec<_> = config
+        .trunks
+        .iter()
+        .map(|trunk| trunk.name.as_str())
+        .collect();
+    if !names.contains(&name) {
+        bail!(
+            "there is no trunk {name}; the configuration has: {}",
+            names.join(", ")
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,415 @@
+//! The course of one call: prompt, trunk after trunk, the record of how far it has come, and its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use phone::call::{CallEvent, Order};
+use phone::codec::Sound;
+use phone::ending::{Cause, Ending, Failure};
+use phone::media::stream::Step as Play;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::Dispatch;
+use super::trunks::{Channel, NoChannel};
+use crate::domain::call_state::CallState;
+use crate::domain::callback::{CallReport, OwedCallback};
+use crate::domain::claim::{ClaimedCall, EndedCall, Step};
+use crate::domain::outcome::Outcome;
+use crate::random;
+use crate::voices::studio;
+
+/// How soon a call is looked at again that found all its trunks full.
+const WHEN_FULL: SignedDuration = SignedDuration::from_millis(250);
+const FRAME_MILLIS: u32 = 20;
+const LEAD_OUT_MILLIS: u32 = 300;
+/// A commit that fails is tried again: the database may be away for a moment, and the call is over in any case.
+const RETRY_COMMIT: Duration = Duration::from_millis(500);
+
+/// What is known of a call so far.
+#[derive(Debug, Clone)]
+pub struct Course {
+    pub claimed: ClaimedCall,
+    pub trunk: Option<String>,
+    pub attempts: u32,
+    pub dialled_at: Option<Timestamp>,
+    pub rang_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+    /// When it was hung up, by the engine's own watch.
+    pub hung_up_at: Option<Timestamp>,
+}
+
+impl Course {
+    pub fn new(claimed: ClaimedCall) -> Self {
+        Self {
+            attempts: claimed.attempts,
+            claimed,
+            trunk: None,
+            dialled_at: None,
+            rang_at: None,
+            answered_at: None,
+            hung_up_at: None,
+        }
+    }
+}
+
+/// Why a call ended as it did.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    pub outcome: Outcome,
+    pub sip_code: Option<u16>,
+    pub reason: Option<String>,
+}
+
+impl Verdict {
+    pub fn plain(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            sip_code: None,
+            reason: None,
+        }
+    }
+
+    fn because(outcome: Outcome, reason: impl Into<String>) -> Self {
+        Self {
+            reason: Some(reason.into()),
+            ..Self::plain(outcome)
+        }
+    }
+
+    fn of_failure(failure: &Failure) -> Self {
+        Self {
+            outcome: match failure.cause {
+                Cause::Busy => Outcome::Busy,
+                Cause::Declined => Outcome::Declined,
+                Cause::NoAnswer => Outcome::NotAnswered,
+                Cause::Cancelled => Outcome::Cancelled,
+                Cause::NoRoute => Outcome::InvalidNumber,
+                Cause::Unavailable
+                | Cause::Rejected
+                | Cause::BadMedia
+                | Cause::TimedOut
+                | Cause::TransportDown => Outcome::TrunkFailure,
+            },
+            sip_code: failure.response.as_ref().map(|(code, _)| *code),
+            reason: Some(failure.to_string()),
+        }
+    }
+}
+
+/// What one trunk made of a call.
+enum Tried {
+    Ended(Verdict),
+    /// Nothing has rung: another trunk may have it.
+    Failed(Failure),
+    /// It is not ours any more; whoever has it ends it.
+    Lost,
+}
+
+impl Dispatch {
+    /// Makes the call. Whatever happens, it ends with an outcome, or goes back to the queue.
+    pub async fn make(self: Arc<Self>, claimed: ClaimedCall, hang_up: CancellationToken) {
+        let span = tracing::info_span!("call", callSid = %claimed.call.sid);
+        let mut course = Course::new(claimed);
+        async {
+            match self.try_trunks(&mut course, &hang_up).await {
+                Next::Ended(verdict) => self.end(course, verdict).await,
+                Next::Requeue(pause) => self.requeue(&course, pause).await,
+                Next::Lost => tracing::warn!("the call was taken over by another node"),
+            }
+        }
+        .instrument(span)
+        .await;
+    }
+
+    async fn try_trunks(&self, course: &mut Course, hang_up: &CancellationToken) -> Next {
+        let program = match self.program(course).await {
+            Ok(program) => program,
+            Err(reason) => return Next::Ended(Verdict::because(Outcome::TrunkFailure, reason)),
+        };
+        let mut tried = Vec::new();
+        loop {
+            if hang_up.is_cancelled() {
+                return Next::Ended(Verdict::plain(Outcome::Cancelled));
+            }
+            let digits = course.claimed.call.number.digits();
+            let drawn = u32::from_be_bytes(random::bytes());
+            let channel = match self.trunks.channel(digits, &tried, drawn) {
+                Ok(channel) => channel,
+                Err(NoChannel::NoRoute) => {
+                    return Next::Ended(Verdict::plain(Outcome::NoRoute));
+                }
+                Err(NoChannel::Full) if tried.is_empty() => return Next::Requeue(WHEN_FULL),
+                Err(NoChannel::Full | NoChannel::Down) => {
+                    return Next::Requeue(self.back_off(course.attempts));
+                }
+            };
+            let line = Arc::clone(&channel.0);
+            match self
+                .try_trunk(course, channel, program.clone(), hang_up)
+                .await
+            {
+                Tried::Ended(verdict) => {
+                    line.note(true);
+                    return Next::Ended(verdict);
+                }
+                Tried::Lost => return Next::Lost,
+                Tried::Failed(failure) => {
+                    line.note(false);
+                    tracing::info!(trunk = line.config.name, %failure, "a trunk failed; trying the next");
+                    tried.push(line.config.name.clone());
+                }
+            }
+        }
+    }
+
+    async fn try_trunk(
+        &self,
+        course: &mut Course,
+        channel: Channel,
+        program: Vec<Play>,
+        hang_up: &CancellationToken,
+    ) -> Tried {
+        let line = &channel.0;
+        let now = self.clock.now();
+        let dialling = Step::Dialling {
+            trunk: line.config.name.clone(),
+            at: now,
+        };
+        // Durable before the first packet leaves: a call that may have been dialled is never dialled again by itself.
+        if !self.advance(course, dialling).await {
+            return Tried::Lost;
+        }
+        course.attempts += 1;
+        course.trunk = Some(line.config.name.clone());
+        course.dialled_at.get_or_insert(now);
+        let call = &course.claimed.call;
+        let order = Order {
+            number: line.number(call.number.digits()),
+            caller: line.caller(call.caller.as_deref()),
+            call_id: format!("{}-{}@clarion", call.sid, course.attempts),
+            program,
+            ring_time: Duration::from_secs(self.config.dispatch.ring_seconds.into()),
+            talk_time: self.talk_time(call.max_talk),
+        };
+        let (events, mut happened) = mpsc::unbounded_channel();
+        let calling = async {
+            let ended = self.phone.call(&line.trunk, &order, &events, hang_up).await;
+            drop(events);
+            ended
+        };
+        // Beside the call: neither playing nor hanging up waits for a commit.
+        let recording = async {
+            while let Some(event) = happened.recv().await {
+                self.note(course, event).await;
+            }
+        };
+        let ((ending, facts), ()) = tokio::join!(calling, recording);
+        metrics::counter!("clarion_media_packets_total").increment(facts.packets_sent.into());
+        metrics::counter!("clarion_media_packets_late_total").increment(facts.packets_late.into());
+        match ending {
+            Ending::Talked { time, .. } => {
+                // By the engine's own watch: what is written and confirmed afterwards does not lengthen a call.
+                let answered = *course.answered_at.get_or_insert(now);
+                let time = SignedDuration::try_from(time).unwrap_or_default();
+                course.hung_up_at = Some(answered + time);
+                Tried::Ended(Verdict::plain(Outcome::Talked))
+            }
+            Ending::Failed(failure) if failure.may_fail_over() && !hang_up.is_cancelled() => {
+                Tried::Failed(failure)
+            }
+            Ending::Failed(failure) => Tried::Ended(Verdict::of_failure(&failure)),
+        }
+    }
+
+    async fn note(&self, course: &mut Course, event: CallEvent) {
+        let now = self.clock.now();
+        let step = match event {
+            CallEvent::Dialling(facts) => {
+                note_set_up(course, now);
+                Step::Sent {
+                    at: now,
+                    dialog: serde_json::to_string(&facts).unwrap_or_default(),
+                }
+            }
+            CallEvent::Key(key) => {
+                tracing::info!(%key, "the callee pressed a key");
+                return;
+            }
+            CallEvent::Ringing(facts) => {
+                course.rang_at.get_or_insert(now);
+                Step::Ringing {
+                    at: now,
+                    dialog: serde_json::to_string(&facts).unwrap_or_default(),
+                }
+            }
+            CallEvent::Answered(facts) => {
+                course.answered_at.get_or_insert(now);
+                Step::Answered {
+                    at: now,
+                    dialog: serde_json::to_string(&facts).unwrap_or_default(),
+                }
+            }
+        };
+        self.set_state(&course.claimed.call.sid, step.state());
+        // If it is not ours any more, the end will show it; nothing is to be done in the middle of a call.
+        self.advance(course, step).await;
+    }
+
+    async fn advance(&self, course: &Course, step: Step) -> bool {
+        let (sid, lease) = (&course.claimed.call.sid, &course.claimed.lease);
+        match self.store.advance_call(sid, lease, step).await {
+            Ok(ours) => ours,
+            Err(error) => {
+                tracing::error!(%error, "the state of a call could not be written");
+                false
+            }
+        }
+    }
+
+    fn talk_time(&self, asked: Option<u32>) -> Duration {
+        let most = self.config.calls.max_talk_seconds;
+        Duration::from_secs(asked.unwrap_or(most).min(most).into())
+    }
+
+    /// Everything that is sent after the answer: a moment of silence, the keys of an extension, the prompt.
+    async fn program(&self, course: &Course) -> Result<Vec<Play>, String> {
+        let call = &course.claimed.call;
+        let playlist = studio::make_ready(&self.studio, &self.voices, &call.prompt)
+            .await
+            .map_err(|error| error.to_string())?;
+        let silence = |millis: u32| Play::Silence {
+            frames: millis.div_ceil(FRAME_MILLIS),
+        };
+        let settings = &self.config.dispatch;
+        let mut program = vec![silence(settings.lead_in_ms)];
+        if let Some(extension) = call.number.extension() {
+            program.push(silence(settings.extension_wait_ms));
+            program.push(Play::Keys(extension.to_owned()));
+            program.push(silence(settings.extension_wait_ms));
+        }
+        for step in playlist.steps() {
+            program.push(match step {
+                sound::Step::Silence(gap) => {
+                    silence(u32::try_from(gap.as_millis()).unwrap_or(u32::MAX))
+                }
+                sound::Step::Sound(sound) => {
+                    let (pcma, pcmu) = (Arc::clone(sound.pcma()), Arc::clone(sound.pcmu()));
+                    let sound = Sound::from_encoded(pcma, pcmu)
+                        .ok_or("the prompt is not made of whole frames")?;
+                    Play::Sound(sound)
+                }
+            });
+        }
+        // Many a telephone gives a packet out only when another one comes: the last words must not be the last packets.
+        program.push(silence(LEAD_OUT_MILLIS));
+        program.retain(|step| !matches!(step, Play::Silence { frames: 0 }));
+        Ok(program)
+    }
+
+    fn back_off(&self, attempts: u32) -> SignedDuration {
+        let settings = &self.config.dispatch;
+        let doubled = u64::from(settings.retry_seconds) << attempts.min(16);
+        let seconds = doubled.min(settings.longest_retry_seconds.into()).max(1);
+        SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(300))
+    }
+
+    async fn requeue(&self, course: &Course, pause: SignedDuration) {
+        let (sid, lease) = (&course.claimed.call.sid, &course.claimed.lease);
+        loop {
+            let due = self.clock.now() + pause;
+            match self.store.requeue_call(sid, lease, due).await {
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::error!(%error, "a call could not be put back; trying again");
+                    tokio::time::sleep(RETRY_COMMIT).await;
+                }
+            }
+        }
+    }
+
+    /// Outcome, bill line and owed callback, in one commit.
+    pub async fn end(&self, course: Course, verdict: Verdict) {
+        let ended_at = course.hung_up_at.unwrap_or_else(|| self.clock.now());
+        self.end_at(course, verdict, ended_at).await;
+    }
+
+    pub async fn end_at(&self, course: Course, verdict: Verdict, ended_at: Timestamp) {
+        let outcome = verdict.outcome;
+        let number = course.claimed.call.number.clone();
+        let ended = self.ended(course, verdict, ended_at);
+        let seconds = ended.seconds();
+        let (reason, trunk) = (ended.reason.clone(), ended.trunk.clone());
+        loop {
+            match self.store.end_call(ended.clone()).await {
+                Ok(true) => break,
+                Ok(false) => {
+                    tracing::warn!("the call had been taken over; its end is not ours to write");
+                    return;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the end of a call could not be written; trying again");
+                    tokio::time::sleep(RETRY_COMMIT).await;
+                }
+            }
+        }
+        metrics::counter!("clarion_calls_ended_total", "outcome" => outcome.word()).increment(1);
+        tracing::info!(outcome = outcome.word(), to = %number, seconds, trunk, reason, "the call has ended");
+        self.ended.notify_one();
+    }
+
+    fn ended(&self, course: Course, verdict: Verdict, ended_at: Timestamp) -> EndedCall {
+        let zone = self.clock.zone();
+        let mut ended = EndedCall {
+            claimed: course.claimed,
+            outcome: verdict.outcome,
+            trunk: course.trunk,
+            attempts: course.attempts,
+            dialled_at: course.dialled_at,
+            rang_at: course.rang_at,
+            answered_at: course.answered_at,
+            ended_at,
+            sip_code: verdict.sip_code,
+            reason: verdict.reason,
+            bill_day: ended_at.to_zoned(zone.clone()).date(),
+            callback: None,
+        };
+        let call = &ended.claimed.call;
+        ended.callback = call.resp_url.clone().map(|url| {
+            let report = CallReport {
+                call: &call.sid,
+                called: &call.called,
+                outcome: ended.outcome,
+                dialled_at: ended.dialled_at,
+                answered_at: ended.answered_at,
+                ended_at,
+                user_data: call.user_data.as_deref(),
+            };
+            OwedCallback::new(&report, call.app.clone(), url, zone)
+        });
+        ended
+    }
+
+    pub(super) fn set_state(&self, sid: &crate::domain::call::CallSid, state: CallState) {
+        if let Some(running) = self.running().get_mut(sid) {
+            running.state = state;
+        }
+    }
+}
+
+/// What becomes of a call.
+enum Next {
+    Ended(Verdict),
+    Requeue(SignedDuration),
+    Lost,
+}
+
+/// From accept to INVITE, for calls that did not have to wait for anything.
+fn note_set_up(course: &Course, now: Timestamp) {
+    if course.attempts == 1 {
+        let waited = now.duration_since(course.claimed.call.accepted_at);
+        metrics::histogram!("clarion_call_setup_seconds").record(waited.as_secs_f64());
+    }
+}

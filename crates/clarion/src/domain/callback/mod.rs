@@ -1,0 +1,255 @@
+//! Reporting how a call ended: what is owed to an application, what an attempt to deliver it came to, and what follows from that.
+//!
+//! Delivery is at least once: an attempt is recorded when it is over, so a crash in between repeats it, with the same webhook-id.
+
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+mod answer;
+mod resp_url;
+mod schedule;
+mod signature;
+mod status_body;
+
+pub use self::answer::{judge, requested_wait};
+pub use self::resp_url::RespUrl;
+pub use self::schedule::RetrySchedule;
+pub use self::signature::sign;
+pub use self::status_body::{CallReport, status_body};
+use super::account::{AppId, CallbackSecret};
+use super::call::CallSid;
+use super::phone_number::PhoneNumber;
+
+/// Written in the commit that ends a call, where the request named a respUrl.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwedCallback {
+    pub call: CallSid,
+    pub app: AppId,
+    /// What the receiver tells repeated deliveries by. Stored, so that it stays the same also if a later version makes it differently.
+    pub webhook_id: String,
+    pub url: RespUrl,
+    pub body: String,
+    pub owed_at: Timestamp,
+}
+
+impl OwedCallback {
+    pub fn new(report: &CallReport<'_>, app: AppId, url: RespUrl, zone: &TimeZone) -> Self {
+        Self {
+            call: report.call.clone(),
+            app,
+            // A call has one final status, so its own name is unique enough.
+            webhook_id: format!("msg_{}", report.call),
+            url,
+            body: status_body(report, zone),
+            owed_at: report.ended_at,
+        }
+    }
+}
+
+/// Stored as its number; the numbers never change meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i16)]
+pub enum CallbackState {
+    /// Waits until it is due.
+    Waiting = 0,
+    /// A node holds its lease and is delivering it.
+    Delivering = 1,
+    Delivered = 2,
+    /// Every attempt of the schedule failed, or its address may not be connected to.
+    GivenUp = 3,
+}
+
+impl CallbackState {
+    pub const ALL: [CallbackState; 4] = [
+        CallbackState::Waiting,
+        CallbackState::Delivering,
+        CallbackState::Delivered,
+        CallbackState::GivenUp,
+    ];
+
+    pub fn number(self) -> i16 {
+        self as i16
+    }
+
+    pub fn from_number(number: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.number() == number)
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Delivering => "delivering",
+            Self::Delivered => "delivered",
+            Self::GivenUp => "given-up",
+        }
+    }
+}
+
+impl FromStr for CallbackState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|state| state.word() == text);
+        found.ok_or_else(|| "write waiting, delivering, delivered or given-up".to_owned())
+    }
+}
+
+/// The right to deliver one callback. The fence grows with every claim, so a holder that has lost it cannot record any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallbackLease {
+    pub call: CallSid,
+    pub fence: i64,
+}
+
+/// A callback that is due and ours to deliver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedCallback {
+    pub lease: CallbackLease,
+    pub webhook_id: String,
+    pub url: RespUrl,
+    pub body: String,
+    pub secret: Option<CallbackSecret>,
+    pub due_at: Timestamp,
+    pub attempts: u32,
+    /// Failed attempts since it was owed or last replayed: the place in the schedule.
+    pub failures: u32,
+}
+
+/// What one attempt came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    Delivered,
+    /// 2xx, but the body holds a statuscode that says no.
+    Refused,
+    /// An answer other than 2xx; redirects are not followed.
+    BadStatus,
+    TimedOut,
+    /// No address, or nobody there.
+    Unreachable,
+    /// Connected, and then no whole answer.
+    Broken,
+    TlsFailed,
+    /// The address is not public and not allow-listed. Trying again would not change that.
+    Blocked,
+}
+
+impl Verdict {
+    pub const ALL: [Verdict; 8] = [
+        Verdict::Delivered,
+        Verdict::Refused,
+        Verdict::BadStatus,
+        Verdict::TimedOut,
+        Verdict::Unreachable,
+        Verdict::Broken,
+        Verdict::TlsFailed,
+        Verdict::Blocked,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Refused => "refused",
+            Self::BadStatus => "bad-status",
+            Self::TimedOut => "timed-out",
+            Self::Unreachable => "unreachable",
+            Self::Broken => "broken",
+            Self::TlsFailed => "tls-failed",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// Did the receiver answer at all? One that does not costs a place for as long as the time limit.
+    pub fn is_answer(self) -> bool {
+        matches!(self, Self::Delivered | Self::Refused | Self::BadStatus)
+    }
+}
+
+impl FromStr for Verdict {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|verdict| verdict.word() == text);
+        found.ok_or_else(|| format!("there is no verdict `{text}`"))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallbackAttempt {
+    pub started_at: Timestamp,
+    pub milliseconds: i64,
+    pub verdict: Verdict,
+    pub status: Option<u16>,
+    /// Why there was no good answer, in words.
+    pub error: Option<String>,
+    /// The first bytes of the answer's body.
+    pub answer: Option<String>,
+}
+
+/// What follows from an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    Delivered,
+    RetryAt(Timestamp),
+    GivenUp,
+}
+
+impl Next {
+    pub fn state(self) -> CallbackState {
+        match self {
+            Self::Delivered => CallbackState::Delivered,
+            Self::RetryAt(_) => CallbackState::Waiting,
+            Self::GivenUp => CallbackState::GivenUp,
+        }
+    }
+
+    pub fn due_at(self) -> Option<Timestamp> {
+        match self {
+            Self::RetryAt(time) => Some(time),
+            Self::Delivered | Self::GivenUp => None,
+        }
+    }
+}
+
+/// An attempt that is over, as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedAttempt {
+    pub lease: CallbackLease,
+    pub attempt: CallbackAttempt,
+    pub ended_at: Timestamp,
+    pub next: Next,
+}
+
+/// A callback as the operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Callback {
+    pub call: CallSid,
+    pub app: AppId,
+    /// The called number; absent where the call itself has been pruned.
+    pub number: Option<PhoneNumber>,
+    pub webhook_id: String,
+    pub url: RespUrl,
+    pub body: String,
+    pub state: CallbackState,
+    pub attempts: u32,
+    pub owed_at: Timestamp,
+    pub due_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_and_verdicts_read_back() {
+        for state in CallbackState::ALL {
+            assert_eq!(CallbackState::from_number(state.number()), Some(state));
+            assert_eq!(state.word().parse(), Ok(state));
+        }
+        for verdict in Verdict::ALL {
+            assert_eq!(verdict.word().parse(), Ok(verdict));
+        }
+    }
+}

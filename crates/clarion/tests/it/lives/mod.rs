@@ -1,0 +1,245 @@
+//! `kill -9` with calls in every state, again and again: whatever was accepted ends once, is billed once and reported once, nobody is dialled in
+//! two lives of the process, and no leg stays up. A short run here; `make crash` runs hundreds of rounds (`CRASH_ROUNDS`).
+
+mod checker;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clarion::store::Database;
+use phone::call::MediaConfig;
+use phone::codec::Codec;
+use phone::signalling::{SignallingConfig, Transport};
+use phone::test_phone::{Script, TestPhone, TestPhoneConfig, Then};
+use tokio::task::JoinSet;
+
+use self::checker::{History, violations};
+use crate::support::child::{Caller, ChildServer, Installation};
+use crate::support::receiver::{Receiver, ok};
+use crate::support::{eventually_within, postgres};
+
+/// For everything that was accepted to come to its end.
+const DRAIN: Duration = Duration::from_secs(120);
+const CLIENTS: usize = 4;
+
+fn rounds() -> usize {
+    std::env::var("CRASH_ROUNDS").map_or(3, |rounds| {
+        rounds.parse().expect("CRASH_ROUNDS is a number")
+    })
+}
+
+/// The world around Clarion: a telephone, a receiver, and clients.
+struct World {
+    telephone: TestPhone,
+    dialled: Arc<Mutex<Vec<String>>>,
+    receiver: Receiver,
+    accepted: Arc<Mutex<Vec<String>>>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let here = std::net::Ipv4Addr::LOCALHOST;
+        let config = TestPhoneConfig {
+            sip: SignallingConfig::new(Transport::Udp, (here, 0).into()),
+            media: MediaConfig::new(here.into(), 30_000..=39_999),
+            codecs: Codec::ALL.to_vec(),
+            credentials: None,
+        };
+        let (telephone, mut heard) = TestPhone::start(&config, somebody).await.unwrap();
+        let dialled = Arc::new(Mutex::new(Vec::new()));
+        let note = Arc::clone(&dialled);
+        tokio::spawn(async move {
+            while let Some(call) = heard.recv().await {
+                // `callSid-attempt@clarion`
+                let sid = call.call_id.split('-').next().unwrap().to_owned();
+                note.lock().unwrap().push(sid);
+            }
+        });
+        Self {
+            telephone,
+            dialled,
+            receiver: Receiver::start(vec![ok()]).await,
+            accepted: Arc::default(),
+        }
+    }
+
+    fn settings(&self) -> String {
+        format!(
+            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\ntime_limit_seconds = 2\nlease_seconds = 4\n[dispatch]\nring_seconds = 1\nlease_seconds = 3\nlead_in_ms = 100\n\
+             calls_at_once = 1000\ncalls_per_second = 1000\n[[trunk]]\nname = \"telephone\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\n\
+             channels = 60\ncalls_per_second = 200\nprefixes = [\"\"]\n",
+            self.telephone.contact()
+        )
+    }
+
+    /// Clients that place calls of every kind until the server is gone, which it is at a random moment.
+    async fn load_until_killed(&self, mut server: ChildServer) {
+        let mut clients = JoinSet::new();
+        let before = self.accepted.lock().unwrap().len();
+        for _ in 0..CLIENTS {
+            let (client, accepted) = (server.client.clone(), Arc::clone(&self.accepted));
+            let url = self.receiver.url();
+            clients.spawn(async move {
+                let Ok(mut caller) = Caller::connect(&client).await else {
+                    return;
+                };
+                while let Ok(sid) = caller.place(&fields(&url)).await {
+                    accepted.lock().unwrap().push(sid);
+                    tokio::time::sleep(Duration::from_millis(15)).await;
+                }
+            });
+        }
+        eventually_within(DRAIN, "load", async || {
+            self.accepted.lock().unwrap().len() > before + CLIENTS
+        })
+        .await;
+        let [random] = clarion::random::bytes::<1>();
+        tokio::time::sleep(Duration::from_millis(u64::from(random) * 6)).await;
+        server.process.kill().await.unwrap();
+        while clients.join_next().await.is_some() {}
+    }
+
+    /// Waits until everything has come to its end, and tells the whole history.
+    async fn history(&self, database: &Database) -> History {
+        let store = database.open().await.unwrap();
+        eventually_within(DRAIN, "nothing is under way any more", async || {
+            let filter = clarion::domain::claim::CallFilter {
+                alive: true,
+                most: 1,
+                ..Default::default()
+            };
+            let backlog = store.callback_backlog().await.unwrap();
+            store.list_calls(filter).await.unwrap().is_empty() && backlog.waiting == 0
+        })
+        .await;
+        eventually_within(DRAIN, "no leg is up", async || self.telephone.open().0 == 0).await;
+        store.close().await;
+        let callbacks = self.receiver.received().into_iter().map(|received| {
+            let sid = received.body.split("<callSid>").nth(1).unwrap();
+            let sid = sid.split('<').next().unwrap().to_owned();
+            let id = received.header("webhook-id").unwrap().to_owned();
+            (sid, id, received.body)
+        });
+        let records = records(database).await;
+        History {
+            accepted: self.accepted.lock().unwrap().clone(),
+            dialled: self.dialled.lock().unwrap().clone(),
+            callbacks: callbacks.collect(),
+            records,
+            legs_up: self.telephone.open().0,
+        }
+    }
+}
+
+/// Nobody picks up in the same moment in which it begins to ring.
+fn somebody(number: &str) -> Script {
+    let mut script = Script::of_number(number);
+    if let Then::Answer { after, .. } = &mut script.then {
+        *after = Duration::from_millis(300);
+    }
+    script
+}
+
+/// A call of one of the kinds that the telephone knows, each to somebody else.
+fn fields(url: &str) -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let suffix = ["0001", "0002", "0003", "0004", "0005", "0001"][number as usize % 6];
+    let number = number % 10_000;
+    format!("\"to\":\"138{number:04}{suffix}\",\"mediaTxt\":\"hello\",\"respUrl\":\"{url}\"")
+}
+
+/// Outcome and number of bill lines of every call, read without any of our own code.
+async fn records(database: &Database) -> BTreeMap<String, (Option<String>, u64)> {
+    let query = "SELECT calls.call_sid, max(bill_lines.outcome), count(bill_lines.order_id) FROM calls \
+                 LEFT JOIN bill_lines ON bill_lines.call_sid = calls.call_sid WHERE calls.outcome IS NOT NULL GROUP BY calls.call_sid";
+    match database {
+        Database::Sqlite(path) => {
+            let db = rusqlite::Connection::open(path).unwrap();
+            let mut statement = db.prepare(query).unwrap();
+            let rows = statement.query_map([], |row| {
+                Ok((
+                    row.get(0)?,
+                    (row.get(1)?, row.get::<_, i64>(2)?.unsigned_abs()),
+                ))
+            });
+            rows.unwrap().map(Result::unwrap).collect()
+        }
+        Database::Postgres(url) => {
+            let rows = postgres::connect(url)
+                .await
+                .query(query, &[])
+                .await
+                .unwrap();
+            rows.iter()
+                .map(|row| {
+                    (
+                        row.get(0),
+                        (row.get(1), row.get::<_, i64>(2).unsigned_abs()),
+                    )
+                })
+                .collect()
+        }
+    }
+}
+
+async fn judge(world: &World, installation: &Installation, lives: usize) {
+    let history = world.history(&installation.database).await;
+    let wrong = violations(&history);
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
+    for (outcome, _) in history.records.values() {
+        *outcomes
+            .entry(outcome.as_deref().unwrap_or("none"))
+            .or_default() += 1;
+    }
+    println!(
+        "{lives} lives, {} calls accepted, {} dialled, {} callbacks, on {}: {outcomes:?}",
+        history.accepted.len(),
+        history.dialled.len(),
+        history.callbacks.len(),
+        installation.database
+    );
+}
+
+async fn die_again_and_again(postgres: Option<String>) {
+    let world = World::new().await;
+    let installation = Installation::with_settings(postgres, &world.settings()).await;
+    for _ in 0..rounds() {
+        world.load_until_killed(installation.start().await).await;
+    }
+    let last = installation.start().await;
+    judge(&world, &installation, rounds() + 1).await;
+    drop(last);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_ends_once_however_often_the_server_dies_on_sqlite() {
+    die_again_and_again(None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_ends_once_however_often_the_server_dies_on_postgres() {
+    die_again_and_again(Some(postgres::empty_database().await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_ends_once_when_one_of_two_nodes_dies() {
+    let world = World::new().await;
+    let url = postgres::empty_database().await;
+    let first = Installation::with_settings(Some(url.clone()), &world.settings()).await;
+    let second = first.another_node(&world.settings());
+    let surviving = second.start().await;
+    for _ in 0..rounds() {
+        world.load_until_killed(first.start().await).await;
+    }
+    judge(&world, &first, rounds() + 1).await;
+    drop(surviving);
+}

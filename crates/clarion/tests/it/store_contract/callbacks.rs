@@ -1,0 +1,339 @@
+//! What every store promises about callbacks: leases with a fence, attempts and what follows from them, replay.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use clarion::domain::account::{ApplicationChange, CallbackSecret};
+use clarion::domain::callback::{
+    CallbackAttempt, CallbackState, ClaimedCallback, EndedAttempt, Next, Verdict,
+};
+use clarion::store::{CallbackClaim, CallbackFilter, Database, Store, StoreError};
+use jiff::{SignedDuration, Timestamp};
+
+use super::with_account;
+use crate::support::owed::{call, owe, owed_to};
+use crate::support::{self, app_id};
+
+contract! {
+    an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs,
+    owing_the_same_again_changes_nothing,
+    each_host_gets_what_it_has_room_for_and_the_next_due_time_is_told,
+    many_claims_at_once_never_give_one_callback_twice,
+    attempts_are_recorded_with_what_follows_from_them,
+    a_lost_lease_records_nothing,
+    released_and_lost_callbacks_are_due_again,
+    a_replay_starts_the_schedule_again_and_keeps_the_attempts,
+    lists_are_filtered_and_paged,
+    the_backlog_is_what_has_not_been_delivered,
+}
+
+fn now() -> Timestamp {
+    "2026-11-15T02:35:09Z".parse().unwrap()
+}
+
+fn after(seconds: i64) -> Timestamp {
+    now() + SignedDuration::from_secs(seconds)
+}
+
+fn claim(node: &str) -> CallbackClaim {
+    CallbackClaim {
+        node: node.to_owned(),
+        now: now(),
+        lease: SignedDuration::from_secs(60),
+        most: 100,
+        per_host: 10,
+        room: HashMap::new(),
+    }
+}
+
+async fn owing(database: &Database, urls: &[&str]) -> Arc<dyn Store> {
+    let store = with_account(database).await;
+    let owed = (1..).zip(urls);
+    let owed = owed.map(|(number, url)| owed_to(url, number, now()));
+    owe(database, owed.collect()).await;
+    store
+}
+
+async fn claimed(store: &dyn Store, claim: CallbackClaim) -> Vec<ClaimedCallback> {
+    store.claim_callbacks(claim).await.unwrap().callbacks
+}
+
+fn ended(callback: &ClaimedCallback, verdict: Verdict, next: Next) -> EndedAttempt {
+    EndedAttempt {
+        lease: callback.lease.clone(),
+        attempt: CallbackAttempt {
+            started_at: now(),
+            milliseconds: 12,
+            verdict,
+            status: Some(503),
+            error: Some("HTTP status 503".into()),
+            answer: Some("答 <\u{fffd}>".into()),
+        },
+        ended_at: after(1),
+        next,
+    }
+}
+
+async fn an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs(
+    database: Database,
+) {
+    let store = owing(&database, &["http://h/cb?a=1"]).await;
+    let secret = CallbackSecret::from_key(&[7; 32]);
+    let change = ApplicationChange {
+        callback_secret: Some(Some(secret.clone())),
+        ..ApplicationChange::default()
+    };
+    store.change_application(&app_id(), change).await.unwrap();
+    let found = claimed(&*store, claim("n")).await;
+    let owed = owed_to("http://h/cb?a=1", 1, now());
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].lease.call, owed.call);
+    assert_eq!((&found[0].body, &found[0].url), (&owed.body, &owed.url));
+    assert_eq!(found[0].webhook_id, owed.webhook_id);
+    assert_eq!((found[0].attempts, found[0].failures), (0, 0));
+    assert_eq!((found[0].due_at, &found[0].secret), (now(), &Some(secret)));
+    assert_eq!(claimed(&*store, claim("n")).await, []);
+    assert_eq!(claimed(&*store, claim("other")).await, []);
+    let (callback, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
+    assert_eq!(callback.state, CallbackState::Delivering);
+    assert_eq!(attempts, []);
+}
+
+async fn owing_the_same_again_changes_nothing(database: Database) {
+    let store = owing(&database, &["http://h/"]).await;
+    let found = claimed(&*store, claim("n")).await;
+    let delivered = ended(&found[0], Verdict::Delivered, Next::Delivered);
+    store.record_attempts(vec![delivered]).await.unwrap();
+    owe(&database, vec![owed_to("http://h/", 1, now())]).await;
+    assert_eq!(claimed(&*store, claim("n")).await, []);
+}
+
+async fn each_host_gets_what_it_has_room_for_and_the_next_due_time_is_told(database: Database) {
+    let urls = [
+        "http://a/",
+        "http://a/",
+        "http://a/",
+        "http://b/",
+        "http://c:81/",
+    ];
+    let store = owing(&database, &urls).await;
+    owe(&database, vec![owed_to("http://d/", 9, after(60))]).await;
+    let mut small = claim("n");
+    small.per_host = 2;
+    small.room = HashMap::from([("c:81".to_owned(), 0)]);
+    let batch = store.claim_callbacks(small.clone()).await.unwrap();
+    let mut hosts: Vec<_> = batch
+        .callbacks
+        .iter()
+        .map(|found| found.url.host())
+        .collect();
+    hosts.sort();
+    assert_eq!(hosts, ["a:80", "a:80", "b:80"]);
+    assert_eq!(batch.next_due, Some(after(60)));
+    small.room = HashMap::from([("a:80".to_owned(), 0)]);
+    small.most = 1;
+    let batch = store.claim_callbacks(small.clone()).await.unwrap();
+    assert_eq!(batch.callbacks[0].url.host(), "c:81");
+    let batch = store.claim_callbacks(small.clone()).await.unwrap();
+    assert_eq!(batch.callbacks, [], "only a host without room is left");
+    small.now = after(60);
+    let batch = store.claim_callbacks(small).await.unwrap();
+    assert_eq!(batch.callbacks[0].url.host(), "d:80");
+}
+
+async fn many_claims_at_once_never_give_one_callback_twice(database: Database) {
+    let urls = ["http://a/", "http://b/"].repeat(100);
+    let store = owing(&database, &urls).await;
+    let other = super::open(&database).await;
+    let mut claiming = tokio::task::JoinSet::new();
+    for number in 0..20_u32 {
+        let store = Arc::clone(if number % 2 == 0 { &store } else { &other });
+        claiming.spawn(async move { claimed(&*store, claim("n")).await });
+    }
+    let mut seen = std::collections::HashSet::new();
+    while let Some(found) = claiming.join_next().await {
+        for callback in found.unwrap() {
+            assert!(seen.insert(callback.lease.call.clone()));
+        }
+    }
+    while seen.len() < 200 {
+        let found = claimed(&*store, claim("n")).await;
+        assert!(!found.is_empty(), "{} of 200", seen.len());
+        seen.extend(found.into_iter().map(|callback| callback.lease.call));
+    }
+}
+
+async fn attempts_are_recorded_with_what_follows_from_them(database: Database) {
+    let store = owing(&database, &["http://a/", "http://b/"]).await;
+    let found = claimed(&*store, claim("n")).await;
+    let later = Next::RetryAt(after(30));
+    let attempts: Vec<_> = found
+        .iter()
+        .map(|callback| ended(callback, Verdict::BadStatus, later))
+        .collect();
+    let mut recorded = store.record_attempts(attempts.clone()).await.unwrap();
+    recorded.sort();
+    assert_eq!(recorded, [call(1), call(2)]);
+    let batch = store.claim_callbacks(claim("n")).await.unwrap();
+    assert_eq!(
+        (batch.callbacks.len(), batch.next_due),
+        (0, Some(after(30)))
+    );
+
+    let mut due = claim("n");
+    due.now = after(30);
+    let found = claimed(&*store, due).await;
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[0].attempts, found[0].failures), (1, 1));
+    let follows = [Next::Delivered, Next::GivenUp];
+    let verdicts = [Verdict::Delivered, Verdict::Blocked];
+    let last = found.iter().zip(verdicts).zip(follows);
+    let last = last.map(|((callback, verdict), next)| ended(callback, verdict, next));
+    store.record_attempts(last.collect()).await.unwrap();
+    for (callback, next) in found.iter().zip(follows) {
+        let sid = &callback.lease.call;
+        let (stored, history) = store.callback(sid).await.unwrap().unwrap();
+        assert_eq!((stored.state, stored.attempts), (next.state(), 2));
+        assert_eq!((stored.due_at, stored.finished_at), (None, Some(after(1))));
+        assert_eq!(history[0], attempts[0].attempt);
+        assert_eq!(history.len(), 2);
+    }
+}
+
+async fn a_lost_lease_records_nothing(database: Database) {
+    let store = owing(&database, &["http://a/"]).await;
+    let stale = claimed(&*store, claim("n")).await;
+    store
+        .release_callbacks(vec![stale[0].lease.clone()])
+        .await
+        .unwrap();
+    let current = claimed(&*store, claim("other")).await;
+    assert!(current[0].lease.fence > stale[0].lease.fence);
+    let late = ended(&stale[0], Verdict::Delivered, Next::Delivered);
+    assert_eq!(store.record_attempts(vec![late]).await.unwrap(), []);
+    store
+        .release_callbacks(vec![stale[0].lease.clone()])
+        .await
+        .unwrap();
+    let (callback, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
+    assert_eq!(callback.state, CallbackState::Delivering);
+    assert_eq!(attempts, []);
+    let delivered = ended(&current[0], Verdict::Delivered, Next::Delivered);
+    let twice = store
+        .record_attempts(vec![delivered.clone()])
+        .await
+        .unwrap();
+    assert_eq!(twice, [call(1)]);
+    assert_eq!(store.record_attempts(vec![delivered]).await.unwrap(), []);
+}
+
+async fn released_and_lost_callbacks_are_due_again(database: Database) {
+    let store = owing(&database, &["http://a/"]).await;
+    let mut short = claim("lost");
+    short.lease = SignedDuration::from_millis(-1);
+    assert_eq!(claimed(&*store, short).await.len(), 1);
+    assert_eq!(store.reclaim_callbacks("n").await.unwrap(), 1);
+    assert_eq!(store.reclaim_callbacks("n").await.unwrap(), 0);
+    let found = claimed(&*store, claim("n")).await;
+    assert_eq!((found.len(), found[0].attempts), (1, 0));
+    // Neither our own nor one whose time has not come.
+    assert_eq!(store.reclaim_callbacks("n").await.unwrap(), 0);
+    store
+        .release_callbacks(vec![found[0].lease.clone()])
+        .await
+        .unwrap();
+    assert_eq!(claimed(&*store, claim("n")).await.len(), 1);
+}
+
+async fn a_replay_starts_the_schedule_again_and_keeps_the_attempts(database: Database) {
+    let store = owing(&database, &["http://a/"]).await;
+    let found = claimed(&*store, claim("n")).await;
+    let busy = store.replay_callback(&call(1), now()).await;
+    assert!(matches!(busy, Err(StoreError::Conflict(_))), "{busy:?}");
+    let given_up = ended(&found[0], Verdict::TimedOut, Next::GivenUp);
+    store.record_attempts(vec![given_up]).await.unwrap();
+    store.replay_callback(&call(1), now()).await.unwrap();
+    let found = claimed(&*store, claim("n")).await;
+    assert_eq!((found[0].attempts, found[0].failures), (1, 0));
+    let delivered = ended(&found[0], Verdict::Delivered, Next::Delivered);
+    store.record_attempts(vec![delivered]).await.unwrap();
+    let (_, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
+    let verdicts: Vec<_> = attempts.iter().map(|attempt| attempt.verdict).collect();
+    assert_eq!(verdicts, [Verdict::TimedOut, Verdict::Delivered]);
+    let missing = store.replay_callback(&call(2), now()).await;
+    assert!(matches!(missing, Err(StoreError::Missing(_))));
+    assert_eq!(store.callback(&call(2)).await.unwrap(), None);
+}
+
+async fn lists_are_filtered_and_paged(database: Database) {
+    let store = owing(&database, &["http://a/", "http://b/", "http://a/"]).await;
+    store.accept_call(super::call(3)).await.unwrap();
+    let mut only_b = claim("n");
+    only_b.room = HashMap::from([("a:80".to_owned(), 0)]);
+    let found = claimed(&*store, only_b).await;
+    let given_up = ended(&found[0], Verdict::Blocked, Next::GivenUp);
+    store.record_attempts(vec![given_up]).await.unwrap();
+    let numbers = async |filter: CallbackFilter| {
+        let found = store.callbacks(filter).await.unwrap();
+        let sids = found.iter().map(|callback| callback.call.to_string());
+        sids.map(|sid| sid.trim_start_matches('0').to_owned())
+            .collect::<Vec<_>>()
+    };
+    let all = CallbackFilter {
+        most: 100,
+        ..CallbackFilter::default()
+    };
+    assert_eq!(numbers(all.clone()).await, ["3", "2", "1"]);
+    for (state, wanted) in [
+        (CallbackState::Waiting, vec!["3", "1"]),
+        (CallbackState::GivenUp, vec!["2"]),
+        (CallbackState::Delivering, vec![]),
+        (CallbackState::Delivered, vec![]),
+    ] {
+        let filter = CallbackFilter {
+            state: Some(state),
+            ..all.clone()
+        };
+        assert_eq!(numbers(filter).await, wanted);
+    }
+    let filter = CallbackFilter {
+        host: Some("a:80".into()),
+        app: Some(app_id()),
+        before: Some(call(3)),
+        ..all.clone()
+    };
+    assert_eq!(numbers(filter).await, ["1"]);
+    let filter = CallbackFilter {
+        most: 2,
+        ..all.clone()
+    };
+    assert_eq!(numbers(filter).await, ["3", "2"]);
+    let filter = CallbackFilter {
+        app: Some("f".repeat(32).parse().unwrap()),
+        ..all.clone()
+    };
+    assert_eq!(numbers(filter).await, [""; 0]);
+    // The number is the call's, and prints itself masked.
+    let found = store.callbacks(all).await.unwrap();
+    let shown = found[0].number.as_ref().unwrap().to_string();
+    assert!(!shown.contains("13800000000"), "{shown}");
+    assert_eq!(found[1].number, None);
+}
+
+async fn the_backlog_is_what_has_not_been_delivered(database: Database) {
+    let store = owing(&database, &["http://a/", "http://b/"]).await;
+    owe(&database, vec![owed_to("http://c/", 9, after(-60))]).await;
+    let backlog = store.callback_backlog().await.unwrap();
+    assert_eq!(
+        (backlog.waiting, backlog.oldest_owed_at),
+        (3, Some(after(-60)))
+    );
+    let found = claimed(&*store, claim("n")).await;
+    assert_eq!(store.callback_backlog().await.unwrap(), backlog);
+    let delivered = found
+        .iter()
+        .map(|callback| ended(callback, Verdict::Delivered, Next::Delivered));
+    store.record_attempts(delivered.collect()).await.unwrap();
+    let backlog = store.callback_backlog().await.unwrap();
+    assert_eq!((backlog.waiting, backlog.oldest_owed_at), (0, None));
+}

@@ -1,0 +1,89 @@
+//! Owed callbacks without a call: written as the end of a call writes them.
+
+use clarion::clock::Clock;
+use clarion::domain::call::CallSid;
+use clarion::domain::callback::{
+    CallReport, Callback, CallbackAttempt, CallbackState, OwedCallback, RespUrl,
+};
+use clarion::domain::outcome::Outcome;
+use clarion::store::{Database, postgres, sqlite};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{APP, TestServer, eventually};
+
+pub fn call(number: u32) -> CallSid {
+    format!("{number:032x}").parse().unwrap()
+}
+
+/// A callback about a call that ended just now, after thirty seconds.
+pub fn owed_to(url: &str, number: u32, now: Timestamp) -> OwedCallback {
+    let report = CallReport {
+        call: &call(number),
+        called: "13800000000",
+        outcome: Outcome::Talked,
+        dialled_at: Some(now - SignedDuration::from_secs(40)),
+        answered_at: Some(now - SignedDuration::from_secs(30)),
+        ended_at: now,
+        user_data: Some("订单 <&>\"7"),
+    };
+    let zone = TimeZone::get("Asia/Shanghai").unwrap();
+    let url = RespUrl::parse(url).unwrap();
+    OwedCallback::new(&report, APP.parse().unwrap(), url, &zone)
+}
+
+/// In one transaction, by the dialect's own verb.
+pub async fn owe(database: &Database, owed: Vec<OwedCallback>) {
+    match database {
+        Database::Sqlite(path) => {
+            let path = path.clone();
+            let write = move || {
+                let mut db = sqlite::connect(&path).unwrap();
+                let transaction = db.transaction().unwrap();
+                for owed in &owed {
+                    sqlite::callbacks::owe(&transaction, owed).unwrap();
+                }
+                transaction.commit().unwrap();
+            };
+            tokio::task::spawn_blocking(write).await.unwrap();
+        }
+        Database::Postgres(url) => {
+            let (mut client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+                .await
+                .unwrap();
+            tokio::spawn(connection);
+            let transaction = client.transaction().await.unwrap();
+            postgres::callbacks::owe(&transaction, &owed).await.unwrap();
+            transaction.commit().await.unwrap();
+        }
+    }
+}
+
+/// The machine's time, for servers in processes of their own.
+pub fn now() -> Timestamp {
+    Clock::new(TimeZone::UTC).now()
+}
+
+impl TestServer {
+    /// Owes callbacks to these addresses, numbered from 1, and says so.
+    pub async fn owe(&self, urls: &[String]) {
+        let owed = (1..)
+            .zip(urls)
+            .map(|(number, url)| owed_to(url, number, self.clock.now()))
+            .collect();
+        owe(&self.database, owed).await;
+        self.deliver_callbacks();
+    }
+
+    pub async fn callback(&self, number: u32) -> (Callback, Vec<CallbackAttempt>) {
+        let found = self.store.callback(&call(number)).await.unwrap();
+        found.expect("a callback that is owed")
+    }
+
+    /// Waits until a callback has come to this state, and returns its attempts.
+    pub async fn callback_is(&self, number: u32, state: CallbackState) -> Vec<CallbackAttempt> {
+        let what = format!("callback {number} is {}", state.word());
+        eventually(&what, async || self.callback(number).await.0.state == state).await;
+        self.callback(number).await.1
+    }
+}

@@ -1,0 +1,136 @@
+//! Challenges (RFC 7616, RFC 8760) in the words that the library understands, and its proofs in the words of the RFC. The library
+//! writes SHA-256 as `SHA256`, gives up on a choice like `qop="auth,auth-int"`, and takes the first of several challenges even where
+//! it cannot answer that one.
+
+use rsipstack::sip::{Header, Request, Response};
+
+/// What the library calls SHA-256.
+const SHA_256: &str = "SHA256";
+
+/// Leaves the one challenge that we can answer best. None is left where we can answer none.
+pub fn choose(response: &mut Response) {
+    if !matches!(response.status_code.code(), 401 | 407) {
+        return;
+    }
+    keep_best(
+        response,
+        |header| matches!(header, Header::WwwAuthenticate(_)),
+        |value| Header::WwwAuthenticate(value.into()),
+    );
+    keep_best(
+        response,
+        |header| matches!(header, Header::ProxyAuthenticate(_)),
+        |value| Header::ProxyAuthenticate(value.into()),
+    );
+}
+
+fn keep_best(
+    response: &mut Response,
+    is_challenge: fn(&Header) -> bool,
+    challenge: fn(String) -> Header,
+) {
+    let challenges = response
+        .headers
+        .iter()
+        .filter(|header| is_challenge(header));
+    let best = challenges
+        .filter_map(|header| understood(header.value()))
+        .max_by_key(|value| value.contains(SHA_256));
+    response.headers.retain(|header| !is_challenge(header));
+    response
+        .headers
+        .extend(best.map(challenge).into_iter().collect());
+}
+
+/// The challenge in the library's words; `None` if we cannot answer it.
+fn understood(challenge: &str) -> Option<String> {
+    let (scheme, rest) = challenge.trim().split_once(char::is_whitespace)?;
+    if !scheme.eq_ignore_ascii_case("digest") {
+        return None;
+    }
+    let (mut realm, mut nonce) = (false, false);
+    let mut fields = Vec::new();
+    for field in split_outside_quotes(rest) {
+        let (name, value) = field.split_once('=')?;
+        let bare = value.trim().trim_matches('"');
+        let name = name.trim().to_ascii_lowercase();
+        realm |= name == "realm";
+        nonce |= name == "nonce";
+        fields.push(match name.as_str() {
+            "algorithm" if bare.eq_ignore_ascii_case("md5") => "algorithm=MD5".to_owned(),
+            "algorithm" if bare.eq_ignore_ascii_case("sha-256") => format!("algorithm={SHA_256}"),
+            "algorithm" => return None,
+            // The proof of a whole body is not among what the library can do.
+            "qop"
+                if !bare
+                    .split(',')
+                    .any(|way| way.trim().eq_ignore_ascii_case("auth")) =>
+            {
+                return None;
+            }
+            "qop" => "qop=\"auth\"".to_owned(),
+            _ => field.to_owned(),
+        });
+    }
+    (realm && nonce).then(|| format!("Digest {}", fields.join(", ")))
+}
+
+fn split_outside_quotes(text: &str) -> Vec<&str> {
+    let (mut quoted, mut escaped) = (false, false);
+    text.split(|letter| {
+        let plain = !escaped;
+        escaped = plain && quoted && letter == '\\';
+        quoted ^= plain && letter == '"';
+        letter == ',' && !quoted
+    })
+    .map(str::trim)
+    .filter(|field| !field.is_empty())
+    .collect()
+}
+
+/// A proof names its algorithm as the RFC does.
+pub fn name_properly(request: &mut Request) {
+    let wrong = format!("algorithm={SHA_256}");
+    for header in request.headers.iter_mut() {
+        let right = |value: &str| value.replace(&wrong, "algorithm=SHA-256");
+        match header {
+            Header::Authorization(value) if value.value().contains(&wrong) => {
+                *value = right(value.value()).into();
+            }
+            Header::ProxyAuthorization(value) if value.value().contains(&wrong) => {
+                *value = right(value.value()).into();
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_challenge_is_put_into_the_librarys_words() {
+        for (challenge, words) in [
+            (
+                "Digest realm=\"a, b\", nonce=\"x\\\",\", qop=\"auth-int, auth\", algorithm=\"SHA-256\"",
+                Some("Digest realm=\"a, b\", nonce=\"x\\\",\", qop=\"auth\", algorithm=SHA256"),
+            ),
+            (
+                "digest  realm=\"a\",nonce=\"n\",algorithm=md5",
+                Some("Digest realm=\"a\", nonce=\"n\", algorithm=MD5"),
+            ),
+            ("Digest realm=\"a\", nonce=\"n\", qop=\"auth-int\"", None),
+            (
+                "Digest realm=\"a\", nonce=\"n\", algorithm=SHA-512-256",
+                None,
+            ),
+            ("Basic realm=\"a\"", None),
+            ("Digest nonsense", None),
+            ("Digest realm=\"no nonce\"", None),
+            ("", None),
+        ] {
+            assert_eq!(understood(challenge).as_deref(), words, "{challenge}");
+        }
+    }
+}

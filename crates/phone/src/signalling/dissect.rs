@@ -1,0 +1,53 @@
+//! Everything of ours that hostile bytes meet, without a socket: for the fuzzer.
+
+use rsipstack::sip::{HeadersExt, SipMessage};
+use rsipstack::transaction::key::{TransactionKey, TransactionRole};
+
+use super::{LegFacts, SessionTimer, Transport, challenge, incoming, leg, orphan, trace};
+use crate::ending::Cause;
+
+/// Reads a message as if it came from the wire. False if the library refuses it.
+pub fn message(bytes: &[u8]) -> bool {
+    let Ok(message) = SipMessage::try_from(bytes) else {
+        return false;
+    };
+    let text = trace::masked(&message.to_string());
+    assert!(
+        !text
+            .to_ascii_lowercase()
+            .contains("\nauthorization: digest")
+    );
+    match message {
+        SipMessage::Request(request) => {
+            let _ = TransactionKey::from_request(&request, TransactionRole::Server);
+            let _ = request.to_header().map(|to| to.tag().is_ok());
+            let _ = incoming::fault(&request);
+            let _ = incoming::unknown_extensions(&request);
+            facts(LegFacts::of_invite(&request, None).as_ref());
+        }
+        SipMessage::Response(mut response) => {
+            let _ = TransactionKey::from_response(&response, TransactionRole::Client);
+            challenge::choose(&mut response);
+            let q850 = leg::q850(&response);
+            let _ = Cause::from_response(response.status_code.code(), q850);
+            let interval = leg::header_value(&response, "Session-Expires");
+            let _ = interval.and_then(|value| SessionTimer::from_answer(&value));
+            facts(LegFacts::of_answer(&response, None).as_ref());
+        }
+    }
+    true
+}
+
+/// Where a request about a leg would go.
+pub fn facts(facts: Option<&LegFacts>) {
+    for transport in Transport::ALL {
+        let _ = facts.and_then(|facts| facts.destination(transport));
+    }
+    if let Some(facts) = facts {
+        let routes = facts
+            .routes
+            .iter()
+            .flat_map(|route| orphan::split_routes(route));
+        assert!(routes.into_iter().all(|route| !route.is_empty()));
+    }
+}

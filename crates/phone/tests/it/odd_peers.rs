@@ -1,0 +1,204 @@
+//! Peers that are right in an unusual way, or wrong in a usual one.
+
+use std::time::Duration;
+
+use phone::call::Order;
+use phone::ending::{Cause, Side};
+use phone::media::stream::Step;
+use tokio::task::JoinHandle;
+
+use crate::lab::{Story, call, caller, eventually, order, sound, trunk_to};
+use crate::puppet::{Puppet, header};
+
+async fn calling(puppet: &Puppet, frames: i32, ring_time: Duration) -> JoinHandle<Story> {
+    let trunk = trunk_to(puppet.address()).await;
+    let order = Order {
+        ring_time,
+        ..order(vec![Step::Sound(sound(frames))])
+    };
+    tokio::spawn(async move {
+        let story = call(&caller(), &trunk, order).await;
+        eventually("nothing is left open", || trunk.signalling().open().0 == 0).await;
+        story
+    })
+}
+
+const PATIENT: Duration = Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_that_ring_the_one_that_answers_is_talked_to() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 10, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    for tag in ["one", "two", "three"] {
+        puppet
+            .respond_as(tag, &invite, "180 Ringing", &puppet.contact(), "")
+            .await;
+    }
+    puppet.answer_as("two", &invite).await;
+    let ack = puppet.request("ACK").await;
+    assert!(header(&ack, "To").ends_with("tag=two"), "{ack}");
+    let bye = puppet.request("BYE").await;
+    assert!(header(&bye, "To").ends_with("tag=two"), "{bye}");
+    puppet.respond(&bye, "200 OK", "").await;
+    assert_eq!(calling.await.unwrap().talked().1, Side::Us);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_answer_the_second_is_hung_up_on_at_once() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 100, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    puppet.answer_as("first", &invite).await;
+    let ack = puppet.request("ACK").await;
+    assert!(header(&ack, "To").ends_with("tag=first"), "{ack}");
+    puppet.answer_as("second", &invite).await;
+    let ack = puppet.request("ACK").await;
+    assert!(header(&ack, "To").ends_with("tag=second"), "{ack}");
+    let bye = puppet.request("BYE").await;
+    assert!(header(&bye, "To").ends_with("tag=second"), "{bye}");
+    puppet.respond(&bye, "200 OK", "").await;
+    let bye = puppet.request("BYE").await;
+    assert!(header(&bye, "To").ends_with("tag=first"), "{bye}");
+    puppet.respond(&bye, "200 OK", "").await;
+    let story = calling.await.unwrap();
+    assert_eq!(story.facts.packets_sent, 100);
+    assert_eq!(story.talked().1, Side::Us);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_given_up_before_anything_came_back_is_cancelled_when_something_does() {
+    for answered in [false, true] {
+        let mut puppet = Puppet::new().await;
+        let calling = calling(&puppet, 10, Duration::from_millis(300)).await;
+        let invite = puppet.request("INVITE").await;
+        // The second one comes after the call was given up.
+        puppet.request("INVITE").await;
+        if answered {
+            puppet.answer_as("puppet", &invite).await;
+            puppet.request("ACK").await;
+            let bye = puppet.request("BYE").await;
+            puppet.respond(&bye, "200 OK", "").await;
+        } else {
+            puppet
+                .respond(&invite, "180 Ringing", &puppet.contact())
+                .await;
+            let cancel = puppet.request("CANCEL").await;
+            puppet.respond(&cancel, "200 OK", "").await;
+            puppet.respond(&invite, "487 Request Terminated", "").await;
+            puppet.request("ACK").await;
+        }
+        let failure = calling.await.unwrap().failure();
+        assert_eq!(failure.cause, Cause::NoAnswer, "{failure:?}");
+        assert!(!failure.may_fail_over());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_without_a_description_is_acknowledged_and_ended() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 10, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    puppet.respond(&invite, "200 OK", &puppet.contact()).await;
+    puppet.request("ACK").await;
+    let bye = puppet.request("BYE").await;
+    puppet.respond(&bye, "200 OK", "").await;
+    let failure = calling.await.unwrap().failure();
+    assert_eq!((failure.cause, failure.rang), (Cause::BadMedia, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_without_a_contact_is_not_called_again_elsewhere() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 10, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    puppet.respond(&invite, "200 OK", "").await;
+    puppet.request("ACK").await;
+    let bye = puppet.request("BYE").await;
+    puppet.respond(&bye, "200 OK", "").await;
+    let failure = calling.await.unwrap().failure();
+    assert!(!failure.may_fail_over(), "{failure:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_may_hang_up_in_the_same_moment() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 10, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    puppet.answer_as("puppet", &invite).await;
+    puppet.request("ACK").await;
+    let bye = puppet.request("BYE").await;
+    puppet.ask("BYE", 1, &invite, "").await;
+    let answer = puppet.request("SIP/2.0").await;
+    assert!(
+        answer.starts_with("SIP/2.0 200") || answer.starts_with("SIP/2.0 481"),
+        "{answer}"
+    );
+    puppet
+        .respond(&bye, "481 Call/Transaction Does Not Exist", "")
+        .await;
+    assert_eq!(calling.await.unwrap().talked().1, Side::Us);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_asked_during_a_call_is_answered() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 100, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    puppet.answer_as("puppet", &invite).await;
+    puppet.request("ACK").await;
+    let asked = [
+        ("OPTIONS", "", "200"),
+        ("INFO", "", "200"),
+        ("NOTIFY", "Event: x\r\n", "405"),
+        ("MESSAGE", "", "405"),
+        ("REFER", "Refer-To: <sip:elsewhere@example.com>\r\n", "405"),
+        ("UPDATE", "", "200"),
+        ("OPTIONS", "Require: unheard-of\r\n", "420"),
+    ];
+    for ((method, extra, code), cseq) in asked.into_iter().zip(1..) {
+        puppet.ask(method, cseq, &invite, extra).await;
+        let answer = puppet.request("SIP/2.0").await;
+        assert!(
+            answer.starts_with(&format!("SIP/2.0 {code}")),
+            "{method} {extra}: {answer}"
+        );
+    }
+    let bye = puppet.request("BYE").await;
+    puppet.respond(&bye, "200 OK", "").await;
+    let story = calling.await.unwrap();
+    assert_eq!(story.facts.packets_sent, 100);
+    assert_eq!(story.talked().1, Side::Us);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_may_hang_up_as_soon_as_it_is_acknowledged() {
+    // It is asked once only: over UDP a repetition would hide that a BYE was overheard, over TCP there is none.
+    for _ in 0..50 {
+        let mut puppet = Puppet::new().await;
+        let calling = calling(&puppet, 200, PATIENT).await;
+        let invite = puppet.request("INVITE").await;
+        puppet.answer_as("puppet", &invite).await;
+        puppet.request("ACK").await;
+        puppet.ask("BYE", 1, &invite, "").await;
+        let answer = puppet.request("SIP/2.0").await;
+        assert!(answer.starts_with("SIP/2.0 200"), "{answer}");
+        assert_eq!(calling.await.unwrap().talked().1, Side::Them);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_before_the_answer_is_refused() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 10, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    puppet
+        .respond(&invite, "180 Ringing", &puppet.contact())
+        .await;
+    puppet.ask("UPDATE", 1, &invite, "").await;
+    let answer = puppet.request("SIP/2.0").await;
+    assert!(answer.starts_with("SIP/2.0 488"), "{answer}");
+    puppet.respond(&invite, "486 Busy Here", "").await;
+    puppet.request("ACK").await;
+    assert_eq!(calling.await.unwrap().cause(), Cause::Busy);
+}

@@ -1,0 +1,120 @@
+//! Sessions that change while they last.
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use phone::call::Order;
+use phone::ending::Side;
+use phone::media::stream::Step;
+
+use super::Play;
+use crate::lab::{PATIENCE, call, caller, loopback, order, sound, trunk_to};
+
+/// The moments at which so many packets come.
+fn arrivals(socket: &UdpSocket, count: usize) -> Vec<Instant> {
+    let mut moments = Vec::new();
+    let mut packet = [0; 2000];
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    while moments.len() < count {
+        let length = socket.recv(&mut packet).expect("a packet in time");
+        // Sound only: reports go on while a call is held.
+        if length == 172 {
+            moments.push(Instant::now());
+        }
+    }
+    moments
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_prompt_pauses_while_we_are_held() {
+    let rtp = UdpSocket::bind(loopback()).unwrap();
+    let sipp = Play::new("hold")
+        .key("rtp", rtp.local_addr().unwrap().port())
+        .start()
+        .await;
+    let trunk = trunk_to(sipp.address).await;
+    let listening = tokio::task::spawn_blocking(move || arrivals(&rtp, 75));
+    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(75))])).await;
+    assert_eq!(story.facts.packets_sent, 75);
+    let (time, side) = story.talked();
+    assert_eq!(side, Side::Us);
+    assert!(time >= Duration::from_millis(74 * 20 + 900), "{time:?}");
+    let moments = listening.await.unwrap();
+    let longest = moments.windows(2).map(|pair| pair[1] - pair[0]).max();
+    assert!(longest > Some(Duration::from_millis(900)), "{longest:?}");
+    sipp.end_satisfied().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asks_for_our_offer_or_refreshes_the_session_gets_an_answer() {
+    for scenario in ["no_offer", "refresh"] {
+        let sipp = Play::new(scenario).start().await;
+        let trunk = trunk_to(sipp.address).await;
+        let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(50))])).await;
+        assert_eq!(story.facts.packets_sent, 50);
+        assert_eq!(story.talked().1, Side::Us);
+        sipp.end_satisfied().await;
+    }
+}
+
+/// Calls, and lets time leap over a minute as soon as the call is up. Sockets and sound go by real time.
+async fn call_and_leap(sipp: &super::Sipp, leap: Duration) -> crate::lab::Story {
+    let (phone, trunk) = (caller(), trunk_to(sipp.address).await);
+    let order = Order {
+        talk_time: Duration::from_secs(3600),
+        ..order(vec![Step::Sound(sound(150))])
+    };
+    let (events, mut happened) = tokio::sync::mpsc::unbounded_channel();
+    let never = tokio_util::sync::CancellationToken::new();
+    let leaping = async {
+        let mut list = Vec::new();
+        while let Some(event) = happened.recv().await {
+            let up = matches!(event, phone::call::CallEvent::Answered(_));
+            list.push(event);
+            if up {
+                tokio::time::pause();
+                tokio::time::advance(leap).await;
+                tokio::time::resume();
+                break;
+            }
+        }
+        list
+    };
+    let ((ending, facts), events) =
+        tokio::join!(phone.call(&trunk, &order, &events, &never), leaping);
+    crate::lab::Story {
+        ending,
+        facts,
+        events,
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_ours_to_refresh_is_refreshed() {
+    let body = "Content-Length: 0\n\n";
+    let confirm = "<recv request=\"ACK\"/>";
+    for (allow, method, body, confirm) in [
+        ("INVITE, ACK, BYE, UPDATE", "UPDATE", body, ""),
+        ("INVITE, ACK, BYE", "INVITE", "{sdp}", confirm),
+    ] {
+        let sipp = Play::new("refreshed_by_us")
+            .key("allow", allow)
+            .key("method", method)
+            .key("body", body)
+            .key("confirm", confirm)
+            .start()
+            .await;
+        let story = call_and_leap(&sipp, Duration::from_secs(46)).await;
+        assert_eq!(story.talked().1, Side::Us);
+        sipp.end_satisfied().await;
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_refresh_as_promised_is_given_up() {
+    let sipp = Play::new("never_refreshed").start().await;
+    let story = call_and_leap(&sipp, Duration::from_secs(61)).await;
+    assert!(story.facts.packets_sent < 150, "{story:?}");
+    assert_eq!(story.talked().1, Side::Us);
+    sipp.end_satisfied().await;
+}

@@ -1,0 +1,56 @@
+//! SIPp as registrar.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use phone::signalling::{Credentials, Resolver, Signalling, SignallingConfig, Trace, Transport};
+use phone::trunk::{Health, Trunk, TrunkConfig};
+
+use super::Play;
+use crate::lab::{PATIENCE, eventually, loopback};
+
+pub fn registering(address: std::net::SocketAddr) -> TrunkConfig {
+    TrunkConfig {
+        credentials: Some(Credentials {
+            user: "customer".to_owned(),
+            password: "secret".to_owned(),
+        }),
+        register: Some(Duration::from_secs(3600)),
+        ..TrunkConfig::new("test", address.into())
+    }
+}
+
+pub async fn becomes(
+    health: &mut tokio::sync::watch::Receiver<Health>,
+    wanted: impl FnMut(&Health) -> bool,
+) {
+    tokio::time::timeout(PATIENCE, health.wait_for(wanted))
+        .await
+        .expect("the trunk's health changes in time")
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registration_is_proved_renewed_in_time_and_taken_back() {
+    let sipp = Play::new("registrar").start().await;
+    let granted = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&granted);
+    let mut config = SignallingConfig::new(Transport::Udp, loopback());
+    config.trace = Some(Trace::new(move |message| {
+        let grants = message.text.starts_with("SIP/2.0 200") && message.text.contains("REGISTER");
+        count.fetch_add(u32::from(grants), Ordering::Relaxed);
+    }));
+    let signalling = Arc::new(Signalling::start(&config, None).await.unwrap());
+    let trunk = Trunk::start(registering(sipp.address), signalling, Resolver::default());
+    becomes(&mut trunk.health(), |health| *health == Health::Up).await;
+    // Within three seconds: SIPp does not look at the clock, but grants no longer time.
+    let first = std::time::Instant::now();
+    eventually("the registration is renewed", || {
+        granted.load(Ordering::Relaxed) == 2
+    })
+    .await;
+    assert!(first.elapsed() < Duration::from_secs(3));
+    trunk.stop();
+    sipp.end_satisfied().await;
+}
