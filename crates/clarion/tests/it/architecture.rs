@@ -53,6 +53,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "client",
             "clock",
             "config",
+            "dispatch",
             "domain",
             "random",
             "server",

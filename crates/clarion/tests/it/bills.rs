@@ -17,8 +17,10 @@ const AFTER: &str = "2026-11-16T00:05:01+08:00";
 
 /// The server on the morning after a day with two calls.
 async fn morning_after(settings: &str) -> TestServer {
-    let server = TestServer::start_with(settings).await;
+    let mut server = TestServer::start_with(settings).await;
     server.permit_bills().await;
+    // A running server would take these calls, or think that their process is gone.
+    server.take_server().stop().await;
     let rate = Rate {
         prefix: Prefix::default(),
         unit_seconds: 60,
@@ -49,6 +51,7 @@ async fn morning_after(settings: &str) -> TestServer {
     )
     .await;
     server.set_time(AFTER);
+    server.restart(settings).await;
     server
 }
 

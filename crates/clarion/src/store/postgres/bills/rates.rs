@@ -192,6 +192,16 @@ pub async fn tighten(
     lease: &Lease,
     longest_talk: u32,
 ) -> Result<Option<u32>, StoreError> {
+    // Most calls have none, and need no commit to be told so.
+    let reserved = client
+        .query_opt(
+            "SELECT 1 FROM call_reservations WHERE call_sid = $1",
+            &[&sid.as_str()],
+        )
+        .await?;
+    if reserved.is_none() {
+        return Ok(None);
+    }
     let transaction = client.transaction().await?;
     // The queue's row first, as when the call ends: whoever takes the call over waits.
     let ours = transaction

@@ -159,6 +159,11 @@ fn reservation(
     .optional()
 }
 
+pub fn is_reserved(db: &Connection, sid: &CallSid) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT 1 FROM call_reservations WHERE call_sid = ?")?
+        .exists([sid.as_str()])
+}
+
 pub fn tighten(
     db: &Connection,
     sid: &CallSid,
