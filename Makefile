@@ -36,9 +36,10 @@ bench: setup ## Measure, beside the raw limit of this machine, and write docs/me
 	target/release/clarion-bench calls --write-table docs/measured.md
 	scripts/with-postgres target/release/clarion-bench accepts --write-table docs/measured.md
 	target/release/clarion-bench sound --write-table docs/measured.md
+	scripts/with-postgres target/release/clarion-bench bills --write-table docs/measured.md
 
 crash: setup ## kill -9 under load, a hundred rounds on each database
-	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it crash:: -- --nocapture
+	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it crash -- --nocapture
 
 soak: setup ## Twenty thousand calls and ten minutes of load: nothing left over, memory flat, log bounded
 	LEAK_CALLS=$(SOAK_CALLS) $(CARGO) test --package phone --test leak -- --nocapture

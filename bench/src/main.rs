@@ -1,6 +1,7 @@
 //! What Clarion can do on this machine, measured beside what the machine itself can do in the same run.
 
 mod accepts;
+mod bills;
 mod calls;
 mod latency;
 mod machine;
@@ -30,6 +31,8 @@ struct Cli {
 enum Command {
     /// Durable accepts a second over HTTPS, beside the raw group-commit rate of the same disk
     Accepts(accepts::Options),
+    /// A day with millions of lines: closing it, downloading it, asking for it, beside the databases' own exports
+    Bills(bills::Options),
     /// Calls a second and playing calls at once, beside SIPp and the bare socket
     Calls(calls::Options),
     /// The engine that `calls` measures
@@ -58,6 +61,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     };
     match command {
         Command::Accepts(options) => one_thread()?.block_on(accepts::run(options)),
+        Command::Bills(options) => one_thread()?.block_on(bills::run(options)),
         Command::Calls(options) => one_thread()?.block_on(calls::run(options)),
         Command::Sound(options) => one_thread()?.block_on(sound::run(options)),
         Command::Engine(engine) => tokio::runtime::Runtime::new()?.block_on(engine.run()),

@@ -59,6 +59,10 @@ impl Server {
         })
     }
 
+    pub fn id(&self) -> anyhow::Result<u32> {
+        self.process.id().context("the server has ended")
+    }
+
     /// What the server says about itself now.
     pub async fn metrics(&mut self) -> anyhow::Result<Metrics> {
         let (status, text) = self.watch.get("/metrics").await?;
@@ -93,7 +97,7 @@ impl Metrics {
 }
 
 /// The `clarion` that was built together with this program.
-fn program() -> anyhow::Result<PathBuf> {
+pub fn program() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name("clarion");
     ensure!(
         program.exists(),

@@ -87,3 +87,25 @@ fn the_measurements_of_sound_run_once() {
         assert!(written.contains(wanted), "no {wanted} in {written}");
     }
 }
+
+#[test]
+fn the_measurements_of_bills_run_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("measured.md");
+    let output = Command::new(env!("CARGO_BIN_EXE_clarion-bench"))
+        .args(["bills", "--lines", "5000", "--seconds", "1", "--dir"])
+        .arg(folder.path())
+        .arg("--write-table")
+        .arg(&table)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let written = std::fs::read_to_string(&table).unwrap();
+    for wanted in ["SQLite", "PostgreSQL", "5000 lines", "<!-- /bills -->"] {
+        assert!(written.contains(wanted), "no {wanted} in {written}");
+    }
+}

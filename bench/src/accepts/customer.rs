@@ -76,6 +76,16 @@ impl Customer {
         }
     }
 
+    /// The same customer, for another task.
+    pub fn as_asker(&self) -> Self {
+        Self {
+            credentials: self.credentials.clone(),
+            app: self.app.clone(),
+            clock: self.clock.clone(),
+            orders: AtomicU64::new(0),
+        }
+    }
+
     fn next_order(&self) -> u64 {
         self.orders.fetch_add(1, Ordering::Relaxed)
     }

@@ -4,13 +4,13 @@
 //! The machine is often shared, so nothing is measured once: rounds alternate between the empty and the full database and between raw
 //! and HTTPS, rounds that others have disturbed are measured again, and the medians of the quietest count.
 
-mod customer;
+pub mod customer;
 mod figures;
 mod history;
 mod load;
 mod progress;
 mod raw;
-mod site;
+pub mod site;
 mod table;
 
 use std::path::{Path, PathBuf};

@@ -147,6 +147,22 @@ impl Connection {
         .await
     }
 
+    /// A file that may be long, thrown away as it comes: its status and how many bytes it had.
+    pub async fn download(&mut self, path: &str) -> anyhow::Result<(u16, u64)> {
+        let request = Request::builder()
+            .uri(path)
+            .header(HOST, "localhost")
+            .body(Full::default())?;
+        self.sender.ready().await?;
+        let response = self.sender.send_request(request).await?;
+        let status = response.status().as_u16();
+        let (mut body, mut bytes) = (response.into_body(), 0);
+        while let Some(frame) = body.frame().await {
+            bytes += frame?.data_ref().map_or(0, |data| data.len() as u64);
+        }
+        Ok((status, bytes))
+    }
+
     async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<(u16, String)> {
         self.sender.ready().await?;
         let response = self.sender.send_request(request).await?;

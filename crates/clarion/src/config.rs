@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use crate::domain::bill::rating::{Rate, WrittenRate};
 use crate::domain::callback::RetrySchedule;
 use crate::domain::phone_number::NumberingPlan;
 use crate::domain::route::TrunkConfig;
@@ -36,6 +37,8 @@ pub struct Config {
     pub voices: VoicesConfig,
     pub speech: SpeechConfig,
     pub prompts: PromptsConfig,
+    pub rates: RatesConfig,
+    pub bills: BillsConfig,
     pub dispatch: DispatchConfig,
     pub media: MediaConfig,
     #[serde(rename = "trunk")]
@@ -82,6 +85,7 @@ pub struct HttpConfig {
     #[serde(deserialize_with = "networks")]
     pub trusted_proxies: Vec<IpNet>,
     pub soft_versions: Vec<String>,
+    pub public_url: String,
     #[serde(deserialize_with = "networks")]
     pub metrics_networks: Vec<IpNet>,
     pub max_connections: usize,
@@ -215,6 +219,42 @@ pub struct PromptsConfig {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct RatesConfig {
+    default: Vec<WrittenRate>,
+    pub reserve_seconds: u32,
+}
+
+impl RatesConfig {
+    pub fn defaults(&self) -> anyhow::Result<Vec<Rate>> {
+        let rates = self.default.iter().map(WrittenRate::read);
+        rates
+            .collect::<Result<_, _>>()
+            .map_err(|problem| anyhow::anyhow!("rates.default: {problem}"))
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BillsConfig {
+    folder: PathBuf,
+    pub grace_seconds: u32,
+    pub retention_days: u32,
+    pub token_hours: u32,
+    pub bill_json_key: BillJsonKey,
+    pub max_filtered_files: usize,
+}
+
+/// How the download address is named in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum BillJsonKey {
+    #[serde(rename = "downurl")]
+    LowerCase,
+    #[serde(rename = "downUrl")]
+    AsInXml,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LogConfig {
     pub filter: String,
     pub format: LogFormat,
@@ -278,7 +318,39 @@ impl Config {
         self.voices.folder.clone()
     }
 
+    pub fn bills_folder(&self) -> PathBuf {
+        if self.bills.folder.as_os_str().is_empty() {
+            return self.data_dir.join("bills");
+        }
+        self.bills.folder.clone()
+    }
+
+    fn check_bills(&self) -> anyhow::Result<()> {
+        self.rates.defaults()?;
+        if self.rates.reserve_seconds == 0 {
+            bail!("rates.reserve_seconds must be at least 1");
+        }
+        let address = &self.http.public_url;
+        let http = address.starts_with("https://") || address.starts_with("http://");
+        if !address.is_empty() && (!http || address.contains(['?', '#'])) {
+            bail!("http.public_url must be an address such as https://voice.example.com:8883");
+        }
+        for (name, value, most) in [
+            ("bills.retention_days", self.bills.retention_days, 36_500),
+            ("bills.token_hours", self.bills.token_hours, 8760),
+        ] {
+            if !(1..=most).contains(&value) {
+                bail!("{name} must be from 1 to {most}");
+            }
+        }
+        if self.bills.retention_days < 3 || self.bills.grace_seconds > 43_200 {
+            bail!("bills: retention_days must be at least 3, grace_seconds at most 43200");
+        }
+        Ok(())
+    }
+
     fn check(&self) -> anyhow::Result<()> {
+        self.check_bills()?;
         self.database().map_err(anyhow::Error::msg)?;
         self.time_zone()?;
         self.callbacks.check()?;

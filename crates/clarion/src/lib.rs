@@ -3,6 +3,7 @@
 //! Start reading at `server` (what there is and how it is joined), or follow a call: `api::landing_calls` → `store` → `callbacks`.
 
 pub mod api;
+pub mod billing;
 pub mod callbacks;
 pub mod cli;
 pub mod client;

@@ -11,10 +11,12 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::api::{self, Api};
+use crate::billing::{self, Billing};
 use crate::callbacks::Callbacks;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::dispatch::Dispatch;
+use crate::domain::claim::NodeId;
 use crate::http::Front;
 use crate::http::tls::Certificates;
 use crate::random;
@@ -59,6 +61,12 @@ impl Server {
             Arc::clone(&store),
             clock.clone(),
         ));
+        store.set_default_rates(config.rates.defaults()?).await?;
+        let billing = Arc::new(Billing::open(&config, Arc::clone(&store), clock.clone())?);
+        background.spawn(billing::close::keep_closing(
+            Arc::clone(&billing),
+            NodeId::new(random::bytes()),
+        ));
         // This life of this process: what an earlier one held is not ours.
         let node = random::id();
         let callbacks =
@@ -71,15 +79,16 @@ impl Server {
             callbacks.owed(),
         )
         .await?;
-        let api = Api::new(
+        let mut api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
             voices,
+            billing,
             clock.clone(),
-            Arc::clone(&dispatch.queued),
             metrics,
             Arc::clone(&stopping),
         );
+        api.queued = Arc::clone(&dispatch.queued);
         background.spawn(Api::keep_barred(
             Arc::clone(&store),
             Arc::clone(&api.barred),

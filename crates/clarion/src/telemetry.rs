@@ -111,6 +111,10 @@ fn describe() {
         metrics::Unit::Seconds,
         "The longest commit since the start"
     );
+    metrics::describe_counter!(
+        "clarion_bill_days_closed_total",
+        "Days that this node has closed and filed"
+    );
     metrics::describe_gauge!(
         "clarion_store_wal_bytes",
         metrics::Unit::Bytes,

@@ -19,6 +19,28 @@ CREATE TABLE accounts (
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- What calls cost, by account ('' for the platform's defaults, written anew at every start) and called prefix.
+CREATE TABLE rates (
+  account_sid TEXT NOT NULL,
+  prefix TEXT NOT NULL,
+  unit_seconds INTEGER NOT NULL,
+  price INTEGER NOT NULL,
+  unanswered INTEGER NOT NULL,
+  PRIMARY KEY (account_sid, prefix)
+) STRICT, WITHOUT ROWID;
+
+-- Money set aside for a call of an account with a balance or a limit, by the rate of the moment when it was accepted.
+CREATE TABLE call_reservations (
+  call_sid TEXT PRIMARY KEY,
+  account_sid TEXT NOT NULL,
+  prefix TEXT NOT NULL,
+  unit_seconds INTEGER NOT NULL,
+  price INTEGER NOT NULL,
+  unanswered INTEGER NOT NULL,
+  units INTEGER NOT NULL,
+  amount INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- The numbers that an account may show to the called party.
 CREATE TABLE number_rules (
   account_sid TEXT NOT NULL REFERENCES accounts (sid),
@@ -180,11 +202,20 @@ CREATE TABLE bill_lines (
   outcome TEXT NOT NULL,
   user_data TEXT
 ) STRICT;
-CREATE INDEX bill_lines_day ON bill_lines (app_id, bill_day, ended_at, order_id);
+CREATE INDEX bill_lines_day ON bill_lines (bill_day, app_id, ended_at, order_id);
 
+-- One row: the first day that is open. What ends, or is brought, goes there or into a later day; closing a day moves it on.
+CREATE TABLE bill_calendar (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  first_open TEXT NOT NULL
+) STRICT;
+INSERT INTO bill_calendar (one, first_open) VALUES (1, '0001-01-01');
+
+-- Days that were closed, and when the last of their files was written.
 CREATE TABLE bill_days (
   day TEXT PRIMARY KEY,
-  closed_at INTEGER NOT NULL
+  closed_at INTEGER NOT NULL,
+  filed_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE bill_files (
@@ -210,6 +241,7 @@ CREATE TABLE bill_tokens (
   expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX bill_tokens_expiry ON bill_tokens (expires_at);
+CREATE INDEX bill_tokens_file ON bill_tokens (file_id);
 
 CREATE TABLE nodes (
   node TEXT PRIMARY KEY,

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::Api;
 use super::request::Authenticated;
 use super::wire::{Content, Field, Form};
+use super::{Api, bill_file};
+use crate::config::BillJsonKey;
+use crate::domain::bill::keywords::Keywords;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 pub const FORM: Form = Form {
@@ -26,7 +28,7 @@ pub const FORM: Form = Form {
         Field {
             name: "keywords",
             required: false,
-            rule: "Query condition; ignored when empty.",
+            rule: "Query condition: terms separated by blanks, all must match; `field=value` matches a column exactly. Ignored when empty.",
         },
     ],
     attributes: &[],
@@ -38,23 +40,38 @@ pub async fn request(State(api): State<Arc<Api>>, request: Authenticated) -> Res
 
 async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     let fields = request.fields(&FORM)?;
-    request.application(api, &fields).await?;
-    match fields.text("date")? {
-        None => {
-            return Err(Refusal::field(
-                "date is required: day, for the previous day",
-            ));
-        }
-        Some(date) if date.eq_ignore_ascii_case("day") => {}
-        Some(_) => {
-            return Err(Refusal::field(
-                "date must be day: only the previous day's bill is offered (no week, no month)",
-            ));
-        }
+    let application = request.application(api, &fields).await?;
+    if !request.account.permissions.bill_download {
+        return Err(StatusCode::PermissionMissing.into());
     }
-    // Nothing is dialled yet in this version, so no day has a bill.
-    Err(Refusal::new(
-        StatusCode::BillNotAvailable,
-        "the bill is not available: this version does not make bills yet",
-    ))
+    check_date(fields.text("date")?)?;
+    let keywords = Keywords::parse(fields.text("keywords")?.unwrap_or_default())?;
+    let granted = api
+        .billing
+        .request(&request.account.sid, &application.id, keywords)
+        .await?;
+    let server = match api.config.http.public_url.trim_end_matches('/') {
+        "" => request.server_address(),
+        address => address.to_owned(),
+    };
+    Ok(Content::Download {
+        url: format!("{server}{}", bill_file::path(&granted.file)),
+        json_name: match api.config.bills.bill_json_key {
+            BillJsonKey::LowerCase => "downurl",
+            BillJsonKey::AsInXml => "downUrl",
+        },
+        token: granted.token,
+    })
+}
+
+fn check_date(date: Option<&str>) -> Result<(), Refusal> {
+    match date {
+        None => Err(Refusal::field(
+            "date is required: day, for the previous day",
+        )),
+        Some(date) if date.eq_ignore_ascii_case("day") => Ok(()),
+        Some(_) => Err(Refusal::field(
+            "date must be day: only the previous day's bill is offered (no week, no month)",
+        )),
+    }
 }

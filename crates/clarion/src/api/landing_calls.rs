@@ -12,6 +12,7 @@ use super::request::Authenticated;
 use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
 use crate::domain::account::{Account, AccountSid, AppId, Application};
+use crate::domain::bill::rating::Shortage;
 use crate::domain::call::{self, CallSid, NewCall};
 use crate::domain::callback::RespUrl;
 use crate::domain::phone_number::PhoneNumber;
@@ -159,12 +160,29 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
         ],
     );
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
-    api.store
-        .accept_call(call)
-        .await
-        .map_err(|error| unavailable(&error))?;
+    make_durable(api, &request.account, call).await?;
     api.queued.notify_one();
     Ok(content)
+}
+
+/// An account without balance and limit costs nothing more than its call. For another, what the call may cost is set aside.
+async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(), Refusal> {
+    if account.balance.is_none() && account.spending_limit.is_none() {
+        let accepted = api.store.accept_call(call).await;
+        return accepted.map_err(|error| unavailable(&error));
+    }
+    let most = api.config.rates.reserve_seconds;
+    let most = most.min(api.config.calls.max_talk_seconds);
+    let longest_talk = call.max_talk.unwrap_or(most).min(most);
+    let accepted = api
+        .store
+        .accept_call_within_limits(call, longest_talk)
+        .await;
+    match accepted.map_err(|error| unavailable(&error))? {
+        Ok(()) => Ok(()),
+        Err(Shortage::Balance) => Err(StatusCode::BalanceInsufficient.into()),
+        Err(Shortage::SpendingLimit) => Err(StatusCode::SpendingLimit.into()),
+    }
 }
 
 /// What a request asks for, with every rule of the fields kept; the voice files are not yet looked up.

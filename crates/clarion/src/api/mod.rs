@@ -23,6 +23,7 @@ use self::directory::Directory;
 use self::limiter::Limiter;
 use self::request::Authenticated;
 use self::wire::Format;
+use crate::billing::Billing;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::status_code::StatusCode;
@@ -31,6 +32,7 @@ use crate::voices::VoiceFiles;
 
 mod account_info;
 pub mod auth;
+mod bill_file;
 mod bill_records;
 mod call_result;
 mod directory;
@@ -50,6 +52,7 @@ pub struct Api {
     pub config: Arc<Config>,
     pub store: Arc<dyn Store>,
     pub voices: VoiceFiles,
+    pub billing: Arc<Billing>,
     pub clock: Clock,
     /// Told when a call has been accepted.
     pub queued: Arc<Notify>,
@@ -69,8 +72,8 @@ impl Api {
         config: Arc<Config>,
         store: Arc<dyn Store>,
         voices: VoiceFiles,
+        billing: Arc<Billing>,
         clock: Clock,
-        queued: Arc<Notify>,
         metrics: PrometheusHandle,
         stopping: Arc<AtomicBool>,
     ) -> Self {
@@ -81,8 +84,9 @@ impl Api {
             config,
             store,
             voices,
+            billing,
             clock,
-            queued,
+            queued: Arc::default(),
             barred: Arc::default(),
             metrics,
             stopping,
@@ -147,6 +151,7 @@ pub fn router(api: Arc<Api>) -> Router {
                 .post(account_info::tell)
                 .fallback(anything_else),
         )
+        .route(bill_file::ROUTE, get(bill_file::give))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -203,6 +208,9 @@ fn operation(route: &str) -> &'static str {
         "metrics",
         "openapi.json",
     ];
+    if route == bill_file::ROUTE {
+        return "BillFile";
+    }
     let last = route.rsplit('/').next();
     OPERATIONS
         .into_iter()

@@ -36,6 +36,10 @@ pub fn describe() -> Value {
                 "parameters": path_parameters(),
                 "post": operation("requestBill", "Ask for the previous day's bill", &[], Some(&bill_records::FORM), &bill),
             },
+            "/bills/{file}": {
+                "parameters": [{ "name": "file", "in": "path", "required": true, "description": "From downUrl", "schema": { "type": "string" } }],
+                "get": fetch(),
+            },
             "/{SoftVersion}/Accounts/{accountSid}/CallResult": {
                 "parameters": path_parameters(),
                 "get": operation("callResult", "How far a call has come", &["callsid"], None, &group("CallResult", &["state", "duration"])),
@@ -93,6 +97,24 @@ fn operation(
             json!({ "required": query.is_empty(), "content": both(schema(form)) });
     }
     operation
+}
+
+/// The bill file: by its token alone.
+fn fetch() -> Value {
+    let csv = json!({ "text/csv": { "schema": { "type": "string" } } });
+    let refusal = json!({ "schema": { "$ref": "#/components/schemas/Refusal" } });
+    json!({
+        "operationId": "fetchBill",
+        "summary": "Fetch a bill file; Range, ETag and gzip are understood",
+        "security": [],
+        "parameters": [{ "name": "token", "in": "query", "required": true, "schema": { "type": "string" } }],
+        "responses": {
+            "200": { "description": "The file", "content": csv },
+            "206": { "description": "The part that Range names", "content": csv },
+            "403": { "description": "190009: the token is not good for this file",
+                "content": { "application/xml": refusal, "application/json": refusal } },
+        },
+    })
 }
 
 /// The body is the file itself.

@@ -56,11 +56,16 @@ impl Authenticated {
 
     /// The address that was asked, without its query.
     pub fn address(&self) -> String {
+        format!("{}{}", self.server_address(), self.parts.uri.path())
+    }
+
+    /// The server, by the name that the client has for it.
+    pub fn server_address(&self) -> String {
         let uri = &self.parts.uri;
         let named = self.parts.headers.get(HOST);
         let host = uri.authority().map(Authority::as_str);
         let host = host.or_else(|| named.and_then(|host| host.to_str().ok()));
-        format!("https://{}{}", host.unwrap_or("localhost"), uri.path())
+        format!("https://{}", host.unwrap_or("localhost"))
     }
 
     /// The application that the request names, if this account may use it now.

@@ -189,10 +189,13 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
         }
         Command::Show { sid, json } => {
             let found = store.account(&sid).await?;
-            print(
-                json,
-                &describe(&found.ok_or_else(|| StoreError::Missing(format!("account {sid}")))?),
-            );
+            let found = found.ok_or_else(|| StoreError::Missing(format!("account {sid}")))?;
+            let mut value = describe(&found);
+            if let Some(purse) = store.purse(&sid).await? {
+                value["spent"] = purse.spent.to_string().into();
+                value["reserved"] = purse.reserved.to_string().into();
+            }
+            print(json, &value);
         }
         Command::List { json } => {
             print(

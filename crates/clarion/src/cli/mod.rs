@@ -2,10 +2,12 @@
 
 mod account;
 mod app;
+mod bill;
 mod call;
 mod callback;
 mod demo;
 mod phone;
+mod rate;
 mod serve;
 mod trunk;
 mod voice;
@@ -44,6 +46,12 @@ enum Command {
     /// Applications of an account
     #[command(subcommand)]
     App(app::Command),
+    /// What an account's calls cost
+    #[command(subcommand)]
+    Rate(rate::Command),
+    /// Bills: closed days, their files, records of other services
+    #[command(subcommand)]
+    Bill(bill::Command),
     /// Voice files of an application or of the platform
     #[command(subcommand)]
     Voice(voice::Command),
@@ -93,6 +101,13 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::App(command) => {
             with_store(&load()?, |store, clock| app::run(command, store, clock))
+        }
+        Command::Rate(command) => with_store(&load()?, |store, _| rate::run(command, store)),
+        Command::Bill(command) => {
+            let config = load()?;
+            with_store(&config, |store, clock| {
+                bill::run(command, &config, store, clock)
+            })
         }
         Command::Callback(command) => with_store(&load()?, |store, clock| {
             callback::run(command, store, clock)

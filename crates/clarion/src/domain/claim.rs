@@ -5,6 +5,9 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::account::AccountSid;
+use super::bill::BillLine;
+use super::bill::call_type::CallType;
+use super::bill::rating::Charge;
 use super::call::{CallSid, NewCall};
 use super::call_state::CallState;
 use super::callback::OwedCallback;
@@ -178,6 +181,34 @@ impl EndedCall {
         self.answered_at.map_or(0, |answered| {
             ((self.ended_at.as_millisecond() - answered.as_millisecond()).max(0) + 999) / 1000
         })
+    }
+
+    /// The same, as bills count them.
+    pub fn whole_seconds(&self) -> u32 {
+        u32::try_from(self.seconds())
+            .unwrap_or(u32::MAX)
+            .min(i32::MAX.unsigned_abs())
+    }
+
+    /// The call's line in the bill.
+    pub fn bill_line(&self, charge: Charge) -> BillLine {
+        let call = &self.claimed.call;
+        BillLine {
+            order_id: call.sid.to_string(),
+            call_type: CallType::OutboundNotification,
+            call_sid: Some(call.sid.to_string()),
+            caller: call.caller.clone().unwrap_or_default(),
+            called: call.called.clone(),
+            started_at: self.dialled_at.unwrap_or(call.accepted_at),
+            answered_at: self.answered_at,
+            ended_at: self.ended_at,
+            seconds: self.whole_seconds(),
+            units: charge.units,
+            rate: charge.rate,
+            fee: charge.fee,
+            outcome: self.outcome.word().to_owned(),
+            user_data: call.user_data.clone(),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The rules: pure, no input or output, no async. Time and randomness come as arguments.
 
 pub mod account;
+pub mod bill;
 pub mod call;
 pub mod call_state;
 pub mod callback;

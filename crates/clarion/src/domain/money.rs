@@ -12,12 +12,30 @@ pub struct Money(i64);
 impl Money {
     pub const ZERO: Money = Money(0);
 
-    pub fn from_millionths(amount: i64) -> Self {
+    pub const MAX: Money = Money(i64::MAX);
+
+    pub const fn from_millionths(amount: i64) -> Self {
         Self(amount)
     }
 
     pub fn millionths(self) -> i64 {
         self.0
+    }
+
+    /// What is beyond nine million millions stays there: nobody bills that much.
+    #[must_use]
+    pub fn times(self, count: u32) -> Self {
+        Self(self.0.saturating_mul(count.into()))
+    }
+
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
     }
 }
 

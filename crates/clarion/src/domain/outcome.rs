@@ -48,6 +48,11 @@ impl Outcome {
         self as i16
     }
 
+    /// The network was used for it, and told us about the called party: what an operator may charge for though nobody answered.
+    pub fn was_tried(self) -> bool {
+        matches!(self, Self::NotAnswered | Self::Busy | Self::Declined)
+    }
+
     pub fn from_number(number: i16) -> Option<Self> {
         Self::ALL
             .iter()

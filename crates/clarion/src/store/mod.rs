@@ -28,8 +28,11 @@ use crate::domain::claim::{
 };
 use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
+pub mod bills;
 pub mod postgres;
 pub mod sqlite;
+
+pub use self::bills::BillBook;
 
 /// The queue: who takes which call, how far it has come, and its end. Every verb that writes about a call is guarded by its lease; `false`
 /// means that the call is not ours any more, and that nothing was changed.
@@ -110,7 +113,7 @@ pub trait Records: Send + Sync {
 }
 
 #[async_trait]
-pub trait Store: CallQueue + Records + fmt::Debug {
+pub trait Store: CallQueue + Records + BillBook + fmt::Debug {
     // Accounts and applications.
     async fn add_account(&self, account: Account) -> Result<(), StoreError>;
     async fn account(&self, sid: &AccountSid) -> Result<Option<Account>, StoreError>;

@@ -11,9 +11,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("telemetry", &["config"]),
     ("store", &["domain", "telemetry"]),
     ("voices", &["domain", "store", "config"]),
+    ("billing", &["domain", "store", "clock", "random", "config"]),
     (
         "api",
-        &["domain", "store", "voices", "clock", "random", "config"],
+        &[
+            "billing", "domain", "store", "voices", "clock", "random", "config",
+        ],
     ),
     (
         "callbacks",
@@ -29,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "server",
         &[
             "api",
+            "billing",
             "callbacks",
             "clock",
             "config",
@@ -45,6 +49,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "api",
+            "billing",
             "client",
             "clock",
             "config",

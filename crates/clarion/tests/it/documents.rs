@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use clarion::domain::bill::call_type::CallType;
+use clarion::domain::bill::{COLUMNS, csv, record};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::status_code::StatusCode;
 
@@ -78,6 +80,38 @@ fn the_numbers_for_trying_things_out_are_those_of_the_telephone() {
         let _ = writeln!(numbers, "| {suffix} | it {behaviour} |");
     }
     check("docs/calls.md", "sandbox", &numbers);
+}
+
+#[test]
+fn the_table_of_record_types_is_that_of_the_code_and_the_example_is_a_bill() {
+    let mut types = "| type | meaning |\n|---|---|\n".to_owned();
+    for kind in CallType::ALL {
+        writeln!(types, "| {} | {} |", kind.code(), kind.meaning()).unwrap();
+    }
+    check("docs/bills.md", "types", &types);
+    let text = std::fs::read_to_string(root().join("docs/bills.md")).unwrap();
+    let example = text
+        .split("```csv\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let rows = csv::read(example).unwrap();
+    assert_eq!(rows[0].1, COLUMNS);
+    for (line, cells) in &rows[1..] {
+        let read = record::read(&jiff::tz::TimeZone::UTC, |name| {
+            let place = COLUMNS.iter().position(|column| *column == name).unwrap();
+            csv::unguarded(&cells[place])
+        });
+        assert!(read.is_ok(), "line {line} of the example: {read:?}");
+    }
+    for column in COLUMNS {
+        assert!(
+            text.contains(&format!("| `{column}` |")),
+            "{column} is not explained"
+        );
+    }
 }
 
 #[test]

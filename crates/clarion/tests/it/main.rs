@@ -4,6 +4,11 @@ mod support;
 
 mod architecture;
 mod authentication;
+mod bill_contract;
+mod bill_crash;
+mod bill_days;
+mod bill_import;
+mod bills;
 mod callbacks;
 mod calls;
 mod captures;

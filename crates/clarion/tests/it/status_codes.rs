@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use clarion::domain::account::{AccountChange, AccountState, AppState, ApplicationChange};
+use clarion::domain::bill::rating::{Prefix, Rate};
+use clarion::domain::money::Money;
 use clarion::domain::status_code::StatusCode;
 
 use crate::support::raw::read_answer;
@@ -10,10 +12,6 @@ use crate::support::{APP, SID, TestServer, eventually, status_code};
 
 /// Codes of features that later versions bring.
 const WAITING: &[(StatusCode, &str)] = &[
-    (StatusCode::BalanceInsufficient, "rating and balances"),
-    (StatusCode::SpendingLimit, "rating and balances"),
-    (StatusCode::PermissionMissing, "bills"),
-    (StatusCode::BillTokenInvalid, "bills"),
     (
         StatusCode::TooManyCallsToNumber,
         "dispatch, which counts the calls to a number",
@@ -26,6 +24,14 @@ const WAITING: &[(StatusCode, &str)] = &[
 
 /// Codes that other tests produce by means that this one has not: the test that does it is named.
 const ELSEWHERE: &[(StatusCode, &str)] = &[
+    (
+        StatusCode::BillNotAvailable,
+        "bills::a_day_is_closing_until_its_grace_time_is_over",
+    ),
+    (
+        StatusCode::BillTokenInvalid,
+        "bills::a_token_that_is_not_good_tells_nothing",
+    ),
     (
         StatusCode::TooManyRequests,
         "limits::requests_beyond_an_accounts_limits_are_refused",
@@ -209,7 +215,7 @@ async fn every_code_whose_feature_exists_is_produced() {
     see(StatusCode::XmlUnreadable, xml.code(&server, "POST").await);
     let bill = format!("{{\"appId\":\"{APP}\",\"date\":\"day\"}}");
     see(
-        StatusCode::BillNotAvailable,
+        StatusCode::PermissionMissing,
         right(&server, "BillRecords", &bill)
             .code(&server, "POST")
             .await,
@@ -241,6 +247,38 @@ async fn every_code_whose_feature_exists_is_produced() {
             .change_application(ApplicationChange {
                 state: Some(state),
                 ..ApplicationChange::default()
+            })
+            .await;
+        eventually(code.code(), async || {
+            post(&landing("")).await == code.code()
+        })
+        .await;
+        see(code, code.code().to_owned());
+    }
+    let price = Rate {
+        prefix: Prefix::default(),
+        unit_seconds: 60,
+        price: "1".parse().unwrap(),
+        unanswered: Money::ZERO,
+    };
+    let sid = SID.parse().unwrap();
+    server.store.set_rate(&sid, price).await.unwrap();
+    server
+        .change_application(ApplicationChange {
+            state: Some(AppState::Active),
+            ..ApplicationChange::default()
+        })
+        .await;
+    for (balance, spending_limit, code) in [
+        (Some(Money::ZERO), None, StatusCode::BalanceInsufficient),
+        (None, Some(Money::ZERO), StatusCode::SpendingLimit),
+        (None, None, StatusCode::Success),
+    ] {
+        server
+            .change_account(AccountChange {
+                balance: Some(balance),
+                spending_limit: Some(spending_limit),
+                ..AccountChange::default()
             })
             .await;
         eventually(code.code(), async || {

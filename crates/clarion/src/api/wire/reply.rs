@@ -16,6 +16,12 @@ pub enum Content {
     Group(&'static str, Vec<(&'static str, String)>),
     /// One value that only XML carries.
     XmlValue(&'static str, String),
+    /// Where a bill can be fetched, its name in JSON, and the token for it.
+    Download {
+        url: String,
+        json_name: &'static str,
+        token: String,
+    },
 }
 
 /// Longer than most answers, so that they are written without growing.
@@ -61,6 +67,11 @@ fn xml(result: &Result<Content, Refusal>) -> String {
             element(&mut text, "statusCode", StatusCode::Success.code());
             element(&mut text, name, value);
         }
+        Ok(Content::Download { url, token, .. }) => {
+            element(&mut text, "statusCode", StatusCode::Success.code());
+            element(&mut text, "downUrl", url);
+            element(&mut text, "token", token);
+        }
     }
     text.push_str("</Response>");
     text
@@ -92,6 +103,17 @@ fn json(result: &Result<Content, Refusal>) -> String {
         }
         Ok(Content::XmlValue(..)) => {
             member(&mut text, "statusCode", StatusCode::Success.code());
+        }
+        Ok(Content::Download {
+            url,
+            json_name,
+            token,
+        }) => {
+            member(&mut text, "statusCode", StatusCode::Success.code());
+            for (name, value) in [(*json_name, url), ("token", token)] {
+                text.push(',');
+                member(&mut text, name, value);
+            }
         }
     }
     text.push('}');

@@ -8,6 +8,7 @@ use std::time::Duration;
 use deadpool_postgres::{ClientWrapper, Pool};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tokio_postgres::{GenericClient, Statement};
 
 use super::super::StoreError;
 use crate::domain::call::NewCall;
@@ -152,35 +153,42 @@ fn is_final(error: &tokio_postgres::Error) -> bool {
         .is_some_and(|code| !matches!(&code.code()[..2], "08" | "40" | "53" | "57" | "58"))
 }
 
-/// A statement alone is its own transaction: one round trip carries the batch and its commit. A call that is there already is left as
-/// it is, and is not queued again.
+/// A call that is there already is left as it is, and is not queued again.
+pub const INSERT: &str = "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
+    $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bigint[], $15::text[]) AS batch (call_sid, account_sid, app_id, \
+    accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, expires_at, callee)), \
+  accepted AS (INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, \
+    prompt, max_talk, resp_url, user_data) \
+    SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, \
+    resp_url, user_data FROM batch ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
+  INSERT INTO call_queue (call_sid, account_sid, callee, due_at, expires_at, state) \
+    SELECT call_sid, account_sid, callee, accepted_at, expires_at, $14 FROM batch JOIN accepted USING (call_sid)";
+
+/// A statement alone is its own transaction: one round trip carries the batch and its commit.
 pub async fn insert(
     client: &ClientWrapper,
     calls: &[NewCall],
 ) -> Result<(), tokio_postgres::Error> {
+    let statement = client.prepare_cached(INSERT).await?;
+    insert_with(&**client, &statement, calls).await.map(drop)
+}
+
+/// How many of them were new.
+pub async fn insert_with<C: GenericClient>(
+    client: &C,
+    statement: &Statement,
+    calls: &[NewCall],
+) -> Result<u64, tokio_postgres::Error> {
     fn column<'a, T>(calls: &'a [NewCall], value: impl Fn(&'a NewCall) -> T) -> Vec<T> {
         calls.iter().map(value).collect()
     }
-    let statement = client
-        .prepare_cached(
-            "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
-               $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bigint[], $15::text[]) AS batch (call_sid, account_sid, app_id, \
-               accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, expires_at, callee)), \
-             accepted AS (INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, \
-               prompt, max_talk, resp_url, user_data) \
-               SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, \
-               resp_url, user_data FROM batch ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
-             INSERT INTO call_queue (call_sid, account_sid, callee, due_at, expires_at, state) \
-               SELECT call_sid, account_sid, callee, accepted_at, expires_at, $14 FROM batch JOIN accepted USING (call_sid)",
-        )
-        .await?;
     let prompts: Vec<_> = calls
         .iter()
         .map(|call| serde_json::to_string(&call.prompt).expect("a prompt has only text keys"))
         .collect();
     client
         .execute(
-            &statement,
+            statement,
             &[
                 &column(calls, |call| call.sid.as_str()),
                 &column(calls, |call| call.account.as_str()),
@@ -202,6 +210,5 @@ pub async fn insert(
                 &column(calls, |call| call.number.callee()),
             ],
         )
-        .await?;
-    Ok(())
+        .await
 }

@@ -20,6 +20,7 @@ use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwne
 
 pub mod accept;
 mod accounts;
+mod bills;
 pub mod callbacks;
 mod calls;
 mod queue;

@@ -9,8 +9,8 @@ use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
 use crate::domain::outcome::Outcome;
 
-/// Two rows: what the call is, which stays, and its place in the queue, which goes when it ends.
-pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
+/// Two rows: what the call is, which stays, and its place in the queue, which goes when it ends. False if it was there already.
+pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<bool> {
     let prompt = serde_json::to_string(&call.prompt)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let inserted = db
@@ -33,7 +33,7 @@ pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
             call.user_data,
         ])?;
     if inserted == 0 {
-        return Ok(());
+        return Ok(false);
     }
     db.prepare_cached(
         "INSERT INTO call_queue (call_sid, account_sid, callee, due_at, expires_at, state) VALUES (?, ?, ?, ?, ?, ?)",
@@ -46,7 +46,7 @@ pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<()> {
         call.expires_at.as_millisecond(),
         CallState::Queued.number(),
     ])?;
-    Ok(())
+    Ok(true)
 }
 
 pub fn progress(

@@ -25,6 +25,7 @@ use crate::domain::callback::{Callback, CallbackAttempt, CallbackLease, EndedAtt
 use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
 mod accounts;
+mod bills;
 pub mod callbacks;
 pub mod calls;
 pub mod checkpoint;
@@ -258,7 +259,11 @@ impl Store for SqliteStore {
 
     async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {
         self.writer
-            .write(move |db| calls::accept(db, &call).map_err(StoreError::failed))
+            .write(move |db| {
+                calls::accept(db, &call)
+                    .map(drop)
+                    .map_err(StoreError::failed)
+            })
             .await
     }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{SqliteStore, callbacks};
+use super::{SqliteStore, bills, callbacks};
 use crate::domain::account::AccountSid;
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_state::CallState;
@@ -117,7 +117,7 @@ pub(super) fn optional_time(millis: Option<i64>) -> rusqlite::Result<Option<Time
     millis.map(time).transpose()
 }
 
-fn conversion(error: &dyn std::fmt::Display) -> rusqlite::Error {
+pub(super) fn conversion(error: &dyn std::fmt::Display) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(error.to_string().into())
 }
 
@@ -329,7 +329,7 @@ fn advance(db: &Connection, sid: &CallSid, lease: &Lease, step: &Step) -> rusqli
 }
 
 /// The state of a call that this lease still holds.
-fn held_state(
+pub(super) fn held_state(
     db: &Connection,
     sid: &CallSid,
     lease: &Lease,
@@ -390,37 +390,11 @@ fn end(db: &Connection, ended: &EndedCall) -> rusqlite::Result<bool> {
         ended.reason,
         call.sid.as_str()
     ])?;
-    bill(db, ended)?;
+    bills::bill_call(db, ended)?;
     if let Some(owed) = &ended.callback {
         callbacks::owe(db, owed)?;
     }
     Ok(true)
-}
-
-/// The day that is closed last does not change any more: what ends after that belongs to the first day that is open.
-fn bill(db: &Connection, ended: &EndedCall) -> rusqlite::Result<()> {
-    let call = &ended.claimed.call;
-    db.prepare_cached(
-        "INSERT INTO bill_lines (order_id, account_sid, app_id, bill_day, type, call_sid, caller, called, started_at, answered_at, \
-           ended_at, seconds, units, rate, fee, outcome, user_data) \
-         VALUES (?1, ?2, ?3, coalesce((SELECT date(max(day), '+1 day') FROM bill_days HAVING max(day) >= ?4), ?4), 14, ?1, ?5, ?6, ?7, \
-           ?8, ?9, ?10, 0, 0, 0, ?11, ?12)",
-    )?
-    .execute(params![
-        call.sid.as_str(),
-        call.account.as_str(),
-        call.app.as_str(),
-        ended.bill_day.to_string(),
-        call.caller.as_deref().unwrap_or_default(),
-        call.called,
-        ended.dialled_at.unwrap_or(call.accepted_at).as_millisecond(),
-        ended.answered_at.map(Timestamp::as_millisecond),
-        ended.ended_at.as_millisecond(),
-        ended.seconds(),
-        ended.outcome.word(),
-        call.user_data
-    ])?;
-    Ok(())
 }
 
 /// Calls of processes that are gone, now ours.

@@ -1,6 +1,8 @@
 //! What the tests stand on: a server that can be asked in business verbs, and a PostgreSQL that `make test` has started.
 
+pub mod bills;
 pub mod child;
+pub mod download;
 pub mod owed;
 pub mod postgres;
 pub mod raw;
@@ -259,7 +261,14 @@ pub async fn application_of_another_account(server: &TestServer) -> AppId {
 
 /// Closes a day by hand.
 pub async fn close_day(database: &Database, day: &str) {
-    let close = format!("INSERT INTO bill_days (day, closed_at) VALUES ('{day}', 0)");
+    let next: jiff::civil::Date = day
+        .parse::<jiff::civil::Date>()
+        .unwrap()
+        .tomorrow()
+        .unwrap();
+    let close = format!(
+        "INSERT INTO bill_days (day, closed_at) VALUES ('{day}', 0); UPDATE bill_calendar SET first_open = '{next}'"
+    );
     match database {
         Database::Sqlite(path) => {
             let db = rusqlite::Connection::open(path).unwrap();

@@ -1,0 +1,223 @@
+//! A day with millions of lines: closing it, downloading it and asking for it, beside the databases' own exports of the same rows in the
+//! same run, and the most memory that each took.
+
+mod day;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use clarion::client::Connection;
+use clarion::clock::Clock;
+use clarion::domain::account::AccountChange;
+use clarion::random;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use tokio::task::JoinSet;
+
+use self::day::{Watched, peak_memory, watch};
+use crate::accepts::customer::Customer;
+use crate::accepts::site::Site;
+use crate::machine::{self, Machine};
+use crate::report;
+use crate::server::{self, Server};
+
+/// Where `scripts/with-postgres` says what it has started.
+const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
+/// A line with its index takes about this much in a database, and less in a file.
+const LINE_BYTES: u64 = 900;
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Lines of the day
+    #[arg(long, default_value_t = 10_000_000)]
+    lines: u64,
+    /// Seconds of asking for the bill
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Kept-alive HTTPS connections that ask
+    #[arg(long, default_value_t = 32)]
+    connections: usize,
+    /// A PostgreSQL where databases may be made [default: what scripts/with-postgres has started; without one, SQLite alone]
+    #[arg(long, value_name = "URL")]
+    postgres: Option<String>,
+    /// Folder on the disk to be measured
+    #[arg(long, default_value = "target/bench")]
+    dir: PathBuf,
+    /// Put the table into this document, in place of that of the last run
+    #[arg(long, value_name = "FILE")]
+    write_table: Option<PathBuf>,
+}
+
+pub async fn run(options: Options) -> anyhow::Result<()> {
+    let folder = options.dir.join(format!("bills-{}", random::id()));
+    std::fs::create_dir_all(&folder)?;
+    let folder = std::path::absolute(folder)?;
+    let text = measure_all(&options, &folder).await;
+    let _ = std::fs::remove_dir_all(&folder);
+    let text = text?;
+    println!("\n{text}");
+    match &options.write_table {
+        Some(path) => report::write(path, "bills", &text),
+        None => Ok(()),
+    }
+}
+
+async fn measure_all(options: &Options, folder: &Path) -> anyhow::Result<String> {
+    let clock = Clock::new(TimeZone::UTC);
+    let machine = Machine::look(folder)?;
+    let mut text = format!(
+        "{}, Clarion {}. {machine}. One day of one application with {} lines.\n\n\
+         | database | its own export (`sqlite3 -csv`, `COPY`) | closing the day, synced | lines/s | memory of closing | download over HTTPS | memory of the server | bills asked for a second |\n\
+         |---|---|---|---|---|---|---|---|\n",
+        clock.wall().date(),
+        env!("CARGO_PKG_VERSION"),
+        options.lines,
+    );
+    let mut sites = vec![Site::sqlite(&folder.join("sqlite"))];
+    let started = std::env::var(POSTGRES_VARIABLE).ok();
+    if let Some(url) = options.postgres.as_ref().or(started.as_ref()) {
+        sites.push(Site::postgres(&folder.join("postgres"), url)?);
+    }
+    for site in sites {
+        machine::check_space(folder, options.lines * LINE_BYTES)?;
+        let row = measure(options, &site, &clock).await;
+        site.remove().await?;
+        writeln!(text, "{}", row?)?;
+    }
+    Ok(text)
+}
+
+async fn measure(options: &Options, site: &Site, clock: &Clock) -> anyhow::Result<String> {
+    let version = site.version().await?;
+    let customer = Customer::new(clock.clone());
+    site.open(&customer).await?;
+    permit(site, &customer).await?;
+    let day = clock.wall().date().yesterday()?;
+    println!("{version}: {} lines …", options.lines);
+    day::fill(&site.database, &customer, day, options.lines).await?;
+    let out = site.folder.join("export.csv");
+    let exported = day::export(&site.database, &customer, day, &out)?;
+    std::fs::remove_file(out)?;
+    let closed = close(site, day)?;
+
+    let mut server = Server::start(&site.folder, &site.address()).await?;
+    let (time, bytes) = download(&server, &customer, clock).await?;
+    let peak = peak_memory(server.id()?).unwrap_or_default();
+    let asked = ask(options, &server, &customer, clock).await?;
+    server.metrics().await?;
+    server.stop().await?;
+    #[expect(clippy::cast_precision_loss, reason = "for reading")]
+    let (per_second, megabytes) = (
+        options.lines as f64 / closed.time.as_secs_f64(),
+        bytes as f64 / 1e6,
+    );
+    Ok(format!(
+        "| {version} | {:.1} s | {:.1} s | {per_second:.0} | {} MiB | {megabytes:.0} MB in {:.1} s | {} MiB | {asked:.0} |",
+        exported.time.as_secs_f64(),
+        closed.time.as_secs_f64(),
+        closed.peak >> 20,
+        time.as_secs_f64(),
+        peak >> 20,
+    ))
+}
+
+async fn permit(site: &Site, customer: &Customer) -> anyhow::Result<()> {
+    let store = site.database.open().await?;
+    let change = AccountChange {
+        bill_download: Some(true),
+        ..AccountChange::default()
+    };
+    store
+        .change_account(&customer.credentials.sid, change)
+        .await?;
+    store.close().await;
+    Ok(())
+}
+
+/// The program that an operator would run, in a process of its own.
+fn close(site: &Site, day: Date) -> anyhow::Result<Watched> {
+    let config = site.folder.join("close.toml");
+    let data = site.folder.join("data");
+    std::fs::write(
+        &config,
+        format!(
+            "data_dir = '{}'\ndatabase = '{}'\ntime_zone = 'UTC'\n",
+            data.display(),
+            site.address()
+        ),
+    )?;
+    let mut command = Command::new(server::program()?);
+    command.arg("--config").arg(config);
+    command.args(["bill", "close", "--day", &day.to_string(), "--json"]);
+    watch(command.env("CLARION_LOG__FILTER", "warn"))
+}
+
+async fn request(
+    connection: &mut Connection,
+    customer: &Customer,
+    clock: &Clock,
+) -> anyhow::Result<String> {
+    let signature = customer.credentials.sign(&clock.wall());
+    let body = format!("{{\"appId\":\"{}\",\"date\":\"day\"}}", customer.app);
+    let answer = connection
+        .operation(
+            &customer.credentials,
+            &signature,
+            "BillRecords",
+            "application/json",
+            Some(body),
+        )
+        .await?;
+    ensure!(answer.contains("\"000000\""), "no bill: {answer}");
+    Ok(answer)
+}
+
+async fn download(
+    server: &Server,
+    customer: &Customer,
+    clock: &Clock,
+) -> anyhow::Result<(Duration, u64)> {
+    let mut connection = server.client.connect().await?;
+    let answer = request(&mut connection, customer, clock).await?;
+    let answer: serde_json::Value = serde_json::from_str(&answer)?;
+    let text = |name: &str| answer[name].as_str().context("the answer is whole");
+    let path = text("downurl")?.trim_start_matches("https://localhost");
+    let target = format!("{path}?token={}", text("token")?);
+    let began = Instant::now();
+    let (status, bytes) = connection.download(&target).await?;
+    ensure!(status == 200, "the download answers {status}");
+    Ok((began.elapsed(), bytes))
+}
+
+/// Bills asked for in a second, with the file ready.
+async fn ask(
+    options: &Options,
+    server: &Server,
+    customer: &Customer,
+    clock: &Clock,
+) -> anyhow::Result<f64> {
+    let end = Instant::now() + Duration::from_secs(options.seconds);
+    let mut askers = JoinSet::new();
+    for _ in 0..options.connections {
+        let mut connection = server.client.connect().await?;
+        let (clock, customer) = (clock.clone(), customer.as_asker());
+        askers.spawn(async move {
+            let mut asked = 0u32;
+            while Instant::now() < end {
+                request(&mut connection, &customer, &clock).await?;
+                asked += 1;
+            }
+            anyhow::Ok(asked)
+        });
+    }
+    let mut asked = 0;
+    while let Some(one) = askers.join_next().await {
+        asked += one??;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "for reading")]
+    Ok(f64::from(asked) / options.seconds as f64)
+}

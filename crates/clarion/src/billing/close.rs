@@ -1,0 +1,178 @@
+//! The duty of closing the day: once, however many nodes there are, a grace time after midnight. What a lost night has missed is made
+//! up at the next start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
+use tokio::task::JoinSet;
+
+use super::{Billing, retention};
+use crate::clock::Clock;
+use crate::domain::bill::calendar;
+use crate::domain::claim::NodeId;
+use crate::store::Store;
+
+const DUTY: &str = "close-day";
+/// Short, because nothing bad happens when two nodes are at it, and a night that was interrupted shall not wait.
+const LEASE: SignedDuration = SignedDuration::from_secs(5);
+const RENEWAL: Duration = Duration::from_millis(1500);
+/// How often it is looked whether a day is due, and what has had its time.
+const LOOK: Duration = Duration::from_secs(1);
+const SWEEP: SignedDuration = SignedDuration::from_hours(1);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// No day is due that is not filed.
+    Nothing,
+    /// Another node is at it.
+    Elsewhere,
+    /// So many days were closed and filed.
+    Closed(usize),
+}
+
+#[derive(Debug)]
+pub struct Closer {
+    billing: Arc<Billing>,
+    node: NodeId,
+    /// The last due day when there was nothing more to do.
+    done: Option<Date>,
+}
+
+impl Closer {
+    pub fn new(billing: Arc<Billing>, node: NodeId) -> Self {
+        Self {
+            billing,
+            node,
+            done: None,
+        }
+    }
+
+    /// One look. Closes and files whatever is due.
+    pub async fn step(&mut self) -> anyhow::Result<Step> {
+        let billing = &self.billing;
+        let (now, zone) = (billing.clock.now(), billing.clock.zone());
+        let due = calendar::last_due(now, zone, billing.grace());
+        if self.done == Some(due) {
+            return Ok(Step::Nothing);
+        }
+        if !billing.has_work(due).await? {
+            self.done = Some(due);
+            return Ok(Step::Nothing);
+        }
+        let Some(_duty) = Duty::take(billing, &self.node).await? else {
+            return Ok(Step::Elsewhere);
+        };
+        let closed = billing.close_until(due).await;
+        billing.store.leave_duty(DUTY, &self.node).await?;
+        let days = closed?;
+        self.done = Some(due);
+        Ok(Step::Closed(days.len()))
+    }
+}
+
+impl Billing {
+    async fn has_work(&self, due: Date) -> anyhow::Result<bool> {
+        let unfiled = self.unfiled().await?;
+        Ok(!unfiled.is_empty() || self.next_open(due).await?.is_some())
+    }
+
+    async fn unfiled(&self) -> anyhow::Result<Vec<Date>> {
+        let days = self.store.closed_days().await?;
+        Ok(days
+            .iter()
+            .filter(|day| day.filed_at.is_none())
+            .map(|day| day.day)
+            .collect())
+    }
+
+    /// The next day to be closed. A day without lines needs no closing until someone asks for its bill: so a clock that is a year ahead
+    /// for a minute does not close a year.
+    async fn next_open(&self, due: Date) -> anyhow::Result<Option<Date>> {
+        let open = self.store.first_open_day().await?;
+        let next = self.store.next_day_with_lines(open).await?;
+        Ok(next.filter(|day| *day <= due))
+    }
+
+    /// Closes every day up to this one, and writes their files.
+    pub async fn close_until(&self, due: Date) -> anyhow::Result<Vec<Date>> {
+        while let Some(day) = self.next_open(due).await? {
+            self.store.close_day(day, self.clock.now()).await?;
+        }
+        let days = self.unfiled().await?;
+        for day in &days {
+            let bills = self.store.bills_of_day(*day).await?;
+            for of in &bills {
+                let file = self.file(of, None).await?;
+                tracing::info!(%day, app = %of.app, lines = file.totals.lines, bytes = file.bytes, "bill written");
+            }
+            self.store.day_is_filed(*day, self.clock.now()).await?;
+            metrics::counter!("clarion_bill_days_closed_total").increment(1);
+            tracing::info!(%day, bills = bills.len(), "day closed");
+        }
+        Ok(days)
+    }
+
+    /// For an operator, who does not want to wait for the grace time: any day that is over.
+    pub async fn close_now(&self, day: Date, node: &NodeId) -> anyhow::Result<Vec<Date>> {
+        let Some(_duty) = Duty::take(self, node).await? else {
+            anyhow::bail!("a server is closing a day at this moment: please try again");
+        };
+        self.store.close_day(day, self.clock.now()).await?;
+        let closed = self.close_until(day).await;
+        self.store.leave_duty(DUTY, node).await?;
+        closed
+    }
+}
+
+/// Holds the duty until it is dropped.
+struct Duty(#[expect(dead_code, reason = "ends the renewal when it is dropped")] JoinSet<()>);
+
+impl Duty {
+    async fn take(billing: &Billing, node: &NodeId) -> anyhow::Result<Option<Self>> {
+        let until = |now: Timestamp| now + LEASE;
+        let now = billing.clock.now();
+        let taken = billing.store.take_duty(DUTY, node, now, until(now)).await?;
+        if !taken {
+            return Ok(None);
+        }
+        let (store, clock, node) = (
+            Arc::clone(&billing.store),
+            billing.clock.clone(),
+            node.clone(),
+        );
+        let mut renewal = JoinSet::new();
+        renewal.spawn(renew(store, clock, node));
+        Ok(Some(Self(renewal)))
+    }
+}
+
+async fn renew(store: Arc<dyn Store>, clock: Clock, node: NodeId) {
+    loop {
+        tokio::time::sleep(RENEWAL).await;
+        let now = clock.now();
+        if let Err(error) = store.take_duty(DUTY, &node, now, now + LEASE).await {
+            tracing::warn!(%error, "the duty of closing the day could not be kept");
+        }
+    }
+}
+
+/// Closes days and forgets old ones for as long as the server runs.
+pub async fn keep_closing(billing: Arc<Billing>, node: NodeId) {
+    let mut closer = Closer::new(Arc::clone(&billing), node);
+    let mut swept = Timestamp::MIN;
+    loop {
+        if let Err(error) = closer.step().await {
+            tracing::error!(%error, "a day could not be closed; trying again");
+        }
+        let now = billing.clock.now();
+        if now.duration_since(swept).abs() >= SWEEP {
+            swept = now;
+            if let Err(error) = retention::sweep(&billing).await {
+                tracing::warn!(%error, "old bills could not be forgotten");
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,145 @@
+//! Files of records that other services bring: CSV with a header, or a JSON object a line. Every refused record is named with its line,
+//! its field and the rule; if there is one, nothing is taken.
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+
+use crate::domain::bill::call_type::Fault;
+use crate::domain::bill::import::Brought;
+use crate::domain::bill::record::{self, Record};
+use crate::domain::bill::{COLUMNS, calendar, csv};
+use crate::store::{Store, StoreError};
+
+/// Beyond these a file is to be split: it is read into memory, and taken in one commit that everybody waits for.
+pub const MOST_BYTES: u64 = 64 << 20;
+pub const MOST_RECORDS: usize = 100_000;
+
+/// A record that was refused: which line of the file, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub line: usize,
+    pub fault: Fault,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    pub added: usize,
+    pub known: usize,
+    pub refused: Vec<Refused>,
+}
+
+/// Takes a file, or nothing of it.
+pub async fn import(
+    store: &dyn Store,
+    text: &str,
+    zone: &TimeZone,
+    late: bool,
+) -> Result<Report, StoreError> {
+    let read = read(text, zone);
+    let mut report = Report::default();
+    let (mut lines, mut brought) = (Vec::new(), Vec::new());
+    for (line, record) in read {
+        match record {
+            Ok(record) => {
+                lines.push(line);
+                let day = calendar::day_of(record.line.ended_at, zone);
+                brought.push(Brought { record, day });
+            }
+            Err(fault) => report.refused.push(Refused { line, fault }),
+        }
+    }
+    if brought.len() > MOST_RECORDS {
+        let rule = format!("a file may have {MOST_RECORDS} records: split it");
+        report
+            .refused
+            .push(refused(lines[MOST_RECORDS], "file", rule));
+    }
+    if !report.refused.is_empty() {
+        return Ok(report);
+    }
+    let imported = store.import_records(brought, late).await?;
+    report.added = imported.added;
+    report.known = imported.known;
+    report.refused = imported
+        .refused
+        .into_iter()
+        .map(|(place, fault)| Refused {
+            line: lines[place],
+            fault,
+        })
+        .collect();
+    Ok(report)
+}
+
+fn refused(line: usize, field: &'static str, rule: impl Into<String>) -> Refused {
+    Refused {
+        line,
+        fault: Fault::new(field, rule),
+    }
+}
+
+type Read = (usize, Result<Record, Fault>);
+
+fn read(text: &str, zone: &TimeZone) -> Vec<Read> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with('{') {
+        let lines = text.lines().enumerate();
+        let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+        return lines
+            .map(|(place, line)| (place + 1, json_record(line, zone)))
+            .collect();
+    }
+    csv_records(text, zone)
+}
+
+fn csv_records(text: &str, zone: &TimeZone) -> Vec<Read> {
+    let mut rows = match csv::read(text) {
+        Ok(rows) => rows.into_iter(),
+        Err((line, rule)) => return vec![(line, Err(Fault::new("file", rule)))],
+    };
+    let Some((line, header)) = rows.next() else {
+        return Vec::new();
+    };
+    if let Some(unknown) = header.iter().find(|name| !COLUMNS.contains(&name.as_str())) {
+        let rule = format!("`{unknown}` is not a column of a bill");
+        return vec![(line, Err(Fault::new("header", rule)))];
+    }
+    let record = |cells: &[String]| {
+        if cells.len() != header.len() {
+            let rule = format!("has {} cells, the header has {}", cells.len(), header.len());
+            return Err(Fault::new("row", rule));
+        }
+        record::read(zone, |name| {
+            let place = header.iter().position(|column| column == name);
+            place.map_or("", |place| csv::unguarded(&cells[place]))
+        })
+    };
+    rows.map(|(line, cells)| (line, record(&cells))).collect()
+}
+
+fn json_record(line: &str, zone: &TimeZone) -> Result<Record, Fault> {
+    let object: Map<String, Value> = serde_json::from_str(line)
+        .map_err(|error| Fault::new("line", format!("is not a JSON object: {error}")))?;
+    let mut texts = Vec::new();
+    for (name, value) in &object {
+        let column = COLUMNS.iter().find(|column| *column == name);
+        let column = column
+            .ok_or_else(|| Fault::new("line", format!("`{name}` is not a column of a bill")))?;
+        let text = match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            Value::Number(number) if number.is_u64() => number.to_string(),
+            _ => {
+                return Err(Fault::new(
+                    column,
+                    "must be a text; amounts too, to stay exact",
+                ));
+            }
+        };
+        texts.push((*column, text));
+    }
+    record::read(zone, |name| {
+        let found = texts.iter().find(|(column, _)| *column == name);
+        found.map_or("", |(_, text)| text)
+    })
+}

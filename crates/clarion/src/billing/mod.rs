@@ -1,0 +1,305 @@
+//! Bills as files: the day is closed (`close`), each application's lines are written to a file that never changes again (`write`), and
+//! whoever may have it gets a token. What has had its time is forgotten (`retention`).
+//!
+//! What a closed day's file holds follows from the lines alone, byte for byte. So nothing here needs to be done exactly once: two nodes
+//! that write the same file write the same bytes.
+
+pub mod close;
+pub mod import;
+pub mod retention;
+pub mod stream;
+pub mod verify;
+mod write;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use jiff::{SignedDuration, Timestamp};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+
+use crate::clock::Clock;
+use crate::config::{BillsConfig, Config};
+use crate::domain::account::{AccountSid, AppId};
+use crate::domain::bill::keywords::Keywords;
+use crate::domain::bill::{BillFile, BillOf, calendar};
+use crate::domain::status_code::{Refusal, StatusCode};
+use crate::random;
+use crate::store::Store;
+use crate::store::bills::BillToken;
+
+/// How long a request waits for a file that is not there yet. It is made all the same, for the next one who asks.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Files that are made on request at once: each reads a whole day.
+const AT_ONCE: usize = 2;
+
+/// A file as it is read.
+pub type Chunks = BoxStream<'static, object_store::Result<Bytes>>;
+
+#[derive(Debug)]
+pub struct Billing {
+    store: Arc<dyn Store>,
+    objects: Arc<dyn ObjectStore>,
+    /// Where the objects are, for what a killed process has left aside.
+    folder: std::path::PathBuf,
+    clock: Clock,
+    settings: BillsConfig,
+    turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    places: Semaphore,
+}
+
+/// What a client gets: a file, and the token for it.
+#[derive(Debug)]
+pub struct Granted {
+    pub file: BillFile,
+    pub token: String,
+}
+
+impl Billing {
+    pub fn open(config: &Config, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<Self> {
+        let folder = config.bills_folder();
+        // Telephone numbers are nobody else's business.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
+        let objects = LocalFileSystem::new_with_prefix(&folder)?.with_fsync(true);
+        Ok(Self {
+            store,
+            objects: Arc::new(objects),
+            folder,
+            clock,
+            settings: config.bills.clone(),
+            turns: Mutex::default(),
+            places: Semaphore::new(AT_ONCE),
+        })
+    }
+
+    fn grace(&self) -> SignedDuration {
+        SignedDuration::from_secs(self.settings.grace_seconds.into())
+    }
+
+    /// The previous day's bill, or the part of it that the keywords match.
+    pub async fn request(
+        self: &Arc<Self>,
+        account: &AccountSid,
+        app: &AppId,
+        keywords: Option<Keywords>,
+    ) -> Result<Granted, Refusal> {
+        let (now, zone) = (self.clock.now(), self.clock.zone());
+        let day = calendar::previous_day(now, zone);
+        if calendar::last_due(now, zone, self.grace()) < day {
+            return Err(Refusal::new(
+                StatusCode::BillNotAvailable,
+                format!("the bill of {day} is closing: please ask again in a few minutes"),
+            ));
+        }
+        let of = BillOf {
+            account: account.clone(),
+            app: app.clone(),
+            day,
+        };
+        let this = Arc::clone(self);
+        let made = tokio::spawn(async move { this.make_and_grant(of, keywords).await });
+        match tokio::time::timeout(PATIENCE, made).await {
+            Ok(Ok(granted)) => granted,
+            Ok(Err(error)) => Err(failed(&error)),
+            Err(_) => Err(Refusal::new(
+                StatusCode::BillNotAvailable,
+                format!(
+                    "the bill of {day} is long and still closing: please ask again in a few minutes"
+                ),
+            )),
+        }
+    }
+
+    async fn make_and_grant(
+        &self,
+        of: BillOf,
+        keywords: Option<Keywords>,
+    ) -> Result<Granted, Refusal> {
+        let words = keywords.as_ref().map_or("", Keywords::as_str);
+        if keywords.is_some() {
+            self.check_room(&of, words).await?;
+        }
+        if self.store.first_open_day().await.map_err(|e| failed(&e))? <= of.day {
+            let closed = self.store.close_day(of.day, self.clock.now()).await;
+            closed.map_err(|error| failed(&error))?;
+        }
+        // A filtered file may expire between being found and being granted: then it is made anew.
+        for _ in 0..3 {
+            let file = self.file(&of, keywords.as_ref()).await;
+            let file = file.map_err(|error| failed(&error))?;
+            if let Some(token) = self.grant(&file).await.map_err(|error| failed(&error))? {
+                return Ok(Granted { file, token });
+            }
+        }
+        Err(StatusCode::UnknownError.into())
+    }
+
+    /// Every filter costs a look at the whole day and a file for a day.
+    async fn check_room(&self, of: &BillOf, words: &str) -> Result<(), Refusal> {
+        let files = self.store.bill_files(of.day).await;
+        let files = files.map_err(|error| failed(&error))?;
+        let others = files.iter().filter(|file| {
+            file.of.app == of.app && !file.keywords.is_empty() && file.keywords != words
+        });
+        if others.count() >= self.settings.max_filtered_files {
+            return Err(Refusal::new(
+                StatusCode::TooManyRequests,
+                "keywords: too many different conditions for one bill",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The token is told once; what is kept of it cannot be turned back.
+    async fn grant(&self, file: &BillFile) -> anyhow::Result<Option<String>> {
+        let token = random::id();
+        let good = self
+            .store
+            .add_bill_token(BillToken {
+                hash: hash_of(&token),
+                file_id: file.id.clone(),
+                account: file.of.account.clone(),
+                expires_at: self.token_expiry(),
+            })
+            .await?;
+        Ok(good.then_some(token))
+    }
+
+    fn token_expiry(&self) -> Timestamp {
+        self.clock.now() + SignedDuration::from_hours(self.settings.token_hours.into())
+    }
+
+    /// The file that a token is good for.
+    pub async fn file_of_token(&self, token: &str) -> anyhow::Result<Option<BillFile>> {
+        let now = self.clock.now();
+        Ok(self.store.file_of_token(&hash_of(token), now).await?)
+    }
+
+    /// The file of a bill whose day is closed, made now if it is not there.
+    pub async fn file(&self, of: &BillOf, keywords: Option<&Keywords>) -> anyhow::Result<BillFile> {
+        let words = keywords.map_or("", Keywords::as_str);
+        if let Some(file) = self.there(of, words).await? {
+            return Ok(file);
+        }
+        let turn = self.turn(&format!("{} {} {words}", of.app, of.day));
+        let _turn = turn.lock().await;
+        if let Some(file) = self.there(of, words).await? {
+            return Ok(file);
+        }
+        let _place = self.places.acquire().await?;
+        self.make(of, keywords).await
+    }
+
+    async fn there(&self, of: &BillOf, words: &str) -> anyhow::Result<Option<BillFile>> {
+        let Some(file) = self.store.bill_file(of, words).await? else {
+            return Ok(None);
+        };
+        match self.objects.head(&Path::from(file.object.as_str())).await {
+            Ok(_) => Ok(Some(file)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn make(&self, of: &BillOf, keywords: Option<&Keywords>) -> anyhow::Result<BillFile> {
+        let words = keywords.map_or("", Keywords::as_str);
+        let id = random::id();
+        let known = self.store.bill_file(of, words).await?;
+        let object = match (&known, keywords) {
+            (Some(known), _) => known.object.clone(),
+            (None, None) => format!("{}/{}.csv", of.day, of.app),
+            (None, Some(_)) => format!("{}/{}-{id}.csv", of.day, of.app),
+        };
+        let place = Path::from(object.as_str());
+        let written = write::write(self, of, keywords.cloned(), &place).await?;
+        if let Some(known) = known {
+            // Somebody has removed the file itself. What is in its place must be what it was.
+            ensure!(
+                known.sha256 == written.sha256,
+                "the bill {object} was gone, and what its lines say now is not what it was"
+            );
+            return Ok(known);
+        }
+        let file = BillFile {
+            id,
+            of: of.clone(),
+            keywords: words.to_owned(),
+            object,
+            bytes: written.bytes,
+            totals: written.totals,
+            sha256: written.sha256,
+            made_at: self.clock.now(),
+            expires_at: keywords.map(|_| self.token_expiry()),
+        };
+        let recorded = self.store.record_bill_file(file.clone()).await?;
+        if recorded.object != file.object {
+            self.objects.delete(&place).await?;
+        }
+        Ok(recorded)
+    }
+
+    /// Whoever makes a file goes first; the others wait and find it.
+    fn turn(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self
+            .turns
+            .lock()
+            .expect("nobody panics while holding the list");
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(key.to_owned()).or_default())
+    }
+
+    /// The bytes of a file, or some of them. Where it is not, on a node with a folder of its own, it is made first.
+    pub async fn read(&self, file: &BillFile, range: Range<u64>) -> anyhow::Result<Chunks> {
+        match self.open_file(file, range.clone()).await {
+            Err(object_store::Error::NotFound { .. }) => {
+                let keywords = Keywords::parse(&file.keywords)
+                    .map_err(|refusal| anyhow::anyhow!(refusal.message))?;
+                self.file(&file.of, keywords.as_ref()).await?;
+                Ok(self.open_file(file, range).await?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    async fn open_file(
+        &self,
+        file: &BillFile,
+        range: Range<u64>,
+    ) -> Result<Chunks, object_store::Error> {
+        if range.is_empty() {
+            return Ok(futures_util::stream::empty().boxed());
+        }
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range)),
+            ..GetOptions::default()
+        };
+        let place = Path::from(file.object.as_str());
+        let found = self.objects.get_opts(&place, options).await?;
+        Ok(found.into_stream())
+    }
+}
+
+fn hash_of(token: &str) -> String {
+    hex::encode(Sha256::digest(token.as_bytes()))
+}
+
+/// What a client is told; the cause is for the log.
+fn failed(error: &dyn std::fmt::Display) -> Refusal {
+    tracing::error!(%error, "a bill could not be given");
+    StatusCode::UnknownError.into()
+}

@@ -1,0 +1,84 @@
+//! What has had its time: expired tokens and filtered files, bills beyond their retention, and what killed processes have left aside.
+
+use std::path::Path as Folder;
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use jiff::civil::Date;
+use jiff::{SignedDuration, Span, Timestamp};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use super::Billing;
+use crate::domain::bill::calendar;
+
+/// In one commit; between two of them others get their turn.
+const AT_A_TIME: u32 = 1000;
+const BREATH: Duration = Duration::from_millis(20);
+/// A file that is still being written is touched more often than this.
+const ABANDONED: SignedDuration = SignedDuration::from_hours(24);
+
+/// One look. Says how many files were forgotten.
+pub async fn sweep(billing: &Billing) -> anyhow::Result<usize> {
+    let now = billing.clock.now();
+    let today = calendar::day_of(now, billing.clock.zone());
+    let kept = Span::new().try_days(i64::from(billing.settings.retention_days))?;
+    let before = today.saturating_sub(kept);
+    let mut forgotten = 0;
+    loop {
+        let step = billing.store.forget_bills(before, now, AT_A_TIME).await?;
+        for file in &step.files {
+            remove(billing, &Path::from(file.object.as_str())).await?;
+        }
+        forgotten += step.files.len();
+        if step.lines == 0 && step.files.is_empty() {
+            break;
+        }
+        tokio::time::sleep(BREATH).await;
+    }
+    remove_strays(billing, before).await?;
+    let folder = billing.folder.clone();
+    tokio::task::spawn_blocking(move || remove_abandoned(&folder, now)).await??;
+    Ok(forgotten)
+}
+
+async fn remove(billing: &Billing, place: &Path) -> anyhow::Result<()> {
+    match billing.objects.delete(place).await {
+        Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Objects of forgotten days that no record names: their process was killed between the two.
+async fn remove_strays(billing: &Billing, before: Date) -> anyhow::Result<()> {
+    let days = billing.objects.list_with_delimiter(None).await?;
+    for folder in days.common_prefixes {
+        let day = folder.filename().and_then(|name| name.parse::<Date>().ok());
+        if day.is_none_or(|day| day >= before) {
+            continue;
+        }
+        let objects: Vec<_> = billing.objects.list(Some(&folder)).try_collect().await?;
+        for object in objects {
+            remove(billing, &object.location).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Files written aside have a `#` in their names; the object store does not list them.
+fn remove_abandoned(folder: &Folder, now: Timestamp) -> std::io::Result<()> {
+    for day in std::fs::read_dir(folder)?.flatten() {
+        if !day.file_type()?.is_dir() {
+            continue;
+        }
+        for file in std::fs::read_dir(day.path())?.flatten() {
+            let aside = file.file_name().to_string_lossy().contains('#');
+            let touched = Timestamp::try_from(file.metadata()?.modified()?);
+            let old = touched.is_ok_and(|touched| now.duration_since(touched) > ABANDONED);
+            if aside && old {
+                std::fs::remove_file(file.path())?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Writes a bill to its place: aside first, then synced, then renamed, so that a file is either whole or not there.
+
+use std::sync::Arc;
+
+use object_store::path::Path;
+use object_store::{MultipartUpload, ObjectStoreExt, UploadPart};
+
+use super::Billing;
+use super::stream::{BillStream, Format, Written};
+use crate::domain::bill::BillOf;
+use crate::domain::bill::keywords::Keywords;
+
+/// Object stores want parts of at least so much, the last one aside.
+const PART: usize = 5 << 20;
+
+pub async fn write(
+    billing: &Billing,
+    of: &BillOf,
+    keywords: Option<Keywords>,
+    place: &Path,
+) -> anyhow::Result<Written> {
+    let zone = billing.clock.zone().clone();
+    let store = Arc::clone(&billing.store);
+    let stream = BillStream::new(store, of.clone(), zone, Format::Csv, keywords);
+    let mut upload = billing.objects.put_multipart(place).await?;
+    match send(stream, &mut *upload).await {
+        Ok(written) => Ok(written),
+        Err(error) => {
+            // What is left aside then is swept up later.
+            let _ = upload.abort().await;
+            Err(error)
+        }
+    }
+}
+
+/// One part is on its way while the next is made.
+async fn send(mut stream: BillStream, upload: &mut dyn MultipartUpload) -> anyhow::Result<Written> {
+    let mut under_way: Option<UploadPart> = None;
+    let mut part = Vec::with_capacity(PART + (1 << 20));
+    while let Some(bytes) = stream.next().await? {
+        part.extend_from_slice(&bytes);
+        if part.len() >= PART {
+            if let Some(sent) = under_way.take() {
+                sent.await?;
+            }
+            let full = std::mem::replace(&mut part, Vec::with_capacity(PART + (1 << 20)));
+            under_way = Some(upload.put_part(full.into()));
+        }
+    }
+    if let Some(sent) = under_way {
+        sent.await?;
+    }
+    if !part.is_empty() {
+        upload.put_part(part.into()).await?;
+    }
+    upload.complete().await?;
+    stream.finish()
+}

@@ -1,0 +1,292 @@
+//! `clarion bill …`: days, files and records, for the operator.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use clap::{Subcommand, ValueEnum};
+use jiff::civil::Date;
+use serde_json::{Value, json};
+
+use super::print;
+use crate::billing::Billing;
+use crate::billing::close::{Closer, Step};
+use crate::billing::import::{self, MOST_BYTES, Report};
+use crate::billing::stream::{BillStream, Format};
+use crate::billing::verify::Verdict;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::domain::account::AppId;
+use crate::domain::bill::{BillFile, BillOf, calendar};
+use crate::domain::claim::NodeId;
+use crate::domain::money::Money;
+use crate::random;
+use crate::store::{Store, StoreError};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Close what is due, as a running server does by itself
+    Close {
+        /// This day and those before, without the grace time; it must be over
+        #[arg(long)]
+        day: Option<Date>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the days that are closed
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the files of a day
+    Show {
+        day: Date,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write an application's lines of a day, also of one that is still open
+    Export {
+        day: Date,
+        #[arg(long)]
+        app: AppId,
+        #[arg(long, value_enum, default_value_t = As::Csv)]
+        format: As,
+        /// A file [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Recount a day from its lines, and compare with its files and with the calls
+    Verify {
+        day: Date,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add records of other services, all of them or none; what is there already is left alone
+    Import {
+        /// CSV with a header, or a JSON object a line; - for standard input
+        file: PathBuf,
+        /// Put records of days that are closed into the first open day
+        #[arg(long)]
+        late: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum As {
+    Csv,
+    Jsonl,
+}
+
+pub async fn run(
+    command: Command,
+    config: &Config,
+    store: Arc<dyn Store>,
+    clock: Clock,
+) -> anyhow::Result<()> {
+    let billing = Arc::new(Billing::open(config, Arc::clone(&store), clock.clone())?);
+    match command {
+        Command::Close { day, json } => close(billing, day, &clock, json).await,
+        Command::List { json } => {
+            print(json, &Value::Array(days(&*store).await?));
+            Ok(())
+        }
+        Command::Show { day, json } => {
+            let files = store.bill_files(day).await?;
+            print(json, &files.iter().map(describe).collect());
+            Ok(())
+        }
+        Command::Export {
+            day,
+            app,
+            format,
+            out,
+        } => {
+            let of = bill_of(&*store, app, day).await?;
+            let format = match format {
+                As::Csv => Format::Csv,
+                As::Jsonl => Format::JsonLines,
+            };
+            let stream = BillStream::new(store, of, clock.zone().clone(), format, None);
+            export(stream, out.as_deref()).await
+        }
+        Command::Verify { day, json } => {
+            let verdict = billing.verify(day).await?;
+            print(json, &told(&verdict));
+            ensure!(verdict.is_good(), "the bill of {day} is not right");
+            Ok(())
+        }
+        Command::Import { file, late, json } => {
+            let text = read(&file)?;
+            let report = import::import(&*store, &text, clock.zone(), late).await?;
+            tell(&report, json)
+        }
+    }
+}
+
+async fn close(
+    billing: Arc<Billing>,
+    day: Option<Date>,
+    clock: &Clock,
+    json: bool,
+) -> anyhow::Result<()> {
+    let node = NodeId::new(random::bytes());
+    let closed = match day {
+        Some(day) => {
+            let over = day < calendar::day_of(clock.now(), clock.zone());
+            ensure!(over, "{day} is not over yet");
+            billing.close_now(day, &node).await?.len()
+        }
+        None => match Closer::new(billing, node).step().await? {
+            Step::Nothing => 0,
+            Step::Closed(days) => days,
+            Step::Elsewhere => bail!("a server is closing a day at this moment"),
+        },
+    };
+    print(json, &json!({ "daysClosed": closed }));
+    Ok(())
+}
+
+async fn days(store: &dyn Store) -> anyhow::Result<Vec<Value>> {
+    let mut days = Vec::new();
+    for day in store.closed_days().await? {
+        let files = store.bill_files(day.day).await?;
+        let whole: Vec<_> = files
+            .iter()
+            .filter(|file| file.keywords.is_empty())
+            .collect();
+        let fees = whole.iter().map(|file| file.totals.fee);
+        let fee = fees.fold(Money::ZERO, Money::plus);
+        days.push(json!({
+            "day": day.day.to_string(),
+            "lines": whole.iter().map(|file| file.totals.lines).sum::<u64>(),
+            "fee": fee.to_string(),
+            "files": whole.len(),
+            "closedAt": day.closed_at.to_string(),
+            "filedAt": day.filed_at.map(|at| at.to_string()),
+        }));
+    }
+    Ok(days)
+}
+
+async fn bill_of(store: &dyn Store, app: AppId, day: Date) -> anyhow::Result<BillOf> {
+    let found = store.application(&app).await?;
+    let found = found.ok_or_else(|| StoreError::Missing(format!("application {app}")))?;
+    Ok(BillOf {
+        account: found.account,
+        app,
+        day,
+    })
+}
+
+async fn export(mut stream: BillStream, out: Option<&Path>) -> anyhow::Result<()> {
+    let mut target: Box<dyn Write> = match out {
+        None => Box::new(std::io::stdout().lock()),
+        Some(path) => Box::new(
+            std::fs::File::create(path)
+                .with_context(|| format!("cannot write {}", path.display()))?,
+        ),
+    };
+    while let Some(bytes) = stream.next().await? {
+        target.write_all(&bytes)?;
+    }
+    Ok(target.flush()?)
+}
+
+/// A mistyped name may be a disk image: no more is read than would be taken.
+fn read(file: &Path) -> anyhow::Result<String> {
+    let context = || format!("cannot read {}", file.display());
+    let source: Box<dyn Read> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(std::fs::File::open(file).with_context(context)?)
+    };
+    let mut bytes = Vec::new();
+    source
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .with_context(context)?;
+    ensure!(
+        bytes.len() as u64 <= MOST_BYTES,
+        "{} is longer than {} MiB: split it",
+        file.display(),
+        MOST_BYTES >> 20
+    );
+    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", file.display()))
+}
+
+fn tell(report: &Report, json: bool) -> anyhow::Result<()> {
+    let refused: Vec<_> = report
+        .refused
+        .iter()
+        .map(|refused| {
+            json!({ "line": refused.line, "field": refused.fault.field, "rule": refused.fault.rule })
+        })
+        .collect();
+    if json {
+        let value = json!({ "added": report.added, "known": report.known, "refused": refused });
+        print(true, &value);
+    } else {
+        for one in &report.refused {
+            println!("line {}: {} {}", one.line, one.fault.field, one.fault.rule);
+        }
+        println!("{} added, {} there already", report.added, report.known);
+    }
+    ensure!(
+        report.refused.is_empty(),
+        "nothing was added: {} of the records were refused",
+        report.refused.len()
+    );
+    Ok(())
+}
+
+fn describe(file: &BillFile) -> Value {
+    json!({
+        "appId": file.of.app.as_str(),
+        "lines": file.totals.lines,
+        "fee": file.totals.fee.to_string(),
+        "keywords": file.keywords,
+        "bytes": file.bytes,
+        "accountSid": file.of.account.as_str(),
+        "object": file.object,
+        "sha256": file.sha256,
+        "madeAt": file.made_at.to_string(),
+        "expiresAt": file.expires_at.map(|at| at.to_string()),
+    })
+}
+
+fn told(verdict: &Verdict) -> Value {
+    let faults: Vec<_> = verdict
+        .bills
+        .iter()
+        .flat_map(|bill| {
+            let name = &bill.file.object;
+            bill.faults
+                .iter()
+                .map(move |fault| format!("{name}: {fault}"))
+        })
+        .collect();
+    let missing: Vec<_> = verdict
+        .without_file
+        .iter()
+        .map(|of| of.app.to_string())
+        .collect();
+    json!({
+        "good": verdict.is_good(),
+        "files": verdict.bills.len(),
+        "lines": verdict.totals.lines,
+        "fee": verdict.totals.fee.to_string(),
+        "faults": faults,
+        "withoutFile": missing,
+        "calls": verdict.calls.calls,
+        "callsWithoutLine": verdict.calls.without_line,
+        "callsDiffering": verdict.calls.differing,
+    })
+}

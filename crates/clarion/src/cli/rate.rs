@@ -1,0 +1,104 @@
+//! `clarion rate …`: what an account's calls cost. What all others' cost is in the settings (`[rates]`).
+
+use std::sync::Arc;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::print;
+use crate::domain::account::AccountSid;
+use crate::domain::bill::rating::{Prefix, Rate};
+use crate::domain::money::Money;
+use crate::store::{Store, StoreError};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Set what an account's calls to a prefix cost; the longest prefix that a number has counts
+    Set {
+        #[arg(long)]
+        account: AccountSid,
+        /// Country code and beginning of the number, such as +86138; * for all numbers
+        #[arg(allow_hyphen_values = true)]
+        prefix: Prefix,
+        /// Price of each unit that has begun, such as 0.055
+        price: Money,
+        /// Seconds of a unit
+        #[arg(long, default_value_t = 60)]
+        unit: u32,
+        /// Price of a call that rang, or was busy or declined
+        #[arg(long, default_value = "0")]
+        unanswered: Money,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List an account's rates, or those of all others
+    List {
+        #[arg(long)]
+        account: Option<AccountSid>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a rate: a shorter prefix, or the settings, count again
+    Remove {
+        #[arg(long)]
+        account: AccountSid,
+        prefix: Prefix,
+    },
+}
+
+pub async fn run(command: Command, store: Arc<dyn Store>) -> anyhow::Result<()> {
+    match command {
+        Command::Set {
+            account,
+            prefix,
+            price,
+            unit,
+            unanswered,
+            json,
+        } => {
+            let rate = Rate {
+                prefix,
+                unit_seconds: unit,
+                price,
+                unanswered,
+            };
+            let rate = rate.check().map_err(anyhow::Error::msg)?;
+            check_account(&*store, &account).await?;
+            store.set_rate(&account, rate.clone()).await?;
+            print(json, &describe(&rate));
+        }
+        Command::List { account, json } => {
+            if let Some(account) = &account {
+                check_account(&*store, account).await?;
+            }
+            let rates = store.rates(account.as_ref()).await?;
+            print(json, &rates.iter().map(describe).collect());
+        }
+        Command::Remove { account, prefix } => {
+            if !store.remove_rate(&account, &prefix).await? {
+                return Err(
+                    StoreError::Missing(format!("rate {prefix} of account {account}")).into(),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn check_account(store: &dyn Store, sid: &AccountSid) -> Result<(), StoreError> {
+    match store.account(sid).await? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::Missing(format!("account {sid}"))),
+    }
+}
+
+fn describe(rate: &Rate) -> Value {
+    json!({
+        "prefix": rate.prefix.to_string(),
+        "price": rate.price.to_string(),
+        "unitSeconds": rate.unit_seconds,
+        "unanswered": rate.unanswered.to_string(),
+    })
+}

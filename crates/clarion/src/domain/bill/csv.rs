@@ -1,0 +1,174 @@
+//! CSV by RFC 4180, safe to open in a spreadsheet: a cell that one would take for a formula gets one leading `'`.
+
+use super::COLUMNS;
+
+/// What makes a spreadsheet calculate, and `'` itself, so that it can be undone.
+fn is_dangerous(first: u8) -> bool {
+    matches!(first, b'=' | b'+' | b'-' | b'@' | b'\'' | b'\t' | b'\r')
+}
+
+pub fn header(out: &mut Vec<u8>) {
+    row(out, COLUMNS.into_iter());
+}
+
+pub fn row<'a>(out: &mut Vec<u8>, cells: impl Iterator<Item = &'a str>) {
+    for (place, text) in cells.enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        cell(out, text);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn cell(out: &mut Vec<u8>, text: &str) {
+    let guard = text.bytes().next().is_some_and(is_dangerous);
+    let quoted = text
+        .bytes()
+        .any(|b| matches!(b, b'"' | b',' | b'\r' | b'\n'));
+    if quoted {
+        out.push(b'"');
+    }
+    if guard {
+        out.push(b'\'');
+    }
+    if quoted {
+        for byte in text.bytes() {
+            if byte == b'"' {
+                out.push(b'"');
+            }
+            out.push(byte);
+        }
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// A cell as it was before it was made safe.
+pub fn unguarded(cell: &str) -> &str {
+    match cell.strip_prefix('\'') {
+        Some(rest) if rest.bytes().next().is_some_and(is_dangerous) => rest,
+        _ => cell,
+    }
+}
+
+/// A row of a file, and the line that it begins on.
+pub type Row = (usize, Vec<String>);
+
+/// Reads a file into its rows. Lines may end in CRLF or LF; blank lines are skipped.
+pub fn read(text: &str) -> Result<Vec<Row>, (usize, &'static str)> {
+    let mut rows = Vec::new();
+    let mut rest = text;
+    let mut line = 1;
+    while !rest.is_empty() {
+        let began = line;
+        let mut cells = Vec::new();
+        loop {
+            let (cell, lines, after) = read_cell(rest).map_err(|problem| (line, problem))?;
+            cells.push(cell);
+            line += lines;
+            rest = after;
+            match rest.strip_prefix(',') {
+                Some(after) => rest = after,
+                None => break,
+            }
+        }
+        rest = rest
+            .strip_prefix("\r\n")
+            .or_else(|| rest.strip_prefix('\n'))
+            .unwrap_or(rest);
+        line += 1;
+        if cells.len() > 1 || !cells[0].is_empty() {
+            rows.push((began, cells));
+        }
+    }
+    Ok(rows)
+}
+
+/// One cell, the line breaks inside it, and what comes after it: a comma, the end of the line or of the file.
+fn read_cell(text: &str) -> Result<(String, usize, &str), &'static str> {
+    let Some(mut rest) = text.strip_prefix('"') else {
+        let end = text.find([',', '\n']).unwrap_or(text.len());
+        let at_line_end = text[end..].starts_with('\n') && text[..end].ends_with('\r');
+        let end = if at_line_end { end - 1 } else { end };
+        if text[..end].contains('"') {
+            return Err("a quotation mark inside a cell that does not begin with one");
+        }
+        return Ok((text[..end].to_owned(), 0, &text[end..]));
+    };
+    let mut cell = String::new();
+    loop {
+        let end = rest.find('"').ok_or("a quotation mark is never closed")?;
+        cell.push_str(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(after) => {
+                cell.push('"');
+                rest = after;
+            }
+            None => break,
+        }
+    }
+    if !(rest.is_empty() || rest.starts_with([',', '\n']) || rest.starts_with("\r\n")) {
+        return Err("text after a closing quotation mark");
+    }
+    let lines = cell.matches('\n').count();
+    Ok((cell, lines, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cells_are_quoted_and_made_safe() {
+        let written = |text: &str| {
+            let mut out = Vec::new();
+            cell(&mut out, text);
+            String::from_utf8(out).unwrap()
+        };
+        for (text, wanted) in [
+            ("plain", "plain"),
+            ("", ""),
+            ("=1+1", "'=1+1"),
+            ("+8613800000000", "'+8613800000000"),
+            ("-1", "'-1"),
+            ("@a", "'@a"),
+            ("'quoted", "''quoted"),
+            ("\tx", "'\tx"),
+            ("\rx", "\"'\rx\""),
+            ("a,\"b\"\r\n🎉", "\"a,\"\"b\"\"\r\n🎉\""),
+        ] {
+            assert_eq!(written(text), wanted);
+        }
+    }
+
+    #[test]
+    fn a_broken_file_is_told_with_its_line() {
+        assert_eq!(read("a,b\n\"c").unwrap_err().0, 2);
+        assert_eq!(read("a\"b").unwrap_err().0, 1);
+        assert_eq!(read("\"a\"b").unwrap_err().0, 1);
+        let rows = read("a,\"b\r\nc\"\r\n\r\nd,e").unwrap();
+        assert_eq!(
+            rows,
+            [
+                (1, vec!["a".into(), "b\r\nc".into()]),
+                (4, vec!["d".into(), "e".into()])
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(cells in proptest::collection::vec("[=+@',\"\r\n\ta-c🎉-]{0,6}", 2..5)) {
+            let mut out = Vec::new();
+            row(&mut out, cells.iter().map(String::as_str));
+            let rows = read(std::str::from_utf8(&out).unwrap()).unwrap();
+            prop_assert_eq!(rows.len(), 1);
+            let back: Vec<_> = rows[0].1.iter().map(|cell| unguarded(cell).to_owned()).collect();
+            prop_assert_eq!(back, cells);
+        }
+    }
+}

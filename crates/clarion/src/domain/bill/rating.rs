@@ -1,0 +1,346 @@
+//! What a call costs: by called prefix, per started unit, in exact amounts. And what is set aside for a call before anyone knows.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use crate::domain::money::Money;
+use crate::domain::outcome::Outcome;
+
+/// More than this a unit is a typing error.
+const HIGHEST_PRICE: Money = Money::from_millionths(10_000_000_000);
+const LONGEST_UNIT: u32 = 86_400;
+
+/// The beginning of canonical numbers: country code and what follows; empty for all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix(String);
+
+impl Prefix {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Every prefix that a number has, the shortest first.
+    pub fn all_of(digits: &str) -> Vec<&str> {
+        (0..=digits.len())
+            .filter_map(|end| digits.get(..end))
+            .collect()
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "*" || text.is_empty() {
+            return Ok(Self::default());
+        }
+        let digits = text.strip_prefix('+').unwrap_or(text);
+        let digits = digits.strip_suffix('*').unwrap_or(digits);
+        let right = (1..=20).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+        if right {
+            Ok(Self(digits.to_owned()))
+        } else {
+            Err(format!(
+                "`{text}` is not a prefix: write it like +86138, or * for all numbers"
+            ))
+        }
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            f.write_str("*")
+        } else {
+            write!(f, "+{}", self.0)
+        }
+    }
+}
+
+/// What calls to a prefix cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rate {
+    pub prefix: Prefix,
+    pub unit_seconds: u32,
+    /// For each unit that has begun.
+    pub price: Money,
+    /// For a call that rang, or was busy or declined, and was not answered.
+    pub unanswered: Money,
+}
+
+impl Rate {
+    pub fn check(self) -> Result<Self, String> {
+        if !(1..=LONGEST_UNIT).contains(&self.unit_seconds) {
+            return Err(format!("a unit has 1 to {LONGEST_UNIT} seconds"));
+        }
+        for amount in [self.price, self.unanswered] {
+            if amount < Money::ZERO || amount > HIGHEST_PRICE {
+                return Err(format!("a price is from 0 to {HIGHEST_PRICE}"));
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// A rate as the settings write it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenRate {
+    prefix: String,
+    unit_seconds: u32,
+    price: String,
+    unanswered: String,
+}
+
+impl WrittenRate {
+    pub fn read(&self) -> Result<Rate, String> {
+        Rate {
+            prefix: self.prefix.parse()?,
+            unit_seconds: self.unit_seconds,
+            price: self.price.parse()?,
+            unanswered: self.unanswered.parse()?,
+        }
+        .check()
+    }
+}
+
+/// The last columns of a line: the fee is always units times rate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Charge {
+    pub units: u32,
+    pub rate: Money,
+    pub fee: Money,
+}
+
+impl Charge {
+    fn new(units: u32, rate: Money) -> Self {
+        Self {
+            units,
+            rate,
+            fee: rate.times(units),
+        }
+    }
+}
+
+impl Rate {
+    fn units(&self, seconds: u32) -> u32 {
+        // An answered call has begun its first unit, however short it was.
+        seconds.div_ceil(self.unit_seconds).max(1)
+    }
+
+    /// What a call costs that ended like this.
+    pub fn charge(&self, answered: bool, seconds: u32, outcome: Outcome) -> Charge {
+        if answered {
+            return Charge::new(self.units(seconds), self.price);
+        }
+        if self.unanswered > Money::ZERO && outcome.was_tried() {
+            return Charge::new(1, self.unanswered);
+        }
+        Charge::new(0, self.price)
+    }
+
+    /// What is set aside for a call that may talk for so long, out of what is there: as many units as can be paid, at least one.
+    pub fn reserve(&self, longest_talk: u32, available: Money) -> Option<Reservation> {
+        let least = self.price.max(self.unanswered);
+        if available < least {
+            return None;
+        }
+        let wanted = self.units(longest_talk);
+        let payable = available
+            .millionths()
+            .checked_div(self.price.millionths())
+            .map_or(wanted, |units| u32::try_from(units).unwrap_or(u32::MAX));
+        Some(self.reservation(wanted.min(payable)))
+    }
+
+    fn reservation(&self, units: u32) -> Reservation {
+        Reservation {
+            rate: self.clone(),
+            units,
+            amount: self.price.times(units).max(self.unanswered),
+        }
+    }
+
+    pub fn is_free(&self) -> bool {
+        self.price == Money::ZERO && self.unanswered == Money::ZERO
+    }
+}
+
+/// Money set aside for one call of an account with a balance or a limit, with the rate as it was when the call was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reservation {
+    pub rate: Rate,
+    pub units: u32,
+    pub amount: Money,
+}
+
+impl Reservation {
+    /// Never more than was set aside: then no limit can be overrun, whatever else happens.
+    pub fn charge(&self, answered: bool, seconds: u32, outcome: Outcome) -> Charge {
+        let charge = self.rate.charge(answered, seconds, outcome);
+        if answered && charge.units > self.units {
+            return Charge::new(self.units, self.rate.price);
+        }
+        charge
+    }
+
+    /// The longest talk that is paid for; `None` where talking costs nothing.
+    pub fn longest_talk(&self) -> Option<u32> {
+        (self.rate.price > Money::ZERO).then(|| self.units.saturating_mul(self.rate.unit_seconds))
+    }
+
+    /// No more than a talk of so long needs.
+    #[must_use]
+    pub fn tightened(&self, longest_talk: u32) -> Self {
+        self.rate
+            .reservation(self.units.min(self.rate.units(longest_talk)))
+    }
+}
+
+/// What an account may still spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Purse {
+    pub balance: Option<Money>,
+    pub spending_limit: Option<Money>,
+    pub spent: Money,
+    pub reserved: Money,
+}
+
+/// Why a call is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    Balance,
+    SpendingLimit,
+}
+
+impl Purse {
+    pub fn reserve(&self, rate: &Rate, longest_talk: u32) -> Result<Reservation, Shortage> {
+        let mut available = Money::MAX;
+        if let Some(balance) = self.balance {
+            available = balance.minus(self.reserved);
+            rate.reserve(longest_talk, available)
+                .ok_or(Shortage::Balance)?;
+        }
+        if let Some(limit) = self.spending_limit {
+            available = available.min(limit.minus(self.spent).minus(self.reserved));
+        }
+        rate.reserve(longest_talk, available)
+            .ok_or(Shortage::SpendingLimit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rate(unit_seconds: u32, price: &str, unanswered: &str) -> Rate {
+        Rate {
+            prefix: Prefix::default(),
+            unit_seconds,
+            price: price.parse().unwrap(),
+            unanswered: unanswered.parse().unwrap(),
+        }
+    }
+
+    fn fee(rate: &Rate, answered: bool, seconds: u32, outcome: Outcome) -> (u32, String) {
+        let charge = rate.charge(answered, seconds, outcome);
+        (charge.units, charge.fee.to_string())
+    }
+
+    #[test]
+    fn a_call_costs_every_unit_that_has_begun() {
+        let rate = rate(60, "0.055", "0");
+        for (seconds, units, wanted) in [
+            (0, 1, "0.055"),
+            (1, 1, "0.055"),
+            (60, 1, "0.055"),
+            (61, 2, "0.11"),
+            (3600, 60, "3.30"),
+        ] {
+            assert_eq!(
+                fee(&rate, true, seconds, Outcome::Talked),
+                (units, wanted.to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_not_answered_is_free_unless_it_was_tried_and_has_a_price() {
+        let free = rate(60, "1", "0");
+        assert_eq!(fee(&free, false, 0, Outcome::Busy), (0, "0.00".to_owned()));
+        let paid = rate(60, "1", "0.01");
+        assert_eq!(fee(&paid, false, 0, Outcome::Busy), (1, "0.01".to_owned()));
+        for outcome in [
+            Outcome::TrunkFailure,
+            Outcome::Expired,
+            Outcome::Interrupted,
+            Outcome::Cancelled,
+        ] {
+            assert_eq!(fee(&paid, false, 0, outcome).1, "0.00", "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn prefixes_are_written_as_people_write_them() {
+        for (text, wanted) in [
+            ("+86138", "+86138"),
+            ("86138*", "+86138"),
+            ("*", "*"),
+            ("", "*"),
+        ] {
+            assert_eq!(text.parse::<Prefix>().unwrap().to_string(), wanted);
+        }
+        assert!("abc".parse::<Prefix>().is_err());
+        assert_eq!(Prefix::all_of("861"), ["", "8", "86", "861"]);
+    }
+
+    #[test]
+    fn a_poor_account_reserves_what_it_can_pay_and_is_refused_without_one_unit() {
+        let rate = rate(60, "0.5", "0");
+        let purse = |balance: &str, limit: &str| Purse {
+            balance: balance.parse().ok(),
+            spending_limit: limit.parse().ok(),
+            spent: "1".parse().unwrap(),
+            reserved: "1".parse().unwrap(),
+        };
+        let units = |purse: Purse| purse.reserve(&rate, 600).map(|held| held.units);
+        assert_eq!(units(purse("100", "")), Ok(10));
+        assert_eq!(units(purse("2.3", "")), Ok(2));
+        assert_eq!(units(purse("1.4", "")), Err(Shortage::Balance));
+        assert_eq!(units(purse("", "2.6")), Ok(1));
+        assert_eq!(units(purse("100", "2.4")), Err(Shortage::SpendingLimit));
+    }
+
+    proptest! {
+        #[test]
+        fn a_charge_never_exceeds_its_reservation(
+            unit in 1u32..600, price in 0i64..10_000_000, unanswered in 0i64..1_000_000, longest in 1u32..7200,
+            available in 0i64..100_000_000, tight in 1u32..7200, answered: bool, seconds in 0u32..10_000,
+        ) {
+            let rate = Rate {
+                prefix: Prefix::default(),
+                unit_seconds: unit,
+                price: Money::from_millionths(price),
+                unanswered: Money::from_millionths(unanswered),
+            };
+            let available = Money::from_millionths(available);
+            if let Some(held) = rate.reserve(longest, available) {
+                prop_assert!(held.amount <= available);
+                let outcome = if answered { Outcome::Talked } else { Outcome::Busy };
+                let tightened = held.tightened(tight);
+                prop_assert!(tightened.amount <= held.amount);
+                for held in [held, tightened] {
+                    let charge = held.charge(answered, seconds, outcome);
+                    prop_assert!(charge.fee <= held.amount);
+                    prop_assert_eq!(charge.fee, charge.rate.times(charge.units));
+                    if held.longest_talk().is_none_or(|longest| seconds <= longest) {
+                        prop_assert_eq!(charge, held.rate.charge(answered, seconds, outcome));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Bills in PostgreSQL, shared by any number of nodes.
+
+mod files;
+mod lines;
+mod rates;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use super::PostgresStore;
+use super::queue::{NOW, lease_millis};
+use crate::domain::account::AccountSid;
+use crate::domain::bill::import::{Brought, Imported};
+use crate::domain::bill::rating::{Prefix, Purse, Rate, Shortage};
+use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
+use crate::domain::call::{CallSid, NewCall};
+use crate::domain::claim::{Lease, NodeId};
+use crate::store::StoreError;
+use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
+
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(200);
+
+#[async_trait]
+impl BillBook for PostgresStore {
+    async fn set_rate(&self, account: &AccountSid, rate: Rate) -> Result<(), StoreError> {
+        rates::set(&**self.client().await?, account.as_str(), &rate).await
+    }
+
+    async fn remove_rate(&self, account: &AccountSid, prefix: &Prefix) -> Result<bool, StoreError> {
+        let removed = self
+            .client()
+            .await?
+            .execute(
+                "DELETE FROM rates WHERE account_sid = $1 AND prefix = $2",
+                &[&account.as_str(), &prefix.as_str()],
+            )
+            .await?;
+        Ok(removed == 1)
+    }
+
+    async fn rates(&self, account: Option<&AccountSid>) -> Result<Vec<Rate>, StoreError> {
+        rates::all(&**self.client().await?, account).await
+    }
+
+    async fn set_default_rates(&self, rates: Vec<Rate>) -> Result<(), StoreError> {
+        rates::set_defaults(&mut *self.client().await?, &rates).await
+    }
+
+    async fn accept_call_within_limits(
+        &self,
+        call: NewCall,
+        longest_talk: u32,
+    ) -> Result<Result<(), Shortage>, StoreError> {
+        // When the connection breaks during the commit nobody knows whether it took; accepting the same call again tells.
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            let accepted = match self.client().await {
+                Ok(mut client) => rates::accept(&mut client, &call, longest_talk).await,
+                Err(error) => Err(error),
+            };
+            match accepted {
+                Err(error) if tries > 0 => {
+                    tracing::warn!(%error, "a call could not be accepted; trying again");
+                    tokio::time::sleep(PAUSE).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn tighten_reservation(
+        &self,
+        sid: &CallSid,
+        lease: &Lease,
+        longest_talk: u32,
+    ) -> Result<Option<u32>, StoreError> {
+        rates::tighten(&mut *self.client().await?, sid, lease, longest_talk).await
+    }
+
+    async fn purse(&self, account: &AccountSid) -> Result<Option<Purse>, StoreError> {
+        rates::purse(&**self.client().await?, account, "").await
+    }
+
+    async fn import_records(
+        &self,
+        brought: Vec<Brought>,
+        late: bool,
+    ) -> Result<Imported, StoreError> {
+        lines::import(&mut *self.client().await?, &brought, late).await
+    }
+
+    async fn first_open_day(&self) -> Result<Date, StoreError> {
+        lines::first_open(&**self.client().await?, "").await
+    }
+
+    async fn next_day_with_lines(&self, from: Date) -> Result<Option<Date>, StoreError> {
+        lines::next_day(&**self.client().await?, from).await
+    }
+
+    async fn close_day(&self, day: Date, now: Timestamp) -> Result<(), StoreError> {
+        lines::close(&**self.client().await?, day, now).await
+    }
+
+    async fn closed_days(&self) -> Result<Vec<ClosedDay>, StoreError> {
+        lines::closed_days(&**self.client().await?).await
+    }
+
+    async fn day_is_filed(&self, day: Date, now: Timestamp) -> Result<(), StoreError> {
+        self.client()
+            .await?
+            .execute(
+                "UPDATE bill_days SET filed_at = $1 WHERE day = $2 AND filed_at IS NULL",
+                &[&now.as_millisecond(), &day.to_string()],
+            )
+            .await?;
+        Ok(())
+    }
+
+    async fn bills_of_day(&self, day: Date) -> Result<Vec<BillOf>, StoreError> {
+        lines::bills(&**self.client().await?, day).await
+    }
+
+    async fn bill_lines(
+        &self,
+        of: &BillOf,
+        after: Option<LinePlace>,
+        most: u32,
+    ) -> Result<Vec<BillLine>, StoreError> {
+        lines::page(&self.client().await?, of, after.as_ref(), most).await
+    }
+
+    async fn compare_with_calls(&self, span: CallSpan) -> Result<CallComparison, StoreError> {
+        lines::compare_with_calls(&**self.client().await?, &span).await
+    }
+
+    async fn bill_file(&self, of: &BillOf, keywords: &str) -> Result<Option<BillFile>, StoreError> {
+        files::find(&**self.client().await?, of, keywords).await
+    }
+
+    async fn record_bill_file(&self, file: BillFile) -> Result<BillFile, StoreError> {
+        files::record(&**self.client().await?, file).await
+    }
+
+    async fn bill_files(&self, day: Date) -> Result<Vec<BillFile>, StoreError> {
+        files::of_day(&**self.client().await?, day).await
+    }
+
+    async fn add_bill_token(&self, token: BillToken) -> Result<bool, StoreError> {
+        files::add_token(&**self.client().await?, &token).await
+    }
+
+    async fn file_of_token(
+        &self,
+        hash: &str,
+        now: Timestamp,
+    ) -> Result<Option<BillFile>, StoreError> {
+        files::of_token(&**self.client().await?, hash, now).await
+    }
+
+    async fn forget_bills(
+        &self,
+        before: Date,
+        now: Timestamp,
+        most: u32,
+    ) -> Result<Forgotten, StoreError> {
+        files::forget(&mut *self.client().await?, before, now, most).await
+    }
+
+    /// By the database's clock, so that nodes need not agree on the time.
+    async fn take_duty(
+        &self,
+        duty: &str,
+        node: &NodeId,
+        now: Timestamp,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let taken = self
+            .client()
+            .await?
+            .execute(
+                &format!(
+                    "INSERT INTO leases (duty, node, fence, lease_until) VALUES ($1, $2, 1, {NOW} + $3) \
+                     ON CONFLICT (duty) DO UPDATE SET node = $2, fence = leases.fence + 1, lease_until = {NOW} + $3 \
+                     WHERE leases.node = $2 OR leases.lease_until <= {NOW}"
+                ),
+                &[&duty, &node.as_str(), &lease_millis(now, lease_until)],
+            )
+            .await?;
+        Ok(taken == 1)
+    }
+
+    async fn leave_duty(&self, duty: &str, node: &NodeId) -> Result<(), StoreError> {
+        self.client()
+            .await?
+            .execute(
+                "DELETE FROM leases WHERE duty = $1 AND node = $2",
+                &[&duty, &node.as_str()],
+            )
+            .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Calls and records for bills, without telephones.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clarion::domain::account::AccountChange;
+use clarion::domain::bill::call_type::CallType;
+use clarion::domain::bill::import::Brought;
+use clarion::domain::bill::record::Record;
+use clarion::domain::bill::{BillLine, BillOf, calendar};
+use clarion::domain::call::NewCall;
+use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, NodeId};
+use clarion::domain::money::Money;
+use clarion::domain::outcome::Outcome;
+use clarion::domain::phone_number::PhoneNumber;
+use clarion::store::Store;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{APP, SID, TestServer};
+use crate::store_contract;
+
+pub fn zone() -> TimeZone {
+    TimeZone::get("Asia/Shanghai").unwrap()
+}
+
+pub fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+pub fn day(text: &str) -> Date {
+    text.parse().unwrap()
+}
+
+pub fn money(text: &str) -> Money {
+    text.parse().unwrap()
+}
+
+pub fn bill_of(on: &str) -> BillOf {
+    BillOf {
+        account: SID.parse().unwrap(),
+        app: APP.parse().unwrap(),
+        day: day(on),
+    }
+}
+
+/// A call to a number of its own.
+pub fn call(digits: &str, accepted_at: Timestamp) -> NewCall {
+    static NUMBER: AtomicU64 = AtomicU64::new(1 << 40);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    NewCall {
+        accepted_at,
+        expires_at: accepted_at + SignedDuration::from_hours(1),
+        number: PhoneNumber::from_stored(digits.to_owned(), None),
+        ..store_contract::call(number.into())
+    }
+}
+
+pub async fn claim(store: &dyn Store, now: Timestamp, most: u32) -> Vec<ClaimedCall> {
+    let claim = Claim {
+        node: NodeId::new([7; 8]),
+        now,
+        lease_until: now + SignedDuration::from_secs(60),
+        shares: vec![(SID.parse().unwrap(), most)],
+        caps: CalleeCaps::default(),
+    };
+    store.claim_calls(claim).await.unwrap()
+}
+
+/// How a call ended: after so many seconds of talk, or without an answer.
+pub fn ended(
+    claimed: &ClaimedCall,
+    talk: Option<i64>,
+    outcome: Outcome,
+    ended_at: Timestamp,
+) -> EndedCall {
+    let answered_at = talk.map(|seconds| ended_at - SignedDuration::from_secs(seconds));
+    EndedCall {
+        claimed: claimed.clone(),
+        outcome,
+        trunk: None,
+        attempts: 1,
+        dialled_at: Some(answered_at.unwrap_or(ended_at)),
+        rang_at: None,
+        answered_at,
+        ended_at,
+        sip_code: None,
+        reason: None,
+        bill_day: calendar::day_of(ended_at, &zone()),
+        callback: None,
+    }
+}
+
+/// A whole call: accepted, made and ended. Its line.
+pub async fn talk(store: &dyn Store, digits: &str, seconds: i64, ended_at: Timestamp) -> BillLine {
+    let call = call(digits, ended_at - SignedDuration::from_secs(seconds + 10));
+    store.accept_call(call.clone()).await.unwrap();
+    let claimed = claim(store, ended_at, 1).await.remove(0);
+    assert_eq!(claimed.call.sid, call.sid);
+    let end = ended(&claimed, Some(seconds), Outcome::Talked, ended_at);
+    assert!(store.end_call(end).await.unwrap());
+    line_of(store, call.sid.as_str(), ended_at).await
+}
+
+/// The line with this id, wherever it is billed from the day of its end on.
+pub async fn line_of(store: &dyn Store, id: &str, ended_at: Timestamp) -> BillLine {
+    let mut on = calendar::day_of(ended_at, &zone());
+    for _ in 0..400 {
+        let of = BillOf {
+            day: on,
+            ..bill_of("2026-01-01")
+        };
+        let lines = store.bill_lines(&of, None, 100_000).await.unwrap();
+        if let Some(line) = lines.into_iter().find(|line| line.order_id == id) {
+            return line;
+        }
+        on = on.tomorrow().unwrap();
+    }
+    panic!("no line {id}");
+}
+
+/// A record as another service would bring it.
+pub fn record(id: &str, ended_at: Timestamp, fee: Money) -> Brought {
+    let line = BillLine {
+        order_id: id.to_owned(),
+        call_type: CallType::TemplateSms,
+        call_sid: None,
+        caller: "1234".to_owned(),
+        called: "+8613800000000".to_owned(),
+        started_at: ended_at,
+        answered_at: None,
+        ended_at,
+        seconds: 0,
+        units: 1,
+        rate: fee,
+        fee,
+        outcome: "sent".to_owned(),
+        user_data: Some("=1+1, \"x\"".to_owned()),
+    };
+    Brought {
+        record: Record {
+            app: APP.parse().unwrap(),
+            line,
+        },
+        day: calendar::day_of(ended_at, &zone()),
+    }
+}
+
+/// Many records that end on one day, a millisecond apart.
+pub async fn add_records(store: &dyn Store, from: Timestamp, count: usize) {
+    let records: Vec<_> = (0..count)
+        .map(|number| {
+            let moment = from + SignedDuration::from_millis(number.try_into().unwrap());
+            let id = format!("{}-{number}", from.as_second());
+            record(&id, moment, money("0.05"))
+        })
+        .collect();
+    let imported = store.import_records(records, false).await.unwrap();
+    assert_eq!(imported.added, count, "{imported:?}");
+}
+
+impl TestServer {
+    /// Before its first request: an account is remembered for a moment.
+    pub async fn permit_bills(&self) {
+        let change = AccountChange {
+            bill_download: Some(true),
+            ..AccountChange::default()
+        };
+        self.change_account(change).await;
+    }
+
+    /// Moves the server's own clock.
+    pub fn set_time(&self, wall: &str) {
+        let now = self.clock.now();
+        self.clock.shift(at(wall).duration_since(now));
+    }
+}
