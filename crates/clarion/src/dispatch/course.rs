@@ -129,6 +129,7 @@ impl Dispatch {
             Ok(program) => program,
             Err(reason) => return Next::Ended(Verdict::because(Outcome::TrunkFailure, reason)),
         };
+        let paid = self.paid_seconds(course, &program).await;
         let mut tried = Vec::new();
         loop {
             if hang_up.is_cancelled() {
@@ -170,6 +171,7 @@ impl Dispatch {
         course: &mut Course,
         channel: Channel,
         program: Vec<Play>,
+        paid: Option<u32>,
         hang_up: &CancellationToken,
     ) -> Tried {
         let line = &channel.0;
@@ -192,7 +194,7 @@ impl Dispatch {
             call_id: format!("{}-{}@clarion", call.sid, course.attempts),
             program,
             ring_time: Duration::from_secs(self.config.dispatch.ring_seconds.into()),
-            talk_time: self.talk_time(call.max_talk),
+            talk_time: self.talk_time(call.max_talk, paid),
         };
         let (events, mut happened) = mpsc::unbounded_channel();
         let calling = async {
@@ -269,9 +271,37 @@ impl Dispatch {
         }
     }
 
-    fn talk_time(&self, asked: Option<u32>) -> Duration {
+    /// Now that the length of the prompt is known, only so much money stays reserved; the seconds that it pays for, where money is a limit.
+    async fn paid_seconds(&self, course: &Course, program: &[Play]) -> Option<u32> {
+        let frames: usize = program
+            .iter()
+            .map(|step| match step {
+                Play::Silence { frames } => *frames as usize,
+                Play::Sound(sound) => sound.frames(),
+                // A tenth of a second for each key, and as much between them.
+                Play::Keys(keys) => keys.len() * 10,
+            })
+            .sum();
+        let seconds = u32::try_from(frames.div_ceil(50)).unwrap_or(u32::MAX);
+        let (sid, lease) = (&course.claimed.call.sid, &course.claimed.lease);
+        match self
+            .store
+            .tighten_reservation(sid, lease, seconds.saturating_add(1))
+            .await
+        {
+            Ok(paid) => paid,
+            Err(error) => {
+                // What was reserved at accept stands, and is more.
+                tracing::error!(%error, "a reservation could not be tightened");
+                None
+            }
+        }
+    }
+
+    fn talk_time(&self, asked: Option<u32>, paid: Option<u32>) -> Duration {
         let most = self.config.calls.max_talk_seconds;
-        Duration::from_secs(asked.unwrap_or(most).min(most).into())
+        let asked = asked.unwrap_or(most).min(most);
+        Duration::from_secs(paid.map_or(asked, |paid| asked.min(paid)).into())
     }
 
     /// Everything that is sent after the answer: a moment of silence, the keys of an extension, the prompt.
