@@ -149,7 +149,7 @@ impl Dispatch {
             };
             let line = Arc::clone(&channel.0);
             match self
-                .try_trunk(course, channel, program.clone(), hang_up)
+                .try_trunk(course, channel, program.clone(), paid, hang_up)
                 .await
             {
                 Tried::Ended(verdict) => {
