@@ -116,6 +116,22 @@ impl SqliteStore {
     }
 }
 
+/// Two that open an empty file in the same moment get in each other's way here, and SQLite itself does not wait for this lock.
+fn use_a_log(connection: &Connection) -> rusqlite::Result<()> {
+    let deadline = std::time::Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "wal") {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && std::time::Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+}
+
 fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connect(path)?;
     connection.pragma_update(None, "cache_size", -READER_CACHE)?;
@@ -132,7 +148,7 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.pragma_update(None, "journal_mode", "wal")?;
+    use_a_log(&connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
