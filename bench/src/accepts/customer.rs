@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clarion::client::Credentials;
 use clarion::clock::Clock;
 use clarion::domain::account::{
-    Account, AccountState, AppId, AppState, Application, Limits, Permissions,
+    Account, AccountState, AppId, AppLimits, AppState, Application, Limits, Permissions,
 };
 use clarion::domain::call::{CallSid, NewCall};
 use clarion::domain::callback::RespUrl;
@@ -67,6 +67,7 @@ impl Customer {
 
     pub fn application(&self) -> Application {
         Application {
+            limits: AppLimits::default(),
             id: self.app.clone(),
             account: self.credentials.sid.clone(),
             name: "Bench".to_owned(),

@@ -112,6 +112,7 @@ pub struct CallsConfig {
     pub max_user_data_bytes: usize,
     pub max_talk_seconds: u32,
     pub expire_seconds: u32,
+    pub retention_days: u32,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -38,7 +38,7 @@ pub struct Server {
     dispatching: JoinHandle<()>,
     callbacks: Callbacks,
     /// Work that goes on beside the requests, and ends with the server.
-    _background: JoinSet<()>,
+    background: JoinSet<()>,
     _lock: Option<ServeLock>,
 }
 
@@ -63,18 +63,23 @@ impl Server {
         ));
         store.set_default_rates(config.rates.defaults()?).await?;
         let billing = Arc::new(Billing::open(&config, Arc::clone(&store), clock.clone())?);
+        // This life of this process: what an earlier one held is not ours.
+        let node = NodeId::new(random::bytes());
         background.spawn(billing::close::keep_closing(
             Arc::clone(&billing),
-            NodeId::new(random::bytes()),
+            node.clone(),
         ));
-        // This life of this process: what an earlier one held is not ours.
-        let node = random::id();
-        let callbacks =
-            Callbacks::start(&config.callbacks, Arc::clone(&store), clock.clone(), node)?;
+        let callbacks = Callbacks::start(
+            &config.callbacks,
+            Arc::clone(&store),
+            clock.clone(),
+            node.to_string(),
+        )?;
         let dispatch = Dispatch::start(
             Arc::clone(&config),
             Arc::clone(&store),
             clock.clone(),
+            node,
             voices.clone(),
             callbacks.owed(),
         )
@@ -127,7 +132,7 @@ impl Server {
             listeners,
             dispatching,
             callbacks,
-            _background: background,
+            background,
             _lock: lock,
         })
     }
@@ -144,6 +149,8 @@ impl Server {
         while self.listeners.join_next().await.is_some() {}
         let _ = self.dispatching.await;
         self.callbacks.stop().await;
+        // Whatever else is under way (a day being closed) is left as it is; the next start goes on with it.
+        self.background.shutdown().await;
         self.store.close().await;
     }
 }

@@ -46,13 +46,14 @@ pub struct Order {
     pub talk_time: Duration,
 }
 
-/// What happens during a call, for whoever keeps its record. The facts are what it takes to end the leg from another process.
+/// What happens during a call, for whoever keeps its record. The facts are what it takes to end the leg from another process; there are none
+/// where a peer's answer cannot be made sense of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallEvent {
     /// An INVITE has left.
-    Dialling(Box<LegFacts>),
-    Ringing(Box<LegFacts>),
-    Answered(Box<LegFacts>),
+    Dialling(Option<Box<LegFacts>>),
+    Ringing(Option<Box<LegFacts>>),
+    Answered(Option<Box<LegFacts>>),
     /// The callee pressed a key.
     Key(char),
 }

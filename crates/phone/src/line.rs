@@ -34,12 +34,9 @@ impl Line {
         }
     }
 
-    pub fn facts(&self) -> Box<LegFacts> {
-        Box::new(
-            self.leg
-                .facts(self.sent_to)
-                .expect("an INVITE that we made has every header of one"),
-        )
+    /// What it takes to end the leg from another process.
+    pub fn facts(&self) -> Option<Box<LegFacts>> {
+        self.leg.facts(self.sent_to).map(Box::new)
     }
 
     /// The answer's session description, or why there is none.

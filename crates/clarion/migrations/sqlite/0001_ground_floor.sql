@@ -61,6 +61,8 @@ CREATE TABLE applications (
   name TEXT NOT NULL,
   state TEXT NOT NULL,
   callback_secret TEXT,
+  calls_per_second INTEGER,
+  calls_at_once INTEGER,
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX applications_account ON applications (account_sid, id);
@@ -104,7 +106,7 @@ CREATE TABLE calls (
 -- Narrow, and a row only while its call is alive, so that accept and claim stay flat however long the history is.
 CREATE TABLE call_queue (
   call_sid TEXT PRIMARY KEY,
-  account_sid TEXT NOT NULL,
+  app_id TEXT NOT NULL,
   callee TEXT NOT NULL,
   due_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
@@ -120,8 +122,8 @@ CREATE TABLE call_queue (
   dialog TEXT,
   cancelled INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX call_queue_due ON call_queue (account_sid, due_at, call_sid) WHERE state = 0;
-CREATE INDEX call_queue_alive ON call_queue (lease_until) WHERE state > 0;
+CREATE INDEX call_queue_due ON call_queue (app_id, due_at, call_sid) WHERE state = 0;
+CREATE INDEX call_queue_node ON call_queue (node) WHERE state > 0;
 CREATE INDEX call_queue_callee ON call_queue (callee) WHERE state > 0;
 CREATE INDEX call_queue_cancelled ON call_queue (call_sid) WHERE cancelled = 1;
 
@@ -243,9 +245,10 @@ CREATE TABLE bill_tokens (
 CREATE INDEX bill_tokens_expiry ON bill_tokens (expires_at);
 CREATE INDEX bill_tokens_file ON bill_tokens (file_id);
 
+-- One life of one server process. Its heartbeats have come without a gap since steady_since.
 CREATE TABLE nodes (
   node TEXT PRIMARY KEY,
-  started_at INTEGER NOT NULL,
+  steady_since INTEGER NOT NULL,
   heartbeat_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

@@ -160,9 +160,31 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
         ],
     );
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
+    check_callee(api, &call).await?;
     make_durable(api, &request.account, call).await?;
     api.queued.notify_one();
     Ok(content)
+}
+
+/// A callee who was called so often that the day's cap will not let this call through before it expires. Any other cap only makes it wait.
+async fn check_callee(api: &Api, call: &NewCall) -> Result<(), Refusal> {
+    let cap = api.config.dispatch.callee_per_day;
+    if cap == 0 {
+        return Ok(());
+    }
+    let counted_until_then = call.expires_at - SignedDuration::from_hours(24);
+    let calls = api
+        .store
+        .calls_to(&call.number.callee(), counted_until_then)
+        .await
+        .map_err(|error| unavailable(&error))?;
+    if calls < cap {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        StatusCode::TooManyCallsToNumber,
+        format!("to: this number has had its {cap} calls of the day"),
+    ))
 }
 
 /// An account without balance and limit costs nothing more than its call. For another, what the call may cost is set aside.

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
-use super::{OnOff, OrNone, print};
+use super::{OnOff, OrNone, limit, print};
 use crate::clock::Clock;
 use crate::config::parse_network;
 use crate::domain::account::{
@@ -114,17 +114,8 @@ pub struct Settings {
     spending_limit: Option<OrNone<Money>>,
 }
 
-/// More than this is a typing error.
-const HIGHEST_LIMIT: u32 = 1_000_000;
-
 impl Settings {
     fn into_change(self) -> anyhow::Result<AccountChange> {
-        let limit = |name: &str, value: Option<OrNone<u32>>| match value {
-            Some(OrNone(Some(number))) if !(1..=HIGHEST_LIMIT).contains(&number) => {
-                Err(anyhow::anyhow!("{name} must be from 1 to {HIGHEST_LIMIT}"))
-            }
-            other => Ok(other.map(|value| value.0)),
-        };
         Ok(AccountChange {
             name: self.name,
             auth_token: None,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{OrNone, print};
+use super::{OrNone, limit, print};
 use crate::clock::Clock;
 use crate::domain::account::{
-    AccountSid, AppId, AppState, Application, ApplicationChange, CallbackSecret,
+    AccountSid, AppId, AppLimits, AppState, Application, ApplicationChange, CallbackSecret,
 };
 use crate::random;
 use crate::store::{Store, StoreError};
@@ -51,6 +51,12 @@ pub enum Command {
         /// The secret that signs callbacks: whsec_…, or none
         #[arg(long, value_name = "SECRET|none")]
         callback_secret: Option<OrNone<CallbackSecret>>,
+        /// Calls started in a second, beside the account's limit (none: only that)
+        #[arg(long, value_name = "N|none")]
+        calls_per_second: Option<OrNone<u32>>,
+        /// Calls in progress at once, beside the account's limit (none: only that)
+        #[arg(long, value_name = "N|none")]
+        calls_at_once: Option<OrNone<u32>>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -72,6 +78,7 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
                 name,
                 state: AppState::Active,
                 callback_secret: sign_callbacks.then(|| CallbackSecret::from_key(&random::bytes())),
+                limits: AppLimits::default(),
                 created_at: clock.now(),
             };
             store.add_application(application.clone()).await?;
@@ -100,12 +107,16 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
             name,
             state,
             callback_secret,
+            calls_per_second,
+            calls_at_once,
             json,
         } => {
             let change = ApplicationChange {
                 name,
                 state,
                 callback_secret: callback_secret.map(|value| value.0),
+                calls_per_second: limit("--calls-per-second", calls_per_second)?,
+                calls_at_once: limit("--calls-at-once", calls_at_once)?,
             };
             print(
                 json,
@@ -124,5 +135,7 @@ fn describe(application: &Application) -> Value {
         "createdAt": application.created_at.to_string(),
         "account": application.account.as_str(),
         "signsCallbacks": application.callback_secret.is_some(),
+        "callsPerSecond": application.limits.calls_per_second,
+        "callsAtOnce": application.limits.calls_at_once,
     })
 }

@@ -135,6 +135,19 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     }
 }
 
+/// More than this is a typing error.
+const HIGHEST_LIMIT: u32 = 1_000_000;
+
+/// A limit that may be taken away; `name` is that of the option.
+fn limit(name: &str, value: Option<OrNone<u32>>) -> anyhow::Result<Option<Option<u32>>> {
+    match value {
+        Some(OrNone(Some(number))) if !(1..=HIGHEST_LIMIT).contains(&number) => {
+            anyhow::bail!("{name} must be from 1 to {HIGHEST_LIMIT}")
+        }
+        other => Ok(other.map(|value| value.0)),
+    }
+}
+
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     tokio::runtime::Runtime::new()?.block_on(work)
 }

@@ -8,6 +8,8 @@ use phone::call::{CallEvent, Order};
 use phone::codec::Sound;
 use phone::ending::{Cause, Ending, Failure};
 use phone::media::stream::Step as Play;
+use phone::signalling::LegFacts;
+use sound::Unready;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -19,10 +21,15 @@ use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{ClaimedCall, EndedCall, Step};
 use crate::domain::outcome::Outcome;
 use crate::random;
+use crate::store::StoreError;
 use crate::voices::studio;
 
 /// How soon a call is looked at again that found all its trunks full.
 const WHEN_FULL: SignedDuration = SignedDuration::from_millis(250);
+/// How soon where too many other prompts are being made.
+const WHEN_BUSY: SignedDuration = SignedDuration::from_secs(1);
+/// How soon where the database did not take that it is being dialled.
+const WHEN_UNWRITTEN: SignedDuration = SignedDuration::from_secs(1);
 const FRAME_MILLIS: u32 = 20;
 const LEAD_OUT_MILLIS: u32 = 300;
 /// A commit that fails is tried again: the database may be away for a moment, and the call is over in any case.
@@ -106,6 +113,8 @@ enum Tried {
     Failed(Failure),
     /// It is not ours any more; whoever has it ends it.
     Lost,
+    /// The database did not take it. Nothing was sent.
+    Unwritten,
 }
 
 impl Dispatch {
@@ -116,7 +125,7 @@ impl Dispatch {
         async {
             match self.try_trunks(&mut course, &hang_up).await {
                 Next::Ended(verdict) => self.end(course, verdict).await,
-                Next::Requeue(pause) => self.requeue(&course, pause).await,
+                Next::Requeue(pause) => self.requeue(&course.claimed, pause).await,
                 Next::Lost => tracing::warn!("the call was taken over by another node"),
             }
         }
@@ -127,7 +136,11 @@ impl Dispatch {
     async fn try_trunks(&self, course: &mut Course, hang_up: &CancellationToken) -> Next {
         let program = match self.program(course).await {
             Ok(program) => program,
-            Err(reason) => return Next::Ended(Verdict::because(Outcome::TrunkFailure, reason)),
+            Err(Unready::Busy) => return Next::Requeue(WHEN_BUSY),
+            Err(error) => {
+                let reason = error.to_string();
+                return Next::Ended(Verdict::because(Outcome::PromptFailed, reason));
+            }
         };
         let paid = self.paid_seconds(course, &program).await;
         let mut tried = Vec::new();
@@ -157,6 +170,7 @@ impl Dispatch {
                     return Next::Ended(verdict);
                 }
                 Tried::Lost => return Next::Lost,
+                Tried::Unwritten => return Next::Requeue(WHEN_UNWRITTEN),
                 Tried::Failed(failure) => {
                     line.note(false);
                     tracing::info!(trunk = line.config.name, %failure, "a trunk failed; trying the next");
@@ -181,8 +195,10 @@ impl Dispatch {
             at: now,
         };
         // Durable before the first packet leaves: a call that may have been dialled is never dialled again by itself.
-        if !self.advance(course, dialling).await {
-            return Tried::Lost;
+        match self.advance(course, dialling).await {
+            Ok(true) => {}
+            Ok(false) => return Tried::Lost,
+            Err(_) => return Tried::Unwritten,
         }
         course.attempts += 1;
         course.trunk = Some(line.config.name.clone());
@@ -233,7 +249,7 @@ impl Dispatch {
                 note_set_up(course, now);
                 Step::Sent {
                     at: now,
-                    dialog: serde_json::to_string(&facts).unwrap_or_default(),
+                    dialog: written(facts),
                 }
             }
             CallEvent::Key(key) => {
@@ -244,31 +260,30 @@ impl Dispatch {
                 course.rang_at.get_or_insert(now);
                 Step::Ringing {
                     at: now,
-                    dialog: serde_json::to_string(&facts).unwrap_or_default(),
+                    dialog: written(facts),
                 }
             }
             CallEvent::Answered(facts) => {
                 course.answered_at.get_or_insert(now);
                 Step::Answered {
                     at: now,
-                    dialog: serde_json::to_string(&facts).unwrap_or_default(),
+                    dialog: written(facts),
                 }
             }
         };
         self.set_state(&course.claimed.call.sid, step.state());
-        // If it is not ours any more, the end will show it; nothing is to be done in the middle of a call.
-        self.advance(course, step).await;
+        // If it is not ours any more, the next pulse hangs it up; what could not be written is made good by the end.
+        let _ = self.advance(course, step).await;
     }
 
-    async fn advance(&self, course: &Course, step: Step) -> bool {
+    /// False if the call is not ours any more.
+    async fn advance(&self, course: &Course, step: Step) -> Result<bool, StoreError> {
         let (sid, lease) = (&course.claimed.call.sid, &course.claimed.lease);
-        match self.store.advance_call(sid, lease, step).await {
-            Ok(ours) => ours,
-            Err(error) => {
-                tracing::error!(%error, "the state of a call could not be written");
-                false
-            }
+        let advanced = self.store.advance_call(sid, lease, step).await;
+        if let Err(error) = &advanced {
+            tracing::error!(%error, "the state of a call could not be written");
         }
+        advanced
     }
 
     /// Now that the length of the prompt is known, only so much money stays reserved; the seconds that it pays for, where money is a limit.
@@ -305,11 +320,9 @@ impl Dispatch {
     }
 
     /// Everything that is sent after the answer: a moment of silence, the keys of an extension, the prompt.
-    async fn program(&self, course: &Course) -> Result<Vec<Play>, String> {
+    async fn program(&self, course: &Course) -> Result<Vec<Play>, Unready> {
         let call = &course.claimed.call;
-        let playlist = studio::make_ready(&self.studio, &self.voices, &call.prompt)
-            .await
-            .map_err(|error| error.to_string())?;
+        let playlist = studio::make_ready(&self.studio, &self.voices, &call.prompt).await?;
         let silence = |millis: u32| Play::Silence {
             frames: millis.div_ceil(FRAME_MILLIS),
         };
@@ -327,9 +340,7 @@ impl Dispatch {
                 }
                 sound::Step::Sound(sound) => {
                     let (pcma, pcmu) = (Arc::clone(sound.pcma()), Arc::clone(sound.pcmu()));
-                    let sound = Sound::from_encoded(pcma, pcmu)
-                        .ok_or("the prompt is not made of whole frames")?;
-                    Play::Sound(sound)
+                    Play::Sound(Sound::from_encoded(pcma, pcmu).ok_or(Unready::Broken)?)
                 }
             });
         }
@@ -346,8 +357,8 @@ impl Dispatch {
         SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(300))
     }
 
-    async fn requeue(&self, course: &Course, pause: SignedDuration) {
-        let (sid, lease) = (&course.claimed.call.sid, &course.claimed.lease);
+    pub(super) async fn requeue(&self, claimed: &ClaimedCall, pause: SignedDuration) {
+        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         loop {
             let due = self.clock.now() + pause;
             match self.store.requeue_call(sid, lease, due).await {
@@ -434,6 +445,11 @@ enum Next {
     Ended(Verdict),
     Requeue(SignedDuration),
     Lost,
+}
+
+/// The facts of a leg as they are kept.
+fn written(facts: Option<Box<LegFacts>>) -> Option<String> {
+    facts.and_then(|facts| serde_json::to_string(&facts).ok())
 }
 
 /// From accept to INVITE, for calls that did not have to wait for anything.

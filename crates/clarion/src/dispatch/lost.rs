@@ -1,44 +1,46 @@
 //! Calls of a process that is gone. One that was not dialled yet goes back to the queue. Any other is not dialled again: between an answer
 //! and its commit nobody can know, so it ends as interrupted, with what is known, and its leg is hung up if it can be.
 
+use futures_util::StreamExt;
+use jiff::SignedDuration;
 use phone::signalling::LegFacts;
 
 use super::Dispatch;
 use super::course::{Course, Verdict};
+use super::rounds::ENDS_AT_ONCE;
+use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::LostCall;
 use crate::domain::outcome::Outcome;
+use crate::store::StoreError;
 
 const MOST: u32 = 200;
 
 impl Dispatch {
-    /// Takes over what others have left behind, until nothing is left.
-    pub(super) async fn bury_lost(&self) {
+    /// Takes over what others have left behind, and what nobody here works at, until nothing is left.
+    pub(super) async fn bury_lost(&self, abandoned: &[CallSid]) -> Result<(), StoreError> {
         loop {
             let now = self.clock.now();
             let until = self.lease_until(now);
-            match self
+            let lost = self
                 .store
-                .take_lost_calls(&self.node, now, until, MOST)
-                .await
-            {
-                Ok(lost) if lost.is_empty() => return,
-                Ok(lost) => {
-                    for call in lost {
-                        self.bury(call).await;
-                    }
-                    self.queued.notify_one();
-                }
-                Err(error) => {
-                    tracing::error!(%error, "calls of lost processes could not be taken over");
-                    return;
-                }
+                .take_lost_calls(&self.node, now, until, abandoned, MOST)
+                .await?;
+            let count = lost.len();
+            futures_util::stream::iter(lost)
+                .for_each_concurrent(ENDS_AT_ONCE, |call| self.bury(call))
+                .await;
+            if count > 0 {
+                self.queued.notify_one();
+            }
+            if count < MOST as usize {
+                return Ok(());
             }
         }
     }
 
     async fn bury(&self, lost: LostCall) {
-        let (sid, lease) = (&lost.claimed.call.sid, &lost.claimed.lease);
+        let sid = &lost.claimed.call.sid;
         let again = match lost.state {
             CallState::Queued | CallState::Claimed => true,
             CallState::Dialling => self.config.dispatch.redial_after_crash,
@@ -46,9 +48,7 @@ impl Dispatch {
         };
         if again {
             tracing::info!(callSid = %sid, "a call that was not dialled yet goes back to the queue");
-            if let Err(error) = self.store.requeue_call(sid, lease, self.clock.now()).await {
-                tracing::error!(%error, callSid = %sid, "a lost call could not be put back");
-            }
+            self.requeue(&lost.claimed, SignedDuration::ZERO).await;
             return;
         }
         self.hang_up_orphan(&lost);

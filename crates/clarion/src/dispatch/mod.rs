@@ -5,8 +5,11 @@
 
 mod breaker;
 mod course;
+mod limits;
 mod lost;
+mod pulse;
 pub mod room;
+mod rounds;
 pub mod trunks;
 
 use std::collections::HashMap;
@@ -22,17 +25,15 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::course::{Course, Verdict};
-use self::room::{Room, fair_shares};
+use self::limits::Limits;
+use self::room::fair_shares;
 use self::trunks::Trunks;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::domain::account::AccountSid;
+use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
-use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, NodeId, Overdue};
-use crate::domain::outcome::Outcome;
-use crate::random;
+use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, NodeId, Standing};
 use crate::store::{Store, StoreError};
 use crate::voices::{VoiceFiles, studio};
 
@@ -40,8 +41,8 @@ use crate::voices::{VoiceFiles, studio};
 const LOOK: Duration = Duration::from_secs(1);
 /// Calls claimed in one go at most: a commit stays short, and other accounts get their turn.
 const LARGEST_CLAIM: u32 = 256;
-/// Calls ended in one go that were never dialled.
-const MOST_OVERDUE: u32 = 500;
+/// After the last calls were hung up, so long for writing down how they ended. What is not written then, the next start finds.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// The switch that stops all dialling. What is under way goes on; what is queued waits.
 pub const STOP_ALL: &str = "stop-all";
@@ -55,6 +56,7 @@ pub fn drained_switch(trunk: &str) -> String {
 #[derive(Debug)]
 pub struct Running {
     account: AccountSid,
+    app: AppId,
     hang_up: CancellationToken,
     pub state: CallState,
 }
@@ -70,7 +72,8 @@ pub struct Dispatch {
     studio: Studio,
     voices: VoiceFiles,
     running: Mutex<HashMap<CallSid, Running>>,
-    accounts: Mutex<HashMap<AccountSid, Room>>,
+    limits: Mutex<Limits>,
+    standing: Mutex<Standing>,
     /// The operator has stopped all dialling.
     stopped: AtomicBool,
     /// Somebody has put a call into the queue, or has made room.
@@ -84,6 +87,7 @@ impl Dispatch {
         config: Arc<Config>,
         store: Arc<dyn Store>,
         clock: Clock,
+        node: NodeId,
         voices: VoiceFiles,
         ended: Arc<Notify>,
     ) -> anyhow::Result<Arc<Self>> {
@@ -91,14 +95,15 @@ impl Dispatch {
         let trunks = Trunks::start(&config, &phone).await?;
         Ok(Arc::new(Self {
             studio: studio::open(&config)?,
-            node: NodeId::new(random::bytes()),
             running: Mutex::default(),
-            accounts: Mutex::default(),
+            limits: Mutex::default(),
+            standing: Mutex::new(Standing::ALONE),
             stopped: AtomicBool::new(false),
             queued: Arc::default(),
             config,
             store,
             clock,
+            node,
             phone,
             trunks,
             voices,
@@ -109,7 +114,6 @@ impl Dispatch {
     /// Makes calls until it is told to stop; then those under way have a while for finishing.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         self.obey_switches().await;
-        self.bury_lost().await;
         let beating = tokio::spawn(Arc::clone(&self).beat());
         let mut calls = JoinSet::new();
         let mut turn = 0;
@@ -148,13 +152,9 @@ impl Dispatch {
         if room == 0 || self.stopped.load(Ordering::Relaxed) {
             return Ok(0);
         }
-        let queued = self.store.queued_accounts().await?;
-        let mut accounts = Vec::new();
-        for waiting in queued.into_iter().filter(|waiting| waiting.due_at <= now) {
-            let left = self.room_of(&waiting.account).await?;
-            accounts.push((waiting.account, left));
-        }
-        let shares = fair_shares(room, accounts, turn);
+        let mut queued = self.store.queued_apps().await?;
+        queued.retain(|waiting| waiting.due_at <= now);
+        let shares = fair_shares(room, self.waiting(queued).await?, turn);
         if shares.is_empty() {
             return Ok(0);
         }
@@ -166,7 +166,7 @@ impl Dispatch {
         Ok(started)
     }
 
-    fn claim(&self, now: Timestamp, shares: Vec<(AccountSid, u32)>) -> Claim {
+    fn claim(&self, now: Timestamp, shares: Vec<(AppId, u32)>) -> Claim {
         let settings = &self.config.dispatch;
         Claim {
             node: self.node.clone(),
@@ -187,14 +187,14 @@ impl Dispatch {
 
     fn begin(self: &Arc<Self>, claimed: ClaimedCall, calls: &mut JoinSet<()>) {
         let hang_up = CancellationToken::new();
-        let (sid, account) = (claimed.call.sid.clone(), claimed.call.account.clone());
-        if let Some(room) = self.accounts().get_mut(&account) {
-            room.take(Instant::now());
-        }
+        let call = &claimed.call;
+        let (sid, account, app) = (call.sid.clone(), call.account.clone(), call.app.clone());
+        self.limits().take(&account, &app, Instant::now());
         self.running().insert(
             sid.clone(),
             Running {
                 account,
+                app,
                 hang_up: hang_up.clone(),
                 state: CallState::Claimed,
             },
@@ -222,137 +222,6 @@ impl Dispatch {
         self.trunks.left().min(own).min(LARGEST_CLAIM)
     }
 
-    async fn room_of(&self, account: &AccountSid) -> Result<u32, StoreError> {
-        let limits = self
-            .store
-            .account(account)
-            .await?
-            .map(|account| account.limits)
-            .unwrap_or_default();
-        let settings = &self.config.dispatch;
-        let at_once = limits.calls_at_once.unwrap_or(settings.calls_at_once);
-        let a_second = limits.calls_per_second.unwrap_or(settings.calls_per_second);
-        let now = Instant::now();
-        let mut accounts = self.accounts();
-        let room = accounts
-            .entry(account.clone())
-            .or_insert_with(|| Room::new(at_once, a_second, now));
-        room.resize(at_once, a_second);
-        Ok(room.left(now))
-    }
-
-    /// Once a second: calls that shall end without being dialled, and calls under way that shall be hung up.
-    async fn look_around(self: &Arc<Self>) {
-        if let Err(error) = self.end_overdue().await {
-            tracing::error!(%error, "overdue calls could not be ended");
-        }
-        match self.store.cancelled_calls(&self.node).await {
-            Ok(cancelled) => {
-                for sid in cancelled {
-                    if let Some(running) = self.running().get(&sid) {
-                        running.hang_up.cancel();
-                    }
-                }
-            }
-            Err(error) => tracing::error!(%error, "cancelled calls could not be read"),
-        }
-        self.obey_switches().await;
-        self.note_metrics().await;
-    }
-
-    async fn obey_switches(&self) {
-        let switches = match self.store.switches().await {
-            Ok(switches) => switches,
-            Err(error) => {
-                tracing::error!(%error, "the operator's switches could not be read");
-                return;
-            }
-        };
-        let set = |name: &str| switches.iter().any(|(known, _)| known == name);
-        let stop = set(STOP_ALL);
-        if self.stopped.swap(stop, Ordering::Relaxed) != stop {
-            tracing::warn!(stop, "the operator has switched dialling");
-        }
-        for line in &self.trunks.lines {
-            let drained = set(&drained_switch(&line.config.name));
-            if line.drained.swap(drained, Ordering::Relaxed) != drained {
-                tracing::warn!(
-                    trunk = line.config.name,
-                    drained,
-                    "the operator has switched a trunk"
-                );
-            }
-        }
-    }
-
-    async fn end_overdue(&self) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let until = self.lease_until(now);
-        let overdue = self
-            .store
-            .claim_overdue(&self.node, now, until, MOST_OVERDUE)
-            .await?;
-        for (claimed, why) in overdue {
-            let outcome = match why {
-                Overdue::Expired => Outcome::Expired,
-                Overdue::Cancelled => Outcome::Cancelled,
-            };
-            self.end(Course::new(claimed), Verdict::plain(outcome))
-                .await;
-        }
-        Ok(())
-    }
-
-    async fn note_metrics(&self) {
-        if let Ok((waiting, oldest)) = self.store.queue_depth().await {
-            let age = oldest.map_or(0.0, |oldest| {
-                self.clock.now().duration_since(oldest).as_secs_f64()
-            });
-            #[expect(clippy::cast_precision_loss, reason = "a gauge")]
-            metrics::gauge!("clarion_queue_calls").set(waiting as f64);
-            metrics::gauge!("clarion_queue_oldest_seconds").set(age);
-        }
-        for state in [
-            CallState::Claimed,
-            CallState::Dialling,
-            CallState::Ringing,
-            CallState::Answered,
-        ] {
-            let count = self
-                .running()
-                .values()
-                .filter(|running| running.state == state)
-                .count();
-            #[expect(clippy::cast_precision_loss, reason = "a gauge")]
-            metrics::gauge!("clarion_calls", "state" => format!("{state:?}").to_lowercase())
-                .set(count as f64);
-        }
-        for line in &self.trunks.lines {
-            let name = line.config.name.clone();
-            let up = f64::from(u8::from(line.state() == "up"));
-            metrics::gauge!("clarion_trunk_up", "trunk" => name.clone()).set(up);
-            metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(line.calls()));
-        }
-    }
-
-    /// Shows that this process lives, as often as it takes to be believed.
-    async fn beat(self: Arc<Self>) {
-        let every = Duration::from_secs(self.config.dispatch.lease_seconds.into()) / 5;
-        loop {
-            let now = self.clock.now();
-            match self
-                .store
-                .heartbeat(&self.node, now, self.lease_until(now))
-                .await
-            {
-                Ok(nodes) => self.trunks.share_among(nodes),
-                Err(error) => tracing::error!(%error, "the heartbeat could not be written"),
-            }
-            tokio::time::sleep(every.max(Duration::from_millis(200))).await;
-            self.bury_lost().await;
-        }
-    }
-
     /// Lets calls under way finish; after a while they are hung up.
     async fn finish(&self, mut calls: JoinSet<()>) {
         let limit = Duration::from_secs(self.config.dispatch.stop_seconds.into());
@@ -365,17 +234,38 @@ impl Dispatch {
             for running in self.running().values() {
                 running.hang_up.cancel();
             }
-            while calls.join_next().await.is_some() {}
+            let all = async { while calls.join_next().await.is_some() {} };
+            if tokio::time::timeout(LAST_WORDS, all).await.is_err() {
+                let left = calls.len();
+                tracing::error!(
+                    left,
+                    "the end of some calls could not be written; the next start does that"
+                );
+                calls.shutdown().await;
+            }
         }
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<CallSid, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn standing(&self) -> Standing {
+        *lock(&self.standing)
     }
 
-    fn accounts(&self) -> MutexGuard<'_, HashMap<AccountSid, Room>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn take_standing(&self, standing: Standing) {
+        *lock(&self.standing) = standing;
+        self.trunks.share(standing);
     }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<CallSid, Running>> {
+        lock(&self.running)
+    }
+
+    fn limits(&self) -> MutexGuard<'_, Limits> {
+        lock(&self.limits)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A call's place among those under way, given back however its task ends.
@@ -387,10 +277,10 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let gone = self.dispatch.running().remove(&self.sid);
-        if let Some(running) = gone
-            && let Some(room) = self.dispatch.accounts().get_mut(&running.account)
-        {
-            room.give_back();
+        if let Some(running) = gone {
+            self.dispatch
+                .limits()
+                .give_back(&running.account, &running.app);
         }
         self.dispatch.queued.notify_one();
     }

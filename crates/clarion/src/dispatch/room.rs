@@ -1,8 +1,9 @@
 //! How many calls may start now, and whose: limits at once and a second, shared out fairly.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use crate::domain::account::AccountSid;
+use crate::domain::account::{AccountSid, AppId};
 
 /// So many at once, and so many a second. Used for accounts and for trunks alike.
 #[derive(Debug)]
@@ -67,38 +68,75 @@ impl Room {
     }
 }
 
-/// Shares `room` out among accounts that each have room of their own: one each in turn, so that a hundred thousand calls of one do
+/// An application with calls in the queue, and how many of them its account's limits and its own let start now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    pub account: AccountSid,
+    pub account_room: u32,
+    pub app: AppId,
+    pub app_room: u32,
+}
+
+/// Shares `room` out among accounts, and within each among its applications: one each in turn, so that a hundred thousand calls of one do
 /// not delay the single call of another. Who is first in one round comes last in the next (`turn`).
-pub fn fair_shares(
-    room: u32,
-    mut accounts: Vec<(AccountSid, u32)>,
-    turn: usize,
-) -> Vec<(AccountSid, u32)> {
+pub fn fair_shares(room: u32, waiting: Vec<Waiting>, turn: usize) -> Vec<(AppId, u32)> {
+    let mut accounts: BTreeMap<AccountSid, (u32, VecDeque<Share>)> = BTreeMap::new();
+    for of in waiting {
+        let (_, apps) = accounts
+            .entry(of.account)
+            .or_insert_with(|| (of.account_room, VecDeque::new()));
+        apps.push_back(Share {
+            app: of.app,
+            left: of.app_room,
+            taken: 0,
+        });
+    }
+    let mut accounts: Vec<_> = accounts.into_values().collect();
     if accounts.is_empty() {
-        return accounts;
+        return Vec::new();
     }
     let start = turn % accounts.len();
     accounts.rotate_left(start);
-    let mut shares: Vec<(AccountSid, u32)> = accounts
-        .iter()
-        .map(|(account, _)| (account.clone(), 0))
-        .collect();
+    for (_, apps) in &mut accounts {
+        let start = turn % apps.len();
+        apps.rotate_left(start);
+    }
     let mut left = room;
-    while left > 0 {
+    loop {
         let before = left;
-        for (share, (_, own)) in shares.iter_mut().zip(&mut accounts) {
-            if left > 0 && *own > 0 {
+        for (own, apps) in &mut accounts {
+            if left > 0 && *own > 0 && take_turn(apps) {
                 *own -= 1;
-                share.1 += 1;
                 left -= 1;
             }
         }
-        if left == before {
+        if left == before || left == 0 {
             break;
         }
     }
-    shares.retain(|(_, share)| *share > 0);
+    let shares = accounts.into_iter().flat_map(|(_, apps)| apps);
     shares
+        .filter(|share| share.taken > 0)
+        .map(|share| (share.app, share.taken))
+        .collect()
+}
+
+struct Share {
+    app: AppId,
+    left: u32,
+    taken: u32,
+}
+
+/// One call for the next application that has room; it goes to the end of the row. False if none has.
+fn take_turn(apps: &mut VecDeque<Share>) -> bool {
+    let Some(next) = apps.iter().position(|share| share.left > 0) else {
+        return false;
+    };
+    apps.rotate_left(next);
+    apps[0].left -= 1;
+    apps[0].taken += 1;
+    apps.rotate_left(1);
+    true
 }
 
 #[cfg(test)]
@@ -107,8 +145,18 @@ mod tests {
 
     use super::*;
 
-    fn account(number: u8) -> AccountSid {
+    fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(number: u8) -> T {
         format!("{number:032}").parse().unwrap()
+    }
+
+    /// An application of an account, with the room of both.
+    fn waiting(account: u8, account_room: u32, app: u8, app_room: u32) -> Waiting {
+        Waiting {
+            account: id(account),
+            account_room,
+            app: id(app),
+            app_room,
+        }
     }
 
     #[test]
@@ -129,15 +177,30 @@ mod tests {
 
     #[test]
     fn nobody_waits_behind_somebody_elses_thousands() {
-        let shares = fair_shares(
-            10,
-            vec![(account(1), 100_000), (account(2), 1), (account(3), 3)],
-            0,
-        );
-        assert_eq!(shares, [(account(1), 6), (account(2), 1), (account(3), 3)]);
-        let one = fair_shares(1, vec![(account(1), 9), (account(2), 9)], 1);
-        assert_eq!(one, [(account(2), 1)], "the turn goes round");
+        let many = u32::MAX;
+        let three = vec![
+            waiting(1, 100_000, 1, many),
+            waiting(2, 1, 2, many),
+            waiting(3, 3, 3, many),
+        ];
+        let shares = fair_shares(10, three, 0);
+        assert_eq!(shares, [(id(1), 6), (id(2), 1), (id(3), 3)]);
+        let two = vec![waiting(1, 9, 1, many), waiting(2, 9, 2, many)];
+        assert_eq!(fair_shares(1, two, 1), [(id(2), 1)], "the turn goes round");
         assert!(fair_shares(5, vec![], 3).is_empty());
-        assert!(fair_shares(5, vec![(account(1), 0)], 0).is_empty());
+        assert!(fair_shares(5, vec![waiting(1, 0, 1, many)], 0).is_empty());
+    }
+
+    #[test]
+    fn applications_share_what_their_account_has() {
+        let apps = vec![
+            waiting(1, 8, 1, 100),
+            waiting(1, 8, 2, 1),
+            waiting(1, 8, 3, 100),
+            waiting(2, 100, 4, 2),
+        ];
+        let mut shares = fair_shares(20, apps, 0);
+        shares.sort();
+        assert_eq!(shares, [(id(1), 4), (id(2), 1), (id(3), 3), (id(4), 2)]);
     }
 }

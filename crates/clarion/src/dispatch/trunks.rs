@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -18,8 +18,10 @@ use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, Identity, Trunk};
 
 use super::breaker::Breaker;
+use super::lock;
 use super::room::Room;
 use crate::config::Config;
+use crate::domain::claim::Standing;
 use crate::domain::route::{self, TrunkConfig, rewritten};
 
 /// One trunk with what is left of its room.
@@ -148,20 +150,12 @@ impl Trunks {
             .fold(0, u32::saturating_add)
     }
 
-    /// Trunks of this node take their part of what all nodes may use together.
-    pub fn share_among(&self, nodes: u32) {
+    /// This node takes its part of what all nodes may use together.
+    pub fn share(&self, standing: Standing) {
         for line in &self.lines {
-            let part = |all: u32| {
-                if all == 0 {
-                    0
-                } else {
-                    (all / nodes.max(1)).max(1)
-                }
-            };
-            lock(&line.room).resize(
-                part(line.config.channels),
-                part(line.config.calls_per_second),
-            );
+            let config = &line.config;
+            let part = |all| standing.part(all, &config.name);
+            lock(&line.room).resize(part(config.channels), part(config.calls_per_second));
         }
     }
 
@@ -199,10 +193,6 @@ impl Trunks {
             line.trunk.stop();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Trunks with the same address of ours share an endpoint.

@@ -274,7 +274,15 @@ pub struct Application {
     pub state: AppState,
     /// Signs this application's callbacks when set.
     pub callback_secret: Option<CallbackSecret>,
+    pub limits: AppLimits,
     pub created_at: Timestamp,
+}
+
+/// Limits of one application beside those of its account; `None` means that only the account's hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct AppLimits {
+    pub calls_per_second: Option<u32>,
+    pub calls_at_once: Option<u32>,
 }
 
 impl Application {
@@ -300,6 +308,12 @@ impl Application {
         if let Some(secret) = change.callback_secret {
             self.callback_secret = secret;
         }
+        if let Some(limit) = change.calls_per_second {
+            self.limits.calls_per_second = limit;
+        }
+        if let Some(limit) = change.calls_at_once {
+            self.limits.calls_at_once = limit;
+        }
     }
 }
 
@@ -308,6 +322,8 @@ pub struct ApplicationChange {
     pub name: Option<String>,
     pub state: Option<AppState>,
     pub callback_secret: Option<Option<CallbackSecret>>,
+    pub calls_per_second: Option<Option<u32>>,
+    pub calls_at_once: Option<Option<u32>>,
 }
 
 /// The key that signs callbacks (Standard Webhooks): 24 to 64 bytes, written `whsec_` and Base64.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::account::AccountSid;
+use super::account::{AccountSid, AppId};
 use super::bill::BillLine;
 use super::bill::call_type::CallType;
 use super::bill::rating::Charge;
@@ -41,13 +41,40 @@ pub struct Lease {
     pub fence: i64,
 }
 
-/// A wish for calls: of each account at most so many, as far as their callees may be called now.
+/// This node among those that live: what all of them may use together is shared out by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// How many of the others come before this one.
+    pub rank: u32,
+    /// This one included.
+    pub nodes: u32,
+}
+
+impl Standing {
+    pub const ALONE: Self = Self { rank: 0, nodes: 1 };
+
+    /// This node's part of `all`: the parts of all nodes together are `all`, exactly. What cannot be divided goes to some of them, and not
+    /// always to the same: it depends on the name of what is shared.
+    pub fn part(self, all: u32, name: &str) -> u32 {
+        if all == u32::MAX || self.nodes <= 1 {
+            return all;
+        }
+        let turn = name.bytes().fold(0_u32, |sum, byte| {
+            sum.wrapping_mul(31).wrapping_add(byte.into())
+        });
+        let place = (u64::from(self.rank) + u64::from(turn)) % u64::from(self.nodes);
+        let rest = place < u64::from(all % self.nodes);
+        all / self.nodes + u32::from(rest)
+    }
+}
+
+/// A wish for calls: of each application at most so many, as far as their callees may be called now.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub node: NodeId,
     pub now: Timestamp,
     pub lease_until: Timestamp,
-    pub shares: Vec<(AccountSid, u32)>,
+    pub shares: Vec<(AppId, u32)>,
     pub caps: CalleeCaps,
 }
 
@@ -79,10 +106,11 @@ pub struct ClaimedCall {
     pub attempts: u32,
 }
 
-/// Accounts with calls in the queue, and when the first of them is due.
+/// An application with calls in the queue, and when the first of them is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueuedAccount {
+pub struct QueuedApp {
     pub account: AccountSid,
+    pub app: AppId,
     pub due_at: Timestamp,
 }
 
@@ -99,22 +127,19 @@ pub enum Overdue {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Committed before the first INVITE leaves.
-    Dialling {
-        trunk: String,
-        at: Timestamp,
-    },
+    Dialling { trunk: String, at: Timestamp },
     /// It has left: from now on it can be cancelled from another process.
     Sent {
         at: Timestamp,
-        dialog: String,
+        dialog: Option<String>,
     },
     Ringing {
         at: Timestamp,
-        dialog: String,
+        dialog: Option<String>,
     },
     Answered {
         at: Timestamp,
-        dialog: String,
+        dialog: Option<String>,
     },
 }
 
@@ -133,7 +158,7 @@ impl Step {
             Step::Dialling { .. } => None,
             Step::Sent { dialog, .. }
             | Step::Ringing { dialog, .. }
-            | Step::Answered { dialog, .. } => Some(dialog),
+            | Step::Answered { dialog, .. } => dialog.as_deref(),
         }
     }
 }
@@ -217,7 +242,7 @@ impl EndedCall {
 pub struct CallRecord {
     pub sid: CallSid,
     pub account: AccountSid,
-    pub app: super::account::AppId,
+    pub app: AppId,
     pub called: String,
     pub number: super::phone_number::PhoneNumber,
     pub caller: Option<String>,
@@ -244,4 +269,22 @@ pub struct CallFilter {
     /// Only calls before this one: the next page.
     pub before: Option<CallSid>,
     pub most: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_all_nodes_together_are_the_whole() {
+        for name in ["provider", "backup", "x"] {
+            for nodes in 1..=7 {
+                for all in [0, 1, 2, 5, 30, 1000] {
+                    let parts = (0..nodes).map(|rank| Standing { rank, nodes }.part(all, name));
+                    assert_eq!(parts.sum::<u32>(), all, "{all} among {nodes} of {name}");
+                }
+            }
+        }
+        assert_eq!(Standing { rank: 1, nodes: 3 }.part(u32::MAX, "x"), u32::MAX);
+    }
 }

@@ -24,7 +24,7 @@ use crate::domain::callback::{
 };
 use crate::domain::claim::{
     CallFilter, CallRecord, Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue,
-    QueuedAccount, Step,
+    QueuedApp, Standing, Step,
 };
 use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
@@ -38,8 +38,8 @@ pub use self::bills::BillBook;
 /// means that the call is not ours any more, and that nothing was changed.
 #[async_trait]
 pub trait CallQueue: Send + Sync {
-    /// Accounts with calls waiting, and when the first of each is due.
-    async fn queued_accounts(&self) -> Result<Vec<QueuedAccount>, StoreError>;
+    /// Applications with calls waiting, and when the first of each is due.
+    async fn queued_apps(&self) -> Result<Vec<QueuedApp>, StoreError>;
     /// Takes calls that are due, in their order, at most one for each callee and none for a callee that is being called.
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError>;
     /// Takes calls that shall end without being dialled.
@@ -56,7 +56,7 @@ pub trait CallQueue: Send + Sync {
         lease: &Lease,
         step: Step,
     ) -> Result<bool, StoreError>;
-    /// Back to the queue: nothing has rung.
+    /// Back to the queue: nothing has rung, so it does not count for its callee either.
     async fn requeue_call(
         &self,
         sid: &CallSid,
@@ -65,27 +65,34 @@ pub trait CallQueue: Send + Sync {
     ) -> Result<bool, StoreError>;
     /// Outcome, bill line and owed callback in one commit.
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError>;
-    /// Takes calls over whose process is gone.
+    /// Takes calls over whose process is gone, and those of our own that nobody here works at any more (`abandoned`).
     async fn take_lost_calls(
         &self,
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
+        abandoned: &[CallSid],
         most: u32,
     ) -> Result<Vec<LostCall>, StoreError>;
-    /// This process lives, and holds what it holds. How many live, itself included.
+    /// This process lives, and holds what it holds.
     async fn heartbeat(
         &self,
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
-    ) -> Result<u32, StoreError>;
+    ) -> Result<Standing, StoreError>;
+    /// Calls that this node holds.
+    async fn held_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError>;
     /// The operator wants the call ended. How far it has come, if it has not ended.
     async fn cancel_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError>;
     /// Calls that this node has under way and shall end.
     async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError>;
     /// Calls waiting, and when the oldest of them was accepted.
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
+    /// How often a callee was called since then, of the last day.
+    async fn calls_to(&self, callee: &str, since: Timestamp) -> Result<u32, StoreError>;
+    /// Forgets calls that ended before, with their callbacks; at most so many, the oldest first. What is still owed is kept. How many went.
+    async fn forget_calls(&self, before: Timestamp, most: u32) -> Result<u64, StoreError>;
 }
 
 /// What operators ask and switch.

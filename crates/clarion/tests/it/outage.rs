@@ -3,9 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clarion::domain::call::CallSid;
+use clarion::domain::call_state::CallState;
+use clarion::domain::outcome::Outcome;
 use tokio_postgres::NoTls;
 
-use crate::support::{TestServer, call_sid, eventually, postgres, status_code};
+use crate::support::{
+    TestServer, call_sid, eventually, eventually_within, postgres, status_code,
+};
 
 async fn on_postgres() -> (TestServer, String) {
     let database = postgres::empty_database().await;
@@ -127,4 +132,98 @@ async fn connections_cut_during_commits_cost_no_call_and_double_none() {
     let stored: std::collections::HashSet<String> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(stored.len(), rows.len());
     assert!(accepted.is_subset(&stored), "an accepted call is missing");
+}
+
+/// A server whose calls lead to its own telephone, with leases that are soon over.
+async fn calling() -> (TestServer, String) {
+    let database = postgres::empty_database().await;
+    let settings = format!(
+        "database = {database:?}\n[dispatch]\nlease_seconds = 2\n[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\n"
+    );
+    (TestServer::start_with(&settings).await, database)
+}
+
+async fn outcomes(server: &TestServer, sids: &[CallSid]) -> Vec<Option<Outcome>> {
+    let mut outcomes = Vec::new();
+    for sid in sids {
+        let record = server.store.call_record(sid).await.unwrap().unwrap();
+        outcomes.push(record.outcome);
+    }
+    outcomes
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_go_on_while_the_database_is_away_for_longer_than_a_lease() {
+    let (server, database) = calling().await;
+    let (administrator, name) = administrator(&database).await;
+    let mut sids: Vec<CallSid> = Vec::new();
+    for number in 0..5 {
+        let fields = format!(
+            "<to>1380000020{number}</to><mediaName>ccp_marketingcall.wav</mediaName><playTimes>2</playTimes>"
+        );
+        sids.push(call_sid(&server.call_xml(&fields).await).parse().unwrap());
+    }
+    eventually("everybody listens", async || {
+        let mut talking = 0;
+        for sid in &sids {
+            let record = server.store.call_record(sid).await.unwrap().unwrap();
+            talking += u32::from(record.state == CallState::Answered);
+        }
+        talking == 5
+    })
+    .await;
+    let away = format!(
+        "ALTER DATABASE {name} ALLOW_CONNECTIONS false; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    );
+    administrator.batch_execute(&away).await.unwrap();
+    let since = std::time::Instant::now();
+    eventually("longer than a lease", async || {
+        since.elapsed() > std::time::Duration::from_millis(2500)
+    })
+    .await;
+    let back = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true");
+    administrator.batch_execute(&back).await.unwrap();
+    let patience = std::time::Duration::from_secs(60);
+    eventually_within(patience, "all have ended", async || {
+        outcomes(&server, &sids).await.iter().all(Option::is_some)
+    })
+    .await;
+    assert_eq!(
+        outcomes(&server, &sids).await,
+        [Some(Outcome::Talked); 5],
+        "nobody was interrupted"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_ends_though_connections_are_cut_all_the_time() {
+    let (server, database) = calling().await;
+    let (administrator, name) = administrator(&database).await;
+    let mut sids: Vec<CallSid> = Vec::new();
+    for number in 0..40 {
+        // Half of them are busy, the others hang up after a second.
+        let last = if number % 2 == 0 { 2 } else { 5 };
+        let fields =
+            format!("<to>138{number:04}000{last}</to><mediaName>ccp_marketingcall.wav</mediaName>");
+        sids.push(call_sid(&server.call_xml(&fields).await).parse().unwrap());
+        if number % 3 == 0 {
+            let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
+            administrator.query(cut, &[&name]).await.unwrap();
+            eventually("the server is back", async || {
+                server.store.ready().await.is_ok()
+            })
+            .await;
+        }
+    }
+    eventually("all have ended", async || {
+        let mut left = 0;
+        for sid in &sids {
+            match server.store.call_record(sid).await {
+                Ok(Some(record)) => left += usize::from(record.outcome.is_none()),
+                _ => return false,
+            }
+        }
+        left == 0
+    })
+    .await;
 }

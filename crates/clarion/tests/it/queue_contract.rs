@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clarion::domain::account::{AccountChange, AccountSid, AccountState};
-use clarion::domain::call::NewCall;
+use clarion::domain::call::{CallSid, NewCall};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::{OwedCallback, RespUrl};
-use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, NodeId, Overdue, Step};
+use clarion::domain::claim::{
+    CalleeCaps, Claim, ClaimedCall, EndedCall, LostCall, NodeId, Overdue, Standing, Step,
+};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::store::{Database, Store};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::store_contract::{call as any_call, with_account};
-use crate::support::{self, SID};
+use crate::support::{self, APP, SID};
 
 macro_rules! contract {
     ($($name:ident),+ $(,)?) => {
@@ -42,6 +44,9 @@ contract! {
     a_call_goes_through_its_states_and_ends_once,
     a_call_goes_back_to_the_queue_only_while_nothing_has_rung,
     whoever_has_lost_a_call_changes_nothing_any_more,
+    a_call_of_our_own_that_nobody_works_at_is_taken_over,
+    a_call_that_was_put_back_does_not_count_for_its_callee,
+    old_calls_are_forgotten_but_not_what_is_still_owed,
     overdue_calls_are_claimed_for_their_end,
     a_running_call_is_cancelled_by_name,
     what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day,
@@ -78,7 +83,7 @@ fn claim_for(node: &NodeId, now: Timestamp, most: u32) -> Claim {
         node: node.clone(),
         now,
         lease_until: now + SignedDuration::from_secs(30),
-        shares: vec![(account(), most)],
+        shares: vec![(APP.parse().unwrap(), most)],
         caps: CalleeCaps::default(),
     }
 }
@@ -105,11 +110,11 @@ fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
         sip_code: Some(200),
         reason: None,
         bill_day: "2026-11-15".parse().unwrap(),
-        callback: Some(OwedCallback {
+        callback: claimed.call.resp_url.clone().map(|url| OwedCallback {
             call: claimed.call.sid.clone(),
             app: claimed.call.app.clone(),
             webhook_id: "msg_1".to_owned(),
-            url: claimed.call.resp_url.clone().unwrap(),
+            url,
             body: "<request/>".to_owned(),
             owed_at: at,
         }),
@@ -126,9 +131,10 @@ async fn calls_are_claimed_in_their_order_and_once(database: Database) {
     }
     sids.sort();
     let now = now();
-    let queued = store.queued_accounts().await.unwrap();
+    let queued = store.queued_apps().await.unwrap();
     assert_eq!(queued.len(), 1);
     assert_eq!(queued[0].account, account());
+    assert_eq!(queued[0].app.as_str(), APP);
     assert_eq!(store.queue_depth().await.unwrap().0, 20);
     let first = claim(&store, &node(1), now, 7).await;
     let rest = claim(&store, &node(2), now, 100).await;
@@ -212,9 +218,12 @@ async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
         },
         Step::Ringing {
             at: now,
-            dialog: dialog.clone(),
+            dialog: Some(dialog.clone()),
         },
-        Step::Answered { at: now, dialog },
+        Step::Answered {
+            at: now,
+            dialog: Some(dialog),
+        },
     ] {
         let wanted = step.state();
         assert!(
@@ -227,7 +236,7 @@ async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
     }
     let back = Step::Ringing {
         at: now,
-        dialog: String::new(),
+        dialog: None,
     };
     assert!(
         !store
@@ -286,7 +295,7 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     );
     let ring = Step::Ringing {
         at: later,
-        dialog: "{}".to_owned(),
+        dialog: Some("{}".to_owned()),
     };
     assert!(
         store
@@ -307,24 +316,28 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     let now = now();
     let call = call("8613800000001");
     store.accept_call(call.clone()).await.unwrap();
-    store.heartbeat(&node(1), now, now).await.unwrap();
-    // A lease that is over as soon as it is given; for SQLite another process is another life.
+    // Leases that are over as soon as they are given; for SQLite another process is another life.
+    let over = now;
+    for node in [node(1), node(2)] {
+        store.heartbeat(&node, now, over).await.unwrap();
+    }
     let wish = Claim {
-        lease_until: now,
+        lease_until: over,
         ..claim_for(&node(1), now, 1)
     };
     let old = store.claim_calls(wish).await.unwrap().remove(0);
-    let until = now + SignedDuration::from_secs(30);
-    let lost = store
-        .take_lost_calls(&node(2), now, until, 10)
-        .await
-        .unwrap();
+    assert_eq!(
+        store.held_calls(&node(1)).await.unwrap(),
+        std::slice::from_ref(&call.sid)
+    );
+    let lost = take_lost(&store, &node(2), over, &[]).await;
     assert_eq!(lost.len(), 1);
     assert_eq!(
         (lost[0].state, &lost[0].claimed.call.sid),
         (CallState::Claimed, &call.sid)
     );
     assert!(lost[0].claimed.lease.fence > old.lease.fence);
+    assert!(store.held_calls(&node(1)).await.unwrap().is_empty());
     let step = Step::Dialling {
         trunk: "first".to_owned(),
         at: now,
@@ -343,13 +356,105 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     );
     assert!(!store.end_call(ended(&old, now)).await.unwrap());
     assert!(
-        store
-            .take_lost_calls(&node(2), now, until, 10)
-            .await
-            .unwrap()
-            .is_empty()
+        take_lost(&store, &node(2), over, &[]).await.is_empty(),
+        "its own, and not abandoned"
     );
     assert!(store.end_call(ended(&lost[0].claimed, now)).await.unwrap());
+}
+
+async fn take_lost(
+    store: &Arc<dyn Store>,
+    node: &NodeId,
+    lease_until: Timestamp,
+    abandoned: &[CallSid],
+) -> Vec<LostCall> {
+    store
+        .take_lost_calls(node, now(), lease_until, abandoned, 10)
+        .await
+        .unwrap()
+}
+
+async fn a_call_of_our_own_that_nobody_works_at_is_taken_over(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let until = now + SignedDuration::from_secs(30);
+    for number in ["8613800000001", "8613800000002"] {
+        store.accept_call(call(number)).await.unwrap();
+    }
+    store.heartbeat(&node(1), now, until).await.unwrap();
+    let claimed = claim(&store, &node(1), now, 2).await;
+    let abandoned = claimed[0].call.sid.clone();
+    let lost = take_lost(&store, &node(1), until, std::slice::from_ref(&abandoned)).await;
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0].claimed.call.sid, abandoned);
+    assert!(!store.end_call(ended(&claimed[0], now)).await.unwrap());
+    assert!(store.end_call(ended(&claimed[1], now)).await.unwrap());
+    assert!(
+        store
+            .requeue_call(&abandoned, &lost[0].claimed.lease, now)
+            .await
+            .unwrap()
+    );
+    assert_eq!(claim(&store, &node(1), now, 2).await.len(), 1);
+}
+
+async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    let caps = CalleeCaps {
+        a_day: 2,
+        ..CalleeCaps::default()
+    };
+    let day_before = now - SignedDuration::from_hours(24);
+    let count = async || store.calls_to("8613800000001", day_before).await.unwrap();
+    for turn in 0..5 {
+        let now = now + SignedDuration::from_millis(turn);
+        let wish = Claim {
+            caps,
+            ..claim_for(&node(1), now, 1)
+        };
+        let claimed = store.claim_calls(wish).await.unwrap().remove(0);
+        assert_eq!(count().await, 1, "turn {turn}");
+        assert!(
+            store
+                .requeue_call(&call.sid, &claimed.lease, now)
+                .await
+                .unwrap()
+        );
+        assert_eq!(count().await, 0, "turn {turn}");
+    }
+    assert_eq!(
+        store.calls_to("8613800000002", day_before).await.unwrap(),
+        0
+    );
+}
+
+async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let silent = NewCall {
+        resp_url: None,
+        ..call("8613800000001")
+    };
+    let (owing, alive) = (call("8613800000002"), call("8613800000003"));
+    for call in [&silent, &owing, &alive] {
+        store.accept_call(call.clone()).await.unwrap();
+    }
+    for claimed in claim(&store, &node(1), now, 2).await {
+        assert!(store.end_call(ended(&claimed, now)).await.unwrap());
+    }
+    let later = now + SignedDuration::from_hours(1);
+    assert_eq!(store.forget_calls(now, 10).await.unwrap(), 0, "too early");
+    assert_eq!(store.forget_calls(later, 10).await.unwrap(), 1);
+    let is_there = async |sid: &CallSid| store.call_record(sid).await.unwrap().is_some();
+    assert!(!is_there(&silent.sid).await);
+    assert!(is_there(&owing.sid).await && is_there(&alive.sid).await);
+    support::settle_callback(&database, &owing.sid).await;
+    assert_eq!(store.forget_calls(later, 10).await.unwrap(), 1);
+    assert!(store.callback(&owing.sid).await.unwrap().is_none());
+    assert!(is_there(&alive.sid).await, "it has not ended");
 }
 
 async fn overdue_calls_are_claimed_for_their_end(database: Database) {
@@ -421,4 +526,54 @@ async fn what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day(data
     support::close_day(&database, "2026-11-15").await;
     assert!(store.end_call(ended(&claimed, now)).await.unwrap());
     assert_eq!(support::bill_day(&database, &call.sid).await, "2026-11-16");
+}
+
+/// On PostgreSQL: a node that saw the database only since a moment ago does not believe that others are gone, because they may not have seen
+/// it either.
+#[tokio::test]
+async fn after_an_outage_nobody_is_taken_for_dead_at_once() {
+    let database = Database::Postgres(support::postgres::empty_database().await);
+    let store = with_account(&database).await;
+    let now = now();
+    let until = now + SignedDuration::from_secs(30);
+    store.accept_call(call("8613800000001")).await.unwrap();
+    let wish = Claim {
+        lease_until: now,
+        ..claim_for(&node(1), now, 1)
+    };
+    let claimed = store.claim_calls(wish).await.unwrap().remove(0);
+    assert!(take_lost(&store, &node(2), until, &[]).await.is_empty());
+    let standing = store.heartbeat(&node(2), now, until).await.unwrap();
+    assert_eq!(standing, Standing::ALONE);
+    assert!(take_lost(&store, &node(2), until, &[]).await.is_empty());
+    // The first one is back: what it holds is its own again, however late it is.
+    let standing = store.heartbeat(&node(1), now, until).await.unwrap();
+    assert_eq!(standing, Standing { rank: 0, nodes: 2 });
+    let dialling = Step::Dialling {
+        trunk: "first".to_owned(),
+        at: now,
+    };
+    let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling);
+    assert!(advanced.await.unwrap());
+    assert!(take_lost(&store, &node(2), now, &[]).await.is_empty());
+}
+
+/// On PostgreSQL: with hardly anything left on the lease nothing is sent any more.
+#[tokio::test]
+async fn a_call_whose_lease_is_nearly_over_is_not_dialled() {
+    let database = Database::Postgres(support::postgres::empty_database().await);
+    let store = with_account(&database).await;
+    let now = now();
+    store.accept_call(call("8613800000001")).await.unwrap();
+    let wish = Claim {
+        lease_until: now + SignedDuration::from_millis(300),
+        ..claim_for(&node(1), now, 1)
+    };
+    let claimed = store.claim_calls(wish).await.unwrap().remove(0);
+    let dialling = Step::Dialling {
+        trunk: "first".to_owned(),
+        at: now,
+    };
+    let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling);
+    assert!(!advanced.await.unwrap());
 }

@@ -184,6 +184,8 @@ async fn an_application_comes_back_as_it_was_stored(database: Database) {
         callback_secret: Some(Some(clarion::domain::account::CallbackSecret::from_key(
             &[7; 32],
         ))),
+        calls_per_second: Some(Some(7)),
+        calls_at_once: Some(Some(3)),
     };
     let changed = store.change_application(&app_id(), change).await.unwrap();
     assert_eq!(

@@ -380,21 +380,20 @@ impl Leg {
         }
     }
 
-    /// What it takes to end this leg from elsewhere. `None` on an incoming leg.
+    /// What it takes to end this leg from elsewhere, as far as the peer has told it. `None` on an incoming leg.
     pub fn facts(&self, sent_to: SocketAddr) -> Option<LegFacts> {
-        match &self.answer {
-            Some(answer) if self.answered => LegFacts::of_answer(answer, Some(sent_to)),
-            _ => {
-                let facts = LegFacts::of_invite(&self.dialog.initial_request(), Some(sent_to))?;
-                let ringing = self.ringing.as_ref().filter(|ringing| has_tag(ringing));
-                Some(LegFacts {
-                    ringing: ringing
-                        .and_then(|ringing| LegFacts::of_answer(ringing, Some(sent_to)))
-                        .map(Box::new),
-                    ..facts
-                })
-            }
+        let answer = self.answer.as_ref().filter(|_| self.answered);
+        if let Some(facts) = answer.and_then(|answer| LegFacts::of_answer(answer, Some(sent_to))) {
+            return Some(facts);
         }
+        let ringing = self.ringing.as_ref().filter(|ringing| has_tag(ringing));
+        let facts = LegFacts::of_invite(&self.dialog.initial_request(), Some(sent_to))?;
+        Some(LegFacts {
+            ringing: ringing
+                .and_then(|ringing| LegFacts::of_answer(ringing, Some(sent_to)))
+                .map(Box::new),
+            ..facts
+        })
     }
 
     /// Where a 3xx sends us.

@@ -61,7 +61,7 @@ impl LegFacts {
         })
     }
 
-    /// The facts of a leg that this response answers (RFC 3261 section 12.1.2).
+    /// The facts of a leg that this response answers (RFC 3261 section 12.1.2), if it says where the peer is to be reached.
     pub(super) fn of_answer(answer: &Response, sent_to: Option<SocketAddr>) -> Option<Self> {
         let contact = answer.typed_contact_headers().ok()?;
         let mut routes: Vec<String> = answer

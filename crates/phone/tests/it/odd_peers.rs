@@ -121,6 +121,32 @@ async fn an_answer_without_a_contact_is_not_called_again_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_whose_contact_makes_no_sense_breaks_nothing() {
+    for contact in [
+        "<>",
+        "*",
+        "<sip:>",
+        "nonsense",
+        "<sip:a@[::1>",
+        "\"<sip:a@b",
+    ] {
+        let mut puppet = Puppet::new().await;
+        let calling = calling(&puppet, 10, PATIENT).await;
+        let invite = puppet.request("INVITE").await;
+        let extra = format!("Contact: {contact}\r\n");
+        puppet
+            .respond_as("puppet", &invite, "180 Ringing", &extra, "")
+            .await;
+        puppet
+            .respond_as("puppet", &invite, "200 OK", &extra, "")
+            .await;
+        // Somebody has answered: whatever else it comes to, it is not tried again, and it does not break down.
+        let failure = calling.await.unwrap().failure();
+        assert!(!failure.may_fail_over(), "{contact}: {failure:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_may_hang_up_in_the_same_moment() {
     let mut puppet = Puppet::new().await;
     let calling = calling(&puppet, 10, PATIENT).await;

@@ -161,8 +161,8 @@ pub const INSERT: &str = "WITH batch AS (SELECT * FROM unnest($1::text[], $2::te
     prompt, max_talk, resp_url, user_data) \
     SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, \
     resp_url, user_data FROM batch ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
-  INSERT INTO call_queue (call_sid, account_sid, callee, due_at, expires_at, state) \
-    SELECT call_sid, account_sid, callee, accepted_at, expires_at, $14 FROM batch JOIN accepted USING (call_sid)";
+  INSERT INTO call_queue (call_sid, app_id, callee, due_at, expires_at, state) \
+    SELECT call_sid, app_id, callee, accepted_at, expires_at, $14 FROM batch JOIN accepted USING (call_sid)";
 
 /// A statement alone is its own transaction: one round trip carries the batch and its commit.
 pub async fn insert(

@@ -7,8 +7,8 @@ use tokio_postgres::{Client, GenericClient, Row};
 
 use super::super::StoreError;
 use crate::domain::account::{
-    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange, CallbackSecret,
-    Limits, Permissions,
+    Account, AccountChange, AccountSid, AppId, AppLimits, Application, ApplicationChange,
+    CallbackSecret, Limits, Permissions,
 };
 use crate::domain::money::Money;
 
@@ -17,8 +17,7 @@ const ACCOUNT: &str = "SELECT sid, name, auth_token, state, bill_download, custo
     requests_at_once, calls_per_second, calls_at_once, balance, spending_limit, created_at, \
     ARRAY(SELECT pattern FROM number_rules WHERE account_sid = sid ORDER BY 1), \
     ARRAY(SELECT network FROM allowed_networks WHERE account_sid = sid ORDER BY 1) FROM accounts";
-const APPLICATION: &str =
-    "SELECT id, account_sid, name, state, callback_secret, created_at FROM applications";
+const APPLICATION: &str = "SELECT id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at FROM applications";
 
 pub async fn add(client: &mut Client, account: &Account) -> Result<(), StoreError> {
     let transaction = client.transaction().await?;
@@ -46,7 +45,6 @@ pub async fn change(
 /// What has been spent and reserved is not the operator's to set, and is left alone.
 async fn save<C: GenericClient>(client: &C, account: &Account) -> Result<(), StoreError> {
     let sid = account.sid.as_str();
-    let limit = |value: Option<u32>| value.and_then(|value| i32::try_from(value).ok());
     client
         .execute(
             "INSERT INTO accounts (sid, name, auth_token, state, bill_download, custom_display_number, requests_per_second, \
@@ -136,10 +134,7 @@ pub async fn all<C: GenericClient>(client: &C) -> Result<Vec<Account>, StoreErro
 }
 
 fn read_account(row: &Row) -> Result<Account, StoreError> {
-    let limit = |column: usize| {
-        row.get::<_, Option<i32>>(column)
-            .and_then(|value| u32::try_from(value).ok())
-    };
+    let limit = |column: usize| read_limit(row, column);
     let money = |column: usize| {
         row.get::<_, Option<i64>>(column)
             .map(Money::from_millionths)
@@ -214,14 +209,18 @@ async fn save_application<C: GenericClient>(
 ) -> Result<(), StoreError> {
     client
         .execute(
-            "INSERT INTO applications (id, account_sid, name, state, callback_secret, created_at) VALUES ($1, $2, $3, $4, $5, $6) \
-             ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state, callback_secret = excluded.callback_secret",
+            "INSERT INTO applications (id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+             ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state, callback_secret = excluded.callback_secret, \
+               calls_per_second = excluded.calls_per_second, calls_at_once = excluded.calls_at_once",
             &[
                 &application.id.as_str(),
                 &application.account.as_str(),
                 &application.name,
                 &application.state.word(),
                 &application.callback_secret.as_ref().map(CallbackSecret::reveal),
+                &limit(application.limits.calls_per_second),
+                &limit(application.limits.calls_at_once),
                 &application.created_at.as_millisecond(),
             ],
         )
@@ -263,8 +262,21 @@ fn read_application(row: &Row) -> Result<Application, StoreError> {
         name: row.get(2),
         state: parsed(row.get(3))?,
         callback_secret: row.get::<_, Option<&str>>(4).map(parsed).transpose()?,
-        created_at: time(row.get(5))?,
+        limits: AppLimits {
+            calls_per_second: read_limit(row, 5),
+            calls_at_once: read_limit(row, 6),
+        },
+        created_at: time(row.get(7))?,
     })
+}
+
+fn limit(value: Option<u32>) -> Option<i32> {
+    value.and_then(|value| i32::try_from(value).ok())
+}
+
+fn read_limit(row: &Row, column: usize) -> Option<u32> {
+    row.get::<_, Option<i32>>(column)
+        .and_then(|value| u32::try_from(value).ok())
 }
 
 /// Reads a value that a type of the domain wrote, by that type's own parser.

@@ -11,7 +11,7 @@ use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
 use crate::domain::claim::{
-    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedAccount, Step,
+    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedApp, Standing, Step,
 };
 use crate::domain::phone_number::PhoneNumber;
 
@@ -24,33 +24,36 @@ pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bi
 const CLAIM_LOCK: i64 = 0x0063_6c61_7269_6f6e;
 /// Calls at the head of the queue that are looked at for expiry: callSids sort by time, so the oldest are there.
 const OLDEST: i64 = 1000;
+/// No INVITE leaves with less than so many milliseconds left on the lease: whoever takes the call over must find that it was dialled.
+const MARGIN: i64 = 500;
 /// A node whose heartbeat is older than this does not live.
 const SILENT: i64 = 30_000;
 
 #[async_trait]
 impl CallQueue for PostgresStore {
-    async fn queued_accounts(&self) -> Result<Vec<QueuedAccount>, StoreError> {
+    async fn queued_apps(&self) -> Result<Vec<QueuedApp>, StoreError> {
         let rows = self
             .client()
             .await?
             .query(
-                "WITH RECURSIVE waiting (account_sid) AS (\
-                   SELECT min(account_sid) FROM call_queue WHERE state = 0 \
+                "WITH RECURSIVE waiting (app_id) AS (\
+                   SELECT min(app_id) FROM call_queue WHERE state = 0 \
                    UNION ALL \
-                   SELECT (SELECT min(account_sid) FROM call_queue WHERE state = 0 AND account_sid > waiting.account_sid) \
-                   FROM waiting WHERE waiting.account_sid IS NOT NULL) \
-                 SELECT account_sid, (SELECT min(due_at) FROM call_queue WHERE state = 0 AND call_queue.account_sid = waiting.account_sid) \
-                 FROM waiting WHERE account_sid IS NOT NULL",
+                   SELECT (SELECT min(app_id) FROM call_queue WHERE state = 0 AND app_id > waiting.app_id) \
+                   FROM waiting WHERE waiting.app_id IS NOT NULL) \
+                 SELECT account_sid, app_id, (SELECT min(due_at) FROM call_queue WHERE state = 0 AND call_queue.app_id = waiting.app_id) \
+                 FROM waiting JOIN applications ON applications.id = app_id",
                 &[],
             )
             .await?;
         rows.iter()
             // Between the two looks at the table another node may have taken the last one.
-            .filter(|row| row.get::<_, Option<i64>>(1).is_some())
+            .filter(|row| row.get::<_, Option<i64>>(2).is_some())
             .map(|row| {
-                Ok(QueuedAccount {
+                Ok(QueuedApp {
                     account: parsed(row.get(0))?,
-                    due_at: time(row.get(1))?,
+                    app: parsed(row.get(1))?,
+                    due_at: time(row.get(2))?,
                 })
             })
             .collect()
@@ -60,7 +63,7 @@ impl CallQueue for PostgresStore {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
         lock_claims(&*transaction).await?;
-        let accounts: Vec<_> = claim.shares.iter().map(|share| share.0.as_str()).collect();
+        let apps: Vec<_> = claim.shares.iter().map(|share| share.0.as_str()).collect();
         let rooms: Vec<_> = claim
             .shares
             .iter()
@@ -74,9 +77,9 @@ impl CallQueue for PostgresStore {
                     "WITH found AS (\
                        SELECT queue.call_sid, queue.callee, \
                          row_number() OVER (PARTITION BY queue.callee ORDER BY queue.due_at, queue.call_sid) AS turn \
-                       FROM unnest($1::text[], $2::bigint[]) AS share (account_sid, room) CROSS JOIN LATERAL (\
+                       FROM unnest($1::text[], $2::bigint[]) AS share (app_id, room) CROSS JOIN LATERAL (\
                          SELECT call_sid, callee, due_at FROM call_queue \
-                         WHERE account_sid = share.account_sid AND state = 0 AND due_at <= $3 AND expires_at > $3 AND NOT cancelled \
+                         WHERE app_id = share.app_id AND state = 0 AND due_at <= $3 AND expires_at > $3 AND NOT cancelled \
                            AND NOT EXISTS (SELECT 1 FROM call_queue AS busy WHERE busy.callee = call_queue.callee AND busy.state > 0) \
                            AND ($4::bigint = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = call_queue.callee AND claimed_at > $3 - 60000) < $4) \
                            AND ($5::bigint = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = call_queue.callee AND claimed_at > $3 - 3600000) < $5) \
@@ -90,7 +93,7 @@ impl CallQueue for PostgresStore {
                      SELECT {CLAIMED} FROM queue JOIN calls USING (call_sid) ORDER BY queue.due_at, queue.call_sid"
                 ),
                 &[
-                    &accounts,
+                    &apps,
                     &rooms,
                     &now,
                     &minute,
@@ -126,7 +129,8 @@ impl CallQueue for PostgresStore {
                        SELECT call_sid, FALSE AS cancelled FROM (SELECT * FROM call_queue ORDER BY call_sid LIMIT {OLDEST}) AS oldest \
                          WHERE state = 0 AND expires_at <= $1 \
                        UNION SELECT call_sid, TRUE FROM call_queue WHERE cancelled AND state = 0 \
-                       UNION SELECT call_sid, TRUE FROM accounts JOIN call_queue ON call_queue.account_sid = accounts.sid \
+                       UNION SELECT call_sid, TRUE FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
+                         JOIN call_queue ON call_queue.app_id = applications.id \
                          WHERE accounts.state <> 'active' AND call_queue.state = 0), \
                      one AS (SELECT call_sid, bool_and(cancelled) AS cancelled FROM overdue GROUP BY call_sid LIMIT $2), \
                      queue AS (UPDATE call_queue SET state = 1, node = $3, fence = fence + 1, lease_until = {NOW} + $4 \
@@ -180,7 +184,8 @@ impl CallQueue for PostgresStore {
                 &format!(
                     "UPDATE call_queue SET state = $1, {column} = coalesce({column}, $2), trunk = coalesce($3, trunk), \
                        dialog = coalesce($4, dialog), attempts = attempts + $5 \
-                     WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) AND lease_until > {NOW}"
+                     WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) \
+                       AND (state <> $10 OR lease_until > {NOW} + {MARGIN})"
                 ),
                 &[
                     &step.state().number(),
@@ -192,6 +197,7 @@ impl CallQueue for PostgresStore {
                     &lease.node.as_str(),
                     &lease.fence,
                     &from,
+                    &CallState::Claimed.number(),
                 ],
             )
             .await?;
@@ -209,8 +215,12 @@ impl CallQueue for PostgresStore {
             .client()
             .await?
             .execute(
-                "UPDATE call_queue SET state = 0, due_at = $1, node = NULL, lease_until = NULL, trunk = NULL, dialled_at = NULL, \
-                   dialog = NULL WHERE call_sid = $2 AND node = $3 AND fence = $4 AND state = ANY($5)",
+                "WITH queued AS (UPDATE call_queue SET state = 0, due_at = $1, node = NULL, lease_until = NULL, trunk = NULL, \
+                     dialled_at = NULL, dialog = NULL \
+                   WHERE call_sid = $2 AND node = $3 AND fence = $4 AND state = ANY($5) RETURNING call_sid, callee), \
+                 uncounted AS (DELETE FROM callee_calls USING queued \
+                   WHERE callee_calls.callee = queued.callee AND callee_calls.call_sid = queued.call_sid) \
+                 SELECT call_sid FROM queued",
                 &[
                     &due_at.as_millisecond(),
                     &sid.as_str(),
@@ -232,14 +242,19 @@ impl CallQueue for PostgresStore {
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
+        abandoned: &[CallSid],
         most: u32,
     ) -> Result<Vec<LostCall>, StoreError> {
+        let abandoned: Vec<_> = abandoned.iter().map(CallSid::as_str).collect();
         let rows = self
             .client()
             .await?
             .query(
                 &format!(
-                    "WITH lost AS (SELECT call_sid, node FROM call_queue WHERE state > 0 AND lease_until <= {NOW} LIMIT $1 FOR UPDATE SKIP LOCKED), \
+                    "WITH lost AS (SELECT call_sid, node FROM call_queue WHERE state > 0 AND (node = $2 AND call_sid = ANY($4) \
+                         OR node <> $2 AND lease_until <= {NOW} \
+                           AND EXISTS (SELECT 1 FROM nodes AS own WHERE own.node = $2 AND own.steady_since <= {NOW} - $3)) \
+                       LIMIT $1 FOR UPDATE SKIP LOCKED), \
                      queue AS (UPDATE call_queue SET node = $2, fence = fence + 1, lease_until = {NOW} + $3 \
                        FROM lost WHERE call_queue.call_sid = lost.call_sid RETURNING call_queue.*, lost.node AS lost_node) \
                      SELECT {CLAIMED}, queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, \
@@ -250,6 +265,7 @@ impl CallQueue for PostgresStore {
                     &i64::from(most),
                     &node.as_str(),
                     &lease_millis(now, lease_until),
+                    &abandoned,
                 ],
             )
             .await?;
@@ -261,23 +277,34 @@ impl CallQueue for PostgresStore {
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
-    ) -> Result<u32, StoreError> {
+    ) -> Result<Standing, StoreError> {
         let row = self
             .client()
             .await?
             .query_one(
                 &format!(
-                    "WITH renewed AS (UPDATE call_queue SET lease_until = {NOW} + $2 WHERE node = $1 AND state > 0 AND lease_until > {NOW}), \
-                     beat AS (INSERT INTO nodes (node, started_at, heartbeat_at) VALUES ($1, {NOW}, {NOW}) \
-                       ON CONFLICT (node) DO UPDATE SET heartbeat_at = {NOW}), \
+                    "WITH renewed AS (UPDATE call_queue SET lease_until = {NOW} + $2 WHERE node = $1 AND state > 0), \
+                     beat AS (INSERT INTO nodes (node, steady_since, heartbeat_at) VALUES ($1, {NOW}, {NOW}) \
+                       ON CONFLICT (node) DO UPDATE SET heartbeat_at = {NOW}, \
+                         steady_since = CASE WHEN nodes.heartbeat_at < {NOW} - $2 THEN {NOW} ELSE nodes.steady_since END), \
                      forgotten AS (DELETE FROM nodes WHERE heartbeat_at < {NOW} - 86400000 \
                        AND node NOT IN (SELECT node FROM call_queue WHERE node IS NOT NULL)) \
-                     SELECT count(*) FROM nodes WHERE heartbeat_at > {NOW} - {SILENT} AND node <> $1"
+                     SELECT count(*) FILTER (WHERE node < $1), count(*) FROM nodes WHERE heartbeat_at > {NOW} - {SILENT} AND node <> $1"
                 ),
                 &[&node.as_str(), &lease_millis(now, lease_until)],
             )
             .await?;
-        Ok(u32::try_from(row.get::<_, i64>(0)).unwrap_or(0) + 1)
+        let count = |column| u32::try_from(row.get::<_, i64>(column)).unwrap_or(0);
+        Ok(Standing {
+            rank: count(0),
+            nodes: count(1) + 1,
+        })
+    }
+
+    async fn held_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {
+        let held = "SELECT call_sid FROM call_queue WHERE state > 0 AND node = $1";
+        let rows = self.client().await?.query(held, &[&node.as_str()]).await?;
+        rows.iter().map(|row| parsed(row.get(0))).collect()
     }
 
     async fn cancel_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError> {
@@ -317,6 +344,33 @@ impl CallQueue for PostgresStore {
             row.get::<_, i64>(0).unsigned_abs(),
             row.get::<_, Option<i64>>(1).map(time).transpose()?,
         ))
+    }
+
+    async fn calls_to(&self, callee: &str, since: Timestamp) -> Result<u32, StoreError> {
+        let count = "SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > $2";
+        let client = self.client().await?;
+        let statement = client.prepare_cached(count).await?;
+        let row = client
+            .query_one(&statement, &[&callee, &since.as_millisecond()])
+            .await?;
+        Ok(u32::try_from(row.get::<_, i64>(0)).unwrap_or(u32::MAX))
+    }
+
+    /// The oldest calls first: callSids sort by time. One whose callback is still owed is kept until that is settled.
+    async fn forget_calls(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
+        let forgotten = self
+            .client()
+            .await?
+            .execute(
+                "WITH old AS (SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT $1) AS oldest \
+                   LEFT JOIN callbacks USING (call_sid) WHERE ended_at < $2 AND coalesce(callbacks.state, 2) >= 2), \
+                 attempts AS (DELETE FROM callback_attempts USING old WHERE callback_attempts.call_sid = old.call_sid), \
+                 settled AS (DELETE FROM callbacks USING old WHERE callbacks.call_sid = old.call_sid) \
+                 DELETE FROM calls USING old WHERE calls.call_sid = old.call_sid",
+                &[&i64::from(most), &before.as_millisecond()],
+            )
+            .await?;
+        Ok(forgotten)
     }
 }
 

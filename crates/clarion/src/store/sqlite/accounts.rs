@@ -8,15 +8,14 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::StoreError;
 use crate::domain::account::{
-    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange, CallbackSecret,
-    Limits, Permissions,
+    Account, AccountChange, AccountSid, AppId, AppLimits, Application, ApplicationChange,
+    CallbackSecret, Limits, Permissions,
 };
 use crate::domain::money::Money;
 
 const ACCOUNT: &str = "SELECT sid, name, auth_token, state, bill_download, custom_display_number, requests_per_second, \
     requests_at_once, calls_per_second, calls_at_once, balance, spending_limit, created_at FROM accounts";
-const APPLICATION: &str =
-    "SELECT id, account_sid, name, state, callback_secret, created_at FROM applications";
+const APPLICATION: &str = "SELECT id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at FROM applications";
 
 pub fn add(db: &Connection, account: &Account) -> Result<(), StoreError> {
     match find(db, &account.sid).map_err(StoreError::failed)? {
@@ -194,8 +193,10 @@ pub fn change_application(
 
 fn save_application(db: &Connection, application: &Application) -> rusqlite::Result<()> {
     db.prepare_cached(
-        "INSERT INTO applications (id, account_sid, name, state, callback_secret, created_at) VALUES (?, ?, ?, ?, ?, ?) \
-         ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state, callback_secret = excluded.callback_secret",
+        "INSERT INTO applications (id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?) \
+         ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state, callback_secret = excluded.callback_secret, \
+           calls_per_second = excluded.calls_per_second, calls_at_once = excluded.calls_at_once",
     )?
     .execute(params![
         application.id.as_str(),
@@ -203,6 +204,8 @@ fn save_application(db: &Connection, application: &Application) -> rusqlite::Res
         application.name,
         application.state.word(),
         application.callback_secret.as_ref().map(CallbackSecret::reveal),
+        application.limits.calls_per_second,
+        application.limits.calls_at_once,
         application.created_at.as_millisecond(),
     ])?;
     Ok(())
@@ -230,7 +233,11 @@ fn read_application(row: &Row<'_>) -> rusqlite::Result<Application> {
         name: row.get(2)?,
         state: parsed(row, 3)?,
         callback_secret: secret.map(|_| parsed(row, 4)).transpose()?,
-        created_at: time(row, 5)?,
+        limits: AppLimits {
+            calls_per_second: row.get(5)?,
+            calls_at_once: row.get(6)?,
+        },
+        created_at: time(row, 7)?,
     })
 }
 

@@ -36,11 +36,11 @@ pub fn accept(db: &Connection, call: &NewCall) -> rusqlite::Result<bool> {
         return Ok(false);
     }
     db.prepare_cached(
-        "INSERT INTO call_queue (call_sid, account_sid, callee, due_at, expires_at, state) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO call_queue (call_sid, app_id, callee, due_at, expires_at, state) VALUES (?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         call.sid.as_str(),
-        call.account.as_str(),
+        call.app.as_str(),
         call.number.callee(),
         call.accepted_at.as_millisecond(),
         call.expires_at.as_millisecond(),

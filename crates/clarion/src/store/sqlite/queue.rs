@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{SqliteStore, bills, callbacks};
-use crate::domain::account::AccountSid;
+use crate::domain::account::AppId;
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
 use crate::domain::claim::{
-    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedAccount, Step,
+    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedApp, Standing, Step,
 };
 use crate::domain::phone_number::PhoneNumber;
 use crate::store::{CallQueue, StoreError};
@@ -27,8 +27,8 @@ const OLDEST: u32 = 1000;
 
 #[async_trait]
 impl CallQueue for SqliteStore {
-    async fn queued_accounts(&self) -> Result<Vec<QueuedAccount>, StoreError> {
-        self.read(queued_accounts).await
+    async fn queued_apps(&self) -> Result<Vec<QueuedApp>, StoreError> {
+        self.read(queued_apps).await
     }
 
     async fn claim_calls(&self, wish: Claim) -> Result<Vec<ClaimedCall>, StoreError> {
@@ -77,10 +77,11 @@ impl CallQueue for SqliteStore {
         node: &NodeId,
         _now: Timestamp,
         lease_until: Timestamp,
+        abandoned: &[CallSid],
         most: u32,
     ) -> Result<Vec<LostCall>, StoreError> {
-        let node = node.clone();
-        self.write(move |db| take_lost(db, &node, lease_until, most))
+        let (node, abandoned) = (node.clone(), abandoned.to_vec());
+        self.write(move |db| take_lost(db, &node, lease_until, &abandoned, most))
             .await
     }
 
@@ -89,9 +90,14 @@ impl CallQueue for SqliteStore {
         node: &NodeId,
         now: Timestamp,
         _lease_until: Timestamp,
-    ) -> Result<u32, StoreError> {
+    ) -> Result<Standing, StoreError> {
         let node = node.clone();
         self.write(move |db| heartbeat(db, &node, now)).await
+    }
+
+    async fn held_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {
+        let node = node.clone();
+        self.read(move |db| held_by(db, &node)).await
     }
 
     async fn cancel_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError> {
@@ -106,6 +112,21 @@ impl CallQueue for SqliteStore {
 
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError> {
         self.read(depth).await
+    }
+
+    async fn calls_to(&self, callee: &str, since: Timestamp) -> Result<u32, StoreError> {
+        let callee = callee.to_owned();
+        self.read(move |db| {
+            db.prepare_cached(
+                "SELECT count(*) FROM callee_calls WHERE callee = ? AND claimed_at > ?",
+            )?
+            .query_row(params![callee, since.as_millisecond()], |row| row.get(0))
+        })
+        .await
+    }
+
+    async fn forget_calls(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
+        self.write(move |db| forget(db, before, most)).await
     }
 }
 
@@ -154,21 +175,22 @@ fn claimed(row: &Row<'_>, node: &NodeId) -> rusqlite::Result<ClaimedCall> {
     })
 }
 
-/// Every account that has a call in the queue, found by leaping through the index from one to the next.
-fn queued_accounts(db: &Connection) -> rusqlite::Result<Vec<QueuedAccount>> {
+/// Every application that has a call in the queue, found by leaping through the index from one to the next.
+fn queued_apps(db: &Connection) -> rusqlite::Result<Vec<QueuedApp>> {
     db.prepare_cached(
-        "WITH RECURSIVE waiting (account_sid) AS (\
-           SELECT min(account_sid) FROM call_queue WHERE state = 0 \
+        "WITH RECURSIVE waiting (app_id) AS (\
+           SELECT min(app_id) FROM call_queue WHERE state = 0 \
            UNION ALL \
-           SELECT (SELECT min(account_sid) FROM call_queue WHERE state = 0 AND account_sid > waiting.account_sid) \
-           FROM waiting WHERE waiting.account_sid IS NOT NULL) \
-         SELECT account_sid, (SELECT min(due_at) FROM call_queue WHERE state = 0 AND call_queue.account_sid = waiting.account_sid) \
-         FROM waiting WHERE account_sid IS NOT NULL",
+           SELECT (SELECT min(app_id) FROM call_queue WHERE state = 0 AND app_id > waiting.app_id) \
+           FROM waiting WHERE waiting.app_id IS NOT NULL) \
+         SELECT account_sid, app_id, (SELECT min(due_at) FROM call_queue WHERE state = 0 AND call_queue.app_id = waiting.app_id) \
+         FROM waiting JOIN applications ON applications.id = app_id",
     )?
     .query_map([], |row| {
-        Ok(QueuedAccount {
+        Ok(QueuedApp {
             account: parsed(&row.get::<_, String>(0)?)?,
-            due_at: time(row.get(1)?)?,
+            app: parsed(&row.get::<_, String>(1)?)?,
+            due_at: time(row.get(2)?)?,
         })
     })?
     .collect()
@@ -177,8 +199,8 @@ fn queued_accounts(db: &Connection) -> rusqlite::Result<Vec<QueuedAccount>> {
 fn claim(db: &Connection, claim: &Claim) -> rusqlite::Result<Vec<ClaimedCall>> {
     let now = claim.now.as_millisecond();
     let mut taken = Vec::new();
-    for (account, share) in &claim.shares {
-        taken.extend(claim_of(db, claim, account, *share, now)?);
+    for (app, share) in &claim.shares {
+        taken.extend(claim_of(db, claim, app, *share, now)?);
     }
     if !taken.is_empty() {
         db.prepare_cached("DELETE FROM callee_calls WHERE claimed_at < ?")?
@@ -190,14 +212,14 @@ fn claim(db: &Connection, claim: &Claim) -> rusqlite::Result<Vec<ClaimedCall>> {
 fn claim_of(
     db: &Connection,
     claim: &Claim,
-    account: &AccountSid,
+    app: &AppId,
     share: u32,
     now: i64,
 ) -> rusqlite::Result<Vec<ClaimedCall>> {
     let [minute, hour, day] = claim.caps.windows();
     let mut statement = db.prepare_cached(&format!(
         "SELECT {CLAIMED}, queue.callee FROM call_queue AS queue JOIN calls USING (call_sid) \
-         WHERE queue.account_sid = ?1 AND queue.state = 0 AND queue.due_at <= ?2 AND queue.expires_at > ?2 AND queue.cancelled = 0 \
+         WHERE queue.app_id = ?1 AND queue.state = 0 AND queue.due_at <= ?2 AND queue.expires_at > ?2 AND queue.cancelled = 0 \
            AND NOT EXISTS (SELECT 1 FROM call_queue AS busy WHERE busy.callee = queue.callee AND busy.state > 0) \
            AND (?3 = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = queue.callee AND claimed_at > ?2 - ?4) < ?3) \
            AND (?5 = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = queue.callee AND claimed_at > ?2 - ?6) < ?5) \
@@ -205,7 +227,7 @@ fn claim_of(
          ORDER BY queue.due_at, queue.call_sid"
     ))?;
     let mut rows = statement.query(params![
-        account.as_str(),
+        app.as_str(),
         now,
         minute.0,
         minute.1,
@@ -276,7 +298,8 @@ fn claim_overdue(
         (
             Overdue::Cancelled,
             format!(
-                "SELECT {CLAIMED} FROM accounts JOIN call_queue AS queue ON queue.account_sid = accounts.sid JOIN calls USING (call_sid) \
+                "SELECT {CLAIMED} FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
+                   JOIN call_queue AS queue ON queue.app_id = applications.id JOIN calls USING (call_sid) \
                  WHERE accounts.state <> 'active' AND queue.state = 0 AND ?1 > 0 LIMIT ?2"
             ),
         ),
@@ -361,6 +384,10 @@ fn requeue(
          WHERE call_sid = ?",
     )?
     .execute(params![due_at.as_millisecond(), sid.as_str()])?;
+    db.prepare_cached(
+        "DELETE FROM callee_calls WHERE callee = (SELECT callee FROM call_queue WHERE call_sid = ?1) AND call_sid = ?1",
+    )?
+    .execute([sid.as_str()])?;
     Ok(true)
 }
 
@@ -397,21 +424,24 @@ fn end(db: &Connection, ended: &EndedCall) -> rusqlite::Result<bool> {
     Ok(true)
 }
 
-/// Calls of processes that are gone, now ours.
+/// Calls of processes that are gone, and those that nobody works at, now ours.
 fn take_lost(
     db: &Connection,
     node: &NodeId,
     lease_until: Timestamp,
+    abandoned: &[CallSid],
     most: u32,
 ) -> rusqlite::Result<Vec<LostCall>> {
+    let abandoned: Vec<_> = abandoned.iter().map(CallSid::as_str).collect();
+    let abandoned = serde_json::json!(abandoned).to_string();
     let lost: Vec<LostCall> = db
         .prepare_cached(&format!(
             "SELECT {CLAIMED}, queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, \
                coalesce(nodes.heartbeat_at, queue.answered_at, queue.rang_at, queue.dialled_at, calls.accepted_at) \
              FROM call_queue AS queue JOIN calls USING (call_sid) LEFT JOIN nodes ON nodes.node = queue.node \
-             WHERE queue.state > 0 AND queue.node <> ? LIMIT ?"
+             WHERE queue.state > 0 AND (queue.node <> ?1 OR call_sid IN (SELECT value FROM json_each(?2))) LIMIT ?3"
         ))?
-        .query_map(params![node.as_str(), most], |row| {
+        .query_map(params![node.as_str(), abandoned, most], |row| {
             Ok(LostCall {
                 claimed: claimed(row, node)?,
                 state: CallState::from_number(row.get(15)?).unwrap_or(CallState::Dialling),
@@ -439,10 +469,10 @@ fn take_lost(
 }
 
 /// This process lives. What it holds needs no renewing: it is held until the process is gone.
-fn heartbeat(db: &Connection, node: &NodeId, now: Timestamp) -> rusqlite::Result<u32> {
+fn heartbeat(db: &Connection, node: &NodeId, now: Timestamp) -> rusqlite::Result<Standing> {
     let now = now.as_millisecond();
     db.prepare_cached(
-        "INSERT INTO nodes (node, started_at, heartbeat_at) VALUES (?1, ?2, ?2) ON CONFLICT (node) DO UPDATE SET heartbeat_at = ?2",
+        "INSERT INTO nodes (node, steady_since, heartbeat_at) VALUES (?1, ?2, ?2) ON CONFLICT (node) DO UPDATE SET heartbeat_at = ?2",
     )?
     .execute(params![node.as_str(), now])?;
     // Names of processes that are long gone, and hold nothing.
@@ -450,7 +480,31 @@ fn heartbeat(db: &Connection, node: &NodeId, now: Timestamp) -> rusqlite::Result
         "DELETE FROM nodes WHERE heartbeat_at < ? AND node NOT IN (SELECT node FROM call_queue WHERE node IS NOT NULL)",
     )?
     .execute([now - 86_400_000])?;
-    Ok(1)
+    Ok(Standing::ALONE)
+}
+
+fn held_by(db: &Connection, node: &NodeId) -> rusqlite::Result<Vec<CallSid>> {
+    db.prepare_cached("SELECT call_sid FROM call_queue WHERE state > 0 AND node = ?")?
+        .query_map([node.as_str()], |row| parsed(&row.get::<_, String>(0)?))?
+        .collect()
+}
+
+/// The oldest calls first: callSids sort by time. One whose callback is still owed is kept until that is settled.
+fn forget(db: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<u64> {
+    let old: Vec<String> = db
+        .prepare_cached(
+            "SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT ?1) AS oldest \
+             LEFT JOIN callbacks USING (call_sid) WHERE ended_at < ?2 AND coalesce(callbacks.state, 2) >= 2",
+        )?
+        .query_map(params![most, before.as_millisecond()], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for sid in &old {
+        for table in ["callback_attempts", "callbacks", "calls"] {
+            db.prepare_cached(&format!("DELETE FROM {table} WHERE call_sid = ?"))?
+                .execute([sid])?;
+        }
+    }
+    Ok(old.len() as u64)
 }
 
 /// The operator wants the call ended. How far it has come, if it has not ended.

@@ -17,8 +17,8 @@ use clarion::client::{Client, Credentials, Signature};
 use clarion::clock::Clock;
 use clarion::config::Config;
 use clarion::domain::account::{
-    Account, AccountChange, AccountState, AppId, AppState, Application, ApplicationChange, Limits,
-    Permissions,
+    Account, AccountChange, AccountState, AppId, AppLimits, AppState, Application,
+    ApplicationChange, Limits, Permissions,
 };
 use clarion::domain::call::CallSid;
 use clarion::server::Server;
@@ -51,6 +51,7 @@ pub fn account() -> Account {
 
 pub fn application() -> Application {
     Application {
+        limits: AppLimits::default(),
         id: APP.parse().unwrap(),
         account: SID.parse().unwrap(),
         name: "Test".into(),
@@ -269,17 +270,24 @@ pub async fn close_day(database: &Database, day: &str) {
     let close = format!(
         "INSERT INTO bill_days (day, closed_at) VALUES ('{day}', 0); UPDATE bill_calendar SET first_open = '{next}'"
     );
+    execute(database, &close).await;
+}
+
+/// As if the callback of a call had been delivered.
+pub async fn settle_callback(database: &Database, sid: &CallSid) {
+    let settle = format!("UPDATE callbacks SET state = 2 WHERE call_sid = '{sid}'");
+    execute(database, &settle).await;
+}
+
+async fn execute(database: &Database, statements: &str) {
     match database {
         Database::Sqlite(path) => {
             let db = rusqlite::Connection::open(path).unwrap();
-            db.execute_batch(&close).unwrap();
+            db.execute_batch(statements).unwrap();
         }
         Database::Postgres(url) => {
-            postgres::connect(url)
-                .await
-                .batch_execute(&close)
-                .await
-                .unwrap();
+            let client = postgres::connect(url).await;
+            client.batch_execute(statements).await.unwrap();
         }
     }
 }
