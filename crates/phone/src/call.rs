@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::ending::{Cause, Ending, Failure};
@@ -48,15 +48,20 @@ pub struct Order {
 
 /// What happens during a call, for whoever keeps its record. The facts are what it takes to end the leg from another process; there are none
 /// where a peer's answer cannot be made sense of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum CallEvent {
     /// An INVITE has left.
     Dialling(Option<Box<LegFacts>>),
     Ringing(Option<Box<LegFacts>>),
-    Answered(Option<Box<LegFacts>>),
+    /// Somebody has answered, and is acknowledged as soon as this is written down.
+    Answered(Option<Box<LegFacts>>, Written),
     /// The callee pressed a key.
     Key(char),
 }
+
+/// Given back, or dropped, when an event has been written down.
+#[derive(Debug)]
+pub struct Written(#[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>);
 
 /// Places calls, any number at once.
 #[derive(Debug)]
@@ -133,7 +138,7 @@ impl Phone {
                 .await
             {
                 Ok(description) => {
-                    return line.talk(order, &description, events, hang_up, facts).await;
+                    return line.talk(order, &description, hang_up, facts).await;
                 }
                 Err(failure) => {
                     // There may have been early media.
@@ -177,7 +182,13 @@ impl Phone {
         );
         detour.apply(&mut invite);
         let sent_to = invite.destination;
-        let leg = trunk.signalling().invite(invite).await?;
+        let told = events.clone();
+        let on_answer = Box::new(move |facts: Option<LegFacts>| {
+            let (written, done) = oneshot::channel();
+            let _ = told.send(CallEvent::Answered(facts.map(Box::new), Written(written)));
+            done
+        });
+        let leg = trunk.signalling().invite(invite, on_answer).await?;
         Ok(Line::new(leg, sound, sent_to))
     }
 }

@@ -109,12 +109,10 @@ impl Line {
         &mut self,
         order: &Order,
         description: &[u8],
-        events: &Events,
         hang_up: &CancellationToken,
         facts: &mut Facts,
     ) -> Ending {
         let answered = Instant::now();
-        let _ = events.send(CallEvent::Answered(self.facts()));
         let started = self
             .sound
             .answered(description)

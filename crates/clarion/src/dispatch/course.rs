@@ -30,6 +30,8 @@ const WHEN_FULL: SignedDuration = SignedDuration::from_millis(250);
 const WHEN_BUSY: SignedDuration = SignedDuration::from_secs(1);
 /// How soon where the database did not take that it is being dialled.
 const WHEN_UNWRITTEN: SignedDuration = SignedDuration::from_secs(1);
+/// Events of a call that are written down together at most.
+const MOST_EVENTS: usize = 16;
 const FRAME_MILLIS: u32 = 20;
 const LEAD_OUT_MILLIS: u32 = 300;
 /// A commit that fails is tried again: the database may be away for a moment, and the call is over in any case.
@@ -220,8 +222,9 @@ impl Dispatch {
         };
         // Beside the call: neither playing nor hanging up waits for a commit.
         let recording = async {
-            while let Some(event) = happened.recv().await {
-                self.note(course, event).await;
+            let mut events = Vec::new();
+            while happened.recv_many(&mut events, MOST_EVENTS).await > 0 {
+                self.note(course, events.drain(..)).await;
             }
         };
         let ((ending, facts), ()) = tokio::join!(calling, recording);
@@ -238,42 +241,56 @@ impl Dispatch {
             Ending::Failed(failure) if failure.may_fail_over() && !hang_up.is_cancelled() => {
                 Tried::Failed(failure)
             }
-            Ending::Failed(failure) => Tried::Ended(Verdict::of_failure(&failure)),
+            Ending::Failed(failure) => {
+                // Whoever answered in the moment in which we gave up, or could not be talked to, is not billed.
+                course.answered_at = None;
+                Tried::Ended(Verdict::of_failure(&failure))
+            }
         }
     }
 
-    async fn note(&self, course: &mut Course, event: CallEvent) {
+    /// Writes down how far the call has come. Of several events that have come together only the last is written: it says more than those before
+    /// it, and an answer is not acknowledged before.
+    async fn note(&self, course: &mut Course, events: impl Iterator<Item = CallEvent>) {
         let now = self.clock.now();
-        let step = match event {
-            CallEvent::Dialling(facts) => {
-                note_set_up(course, now);
-                Step::Sent {
-                    at: now,
-                    dialog: written(facts),
+        let mut last = None;
+        let mut waiting = Vec::new();
+        for event in events {
+            last = Some(match event {
+                CallEvent::Dialling(facts) => {
+                    note_set_up(course, now);
+                    Step::Sent {
+                        at: now,
+                        dialog: written(facts),
+                    }
                 }
-            }
-            CallEvent::Key(key) => {
-                tracing::info!(%key, "the callee pressed a key");
-                return;
-            }
-            CallEvent::Ringing(facts) => {
-                course.rang_at.get_or_insert(now);
-                Step::Ringing {
-                    at: now,
-                    dialog: written(facts),
+                CallEvent::Ringing(facts) => {
+                    course.rang_at.get_or_insert(now);
+                    Step::Ringing {
+                        at: now,
+                        dialog: written(facts),
+                    }
                 }
-            }
-            CallEvent::Answered(facts) => {
-                course.answered_at.get_or_insert(now);
-                Step::Answered {
-                    at: now,
-                    dialog: written(facts),
+                CallEvent::Answered(facts, waits) => {
+                    course.answered_at.get_or_insert(now);
+                    waiting.push(waits);
+                    Step::Answered {
+                        at: now,
+                        dialog: written(facts),
+                    }
                 }
-            }
-        };
-        self.set_state(&course.claimed.call.sid, step.state());
-        // If it is not ours any more, the next pulse hangs it up; what could not be written is made good by the end.
-        let _ = self.advance(course, step).await;
+                CallEvent::Key(key) => {
+                    tracing::info!(%key, "the callee pressed a key");
+                    continue;
+                }
+            });
+        }
+        if let Some(step) = last {
+            self.set_state(&course.claimed.call.sid, step.state());
+            // If it is not ours any more, the next pulse hangs it up; what could not be written is made good by the end.
+            let _ = self.advance(course, step).await;
+        }
+        drop(waiting);
     }
 
     /// False if the call is not ours any more.

@@ -8,9 +8,7 @@ use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use tokio_postgres::NoTls;
 
-use crate::support::{
-    TestServer, call_sid, eventually, eventually_within, postgres, status_code,
-};
+use crate::support::{TestServer, call_sid, eventually, eventually_within, postgres, status_code};
 
 async fn on_postgres() -> (TestServer, String) {
     let database = postgres::empty_database().await;

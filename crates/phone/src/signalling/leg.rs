@@ -13,6 +13,7 @@ use rsipstack::dialog::invite_dialog::InviteDialog;
 use rsipstack::sip::{HasHeaders, Header, HeadersExt, Method, Request, Response, StatusCode};
 use tokio::task::JoinHandle;
 
+use super::gate::GateKept;
 use super::orphan::LegFacts;
 use super::session_timer::{SHORTEST, SessionTimer};
 use crate::ending::{Cause, Failure, Side, q850_cause};
@@ -162,6 +163,8 @@ pub struct Leg {
     answer: Option<Response>,
     /// The last 18x to it.
     ringing: Option<Response>,
+    /// Where its answer waits until it is written down; `None` once we have given up, and on an incoming leg.
+    gate: Option<GateKept>,
 }
 
 impl Leg {
@@ -170,6 +173,7 @@ impl Leg {
         dialog: InviteDialog,
         states: DialogStateReceiver,
         outcome: JoinHandle<InviteAsyncResult>,
+        gate: GateKept,
     ) -> Self {
         Self {
             dialogs,
@@ -183,6 +187,7 @@ impl Leg {
             later: VecDeque::new(),
             answer: None,
             ringing: None,
+            gate: Some(gate),
         }
     }
 
@@ -203,6 +208,7 @@ impl Leg {
             later: VecDeque::new(),
             answer: None,
             ringing: None,
+            gate: None,
         }
     }
 
@@ -438,6 +444,7 @@ impl Leg {
     /// Ends the leg, whatever its state: CANCEL before the answer, BYE after it. The end is told by `next`.
     pub async fn hang_up(&mut self) {
         self.cancelled = true;
+        self.gate = None;
         if self.outcome.is_some()
             && let Err(error) = self.dialog.cancel().await
         {

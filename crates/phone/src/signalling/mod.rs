@@ -3,12 +3,13 @@
 //! What the library leaves to us, and where it is done: a dialog is removed when it has ended (`Leg`'s drop), every request inside a dialog
 //! is answered (`incoming`, `Leg::next`), a target that stays silent is told from one that says no (`Leg::failure`), its timers are
 //! short (`SILENCE`), a connection that cannot be made is noticed at once (`Signalling::connect`), an answer to a call that nobody
-//! remembers is acknowledged and ended (`orphan`), refreshes of a session are sent (`session_timer`), challenges are put into its
+//! remembers is acknowledged and ended (`orphan`), an answer is acknowledged only when it is written down (`gate`), refreshes of a session are sent (`session_timer`), challenges are put into its
 //! words (`challenge`).
 
 mod challenge;
 #[doc(hidden)]
 pub mod dissect;
+mod gate;
 mod incoming;
 mod leg;
 mod orphan;
@@ -37,6 +38,8 @@ use rsipstack::transport::TransportLayer;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+pub use gate::OnAnswer;
+use gate::{GateKept, Gates};
 pub use incoming::{Answering, CallSender, IncomingCall};
 pub use leg::{Leg, LegEvent, Refreshed, Refresher, Reply};
 pub use orphan::LegFacts;
@@ -149,6 +152,7 @@ pub struct Signalling {
     contact: SocketAddr,
     /// Whom we talk to. Only they are helped to end a call that we do not remember.
     peers: Arc<Peers>,
+    gates: Arc<Gates>,
     /// One connection at a time is opened, so that a burst of calls shares it.
     connecting: tokio::sync::Mutex<()>,
     stop: CancellationToken,
@@ -193,7 +197,8 @@ impl Signalling {
         let layer = TransportLayer::new(stop.child_token());
         let (local, contact) = transport::open(config, &layer, &stop).await?;
         let peers = Arc::new(Peers::default());
-        let orphans = orphan::StrayAnswers::new(Arc::clone(&peers));
+        let gates = Arc::new(Gates::default());
+        let orphans = orphan::StrayAnswers::new(Arc::clone(&peers), Arc::clone(&gates));
         let mut builder = EndpointBuilder::new();
         builder
             .with_user_agent(&config.user_agent)
@@ -239,6 +244,7 @@ impl Signalling {
             transport: config.transport,
             contact,
             peers,
+            gates,
             connecting: tokio::sync::Mutex::new(()),
             stop,
         })
@@ -285,8 +291,12 @@ impl Signalling {
         }
     }
 
-    /// Sends the INVITE. What becomes of it is told by the leg.
-    pub async fn invite(&self, invite: Invite) -> Result<Leg, SignallingError> {
+    /// Sends the INVITE. What becomes of it is told by the leg; an answer is acknowledged when `on_answer` has written it down.
+    pub async fn invite(
+        &self,
+        invite: Invite,
+        on_answer: OnAnswer,
+    ) -> Result<Leg, SignallingError> {
         self.know(invite.destination.ip());
         self.connect(invite.destination).await?;
         let option = InviteOption {
@@ -300,16 +310,18 @@ impl Signalling {
             credential: invite.credentials.map(Credentials::in_library),
             headers: Some(headers(invite.headers)),
             support_prack: true,
-            call_id: Some(invite.call_id),
+            call_id: Some(invite.call_id.clone()),
             ..InviteOption::default()
         };
         let (sender, states) = self.dialogs.new_dialog_state_channel();
+        let gate = GateKept::close(&self.gates, invite.call_id, on_answer);
         let (dialog, outcome) = self.dialogs.do_invite_async(option, sender)?;
         Ok(Leg::calling(
             Arc::clone(&self.dialogs),
             dialog,
             states,
             outcome,
+            gate,
         ))
     }
 

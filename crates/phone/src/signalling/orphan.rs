@@ -13,9 +13,10 @@ use rsipstack::sip::{
 use rsipstack::transaction::endpoint::{EndpointInner, EndpointInnerRef, TransportEventInspector};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transaction::transaction::Transaction;
-use rsipstack::transport::{SipAddr, TransportEvent};
+use rsipstack::transport::{SipAddr, SipConnection, TransportEvent};
 use serde::{Deserialize, Serialize};
 
+use super::gate::{self, Arrival, Gates};
 use super::{Peers, SILENCE, Signalling, SignallingError, uri};
 
 /// A flood of stray answers must not make us send a flood of BYEs; honest peers need no more than so many a second.
@@ -166,6 +167,13 @@ impl Signalling {
             self.know(address.ip());
             self.connect(address).await?;
         }
+        if method == Method::Bye {
+            // Who died between writing an answer down and acknowledging it has left a peer that still waits for the latter.
+            let ack = facts.request(&self.endpoint, Method::Ack, facts.cseq)?;
+            let connection = self.endpoint.transport_layer.lookup(&destination, None);
+            let (connection, address) = connection.await?;
+            connection.send(ack.into(), Some(&address)).await?;
+        }
         let request = facts.request(&self.endpoint, method, cseq)?;
         let ended = end(&self.endpoint, request, destination).await?;
         match &facts.ringing {
@@ -203,6 +211,7 @@ async fn end(
 pub(super) struct StrayAnswers {
     endpoint: Arc<OnceLock<Weak<EndpointInner>>>,
     peers: Arc<Peers>,
+    gates: Arc<Gates>,
     recent: Arc<std::sync::Mutex<Recent>>,
 }
 
@@ -214,10 +223,11 @@ struct Recent {
 }
 
 impl StrayAnswers {
-    pub fn new(peers: Arc<Peers>) -> Self {
+    pub fn new(peers: Arc<Peers>, gates: Arc<Gates>) -> Self {
         Self {
             endpoint: Arc::default(),
             peers,
+            gates,
             recent: Arc::new(std::sync::Mutex::new(Recent {
                 since: tokio::time::Instant::now(),
                 answers: Vec::new(),
@@ -328,7 +338,56 @@ impl TransportEventInspector for StrayAnswers {
             });
             return None;
         }
-        Some(event)
+        self.hold(event)
+    }
+}
+
+impl StrayAnswers {
+    /// The event, unless it is an answer that has to wait.
+    fn hold(&self, event: TransportEvent) -> Option<TransportEvent> {
+        let TransportEvent::Incoming(SipMessage::Response(answer), connection, from) = event else {
+            return Some(event);
+        };
+        let endpoint = self.endpoint.get().and_then(Weak::upgrade);
+        let (Some(call_id), Some(endpoint)) = (gate::answered_call(&answer), endpoint) else {
+            let answer = SipMessage::Response(answer);
+            return Some(TransportEvent::Incoming(answer, connection, from));
+        };
+        let (gates, call_id) = (Arc::clone(&self.gates), call_id.to_owned());
+        let arrival = gates.arrive(&call_id);
+        let facts = LegFacts::of_answer(&answer, from.get_socketaddr().ok());
+        let answer = SipMessage::Response(answer);
+        match arrival {
+            Arrival::Pass => return Some(TransportEvent::Incoming(answer, connection, from)),
+            Arrival::Drop => {}
+            Arrival::Follow(opened) => {
+                tokio::spawn(async move {
+                    opened.cancelled().await;
+                    show(&endpoint, answer, connection, &from).await;
+                });
+            }
+            Arrival::Hold(on_answer) => {
+                let written = on_answer(facts);
+                tokio::spawn(async move {
+                    let _ = tokio::time::timeout(gate::LONGEST, written).await;
+                    show(&endpoint, answer, connection, &from).await;
+                    gates.open(&call_id);
+                });
+            }
+        }
+        None
+    }
+}
+
+/// Shows an answer that has waited to the library.
+async fn show(
+    endpoint: &EndpointInnerRef,
+    answer: SipMessage,
+    connection: SipConnection,
+    from: &SipAddr,
+) {
+    if let Err(error) = endpoint.on_received_message(answer, connection, from).await {
+        tracing::debug!(%error, "an answer could not be used");
     }
 }
 

@@ -23,6 +23,11 @@ async fn pair() -> (Signalling, Signalling, UnboundedReceiver<IncomingCall>) {
     (endpoint(None).await, endpoint(Some(calls)).await, incoming)
 }
 
+/// Nothing is written down.
+fn at_once() -> OnAnswer {
+    Box::new(|_| tokio::sync::oneshot::channel().1)
+}
+
 fn invite(to: SocketAddr) -> Invite {
     Invite {
         to: format!("sip:13800000000@{to}"),
@@ -48,7 +53,10 @@ async fn call(
     callee: &Signalling,
     incoming: &mut UnboundedReceiver<IncomingCall>,
 ) -> (Leg, IncomingCall) {
-    let leg = caller.invite(invite(callee.contact())).await.unwrap();
+    let leg = caller
+        .invite(invite(callee.contact()), at_once())
+        .await
+        .unwrap();
     let call = tokio::time::timeout(PATIENCE, incoming.recv())
         .await
         .unwrap()
@@ -173,7 +181,7 @@ async fn a_trunk_that_is_not_there_is_noticed() {
     // A socket that is bound and never read: silence, not a refusal.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut leg = caller
-        .invite(invite(silent.local_addr().unwrap()))
+        .invite(invite(silent.local_addr().unwrap()), at_once())
         .await
         .unwrap();
     let LegEvent::Failed(failure) = next(&mut leg).await else {
@@ -188,7 +196,10 @@ async fn a_trunk_that_is_not_there_is_noticed() {
 #[tokio::test]
 async fn an_unsolicited_call_is_refused() {
     let (caller, other) = (endpoint(None).await, endpoint(None).await);
-    let mut leg = caller.invite(invite(other.contact())).await.unwrap();
+    let mut leg = caller
+        .invite(invite(other.contact()), at_once())
+        .await
+        .unwrap();
     let LegEvent::Failed(failure) = next(&mut leg).await else {
         panic!("it goes on")
     };

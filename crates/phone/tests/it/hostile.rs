@@ -119,7 +119,7 @@ async fn a_call_is_not_disturbed_by_strangers() {
     let call_id = order.call_id.clone();
     let attack = async move {
         let facts = loop {
-            if let phone::call::CallEvent::Answered(facts) = happened.recv().await.unwrap() {
+            if let phone::call::CallEvent::Answered(facts, _) = happened.recv().await.unwrap() {
                 break facts;
             }
         };

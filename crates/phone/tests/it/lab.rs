@@ -163,7 +163,7 @@ impl Story {
             .map(|event| match event {
                 CallEvent::Dialling(_) => "dialling".to_owned(),
                 CallEvent::Ringing(_) => "ringing".to_owned(),
-                CallEvent::Answered(_) => "answered".to_owned(),
+                CallEvent::Answered(..) => "answered".to_owned(),
                 CallEvent::Key(key) => key.to_string(),
             })
             .collect()

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use phone::call::Order;
-use phone::ending::{Cause, Side};
+use phone::call::{CallEvent, Order};
+use phone::ending::{Cause, Ending, Side};
 use phone::media::stream::Step;
 use tokio::task::JoinHandle;
 
@@ -144,6 +144,64 @@ async fn an_answer_whose_contact_makes_no_sense_breaks_nothing() {
         let failure = calling.await.unwrap().failure();
         assert!(!failure.may_fail_over(), "{contact}: {failure:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_acknowledged_when_it_is_written_down() {
+    let mut puppet = Puppet::new().await;
+    let trunk = trunk_to(puppet.address()).await;
+    let (events, mut happened) = tokio::sync::mpsc::unbounded_channel();
+    let calling = tokio::spawn(async move {
+        let order = order(vec![Step::Sound(sound(10))]);
+        let hang_up = tokio_util::sync::CancellationToken::new();
+        caller().call(&trunk, &order, &events, &hang_up).await
+    });
+    let invite = puppet.request("INVITE").await;
+    puppet.answer_as("puppet", &invite).await;
+    let answered = loop {
+        match happened.recv().await.unwrap() {
+            CallEvent::Answered(facts, written) => break (facts, written),
+            _ => continue,
+        }
+    };
+    assert!(answered.0.unwrap().to.ends_with("tag=puppet"));
+    // It repeats itself, and asks for something else: only that is answered.
+    puppet.answer_as("puppet", &invite).await;
+    let target = header(&invite, "Contact").replace(['<', '>'], "");
+    let question = format!(
+        "OPTIONS {target} SIP/2.0\r\nVia: SIP/2.0/UDP {};branch=z9hG4bKo\r\nFrom: <sip:s@x>;tag=s\r\nTo: <sip:x@x>\r\nCall-ID: o\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n",
+        puppet.address()
+    );
+    puppet.send(&question).await;
+    let first = puppet.request("").await;
+    assert!(first.starts_with("SIP/2.0"), "{first}");
+    drop(answered.1);
+    let second = puppet.request("").await;
+    assert!(second.starts_with("ACK"), "{second}");
+    let bye = puppet.request("BYE").await;
+    puppet.respond(&bye, "200 OK", "").await;
+    let (ending, _) = calling.await.unwrap();
+    assert!(matches!(ending, Ending::Talked { .. }), "{ending:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_does_not_wait_for_a_writer_that_does_not_write() {
+    let mut puppet = Puppet::new().await;
+    let trunk = trunk_to(puppet.address()).await;
+    // Nobody ever looks at the events.
+    let (events, _happened) = tokio::sync::mpsc::unbounded_channel();
+    let calling = tokio::spawn(async move {
+        let order = order(vec![Step::Sound(sound(10))]);
+        let hang_up = tokio_util::sync::CancellationToken::new();
+        caller().call(&trunk, &order, &events, &hang_up).await
+    });
+    let invite = puppet.request("INVITE").await;
+    puppet.answer_as("puppet", &invite).await;
+    puppet.request("ACK").await;
+    let bye = puppet.request("BYE").await;
+    puppet.respond(&bye, "200 OK", "").await;
+    let (ending, _) = calling.await.unwrap();
+    assert!(matches!(ending, Ending::Talked { .. }), "{ending:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -220,7 +220,7 @@ fn die_in_a_call(callee: SocketAddr, ringing: bool) -> (SocketAddr, String) {
             };
             let facts = match event {
                 CallEvent::Ringing(facts) if ringing => facts,
-                CallEvent::Answered(facts) => facts,
+                CallEvent::Answered(facts, _) => facts,
                 _ => continue,
             };
             let text = serde_json::to_string(&facts).unwrap();

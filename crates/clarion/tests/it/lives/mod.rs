@@ -133,10 +133,12 @@ impl World {
     }
 }
 
-/// Nobody picks up in the same moment in which it begins to ring.
+/// Some pick up after a moment; machines do in the very moment in which they are called.
 fn somebody(number: &str) -> Script {
     let mut script = Script::of_number(number);
-    if let Then::Answer { after, .. } = &mut script.then {
+    if let Then::Answer { after, .. } = &mut script.then
+        && number.ends_with("0001")
+    {
         *after = Duration::from_millis(300);
     }
     script
