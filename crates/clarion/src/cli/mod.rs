@@ -139,6 +139,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
 const HIGHEST_LIMIT: u32 = 1_000_000;
 
 /// A limit that may be taken away; `name` is that of the option.
+#[expect(clippy::option_option, reason = "not changed, taken away, or set")]
 fn limit(name: &str, value: Option<OrNone<u32>>) -> anyhow::Result<Option<Option<u32>>> {
     match value {
         Some(OrNone(Some(number))) if !(1..=HIGHEST_LIMIT).contains(&number) => {

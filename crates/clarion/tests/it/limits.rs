@@ -1,6 +1,7 @@
-//! Requests a second and at once, per account.
+//! Requests a second and at once, per account; calls at once, per application; calls a day, per callee.
 
-use clarion::domain::account::AccountChange;
+use clarion::domain::account::{AccountChange, ApplicationChange};
+use clarion::domain::claim::{CallFilter, CallRecord};
 use tokio::io::AsyncWriteExt;
 
 use crate::support::raw::read_answer;
@@ -92,4 +93,73 @@ async fn one_accounts_limit_is_not_anothers() {
         .await
         .unwrap();
     assert_eq!(status_code(&answer), "000000");
+}
+
+/// Calls lead to the telephone in the server.
+async fn calling(dispatch: &str) -> TestServer {
+    TestServer::start_with(&format!(
+        "[dispatch]\n{dispatch}[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\n"
+    ))
+    .await
+}
+
+/// All calls, when so many have ended.
+async fn ended(server: &TestServer, count: usize) -> Vec<CallRecord> {
+    let all = CallFilter {
+        most: 100,
+        ..CallFilter::default()
+    };
+    let mut records = Vec::new();
+    eventually("they have ended", async || {
+        records = server.store.list_calls(all.clone()).await.unwrap();
+        records
+            .iter()
+            .filter(|call| call.ended_at.is_some())
+            .count()
+            == count
+    })
+    .await;
+    records
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_who_has_had_the_calls_of_the_day_is_not_called_again() {
+    let server = calling("callee_per_day = 2\n").await;
+    let fields = "<to>13800000002</to><mediaTxt>x</mediaTxt>";
+    for count in 1..=2 {
+        assert_eq!(status_code(&server.call_xml(fields).await), "000000");
+        ended(&server, count).await;
+    }
+    let answer = server.call_xml(fields).await;
+    assert_eq!(status_code(&answer), "190004");
+    assert!(answer.contains("2 calls of the day"), "{answer}");
+    // Another telephone behind the same number is another callee.
+    let extension = "<to>13800000002-12</to><mediaTxt>x</mediaTxt>";
+    assert_eq!(status_code(&server.call_xml(extension).await), "000000");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_application_has_limits_of_its_own() {
+    let server = calling("ring_seconds = 1\n").await;
+    let change = ApplicationChange {
+        calls_at_once: Some(Some(1)),
+        ..ApplicationChange::default()
+    };
+    server
+        .store
+        .change_application(&crate::support::app_id(), change)
+        .await
+        .unwrap();
+    for number in 0..3 {
+        let fields = format!("<to>138{number}0000003</to><mediaTxt>x</mediaTxt>");
+        assert_eq!(status_code(&server.call_xml(&fields).await), "000000");
+    }
+    let mut calls = ended(&server, 3).await;
+    calls.sort_by_key(|call| call.dialled_at);
+    for pair in calls.windows(2) {
+        assert!(
+            pair[0].ended_at <= pair[1].dialled_at,
+            "one after the other: {pair:?}"
+        );
+    }
 }

@@ -116,7 +116,6 @@ impl std::fmt::Debug for Gates {
 pub(super) fn answered_call(answer: &Response) -> Option<&str> {
     let answers = answer.status_code.kind() == StatusCodeKind::Successful
         && answer.cseq_header().ok()?.method().ok()? == Method::Invite;
-    answers
-        .then(|| answer.call_id_header().ok())?
-        .map(|id| id.value())
+    let call_id = answer.call_id_header().ok()?.value();
+    answers.then_some(call_id)
 }

@@ -159,9 +159,8 @@ async fn an_answer_is_acknowledged_when_it_is_written_down() {
     let invite = puppet.request("INVITE").await;
     puppet.answer_as("puppet", &invite).await;
     let answered = loop {
-        match happened.recv().await.unwrap() {
-            CallEvent::Answered(facts, written) => break (facts, written),
-            _ => continue,
+        if let CallEvent::Answered(facts, written) = happened.recv().await.unwrap() {
+            break (facts, written);
         }
     };
     assert!(answered.0.unwrap().to.ends_with("tag=puppet"));
