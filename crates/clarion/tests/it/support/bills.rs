@@ -61,7 +61,7 @@ pub async fn claim(store: &dyn Store, now: Timestamp, most: u32) -> Vec<ClaimedC
         node: NodeId::new([7; 8]),
         now,
         lease_until: now + SignedDuration::from_secs(60),
-        shares: vec![(SID.parse().unwrap(), most)],
+        shares: vec![(APP.parse().unwrap(), most)],
         caps: CalleeCaps::default(),
     };
     store.claim_calls(claim).await.unwrap()
