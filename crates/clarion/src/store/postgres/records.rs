@@ -52,11 +52,7 @@ impl Records for PostgresStore {
         let query = format!(
             "SELECT {RECORD} FROM calls LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1"
         );
-        let row = self
-            .client()
-            .await?
-            .query_opt(&query, &[&sid.as_str()])
-            .await?;
+        let row = self.query_opt(&query, &[&sid.as_str()]).await?;
         row.as_ref().map(record).transpose()
     }
 
@@ -67,8 +63,6 @@ impl Records for PostgresStore {
              WHERE ($1::text IS NULL OR calls.account_sid = $1) AND ($2::text IS NULL OR call_sid < $2) ORDER BY call_sid DESC LIMIT $3"
         );
         let rows = self
-            .client()
-            .await?
             .query(
                 &query,
                 &[
@@ -107,8 +101,6 @@ impl Records for PostgresStore {
 
     async fn switches(&self) -> Result<Vec<(String, String)>, StoreError> {
         let rows = self
-            .client()
-            .await?
             .query("SELECT name, value FROM switches ORDER BY name", &[])
             .await?;
         Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
@@ -137,8 +129,6 @@ impl Records for PostgresStore {
 
     async fn barred_numbers(&self) -> Result<Vec<String>, StoreError> {
         let rows = self
-            .client()
-            .await?
             .query("SELECT number FROM do_not_call ORDER BY number", &[])
             .await?;
         Ok(rows.iter().map(|row| row.get(0)).collect())

@@ -29,6 +29,8 @@ mod bills;
 pub mod callbacks;
 pub mod calls;
 pub mod checkpoint;
+mod claiming;
+mod ending;
 mod queue;
 mod records;
 mod schema;
