@@ -12,6 +12,7 @@ mod bills;
 mod callbacks;
 mod calls;
 mod captures;
+mod check;
 mod clients;
 mod command_line;
 mod crash;
