@@ -266,10 +266,7 @@ async fn trunks_that_are_not_there_are_told_apart() {
         .count();
     assert_eq!(
         said.error,
-        format!(
-            "clarion: {problems} problems were found
-"
-        )
+        format!("clarion: {problems} problems were found\n")
     );
 }
 
