@@ -26,10 +26,11 @@ check:
 	scripts/with-postgres $(CARGO) test --workspace
 	scripts/fuzz-smoke 5
 
-lint: ## Formatting, clippy and the documentation's links
+lint: ## Formatting, clippy, the documentation's links, licences and unused dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --quiet
+	scripts/judge-dependencies
 
 release: ## The one program, for use: target/release/clarion
 	$(CARGO) build --release --locked --package clarion

@@ -230,13 +230,13 @@ pub const METRICS: &[Metric] = {
             Histogram,
             "clarion_store_batch_size",
             &[],
-            "changes committed together; grows with the load",
+            "changes committed together (PostgreSQL: accepted calls); grows with the load",
         ),
         metric(
             Histogram,
             "clarion_store_commit_seconds",
             &[],
-            "time of one commit, with everything in it",
+            "time of one such commit, with everything in it",
         ),
         metric(
             Gauge,

@@ -1,13 +1,17 @@
 //! `clarion check` as an operator runs it: the real program, real parts that work, and real parts that do not.
 
 use std::fmt::Write;
-use std::net::{TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clarion::store::Database;
-use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use phone::call::MediaConfig;
+use phone::codec::Codec;
+use phone::signalling::{SignallingConfig, Transport};
+use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -270,6 +274,55 @@ async fn trunks_that_are_not_there_are_told_apart() {
     );
 }
 
+/// Certificate and key of an authority, and of somebody at 127.0.0.1 whom it vouches for.
+fn authority() -> (String, String, String) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = params.self_signed(&key).unwrap().pem();
+    let issuer = Issuer::new(params, key);
+    let own = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&own, &issuer).unwrap();
+    (ca, certificate.pem(), own.serialize_pem())
+}
+
+#[tokio::test]
+async fn a_trunk_over_tls_must_show_a_certificate_that_we_trust() {
+    let (ca, certificate, key) = authority();
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let mut sip = SignallingConfig::new(Transport::Tls, SocketAddr::new(here, 0));
+    sip.tls.own = Some((certificate.into_bytes(), key.into_bytes()));
+    let settings = TestPhoneConfig {
+        sip,
+        media: MediaConfig::new(here, 40_000..=40_099),
+        codecs: Codec::ALL.to_vec(),
+        credentials: None,
+    };
+    let (telephone, _heard) = TestPhone::start(&settings, Script::of_number)
+        .await
+        .unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let (trusted, other) = (files.path().join("ca.pem"), files.path().join("other.pem"));
+    std::fs::write(&trusted, ca).unwrap();
+    std::fs::write(&other, authority().0).unwrap();
+    let check = async |authorities: &Path| {
+        let more = format!("transport = \"tls\"\nca = {authorities:?}");
+        let settings = trunk("secure", &telephone.contact().to_string(), &more);
+        Site::new(&settings).check().await
+    };
+    let said = check(&trusted).await;
+    said.holds("ok", "trunk secure", "answers OPTIONS with 200");
+    said.has_no_problem();
+    check(&other)
+        .await
+        .problem("trunk secure", "cannot be reached");
+    let nowhere = files.path().join("nowhere.pem");
+    check(&nowhere)
+        .await
+        .problem("trunk secure", "name readable PEM files in `ca`");
+}
+
 #[tokio::test]
 async fn a_registration_is_tried_and_taken_back() {
     let friendly = friendly_peer().await;
@@ -402,6 +455,22 @@ async fn a_postgresql_is_looked_into_and_not_changed() {
         .check()
         .await;
     said.problem("database", "cannot be used");
+}
+
+#[tokio::test]
+async fn a_server_on_a_postgresql_is_found_by_its_port() {
+    let url = postgres::empty_database().await;
+    let settings = format!(
+        "database = {url:?}\n[http]\nlisten = [\"127.0.0.1:{}\"]\n[log]\nfilter = \"error\"\n",
+        free_port()
+    );
+    let site = Site::new(&settings);
+    let server = site.serve().await;
+    let said = site.check().await;
+    said.has_no_problem();
+    let process = format!("is running (process {})", server.id().unwrap());
+    said.holds("ok", "server", &process);
+    drop(server);
 }
 
 #[tokio::test]

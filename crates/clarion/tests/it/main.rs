@@ -17,6 +17,7 @@ mod check;
 mod clients;
 mod command_line;
 mod crash;
+mod dependencies;
 mod disk;
 mod documents;
 mod hostile;
