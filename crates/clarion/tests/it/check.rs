@@ -1,23 +1,20 @@
 //! `clarion check` as an operator runs it: the real program, real parts that work, and real parts that do not.
 
-use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+mod certificates;
+mod databases;
+mod trunks;
+
+use std::net::{TcpListener, UdpSocket};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use clarion::store::Database;
-use phone::call::MediaConfig;
-use phone::codec::Codec;
-use phone::signalling::{SignallingConfig, Transport};
-use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::support::sip_peer::SipPeer;
-use crate::support::{PATIENCE, account, application, postgres};
+use crate::support::{PATIENCE, account, application};
 
 /// A folder with a configuration; nothing else has been made.
 struct Site {
@@ -232,186 +229,6 @@ async fn a_port_that_somebody_else_has_is_named_with_its_holder() {
 }
 
 #[tokio::test]
-async fn trunks_that_are_not_there_are_told_apart() {
-    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let shut = SipPeer::start(|_| Some((503, String::new()))).await;
-    let closed = free_port();
-    let mut settings = String::new();
-    for (name, host, more) in [
-        ("silent", silent.local_addr().unwrap().to_string(), ""),
-        ("shut", shut.address.to_string(), ""),
-        (
-            "closed",
-            format!("127.0.0.1:{closed}"),
-            "transport = \"tcp\"",
-        ),
-        ("nameless", "nowhere.invalid".to_owned(), ""),
-        (
-            "odd",
-            "127.0.0.1:5060".to_owned(),
-            "transport = \"carrier-pigeon\"",
-        ),
-    ] {
-        write!(settings, "{}", trunk(name, &host, more)).unwrap();
-    }
-    let said = Site::new(&settings).check().await;
-    said.problem("trunk silent", "does not answer OPTIONS → see the address");
-    said.problem("trunk shut", "answers 503");
-    said.problem("trunk closed", "cannot be reached");
-    said.problem(
-        "trunk nameless",
-        "nowhere.invalid cannot be looked up (SRV, A, AAAA)",
-    );
-    said.problem("trunk odd", "udp, tcp and tls are");
-    let problems = said
-        .text
-        .lines()
-        .filter(|line| line.starts_with("problem "))
-        .count();
-    assert_eq!(
-        said.error,
-        format!("clarion: {problems} problems were found\n")
-    );
-}
-
-/// Certificate and key of an authority, and of somebody at 127.0.0.1 whom it vouches for.
-fn authority() -> (String, String, String) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = params.self_signed(&key).unwrap().pem();
-    let issuer = Issuer::new(params, key);
-    let own = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    let certificate = params.signed_by(&own, &issuer).unwrap();
-    (ca, certificate.pem(), own.serialize_pem())
-}
-
-#[tokio::test]
-async fn a_trunk_over_tls_must_show_a_certificate_that_we_trust() {
-    let (ca, certificate, key) = authority();
-    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let mut sip = SignallingConfig::new(Transport::Tls, SocketAddr::new(here, 0));
-    sip.tls.own = Some((certificate.into_bytes(), key.into_bytes()));
-    let settings = TestPhoneConfig {
-        sip,
-        media: MediaConfig::new(here, 40_000..=40_099),
-        codecs: Codec::ALL.to_vec(),
-        credentials: None,
-    };
-    let (telephone, _heard) = TestPhone::start(&settings, Script::of_number)
-        .await
-        .unwrap();
-    let files = tempfile::tempdir().unwrap();
-    let (trusted, other) = (files.path().join("ca.pem"), files.path().join("other.pem"));
-    std::fs::write(&trusted, ca).unwrap();
-    std::fs::write(&other, authority().0).unwrap();
-    let check = async |authorities: &Path| {
-        let more = format!("transport = \"tls\"\nca = {authorities:?}");
-        let settings = trunk("secure", &telephone.contact().to_string(), &more);
-        Site::new(&settings).check().await
-    };
-    let said = check(&trusted).await;
-    said.holds("ok", "trunk secure", "answers OPTIONS with 200");
-    said.has_no_problem();
-    check(&other)
-        .await
-        .problem("trunk secure", "cannot be reached");
-    let nowhere = files.path().join("nowhere.pem");
-    check(&nowhere)
-        .await
-        .problem("trunk secure", "name readable PEM files in `ca`");
-}
-
-#[tokio::test]
-async fn a_registration_is_tried_and_taken_back() {
-    let friendly = friendly_peer().await;
-    let strict = SipPeer::start(|method| match method {
-        "REGISTER" => Some((403, String::new())),
-        _ => Some((200, String::new())),
-    })
-    .await;
-    let more = "user = \"u\"\npassword = \"p\"\nregister_seconds = 300";
-    let mut settings = trunk("friendly", &friendly.address.to_string(), more);
-    settings.push_str(&trunk("strict", &strict.address.to_string(), more));
-    let said = Site::new(&settings).check().await;
-    said.holds("ok", "trunk friendly", "takes our registration");
-    said.problem("trunk strict", "refuses our registration with 403");
-    assert_eq!(friendly.methods(), ["OPTIONS", "REGISTER", "REGISTER"]);
-    let last = friendly.requests.lock().unwrap().last().unwrap().clone();
-    assert!(last.contains("Expires: 0"), "{last}");
-}
-
-#[tokio::test]
-async fn a_clock_that_is_wrong_is_seen_by_what_the_trunk_says() {
-    let date = |hours: i64| {
-        #[expect(clippy::disallowed_methods, reason = "a peer has a clock of its own")]
-        let now = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(hours);
-        let date = now.strftime("%a, %d %b %Y %H:%M:%S GMT");
-        Some((200, format!("Date: {date}")))
-    };
-    let right = SipPeer::start(move |_| date(0)).await;
-    let wrong = SipPeer::start(move |_| date(1)).await;
-    let said = Site::new(&trunk("right", &right.address.to_string(), ""))
-        .check()
-        .await;
-    said.holds("ok", "clock", "agrees with trunk right");
-    let said = Site::new(&trunk("wrong", &wrong.address.to_string(), ""))
-        .check()
-        .await;
-    said.problem("clock", "s ahead of trunk wrong");
-}
-
-fn certificate(site: &Path, name: &str, years: (i32, i32)) -> String {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    params.not_before = date_time_ymd(years.0, 1, 1);
-    params.not_after = date_time_ymd(years.1, 1, 1);
-    let certificate = params.self_signed(&key).unwrap();
-    let (pem, private) = (site.join("a.pem"), site.join("a.key"));
-    std::fs::write(&pem, certificate.pem()).unwrap();
-    std::fs::write(&private, key.serialize_pem()).unwrap();
-    std::fs::set_permissions(&private, PermissionsExt::from_mode(0o600)).unwrap();
-    format!("[http]\ncertificate = {pem:?}\nprivate_key = {private:?}\n")
-}
-
-#[tokio::test]
-async fn a_certificate_that_clients_will_not_like_is_named() {
-    let files = tempfile::tempdir().unwrap();
-    let check = async |settings: &str| Site::new(settings).check().await;
-    let good = certificate(files.path(), "voice.example.com", (2020, 2120));
-    let url = "public_url = \"https://voice.example.com:8883\"\n";
-    let said = check(&format!("{good}{url}")).await;
-    said.holds("ok", "certificate", "is valid until 2120-01-01");
-    said.holds("ok", "certificate", "names voice.example.com");
-    said.has_no_problem();
-    let elsewhere = "public_url = \"https://calls.example.com\"\n";
-    let said = check(&format!("{good}{elsewhere}")).await;
-    said.problem("certificate", "clients come to calls.example.com");
-    std::fs::set_permissions(files.path().join("a.key"), PermissionsExt::from_mode(0o644)).unwrap();
-    check(&good)
-        .await
-        .problem("certificate", "is open to others (mode 644) → chmod 600");
-    let old = certificate(files.path(), "voice.example.com", (2020, 2021));
-    check(&old)
-        .await
-        .problem("certificate", "has expired on 2021-01-01");
-    let early = certificate(files.path(), "voice.example.com", (2100, 2121));
-    check(&early)
-        .await
-        .problem("certificate", "is valid only from 2100-01-01");
-    let other = KeyPair::generate().unwrap();
-    std::fs::write(files.path().join("a.key"), other.serialize_pem()).unwrap();
-    check(&good)
-        .await
-        .problem("certificate", "do not fit together");
-    std::fs::remove_file(files.path().join("a.pem")).unwrap();
-    check(&good)
-        .await
-        .problem("certificate", "cannot read the certificate");
-}
-
-#[tokio::test]
 async fn a_voice_that_does_not_speak_is_named_with_the_remedy() {
     let said = Site::new("[speech]\nprogram = \"no-such-voice\"\n")
         .check()
@@ -421,76 +238,6 @@ async fn a_voice_that_does_not_speak_is_named_with_the_remedy() {
     let said = Site::new("[speech]\ncommand = [\"false\"]\n").check().await;
     said.holds("warning", "speech", "the embedded one stands in");
     said.has_no_problem();
-}
-
-#[tokio::test]
-async fn a_postgresql_is_looked_into_and_not_changed() {
-    let url = postgres::empty_database().await;
-    let site = Site::new(&format!("database = {url:?}\n"));
-    let said = site.check().await;
-    said.has_no_problem();
-    said.holds("ok", "database", "is empty; the first start makes schema");
-    said.holds("ok", "clock", "agrees with the database");
-    let client = postgres::connect(&url).await;
-    let tables = client.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", &[]);
-    assert!(
-        tables.await.unwrap().is_empty(),
-        "the check has made tables"
-    );
-
-    site.with_account(&Database::parse(&url).unwrap()).await;
-    let said = site.check().await;
-    said.holds("ok", "database", "and can be written");
-    said.holds("ok", "accounts", "1 accounts, 1 applications");
-
-    let newer = "INSERT INTO schema_migrations (version) VALUES (999)";
-    client.batch_execute(newer).await.unwrap();
-    site.check()
-        .await
-        .problem("database", "has schema 999, this program knows");
-
-    let mut nowhere = url::Url::parse(&url).unwrap();
-    nowhere.set_port(Some(free_port())).unwrap();
-    let said = Site::new(&format!("database = \"{nowhere}\"\n"))
-        .check()
-        .await;
-    said.problem("database", "cannot be used");
-}
-
-#[tokio::test]
-async fn a_server_on_a_postgresql_is_found_by_its_port() {
-    let url = postgres::empty_database().await;
-    let settings = format!(
-        "database = {url:?}\n[http]\nlisten = [\"127.0.0.1:{}\"]\n[log]\nfilter = \"error\"\n",
-        free_port()
-    );
-    let site = Site::new(&settings);
-    let server = site.serve().await;
-    let said = site.check().await;
-    said.has_no_problem();
-    let process = format!("is running (process {})", server.id().unwrap());
-    said.holds("ok", "server", &process);
-    drop(server);
-}
-
-#[tokio::test]
-async fn a_database_file_of_a_newer_program_or_of_no_program_is_refused() {
-    let site = Site::new("");
-    let database = Database::Sqlite(site.data().join("clarion.db"));
-    site.with_account(&database).await;
-    let said = site.check().await;
-    said.has_no_problem();
-    said.holds("ok", "accounts", "1 accounts, 1 applications");
-    let db = rusqlite::Connection::open(site.data().join("clarion.db")).unwrap();
-    db.pragma_update(None, "user_version", 999).unwrap();
-    drop(db);
-    site.check().await.problem("database", "has schema 999");
-    std::fs::write(
-        site.data().join("clarion.db"),
-        "this is not a database at all, but a text",
-    )
-    .unwrap();
-    site.check().await.problem("database", "cannot be used");
 }
 
 #[tokio::test]

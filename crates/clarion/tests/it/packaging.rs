@@ -237,7 +237,7 @@ fn the_container_file_copies_what_is_there_and_builds_as_the_makefile_does() {
         .iter()
         .rfind(|words| words[0] == "USER")
         .unwrap();
-    assert!(!user[1].starts_with("0") && user[1] != "root", "{user:?}");
+    assert!(!user[1].starts_with('0') && user[1] != "root", "{user:?}");
     let health = instructions
         .iter()
         .find(|words| words[0] == "HEALTHCHECK")

@@ -51,13 +51,13 @@ impl Shown {
 }
 
 /// The metric behind a series: a histogram has three kinds of them.
-fn base<'a>(series: &'a str, known: impl Fn(&str) -> bool) -> &'a str {
+fn base(series: &str, known: impl Fn(&str) -> bool) -> &str {
     if known(series) {
         return series;
     }
-    let endings = ["_bucket", "_sum", "_count"].iter();
-    let bare = endings.filter_map(|ending| series.strip_suffix(ending));
-    bare.last().unwrap_or(series)
+    let mut endings = ["_bucket", "_sum", "_count"].iter();
+    let bare = endings.find_map(|ending| series.strip_suffix(ending));
+    bare.unwrap_or(series)
 }
 
 /// Label and value of each selector in `{…}` at the beginning of a text.

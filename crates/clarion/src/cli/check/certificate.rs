@@ -56,7 +56,7 @@ pub fn check(config: &Config, clock: &Clock) -> Vec<Finding> {
             ),
         ));
     }
-    findings.extend(names(config, &files.certificate));
+    findings.push(names(config, &files.certificate));
     findings
 }
 
@@ -121,16 +121,16 @@ fn key_is_private(file: &Path) -> Option<Finding> {
 }
 
 /// Clients find us by the name in public_url; where there is none, by those that the certificate was made for.
-fn names(config: &Config, file: &Path) -> Option<Finding> {
+fn names(config: &Config, file: &Path) -> Finding {
     let named = match parsed(file, alternative_names) {
         Ok(named) => named,
-        Err(why) => return Some(Finding::problem(SUBJECT, why, "have it made anew")),
+        Err(why) => return Finding::problem(SUBJECT, why, "have it made anew"),
     };
     let list = named.join(", ");
     let url = url::Url::parse(&config.http.public_url).ok();
     if let Some(host) = url.as_ref().and_then(url::Url::host_str) {
         let host = host.trim_matches(['[', ']']);
-        return Some(if named.iter().any(|name| covers(name, host)) {
+        return if named.iter().any(|name| covers(name, host)) {
             Finding::ok(SUBJECT, format!("names {list}"))
         } else {
             Finding::problem(
@@ -138,7 +138,7 @@ fn names(config: &Config, file: &Path) -> Option<Finding> {
                 format!("names {list}, but clients come to {host} (http.public_url)"),
                 "have it made for that name (http.host_names, or your CA), or correct http.public_url",
             )
-        });
+        };
     }
     let only_here = |name: &String| name == "localhost" || name.parse().is_ok_and(is_loopback);
     let open = config
@@ -146,7 +146,7 @@ fn names(config: &Config, file: &Path) -> Option<Finding> {
         .listen
         .iter()
         .any(|address| !address.ip().is_loopback());
-    Some(if open && named.iter().all(only_here) {
+    if open && named.iter().all(only_here) {
         Finding::warning(
             SUBJECT,
             format!("names only this machine itself: {list}"),
@@ -154,7 +154,7 @@ fn names(config: &Config, file: &Path) -> Option<Finding> {
         )
     } else {
         Finding::ok(SUBJECT, format!("names {list}"))
-    })
+    }
 }
 
 fn is_loopback(address: std::net::IpAddr) -> bool {
