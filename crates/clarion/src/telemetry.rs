@@ -25,11 +25,14 @@ const DISK: Duration = Duration::from_secs(15);
 /// The SIP library writes whole messages to its log, passwords' digests and telephone numbers included. Whoever wants to see them names it.
 const QUIET: &str = "rsipstack=error";
 
+pub fn filter(config: &LogConfig) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(format!("{QUIET},{}", config.filter))
+        .with_context(|| format!("log.filter: `{}` is not a filter", config.filter))
+}
+
 pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(format!("{QUIET},{}", config.filter))
-        .with_context(|| format!("log.filter: `{}` is not a filter", config.filter))?;
     let logs = fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter(config)?)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
     let started = match config.format {

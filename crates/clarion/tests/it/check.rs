@@ -293,6 +293,37 @@ async fn a_mistake_in_the_configuration_is_the_one_problem() {
 }
 
 #[tokio::test]
+async fn what_would_only_be_noticed_at_the_start_is_noticed_before() {
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = elsewhere.path().join("file");
+    std::fs::write(&file, "not a folder").unwrap();
+    let folder = elsewhere.path();
+    let settings = format!(
+        "[log]\nfilter = \"clarion=loud\"\n[callbacks]\nca_file = {file:?}\n[media]\nbind = \"here\"\n[bills]\nfolder = {folder:?}\n{}",
+        trunk(
+            "lab",
+            "127.0.0.1:9",
+            "transport = \"tcp\"\ncodecs = [\"OPUS\"]"
+        )
+    );
+    let said = Site::new(&settings).check().await;
+    said.problem(
+        "configuration",
+        "log.filter: `clarion=loud` is not a filter",
+    );
+    said.problem("sound address", "media.bind: `here` is not an address");
+    said.problem("trunk lab", "codecs: there is no OPUS");
+    said.holds("ok", "disk", "bills.folder: ");
+    std::fs::write(
+        &file,
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    )
+    .unwrap();
+    let said = Site::new(&settings).check().await;
+    said.problem("configuration", "callbacks.ca_file: cannot read");
+}
+
+#[tokio::test]
 async fn scripts_read_it_as_json() {
     let said = Site::new("[speech]\nprogram = \"no-such-voice\"\n")
         .check_with(&["--json"])

@@ -1,9 +1,14 @@
 //! The doors: who comes in where, whether a server stands in them already, and what it lets out.
 
+use std::sync::Arc;
+
 use super::report::Finding;
 use super::sockets;
+use crate::callbacks::delivery::Courier;
+use crate::callbacks::resolver::SystemResolver;
 use crate::config::Config;
 use crate::store::Database;
+use crate::telemetry;
 
 /// The process that serves by this configuration now: it holds the database's lock, or the port that clients come to.
 pub fn serving_process(config: &Config, database: &Database) -> Option<u32> {
@@ -42,6 +47,19 @@ pub fn server(config: &Config, serving: Option<u32>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Settings that are read only when their part starts.
+pub fn parts(config: &Config) -> Vec<Finding> {
+    let courier = Courier::new(&config.callbacks, Arc::new(SystemResolver::default())).err();
+    let logs = telemetry::filter(&config.log).err();
+    let wrong = courier.into_iter().chain(logs);
+    wrong
+        .map(|error| {
+            let remedy = "correct it: the server does not start with it";
+            Finding::problem("configuration", format!("{error:#}"), remedy)
+        })
+        .collect()
 }
 
 /// What follows from the settings alone.

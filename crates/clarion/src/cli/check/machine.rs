@@ -45,6 +45,14 @@ pub fn disk(config: &Config, database: &Database) -> Vec<Finding> {
     {
         folders.push(("database", folder));
     }
+    for (what, folder) in [
+        ("voices.folder", config.voices_folder()),
+        ("bills.folder", config.bills_folder()),
+    ] {
+        if !folder.starts_with(&config.data_dir) {
+            folders.push((what, folder));
+        }
+    }
     for (what, folder) in folders {
         let there = nearest(&folder);
         if !folder.is_dir() {

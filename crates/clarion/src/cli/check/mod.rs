@@ -76,6 +76,7 @@ async fn examine(config: &Config, report: &mut Report) {
         return;
     };
     let clock = Clock::new(zone);
+    report.tell(doors::parts(config));
     let serving = doors::serving_process(config, &database);
     report.tell(doors::server(config, serving));
     let (findings, mut clocks) = database::check(&database, config, &clock).await;

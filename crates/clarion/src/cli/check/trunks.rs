@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use phone::codec::Codec;
 use phone::signalling::{
     Credentials, Direction, Host, Registered, Resolver, Signalling, SignallingConfig, Trace,
     Transport,
@@ -66,6 +67,13 @@ impl Look<'_> {
             self.warning(
                 "has no channels: nothing is dialled over it",
                 "set `channels` and `calls_per_second`",
+            );
+        }
+        let unknown = self.trunk.codecs.iter();
+        for name in unknown.filter(|name| Codec::by_name(name).is_none()) {
+            self.problem(
+                &format!("codecs: there is no {name}"),
+                "PCMA and PCMU are spoken",
             );
         }
         if self.trunk.loopback {
