@@ -196,7 +196,7 @@ pub fn files(config: &Config, serving: Option<u32>) -> Finding {
         Some(limit) if limit < wanted => Finding::warning(
             "open files",
             format!("{whose} limit is {limit}; {sum}"),
-            "LimitNOFILE= in the unit file, or lower http.max_connections",
+            "LimitNOFILE= in the unit file, --ulimit nofile= of a container, or lower http.max_connections",
         ),
         Some(limit) => Finding::ok("open files", format!("{whose} limit is {limit}; {sum}")),
         None => Finding::ok("open files", format!("not limited; {sum}")),
