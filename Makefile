@@ -2,7 +2,7 @@
 # The long proofs have targets of their own; `make test` runs a short form of each.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint check bench crash soak fuzz setup
+.PHONY: help demo test lint check bench crash soak fuzz setup release install deb
 
 CARGO ?= cargo
 CRASH_ROUNDS ?= 100
@@ -26,10 +26,20 @@ check:
 	scripts/with-postgres $(CARGO) test --workspace
 	scripts/fuzz-smoke 5
 
-lint: ## Formatting, clippy and the documentation's links
+lint: ## Formatting, clippy, the documentation's links, licences and unused dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --quiet
+	scripts/judge-dependencies
+
+release: ## The one program, for use: target/release/clarion
+	$(CARGO) build --release --locked --package clarion
+
+install: release ## Install it as a service on this machine (docs/operating.md)
+	packaging/install
+
+deb: release ## A Debian package of it, in target/
+	packaging/build-deb
 
 bench: setup ## Measure, beside the raw limit of this machine, and write docs/measured.md
 	$(CARGO) build --release --workspace

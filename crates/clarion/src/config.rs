@@ -433,6 +433,11 @@ impl Config {
         Database::parse(&self.database)
     }
 
+    /// Named by the operator, rather than the system's.
+    pub fn has_time_zone(&self) -> bool {
+        !self.time_zone.is_empty()
+    }
+
     pub fn time_zone(&self) -> anyhow::Result<TimeZone> {
         if self.time_zone.is_empty() {
             return Ok(TimeZone::system());

@@ -55,6 +55,7 @@ impl Server {
         let metrics = telemetry::start_metrics();
         let mut background = JoinSet::new();
         background.spawn(telemetry::keep_up(metrics.clone()));
+        background.spawn(telemetry::watch_disk(config.data_dir.clone()));
         let voices = VoiceFiles::open(&config)?;
         background.spawn(sweep_voices(
             voices.clone(),

@@ -1,6 +1,7 @@
 //! Logs and metrics. Logs carry masked numbers and no secrets; metrics are read at `/metrics`.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -10,22 +11,28 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogConfig, LogFormat};
+use crate::domain::callback::Verdict;
+use crate::domain::outcome::Outcome;
 
 const SECONDS: &[f64] = &[
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0,
 ];
 const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const UPKEEP: Duration = Duration::from_secs(5);
+const DISK: Duration = Duration::from_secs(15);
 
 /// Logs go to standard error, so that standard output belongs to what a command was asked for.
 /// The SIP library writes whole messages to its log, passwords' digests and telephone numbers included. Whoever wants to see them names it.
 const QUIET: &str = "rsipstack=error";
 
+pub fn filter(config: &LogConfig) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(format!("{QUIET},{}", config.filter))
+        .with_context(|| format!("log.filter: `{}` is not a filter", config.filter))
+}
+
 pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(format!("{QUIET},{}", config.filter))
-        .with_context(|| format!("log.filter: `{}` is not a filter", config.filter))?;
     let logs = fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter(config)?)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
     let started = match config.format {
@@ -49,6 +56,7 @@ pub fn start_metrics() -> PrometheusHandle {
         let handle = recorder.handle();
         metrics::set_global_recorder(recorder).expect("nobody else sets a recorder");
         describe();
+        begin_at_zero();
         handle
     };
     RECORDER.get_or_init(start).clone()
@@ -71,53 +79,226 @@ pub async fn keep_up(metrics: PrometheusHandle) {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// One metric: its name, what tells its series apart, and what it means.
+#[derive(Debug)]
+pub struct Metric {
+    pub kind: Kind,
+    pub name: &'static str,
+    pub labels: &'static [&'static str],
+    pub meaning: &'static str,
+}
+
+const fn metric(
+    kind: Kind,
+    name: &'static str,
+    labels: &'static [&'static str],
+    meaning: &'static str,
+) -> Metric {
+    Metric {
+        kind,
+        name,
+        labels,
+        meaning,
+    }
+}
+
+/// Every metric there is. The table in docs/operating.md is made from this one; dashboard and alerts are checked against it.
+pub const METRICS: &[Metric] = {
+    use Kind::{Counter, Gauge, Histogram};
+    &[
+        metric(
+            Gauge,
+            "clarion_build_info",
+            &["version"],
+            "always 1; which program runs",
+        ),
+        metric(
+            Gauge,
+            "clarion_ready",
+            &[],
+            "1 while the database takes writes and the server is not stopping, as at `/readyz`",
+        ),
+        metric(
+            Gauge,
+            "clarion_data_free_bytes",
+            &[],
+            "free space at `data_dir`, looked at every 15 s",
+        ),
+        metric(
+            Counter,
+            "clarion_http_answers_total",
+            &["operation", "code"],
+            "answers by statusCode; accepted calls are those of LandingCalls with 000000",
+        ),
+        metric(
+            Histogram,
+            "clarion_http_seconds",
+            &["operation"],
+            "time to the answer",
+        ),
+        metric(Gauge, "clarion_http_connections", &[], "open connections"),
+        metric(Gauge, "clarion_queue_calls", &[], "calls that wait"),
+        metric(
+            Gauge,
+            "clarion_queue_oldest_seconds",
+            &[],
+            "time since the oldest of them was accepted",
+        ),
+        metric(
+            Gauge,
+            "clarion_calls",
+            &["state"],
+            "calls under way on this node; `answered` are those that play",
+        ),
+        metric(
+            Gauge,
+            "clarion_dialling_stopped",
+            &[],
+            "1 after `clarion call stop-all`",
+        ),
+        metric(
+            Counter,
+            "clarion_calls_ended_total",
+            &["outcome"],
+            "ended calls by outcome (`calls.md`)",
+        ),
+        metric(
+            Histogram,
+            "clarion_call_setup_seconds",
+            &[],
+            "time from accept to the first INVITE, the wait in the queue included",
+        ),
+        metric(
+            Counter,
+            "clarion_media_packets_total",
+            &[],
+            "packets of sound sent, counted when a call is over",
+        ),
+        metric(
+            Counter,
+            "clarion_media_packets_late_total",
+            &[],
+            "those that left more than 5 ms after their moment",
+        ),
+        metric(
+            Gauge,
+            "clarion_trunk_up",
+            &["trunk"],
+            "1 if the trunk is used: it answers, does not keep failing and is not drained",
+        ),
+        metric(
+            Gauge,
+            "clarion_trunk_calls",
+            &["trunk"],
+            "calls under way over it",
+        ),
+        metric(
+            Counter,
+            "clarion_callback_attempts_total",
+            &["verdict"],
+            "attempts to deliver a callback",
+        ),
+        metric(
+            Histogram,
+            "clarion_callback_lag_seconds",
+            &[],
+            "time from when a callback was due to its attempt; grows when `callbacks.concurrency` is too small",
+        ),
+        metric(
+            Counter,
+            "clarion_callbacks_given_up_total",
+            &[],
+            "callbacks that will not be tried again (`clarion callback list --state given-up`)",
+        ),
+        metric(
+            Gauge,
+            "clarion_callbacks_waiting",
+            &[],
+            "callbacks still to be delivered, counted every 15 s",
+        ),
+        metric(
+            Gauge,
+            "clarion_callbacks_oldest_seconds",
+            &[],
+            "age of the oldest of them",
+        ),
+        metric(
+            Histogram,
+            "clarion_store_batch_size",
+            &[],
+            "changes committed together (PostgreSQL: accepted calls); grows with the load",
+        ),
+        metric(
+            Histogram,
+            "clarion_store_commit_seconds",
+            &[],
+            "time of one such commit, with everything in it",
+        ),
+        metric(
+            Gauge,
+            "clarion_store_longest_commit_seconds",
+            &[],
+            "the longest commit since the start",
+        ),
+        metric(
+            Gauge,
+            "clarion_store_wal_bytes",
+            &[],
+            "SQLite's write-ahead log; started anew at 64 MiB, at 512 MiB at the latest",
+        ),
+        metric(
+            Counter,
+            "clarion_bill_days_closed_total",
+            &[],
+            "days that this node has closed and filed",
+        ),
+    ]
+};
+
 fn describe() {
-    metrics::describe_counter!(
-        "clarion_http_answers_total",
-        "Answers of the API, by operation and status code"
-    );
-    metrics::describe_histogram!(
-        "clarion_http_seconds",
-        metrics::Unit::Seconds,
-        "Time from a request's last byte to its answer"
-    );
-    metrics::describe_gauge!("clarion_http_connections", "Open connections");
-    metrics::describe_counter!(
-        "clarion_callback_attempts_total",
-        "Attempts to deliver a callback, by verdict"
-    );
-    metrics::describe_histogram!(
-        "clarion_callback_lag_seconds",
-        metrics::Unit::Seconds,
-        "Time from when a callback was due to its attempt"
-    );
-    metrics::describe_gauge!(
-        "clarion_callbacks_waiting",
-        "Callbacks still to be delivered"
-    );
-    metrics::describe_gauge!(
-        "clarion_callbacks_oldest_seconds",
-        metrics::Unit::Seconds,
-        "Age of the oldest callback still to be delivered"
-    );
-    metrics::describe_histogram!("clarion_store_batch_size", "Changes committed together");
-    metrics::describe_histogram!(
-        "clarion_store_commit_seconds",
-        metrics::Unit::Seconds,
-        "Time of one commit, with everything in it"
-    );
-    metrics::describe_gauge!(
-        "clarion_store_longest_commit_seconds",
-        metrics::Unit::Seconds,
-        "The longest commit since the start"
-    );
-    metrics::describe_counter!(
+    for metric in METRICS {
+        match metric.kind {
+            Kind::Counter => metrics::describe_counter!(metric.name, metric.meaning),
+            Kind::Gauge => metrics::describe_gauge!(metric.name, metric.meaning),
+            Kind::Histogram => metrics::describe_histogram!(metric.name, metric.meaning),
+        }
+    }
+}
+
+/// Counters that begin at 0 rather than with their first event: a rate over a series that was not there before sees nothing.
+fn begin_at_zero() {
+    metrics::gauge!("clarion_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    for name in [
+        "clarion_media_packets_total",
+        "clarion_media_packets_late_total",
+        "clarion_callbacks_given_up_total",
         "clarion_bill_days_closed_total",
-        "Days that this node has closed and filed"
-    );
-    metrics::describe_gauge!(
-        "clarion_store_wal_bytes",
-        metrics::Unit::Bytes,
-        "Length of SQLite's write-ahead log"
-    );
+    ] {
+        metrics::counter!(name).increment(0);
+    }
+    for outcome in Outcome::ALL {
+        metrics::counter!("clarion_calls_ended_total", "outcome" => outcome.word()).increment(0);
+    }
+    for verdict in Verdict::ALL {
+        metrics::counter!("clarion_callback_attempts_total", "verdict" => verdict.word())
+            .increment(0);
+    }
+}
+
+/// A full disk stops everything, so it is watched from inside as well.
+pub async fn watch_disk(folder: PathBuf) {
+    loop {
+        if let Ok(found) = rustix::fs::statvfs(&folder) {
+            let free = found.f_bavail * found.f_frsize;
+            metrics::gauge!("clarion_data_free_bytes").set(free as f64);
+        }
+        tokio::time::sleep(DISK).await;
+    }
 }

@@ -16,19 +16,20 @@ pub async fn alive() -> &'static str {
 
 /// New requests are welcome: the database takes writes, and the server is not stopping.
 pub async fn ready(State(api): State<Arc<Api>>) -> (StatusCode, &'static str) {
-    if api.stopping.load(Ordering::Relaxed) {
-        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
-    }
-    match api.store.ready().await {
+    match readiness(&api).await {
         Ok(()) => (StatusCode::OK, "ready\n"),
-        Err(error) => {
-            tracing::warn!(%error, "not ready");
-            (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the database does not answer\n",
-            )
-        }
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
     }
+}
+
+async fn readiness(api: &Api) -> Result<(), &'static str> {
+    if api.stopping.load(Ordering::Relaxed) {
+        return Err("stopping\n");
+    }
+    api.store.ready().await.map_err(|error| {
+        tracing::warn!(%error, "not ready");
+        "the database does not answer\n"
+    })
 }
 
 pub async fn metrics(
@@ -47,5 +48,7 @@ pub async fn metrics(
             "http.metrics_networks does not name your address\n".to_owned(),
         );
     }
+    let ready = readiness(&api).await.is_ok();
+    metrics::gauge!("clarion_ready").set(f64::from(u8::from(ready)));
     (StatusCode::OK, api.metrics.render())
 }

@@ -54,7 +54,7 @@ impl Guard {
     }
 }
 
-fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     let in_v4 = |(network, bits): &(Ipv4Addr, u8), address: &Ipv4Addr| {
         Ipv4Net::new_assert(*network, *bits).contains(address)
     };

@@ -267,6 +267,7 @@ fn tell(held: &Held, reply: &Reply, took: Duration, next: Next) {
             tracing::info!(%call, host, attempt, ms, status, verdict = word, error, retry_at = %at, "callback failed");
         }
         Next::GivenUp => {
+            metrics::counter!("clarion_callbacks_given_up_total").increment(1);
             tracing::warn!(%call, host, attempt, ms, status, verdict = word, error, "callback given up");
         }
     }

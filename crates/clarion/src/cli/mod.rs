@@ -5,6 +5,7 @@ mod app;
 mod bill;
 mod call;
 mod callback;
+mod check;
 mod demo;
 mod phone;
 mod rate;
@@ -40,6 +41,8 @@ struct Cli {
 enum Command {
     /// Run the server
     Serve,
+    /// Try everything that one wants to know before opening the doors
+    Check(check::Check),
     /// Main accounts: who may ask for calls
     #[command(subcommand)]
     Account(account::Command),
@@ -96,6 +99,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Serve => serve::run(load()?),
+        Command::Check(check) => block_on(check.run(cli.config.as_deref())),
         Command::Account(command) => {
             with_store(&load()?, |store, clock| account::run(command, store, clock))
         }

@@ -55,6 +55,7 @@ impl Dispatch {
         };
         let set = |name: &str| switches.iter().any(|(known, _)| known == name);
         let stop = set(STOP_ALL);
+        metrics::gauge!("clarion_dialling_stopped").set(f64::from(u8::from(stop)));
         if self.stopped.swap(stop, Ordering::Relaxed) != stop {
             tracing::warn!(stop, "the operator has switched dialling");
         }

@@ -296,7 +296,7 @@ fn terms(config: &TrunkConfig, phone: &Phone) -> anyhow::Result<Terms> {
     })
 }
 
-fn tls_files(config: &TrunkConfig, host: &Host) -> anyhow::Result<TlsFiles> {
+pub fn tls_files(config: &TrunkConfig, host: &Host) -> anyhow::Result<TlsFiles> {
     let read = |path: &Path| {
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
     };

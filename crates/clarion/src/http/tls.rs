@@ -35,21 +35,28 @@ pub struct Certificates {
 impl Certificates {
     /// The configured ones, or our own in `folder`, made if they are not there yet or do not carry the configured names.
     pub fn find_or_make(config: &HttpConfig, folder: &Path, now: &Zoned) -> anyhow::Result<Self> {
+        let expected = Self::expected(config, folder);
+        if expected.ca.is_some() {
+            make(config, folder, now)
+                .with_context(|| format!("cannot make a certificate in {}", folder.display()))?;
+        }
+        Ok(expected)
+    }
+
+    /// Where they are, or will be.
+    pub fn expected(config: &HttpConfig, folder: &Path) -> Self {
         if !config.certificate.as_os_str().is_empty() {
-            return Ok(Self {
+            return Self {
                 certificate: config.certificate.clone(),
                 private_key: config.private_key.clone(),
                 ca: None,
-            });
+            };
         }
-        let ours = Self {
+        Self {
             certificate: folder.join("server.pem"),
             private_key: folder.join("server.key"),
             ca: Some(folder.join("ca.pem")),
-        };
-        make(config, folder, now)
-            .with_context(|| format!("cannot make a certificate in {}", folder.display()))?;
-        Ok(ours)
+        }
     }
 
     pub fn acceptor(&self) -> anyhow::Result<TlsAcceptor> {

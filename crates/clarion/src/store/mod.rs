@@ -29,10 +29,12 @@ use crate::domain::claim::{
 use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
 
 pub mod bills;
+mod inspection;
 pub mod postgres;
 pub mod sqlite;
 
 pub use self::bills::BillBook;
+pub use self::inspection::Inspection;
 
 /// The queue: who takes which call, how far it has come, and its end. Every verb that writes about a call is guarded by its lease; `false`
 /// means that the call is not ours any more, and that nothing was changed.

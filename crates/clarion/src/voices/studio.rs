@@ -34,7 +34,8 @@ pub fn open(config: &Config) -> anyhow::Result<Studio> {
     Studio::open(&settings, speaker(&config.speech)).context("cannot open the folder of prompts")
 }
 
-fn speaker(config: &SpeechConfig) -> Speaker {
+/// The voice that the settings want, with the embedded one behind it.
+pub fn speaker(config: &SpeechConfig) -> Speaker {
     let time = Duration::from_secs(config.seconds);
     let limits = sound::wav::Limits::default();
     let version = config.version.clone();

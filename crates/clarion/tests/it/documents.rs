@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 }
 
 /// What stands between `<!-- name -->` and `<!-- /name -->` must be `wanted`.
-fn check(file: &str, name: &str, wanted: &str) {
+pub fn check(file: &str, name: &str, wanted: &str) {
     let path = root().join(file);
     let text = std::fs::read_to_string(&path).unwrap();
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));

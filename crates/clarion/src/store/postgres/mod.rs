@@ -11,7 +11,9 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row};
 
 use self::accept::Accepter;
-use super::{CallbackBacklog, CallbackClaim, CallbackFilter, ClaimedBatch, Store, StoreError};
+use super::{
+    CallbackBacklog, CallbackClaim, CallbackFilter, ClaimedBatch, Inspection, Store, StoreError,
+};
 use crate::domain::account::{
     Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
 };
@@ -114,6 +116,39 @@ pub fn pool(url: &str, connections: usize) -> anyhow::Result<Pool> {
         .create_timeout(Some(TIMEOUT))
         .runtime(Runtime::Tokio1)
         .build()?)
+}
+
+/// Looks at the database without making or changing anything.
+pub async fn inspect(url: &str) -> anyhow::Result<Inspection> {
+    let pool = pool(url, 1)?;
+    let client = pool.get().await?;
+    let version = schema::version(&**client).await?;
+    let row = client
+        .query_one(
+            "SELECT pg_is_in_recovery(), current_setting('fsync') = 'on', \
+             current_setting('full_page_writes') = 'on', \
+             (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+            &[],
+        )
+        .await?;
+    let dangers = [
+        (row.get(0), "it is a standby, which cannot be written to"),
+        (
+            !row.get::<_, bool>(1),
+            "its setting fsync is off, so a power cut loses accepted calls",
+        ),
+        (
+            !row.get::<_, bool>(2),
+            "its setting full_page_writes is off, so a power cut may ruin it",
+        ),
+    ];
+    let dangers = dangers.into_iter().filter(|(there, _)| *there);
+    Ok(Inspection {
+        version,
+        wanted: schema::WANTED,
+        now: Some(Timestamp::from_millisecond(row.get(3))?),
+        dangers: dangers.map(|(_, danger)| danger.to_owned()).collect(),
+    })
 }
 
 /// `Display` of the driver's error hides what the server said.

@@ -1,13 +1,33 @@
 //! Brings the database's schema up to date, once however many nodes start together.
 
 use anyhow::{Context, bail};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, GenericClient};
 
 const MIGRATIONS: &[&str] = &[include_str!(
     "../../../migrations/postgres/0001_ground_floor.sql"
 )];
 /// Any number serves, as long as all nodes use the same and nobody else does.
 const LOCK: i64 = 0x636c_6172_696f_6e00;
+
+/// The version that this program wants.
+pub const WANTED: usize = MIGRATIONS.len();
+
+/// 0 where no schema has been made.
+pub async fn version(client: &impl GenericClient) -> anyhow::Result<usize> {
+    let row = client
+        .query_one("SELECT to_regclass('schema_migrations') IS NOT NULL", &[])
+        .await?;
+    if !row.get::<_, bool>(0) {
+        return Ok(0);
+    }
+    let row = client
+        .query_one(
+            "SELECT coalesce(max(version), 0) FROM schema_migrations",
+            &[],
+        )
+        .await?;
+    Ok(usize::try_from(row.get::<_, i32>(0))?)
+}
 
 pub async fn migrate(client: &mut Client) -> anyhow::Result<()> {
     let transaction = client.transaction().await?;
@@ -20,13 +40,7 @@ pub async fn migrate(client: &mut Client) -> anyhow::Result<()> {
              applied_at TIMESTAMPTZ NOT NULL DEFAULT now())",
         )
         .await?;
-    let row = transaction
-        .query_one(
-            "SELECT coalesce(max(version), 0) FROM schema_migrations",
-            &[],
-        )
-        .await?;
-    let version = usize::try_from(row.get::<_, i32>(0))?;
+    let version = version(&transaction).await?;
     if version > MIGRATIONS.len() {
         bail!(
             "its schema has version {version}, but this program knows only {}: use the newer program that wrote it",

@@ -16,7 +16,9 @@ use tokio::sync::Semaphore;
 
 use self::checkpoint::Checkpointer;
 use self::writer::Writer;
-use super::{CallbackBacklog, CallbackClaim, CallbackFilter, ClaimedBatch, Store, StoreError};
+use super::{
+    CallbackBacklog, CallbackClaim, CallbackFilter, ClaimedBatch, Inspection, Store, StoreError,
+};
 use crate::domain::account::{
     Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
 };
@@ -157,6 +159,24 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "cache_size", -WRITER_CACHE)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// Looks at the file without making or changing anything.
+pub fn inspect(path: &Path) -> anyhow::Result<Inspection> {
+    let mut found = Inspection {
+        version: 0,
+        wanted: schema::WANTED,
+        now: None,
+        dangers: Vec::new(),
+    };
+    if !path.exists() {
+        return Ok(found);
+    }
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    found.version = schema::version(&connection)?;
+    connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
+    Ok(found)
 }
 
 /// After a failed sync nobody knows what is on the disk, and trying again may report success for data that is gone. Only a fresh

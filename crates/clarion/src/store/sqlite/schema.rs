@@ -7,12 +7,18 @@ const MIGRATIONS: &[&str] = &[include_str!(
     "../../../migrations/sqlite/0001_ground_floor.sql"
 )];
 
+/// The version that this program wants.
+pub const WANTED: usize = MIGRATIONS.len();
+
+pub fn version(connection: &Connection) -> anyhow::Result<usize> {
+    let version = connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))?;
+    Ok(version.try_into()?)
+}
+
 pub fn migrate(connection: &mut Connection) -> anyhow::Result<()> {
     // Immediate: of two processes that start at once, one migrates and the other then finds it done.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let version: usize = transaction
-        .query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))?
-        .try_into()?;
+    let version = version(&transaction)?;
     if version > MIGRATIONS.len() {
         bail!(
             "its schema has version {version}, but this program knows only {}: use the newer program that wrote it",

@@ -59,6 +59,18 @@ impl Installation {
         }
     }
 
+    /// A place with nothing but a configuration: on PostgreSQL where an address is given, on SQLite otherwise.
+    pub fn empty(postgres: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = format!("sqlite:{}", folder.path().join("clarion.db").display());
+        let url = if postgres.is_empty() { &file } else { postgres };
+        Self {
+            config: write_config(folder.path(), url, WAITING_TRUNK),
+            database: Database::parse(url).unwrap(),
+            folder,
+        }
+    }
+
     /// A second node on the same database, with files of its own.
     pub fn another_node(&self, settings: &str) -> Self {
         let Database::Postgres(url) = &self.database else {
@@ -115,6 +127,17 @@ impl Installation {
         }
     }
 
+    /// The command line by the same configuration, beside the server or without it.
+    pub async fn clarion(&self, arguments: &[&str]) -> std::process::Output {
+        Command::new(env!("CARGO_BIN_EXE_clarion"))
+            .arg("--config")
+            .arg(&self.config)
+            .args(arguments)
+            .output()
+            .await
+            .unwrap()
+    }
+
     pub async fn holds(&self, sids: &[String]) -> Result<(), String> {
         let store = self.database.open().await.unwrap();
         for sid in sids {
@@ -147,6 +170,18 @@ pub struct ChildServer {
 }
 
 impl ChildServer {
+    pub async fn metrics(&self) -> String {
+        let mut connection = self.client.connect().await.unwrap();
+        connection.get("/metrics").await.unwrap().1
+    }
+
+    /// The value of one series, such as `clarion_calls{state="answered"}`.
+    pub async fn metric(&self, series: &str) -> Option<f64> {
+        let text = self.metrics().await;
+        let value = |line: &str| line.strip_prefix(series)?.trim().parse().ok();
+        text.lines().find_map(value)
+    }
+
     /// Resident memory now, in bytes.
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")

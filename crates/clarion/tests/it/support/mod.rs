@@ -7,6 +7,7 @@ pub mod owed;
 pub mod postgres;
 pub mod raw;
 pub mod receiver;
+pub mod sip_peer;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

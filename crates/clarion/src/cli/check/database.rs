@@ -1,0 +1,129 @@
+//! Is the database there, is it ours, can it be written, and what has the operator switched in it?
+
+use super::OtherClock;
+use super::report::Finding;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::dispatch::{STOP_ALL, drained_switch};
+use crate::store::{Database, Inspection, Store};
+
+const SUBJECT: &str = "database";
+
+pub async fn check(
+    database: &Database,
+    config: &Config,
+    clock: &Clock,
+) -> (Vec<Finding>, Vec<OtherClock>) {
+    let before = clock.now();
+    let found = match database.inspect().await {
+        Ok(found) => found,
+        Err(error) => {
+            let problem = Finding::problem(
+                SUBJECT,
+                format!("{database} cannot be used: {error:#}"),
+                "see that it runs, that the address and password in `database` are right, and that this user may write to it",
+            );
+            return (vec![problem], Vec::new());
+        }
+    };
+    let after = clock.now();
+    // The answer was made between the question and its arrival.
+    let middle = before + after.duration_since(before) / 2;
+    let clocks = found
+        .now
+        .map(|now| OtherClock::new("the database", now, middle));
+    let mut findings = vec![schema(database, &found)];
+    findings.extend(found.dangers.iter().map(|danger| {
+        let remedy = "correct its settings (postgresql.conf), or name another database";
+        Finding::problem(SUBJECT, format!("{database}: {danger}"), remedy)
+    }));
+    if found.version == found.wanted {
+        findings.extend(contents(database, config).await);
+    }
+    (findings, clocks.into_iter().collect())
+}
+
+fn schema(database: &Database, found: &Inspection) -> Finding {
+    let (version, wanted) = (found.version, found.wanted);
+    if version > wanted {
+        return Finding::problem(
+            SUBJECT,
+            format!("{database} has schema {version}, this program knows {wanted}"),
+            "use the newer program that wrote it, or restore the backup from before the upgrade",
+        );
+    }
+    Finding::ok(
+        SUBJECT,
+        match version {
+            0 => format!("{database} is empty; the first start makes schema {wanted}"),
+            _ if version < wanted => format!(
+                "{database} has schema {version}; the next start brings it to {wanted} (back it up first)"
+            ),
+            _ => format!("{database} has schema {version} and can be written"),
+        },
+    )
+}
+
+/// The schema is the one we know, so opening the store changes nothing.
+async fn contents(database: &Database, config: &Config) -> Vec<Finding> {
+    let store = match database.open().await {
+        Ok(store) => store,
+        Err(error) => {
+            let remedy = "see the message";
+            return vec![Finding::problem(SUBJECT, format!("{error:#}"), remedy)];
+        }
+    };
+    let findings = switches_and_accounts(&*store, config).await;
+    store.close().await;
+    findings.unwrap_or_else(|error| {
+        vec![Finding::problem(
+            SUBJECT,
+            error.to_string(),
+            "the database answers, but not to this: look into its log",
+        )]
+    })
+}
+
+async fn switches_and_accounts(
+    store: &dyn Store,
+    config: &Config,
+) -> Result<Vec<Finding>, crate::store::StoreError> {
+    let mut findings = Vec::new();
+    let switches = store.switches().await?;
+    let set = |name: &str| switches.iter().any(|(known, _)| known == name);
+    if set(STOP_ALL) {
+        findings.push(Finding::warning(
+            "dialling",
+            "stopped by the operator: calls are accepted and wait",
+            "`clarion call resume`",
+        ));
+    }
+    for trunk in &config.trunks {
+        if set(&drained_switch(&trunk.name)) {
+            findings.push(Finding::warning(
+                format!("trunk {}", trunk.name),
+                "drained by the operator: it gets no calls",
+                format!("`clarion trunk open {}`", trunk.name),
+            ));
+        }
+    }
+    let accounts = store.accounts().await?;
+    let mut applications = 0;
+    for account in &accounts {
+        applications += store.applications(&account.sid).await?.len();
+    }
+    findings.push(if applications == 0 {
+        Finding::warning(
+            "accounts",
+            format!(
+                "{} accounts, no application: nobody can place a call",
+                accounts.len()
+            ),
+            "`clarion account add`, then `clarion app add --account SID`",
+        )
+    } else {
+        let counts = format!("{} accounts, {applications} applications", accounts.len());
+        Finding::ok("accounts", counts)
+    });
+    Ok(findings)
+}

@@ -1,0 +1,190 @@
+//! The doors: who comes in where, whether a server stands in them already, and what it lets out.
+
+use std::sync::Arc;
+
+use super::report::Finding;
+use super::sockets;
+use crate::callbacks::delivery::Courier;
+use crate::callbacks::resolver::SystemResolver;
+use crate::config::Config;
+use crate::store::Database;
+use crate::telemetry;
+
+/// The process that serves by this configuration now: it holds the database's lock, or the port that clients come to.
+pub fn serving_process(config: &Config, database: &Database) -> Option<u32> {
+    // A file of this machine is locked by who serves from it; another server on our port is then not ours.
+    if database.folder().is_some() {
+        return database.served_by();
+    }
+    let holders = sockets::listening(|port| is_ours(config, port));
+    let processes = holders.into_iter().filter_map(|holder| holder.process);
+    let mut serving = processes.filter(|process| process.serves);
+    serving.next().map(|process| process.id)
+}
+
+fn is_ours(config: &Config, port: u16) -> bool {
+    port != 0
+        && config
+            .http
+            .listen
+            .iter()
+            .any(|address| address.port() == port)
+}
+
+/// Are the ports for clients ours, or free?
+pub fn server(config: &Config, serving: Option<u32>) -> Vec<Finding> {
+    let mut findings = vec![match serving {
+        Some(id) => Finding::ok("server", format!("is running (process {id})")),
+        None => Finding::ok("server", "is not running here"),
+    }];
+    for holder in sockets::listening(|port| is_ours(config, port)) {
+        if !holder.is(serving) {
+            findings.push(Finding::problem(
+                "server",
+                format!("port {} (http.listen) is held by {}", holder.port, holder.describe()),
+                "end that, or choose another http.listen; run this check as root, or as the server's user, to see whose it is",
+            ));
+        }
+    }
+    findings
+}
+
+/// Settings that are read only when their part starts.
+pub fn parts(config: &Config) -> Vec<Finding> {
+    let courier = Courier::new(&config.callbacks, Arc::new(SystemResolver::default())).err();
+    let logs = telemetry::filter(&config.log).err();
+    let wrong = courier.into_iter().chain(logs);
+    wrong
+        .map(|error| {
+            let remedy = "correct it: the server does not start with it";
+            Finding::problem("configuration", format!("{error:#}"), remedy)
+        })
+        .collect()
+}
+
+/// What follows from the settings alone.
+pub fn policy(config: &Config) -> Vec<Finding> {
+    vec![
+        dialling(config),
+        emergency(config),
+        callbacks(config),
+        bills(config),
+        metrics(config),
+    ]
+}
+
+fn dialling(config: &Config) -> Finding {
+    let carries = |trunk: &&crate::domain::route::TrunkConfig| trunk.channels > 0;
+    let real = config
+        .trunks
+        .iter()
+        .filter(carries)
+        .filter(|trunk| !trunk.loopback);
+    if config.trunks.is_empty() {
+        return Finding::warning(
+            "dialling",
+            "closed: no trunk is configured, and every request is refused with 190007",
+            "add a [[trunk]]: docs/operating.md",
+        );
+    }
+    let prefixes: Vec<_> = real.clone().flat_map(|trunk| &trunk.prefixes).collect();
+    if prefixes.is_empty() {
+        return Finding::warning(
+            "dialling",
+            "nobody is really called: no trunk with channels leads outside",
+            "add a [[trunk]] with a host and channels",
+        );
+    }
+    if prefixes.iter().any(|prefix| prefix.is_empty()) {
+        return Finding::warning(
+            "dialling",
+            "open to every country: a trunk's prefixes hold \"\"",
+            "name the countries that you call, such as [\"86\"]: fraud goes to the dear ones",
+        );
+    }
+    let named: Vec<_> = prefixes.iter().map(|prefix| format!("+{prefix}")).collect();
+    Finding::ok("dialling", format!("open to {}", named.join(", ")))
+}
+
+fn emergency(config: &Config) -> Finding {
+    let numbers = &config.numbers;
+    if numbers.emergency.is_empty() {
+        return Finding::warning(
+            "emergency",
+            "no number counts as an emergency number: a machine may call the police",
+            "name them in numbers.emergency",
+        );
+    }
+    if !numbers.permitted.is_empty() {
+        return Finding::warning(
+            "emergency",
+            format!(
+                "{} exceptions are made by numbers.permitted",
+                numbers.permitted.len()
+            ),
+            "keep numbers.permitted as short as can be",
+        );
+    }
+    Finding::ok(
+        "emergency",
+        format!("{} are refused", numbers.emergency.join(", ")),
+    )
+}
+
+fn callbacks(config: &Config) -> Finding {
+    let allowed = &config.callbacks.allowed_networks;
+    let wide = allowed.iter().find(|network| match network {
+        ipnet::IpNet::V4(network) => network.prefix_len() < 16,
+        ipnet::IpNet::V6(network) => network.prefix_len() < 48,
+    });
+    let list: Vec<_> = allowed.iter().map(ToString::to_string).collect();
+    match wide {
+        Some(network) => Finding::warning(
+            "callbacks",
+            format!(
+                "callbacks.allowed_networks holds {network}: applications may post to anything in there"
+            ),
+            "name single receivers, such as 10.1.2.3/32",
+        ),
+        None if allowed.is_empty() => Finding::ok(
+            "callbacks",
+            "go to public addresses only; receivers of your own go into callbacks.allowed_networks",
+        ),
+        None => Finding::ok(
+            "callbacks",
+            format!("go to public addresses and {}", list.join(", ")),
+        ),
+    }
+}
+
+fn bills(config: &Config) -> Finding {
+    let url = &config.http.public_url;
+    if url.is_empty() {
+        return Finding::warning(
+            "bills",
+            "http.public_url is empty: bills are offered at whatever address the request came to",
+            "name the address that clients use, such as https://voice.example.com:8883",
+        );
+    }
+    if url.starts_with("http://") {
+        return Finding::warning(
+            "bills",
+            format!("{url} is not https: download tokens travel in clear"),
+            "offer bills by https",
+        );
+    }
+    Finding::ok("bills", format!("are offered at {url}"))
+}
+
+fn metrics(config: &Config) -> Finding {
+    let networks = &config.http.metrics_networks;
+    let list: Vec<_> = networks.iter().map(ToString::to_string).collect();
+    if networks.iter().any(|network| network.prefix_len() == 0) {
+        return Finding::warning(
+            "metrics",
+            "/metrics is open to everybody (http.metrics_networks)",
+            "name the network of your monitoring alone",
+        );
+    }
+    Finding::ok("metrics", format!("are shown to {}", list.join(", ")))
+}

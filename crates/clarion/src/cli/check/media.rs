@@ -1,0 +1,115 @@
+//! The ports for the sound: are there enough, are they free, and do peers hear of an address that they can reach?
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use super::report::Finding;
+use super::sockets;
+use crate::config::Config;
+
+const SUBJECT: &str = "sound ports";
+
+pub fn check(config: &Config, serving: Option<u32>) -> Vec<Finding> {
+    let Ok(ports) = config.rtp_ports() else {
+        return Vec::new();
+    };
+    let mut findings = vec![enough(config, &ports)];
+    findings.extend(taken(&ports, serving));
+    findings.extend(handed_out_by_the_kernel(&ports));
+    findings.extend(address(config));
+    findings
+}
+
+fn enough(config: &Config, ports: &RangeInclusive<u16>) -> Finding {
+    let wanted: u64 = config
+        .trunks
+        .iter()
+        .filter(|trunk| !trunk.shared_port)
+        .map(|trunk| u64::from(trunk.channels))
+        .sum();
+    let pairs = u64::try_from(ports.len() / 2).unwrap_or(u64::MAX);
+    let found = format!(
+        "{}-{} hold {pairs} calls; the trunks have {wanted} channels",
+        ports.start(),
+        ports.end()
+    );
+    if pairs < wanted {
+        Finding::problem(
+            SUBJECT,
+            found,
+            "widen media.ports, and the firewall with it",
+        )
+    } else {
+        Finding::ok(SUBJECT, found)
+    }
+}
+
+/// Ports of our own running server are as they should be. A call passes over a port that somebody else has.
+fn taken(ports: &RangeInclusive<u16>, serving: Option<u32>) -> Option<Finding> {
+    let others: Vec<_> = sockets::udp(|port| ports.contains(&port))
+        .into_iter()
+        .filter(|holder| !holder.is(serving))
+        .collect();
+    let first = others.first()?;
+    Some(Finding::warning(
+        SUBJECT,
+        format!(
+            "{} of them are in use by others, the first ({}) by {}",
+            others.len(),
+            first.port,
+            first.describe()
+        ),
+        "end what holds them, or choose other media.ports",
+    ))
+}
+
+/// Sockets that ask for any port get one of these.
+fn handed_out_by_the_kernel(ports: &RangeInclusive<u16>) -> Option<Finding> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut bounds = text.split_whitespace().map(str::parse::<u16>);
+    let (first, last) = (bounds.next()?.ok()?, bounds.next()?.ok()?);
+    let overlap = *ports.start() <= last && first <= *ports.end();
+    overlap.then(|| {
+        Finding::warning(
+            SUBJECT,
+            format!("the kernel gives ports {first}-{last} to everybody who asks for any"),
+            "choose media.ports outside of that, or set net.ipv4.ip_local_port_range",
+        )
+    })
+}
+
+/// The address in our offers. Judged against each trunk's own in `trunks`.
+fn address(config: &Config) -> Option<Finding> {
+    for (name, text) in [
+        ("bind", &config.media.bind),
+        ("advertised", &config.media.advertised),
+    ] {
+        if !text.is_empty() && text.parse::<IpAddr>().is_err() {
+            return Some(Finding::problem(
+                "sound address",
+                format!("media.{name}: `{text}` is not an address"),
+                "write an address such as 203.0.113.7, or leave it empty",
+            ));
+        }
+    }
+    let told = told(config);
+    let unusable = told.is_unspecified() && !config.trunks.is_empty();
+    unusable.then(|| {
+        Finding::problem(
+            "sound address",
+            format!("peers are told to send to {told}, where nobody is"),
+            "name the address that they can reach in media.advertised",
+        )
+    })
+}
+
+/// What peers are told to send their sound to.
+pub fn told(config: &Config) -> IpAddr {
+    let bind = config.media.bind.parse().ok();
+    let bind = bind.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
+    match config.media.advertised.parse() {
+        Ok(advertised) => advertised,
+        Err(_) if bind.is_unspecified() => phone::signalling::own_address(bind),
+        Err(_) => bind,
+    }
+}

@@ -1,0 +1,94 @@
+//! `clarion check`: everything that an operator would want to know before opening the doors, one line each.
+//!
+//! It changes nothing: no schema is made, no port is bound that a server wants, no registration of a running server is replaced. So it
+//! may run beside a server as well as before the first start.
+
+mod certificate;
+mod database;
+mod doors;
+mod machine;
+mod media;
+mod report;
+mod sockets;
+mod speech;
+mod trunks;
+
+use std::path::Path;
+
+use anyhow::bail;
+use clap::Args;
+
+use self::report::{Finding, Report};
+use crate::clock::Clock;
+use crate::config::Config;
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// For scripts: everything that was found, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Who else says what time it is, and by how many seconds this machine is ahead of it.
+#[derive(Debug, Clone)]
+pub struct OtherClock {
+    name: String,
+    ahead: f64,
+}
+
+impl OtherClock {
+    fn new(name: impl Into<String>, theirs: jiff::Timestamp, ours: jiff::Timestamp) -> Self {
+        Self {
+            name: name.into(),
+            ahead: ours.duration_since(theirs).as_secs_f64(),
+        }
+    }
+}
+
+impl Check {
+    pub async fn run(self, file: Option<&Path>) -> anyhow::Result<()> {
+        let mut report = Report::new(self.json);
+        match Config::load(file) {
+            Ok(config) => {
+                report.tell([Finding::ok(
+                    "configuration",
+                    "can be read, and holds together",
+                )]);
+                examine(&config, &mut report).await;
+            }
+            Err(error) => report.tell([Finding::problem(
+                "configuration",
+                format!("{error:#}"),
+                "correct it; `clarion config` prints every setting with its meaning",
+            )]),
+        }
+        match report.end() {
+            (0, _) => Ok(()),
+            (1, _) => bail!("one problem was found"),
+            (problems, _) => bail!("{problems} problems were found"),
+        }
+    }
+}
+
+async fn examine(config: &Config, report: &mut Report) {
+    // Both were read when the configuration was checked.
+    let (Ok(zone), Ok(database)) = (config.time_zone(), config.database()) else {
+        return;
+    };
+    let clock = Clock::new(zone);
+    report.tell(doors::parts(config));
+    let serving = doors::serving_process(config, &database);
+    report.tell(doors::server(config, serving));
+    let (findings, mut clocks) = database::check(&database, config, &clock).await;
+    report.tell(findings);
+    report.tell(machine::disk(config, &database));
+    report.tell([machine::files(config, serving)]);
+    report.tell(certificate::check(config, &clock));
+    report.tell(speech::check(config).await);
+    report.tell(media::check(config, serving));
+    let (findings, others) = trunks::check(config, serving, &clock).await;
+    report.tell(findings);
+    clocks.extend(others);
+    report.tell(machine::clock(config, &clocks));
+    report.tell(doors::policy(config));
+}

@@ -1,0 +1,350 @@
+//! Each trunk: where it is, whether it answers, whether it takes our password, and whether it can answer us.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use phone::codec::Codec;
+use phone::signalling::{
+    Credentials, Direction, Host, Registered, Resolver, Signalling, SignallingConfig, Trace,
+    Transport,
+};
+
+use super::OtherClock;
+use super::media;
+use super::report::Finding;
+use super::sockets;
+use crate::callbacks::guard::is_public;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::dispatch::trunks::tls_files;
+use crate::domain::route::TrunkConfig;
+
+const LOOKUP_TIME: Duration = Duration::from_secs(10);
+const SLOW_ANSWER: Duration = Duration::from_millis(500);
+/// Just long enough to be given and taken back.
+const TRIED_FOR: Duration = Duration::from_secs(60);
+
+pub async fn check(
+    config: &Config,
+    serving: Option<u32>,
+    clock: &Clock,
+) -> (Vec<Finding>, Vec<OtherClock>) {
+    let looks = config.trunks.iter().map(|trunk| {
+        let look = Look {
+            trunk,
+            config,
+            clock,
+            serving,
+            subject: format!("trunk {}", trunk.name),
+            findings: Vec::new(),
+            clocks: Vec::new(),
+        };
+        look.whole()
+    });
+    let mut all = (Vec::new(), Vec::new());
+    for (findings, clocks) in futures_util::future::join_all(looks).await {
+        all.0.extend(findings);
+        all.1.extend(clocks);
+    }
+    all
+}
+
+/// One trunk and what was found of it so far.
+struct Look<'a> {
+    trunk: &'a TrunkConfig,
+    config: &'a Config,
+    clock: &'a Clock,
+    serving: Option<u32>,
+    subject: String,
+    findings: Vec<Finding>,
+    clocks: Vec<OtherClock>,
+}
+
+impl Look<'_> {
+    async fn whole(mut self) -> (Vec<Finding>, Vec<OtherClock>) {
+        if self.trunk.channels == 0 {
+            self.warning(
+                "has no channels: nothing is dialled over it",
+                "set `channels` and `calls_per_second`",
+            );
+        }
+        let unknown = self.trunk.codecs.iter();
+        for name in unknown.filter(|name| Codec::by_name(name).is_none()) {
+            self.problem(
+                &format!("codecs: there is no {name}"),
+                "PCMA and PCMU are spoken",
+            );
+        }
+        if self.trunk.loopback {
+            self.ok("leads to the telephone in the server itself, for trying things out");
+        } else if let Err(problem) = self.outside().await {
+            self.findings.push(problem);
+        }
+        (self.findings, self.clocks)
+    }
+
+    /// The error is what made it useless to look further.
+    async fn outside(&mut self) -> Result<(), Finding> {
+        let trunk = self.trunk;
+        let transport: Transport = self.read(&trunk.transport, "transport")?;
+        let bind: SocketAddr = self.read(&trunk.bind, "bind")?;
+        let named = if trunk.proxy.is_empty() {
+            &trunk.host
+        } else {
+            &trunk.proxy
+        };
+        let host: Host = self.read(named, "host")?;
+        self.port_is_free(transport, bind);
+        let addresses = self.addresses(&host, transport).await?;
+        let heard = Arc::new(Mutex::new(None));
+        let signalling = self.signalling(transport, bind, &host, &heard).await?;
+        self.can_be_reached(signalling.contact().ip(), &addresses);
+        let mut there = None;
+        for address in addresses {
+            if self.ask(&signalling, address, &heard).await {
+                there = there.or(Some(address));
+            }
+        }
+        if let Some(address) = there.filter(|_| trunk.register_seconds > 0) {
+            self.register(&signalling, address).await;
+        }
+        Ok(())
+    }
+
+    fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
+        &self,
+        text: &str,
+        what: &str,
+    ) -> Result<T, Finding> {
+        text.parse().map_err(|error| {
+            Finding::problem(
+                &self.subject,
+                format!("{what}: {error}"),
+                "correct it in the configuration",
+            )
+        })
+    }
+
+    /// A fixed port of ours must not be somebody else's.
+    fn port_is_free(&mut self, transport: Transport, bind: SocketAddr) {
+        let wanted = |port: u16| port == bind.port() && port != 0;
+        let holders = match transport {
+            Transport::Udp => sockets::udp(wanted),
+            Transport::Tcp | Transport::Tls => sockets::listening(wanted),
+        };
+        if let Some(other) = holders.iter().find(|holder| !holder.is(self.serving)) {
+            self.findings.push(Finding::problem(
+                &self.subject,
+                format!("its port {bind} is held by {}", other.describe()),
+                "end that, or choose another `bind`",
+            ));
+        }
+    }
+
+    async fn addresses(
+        &mut self,
+        host: &Host,
+        transport: Transport,
+    ) -> Result<Vec<SocketAddr>, Finding> {
+        let resolver = Resolver::default();
+        let lookup = tokio::time::timeout(LOOKUP_TIME, resolver.addresses(host, transport)).await;
+        let found = lookup.unwrap_or_else(|_| Err("the name servers do not answer".to_owned()));
+        let why = match found {
+            Ok(found) if !found.is_empty() => {
+                if host.address().is_none() {
+                    let list: Vec<_> = found.iter().map(ToString::to_string).collect();
+                    self.ok(&format!("{host} is {}", list.join(", ")));
+                }
+                return Ok(found);
+            }
+            Ok(_) => "it has no address".to_owned(),
+            Err(why) => why,
+        };
+        Err(Finding::problem(
+            &self.subject,
+            format!("{host} cannot be looked up (SRV, A, AAAA): {why}"),
+            "correct `host`, or the name servers in /etc/resolv.conf",
+        ))
+    }
+
+    /// An endpoint of its own on any free port, so that a running server keeps the configured one.
+    async fn signalling(
+        &self,
+        transport: Transport,
+        bind: SocketAddr,
+        host: &Host,
+        heard: &Arc<Mutex<Option<jiff::Timestamp>>>,
+    ) -> Result<Signalling, Finding> {
+        let mut sip = SignallingConfig::new(transport, SocketAddr::new(bind.ip(), 0));
+        sip.user_agent = format!("Clarion/{}", env!("CARGO_PKG_VERSION"));
+        let date = Arc::clone(heard);
+        sip.trace = Some(Trace::new(move |message| {
+            if message.direction == Direction::Received
+                && let Some(said) = date_of(&message.text)
+            {
+                *date.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+            }
+        }));
+        if transport == Transport::Tls {
+            sip.tls = tls_files(self.trunk, host).map_err(|error| {
+                let remedy = "name readable PEM files in `ca`, `certificate` and `private_key`";
+                Finding::problem(&self.subject, format!("{error:#}"), remedy)
+            })?;
+        }
+        Signalling::start(&sip, None).await.map_err(|error| {
+            let remedy = "`bind` must be an address of this machine";
+            Finding::problem(&self.subject, error.to_string(), remedy)
+        })
+    }
+
+    async fn ask(
+        &mut self,
+        signalling: &Signalling,
+        address: SocketAddr,
+        heard: &Mutex<Option<jiff::Timestamp>>,
+    ) -> bool {
+        let began = Instant::now();
+        let asked = signalling
+            .ping(&format!("sip:{}", self.domain()), address)
+            .await;
+        let took = began.elapsed();
+        let ms = took.as_millis();
+        let reachable = "see the address, the transport, the firewalls on both sides, and that the provider knows your address";
+        match &asked {
+            Ok(Some(503)) => {
+                let remedy = "ask the provider; until it says something else, calls take another trunk or wait";
+                self.problem(
+                    &format!("{address} answers 503 (overloaded, or shut)"),
+                    remedy,
+                );
+            }
+            Ok(Some(code)) if took > SLOW_ANSWER => {
+                let remedy = "calls begin as slowly: look at the line to the provider";
+                self.warning(
+                    &format!("{address} answers OPTIONS with {code} after {ms} ms"),
+                    remedy,
+                );
+            }
+            Ok(Some(code)) => self.ok(&format!("{address} answers OPTIONS with {code} in {ms} ms")),
+            Ok(None) => self.problem(&format!("{address} does not answer OPTIONS"), reachable),
+            Err(error) => self.problem(&error.to_string(), reachable),
+        }
+        if let Some(said) = heard.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let name = format!("trunk {}", self.trunk.name);
+            self.clocks
+                .push(OtherClock::new(name, said, self.clock.now()));
+        }
+        matches!(asked, Ok(Some(code)) if code != 503)
+    }
+
+    /// With a server running, the registration is its own: some registrars keep only the last one.
+    async fn register(&mut self, signalling: &Signalling, address: SocketAddr) {
+        if self.serving.is_some() {
+            self.ok("its registration is left to the running server (metric clarion_trunk_up)");
+            return;
+        }
+        let credentials = Credentials {
+            user: self.trunk.user.clone(),
+            password: self.trunk.password.clone(),
+        };
+        let prepared = signalling.registration(&self.domain(), address, credentials);
+        let password = "see `user`, `password` and `domain`";
+        let mut registration = match prepared {
+            Ok(registration) => registration,
+            Err(error) => return self.problem(&error.to_string(), password),
+        };
+        match signalling.register(&mut registration, TRIED_FOR).await {
+            Ok(Registered::For(_)) => {
+                let _ = signalling.register(&mut registration, Duration::ZERO).await;
+                self.ok(&format!("{address} takes our registration"));
+            }
+            Ok(Registered::Refused(code)) => {
+                self.problem(
+                    &format!("{address} refuses our registration with {code}"),
+                    password,
+                );
+            }
+            Ok(Registered::Silence) => self.problem(
+                &format!("{address} does not answer REGISTER"),
+                "ask the provider which address takes registrations",
+            ),
+            Err(error) => self.problem(&error.to_string(), password),
+        }
+    }
+
+    /// A trunk on the public Internet cannot answer a private address.
+    fn can_be_reached(&mut self, bound: IpAddr, addresses: &[SocketAddr]) {
+        let advertised = self.trunk.advertised.parse::<SocketAddr>();
+        let ours = advertised.map_or(bound, |address| address.ip());
+        let media = media::told(self.config);
+        let outside = addresses.iter().any(|address| is_public(address.ip()));
+        let far = addresses.iter().any(|address| !address.ip().is_loopback());
+        for (what, told, setting) in [
+            ("SIP", ours, "`advertised` of the trunk"),
+            ("the sound", media, "media.advertised"),
+        ] {
+            let remedy = format!("name the address that it can reach in {setting}");
+            if told.is_unspecified() || (far && told.is_loopback()) {
+                self.problem(
+                    &format!("it is told to send {what} to {told}, which is no use to it"),
+                    &remedy,
+                );
+            } else if outside && !is_public(told) {
+                self.warning(
+                    &format!(
+                        "it is public, and is told to send {what} to the private address {told}"
+                    ),
+                    &format!("{remedy}, unless a gateway rewrites it"),
+                );
+            }
+        }
+    }
+
+    fn domain(&self) -> String {
+        let trunk = self.trunk;
+        let named = if trunk.domain.is_empty() {
+            &trunk.host
+        } else {
+            &trunk.domain
+        };
+        named.clone()
+    }
+
+    fn ok(&mut self, found: &str) {
+        self.findings.push(Finding::ok(&self.subject, found));
+    }
+
+    fn warning(&mut self, found: &str, remedy: &str) {
+        self.findings
+            .push(Finding::warning(&self.subject, found, remedy));
+    }
+
+    fn problem(&mut self, found: &str, remedy: &str) {
+        self.findings
+            .push(Finding::problem(&self.subject, found, remedy));
+    }
+}
+
+/// What a message says of the time (RFC 3261 section 20.17).
+fn date_of(message: &str) -> Option<jiff::Timestamp> {
+    let line = message.lines().find(|line| {
+        line.get(..5)
+            .is_some_and(|name| name.eq_ignore_ascii_case("date:"))
+    })?;
+    let said = jiff::fmt::rfc2822::parse(line[5..].trim()).ok()?;
+    Some(said.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date_of;
+
+    #[test]
+    fn the_time_is_read_from_an_answer() {
+        let answer = "SIP/2.0 200 OK\r\nVia: x\r\nDate: Sat, 13 Nov 2010 23:29:00 GMT\r\n\r\n";
+        let said = date_of(answer).unwrap();
+        assert_eq!(said.to_string(), "2010-11-13T23:29:00Z");
+        assert_eq!(date_of("SIP/2.0 200 OK\r\nDate: soon\r\n\r\n"), None);
+    }
+}

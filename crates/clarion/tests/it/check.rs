@@ -1,0 +1,344 @@
+//! `clarion check` as an operator runs it: the real program, real parts that work, and real parts that do not.
+
+mod certificates;
+mod databases;
+mod trunks;
+
+use std::net::{TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use clarion::store::Database;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::support::sip_peer::SipPeer;
+use crate::support::{PATIENCE, account, application};
+
+/// A folder with a configuration; nothing else has been made.
+struct Site {
+    folder: TempDir,
+    config: PathBuf,
+}
+
+/// What the check said.
+struct Said {
+    succeeded: bool,
+    text: String,
+    error: String,
+}
+
+impl Said {
+    /// The line of this level about this subject that holds these words.
+    fn holds(&self, level: &str, subject: &str, words: &str) {
+        let beginning = format!("{level:<8} {subject:<14} ");
+        let mut lines = self.text.lines();
+        assert!(
+            lines.any(|line| line.starts_with(&beginning) && line.contains(words)),
+            "no `{beginning}…{words}` in:\n{}{}",
+            self.text,
+            self.error
+        );
+    }
+
+    fn problem(&self, subject: &str, words: &str) {
+        self.holds("problem", subject, words);
+        assert!(
+            !self.succeeded,
+            "a problem, and yet success:\n{}",
+            self.text
+        );
+    }
+
+    fn has_no_problem(&self) {
+        assert!(
+            self.succeeded && !self.text.contains("problem "),
+            "{}{}",
+            self.text,
+            self.error
+        );
+    }
+}
+
+impl Site {
+    /// `settings` are top-level lines and tables; data is kept on the disk of the build, as /tmp may be memory.
+    fn new(settings: &str) -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let config = folder.path().join("clarion.toml");
+        let data = folder.path().join("data");
+        std::fs::write(&config, format!("data_dir = {data:?}\n{settings}\n")).unwrap();
+        Self { folder, config }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clarion"));
+        command.arg("--config").arg(&self.config).args(arguments);
+        command.kill_on_drop(true);
+        command
+    }
+
+    async fn check(&self) -> Said {
+        self.check_with(&[]).await
+    }
+
+    async fn check_with(&self, more: &[&str]) -> Said {
+        let arguments = [&["check"][..], more].concat();
+        let output = self.command(&arguments).output().await.unwrap();
+        Said {
+            succeeded: output.status.success(),
+            text: String::from_utf8(output.stdout).unwrap(),
+            error: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    async fn serve(&self) -> Child {
+        let mut process = self
+            .command(&["serve"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
+        assert!(first.unwrap().unwrap().unwrap().contains("serves"));
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        process
+    }
+
+    async fn with_account(&self, database: &Database) {
+        std::fs::create_dir_all(self.data()).unwrap();
+        let store = database.open().await.unwrap();
+        store.add_account(account()).await.unwrap();
+        store.add_application(application()).await.unwrap();
+        store.close().await;
+    }
+}
+
+fn trunk(name: &str, host: &str, more: &str) -> String {
+    format!(
+        "[[trunk]]\nname = \"{name}\"\nhost = \"{host}\"\nchannels = 10\ncalls_per_second = 5\nprefixes = [\"86\"]\n{more}\n"
+    )
+}
+
+fn free_port() -> u16 {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+async fn friendly_peer() -> SipPeer {
+    SipPeer::start(|_| Some((200, String::new()))).await
+}
+
+#[tokio::test]
+async fn a_sound_installation_passes_before_its_first_start_and_is_left_as_it_was() {
+    let peer = friendly_peer().await;
+    let settings = format!(
+        "time_zone = \"Asia/Shanghai\"\n[http]\nlisten = [\"127.0.0.1:{}\"]\n{}",
+        free_port(),
+        trunk("lab", &peer.address.to_string(), "")
+    );
+    let site = Site::new(&settings);
+    let said = site.check().await;
+    said.has_no_problem();
+    said.holds("ok", "configuration", "holds together");
+    said.holds("ok", "server", "is not running here");
+    said.holds("ok", "database", "is empty; the first start makes schema");
+    said.holds("ok", "disk", "syncs 4 KiB in");
+    said.holds("ok", "disk", "GiB free");
+    said.holds("ok", "open files", "are wanted");
+    said.holds("ok", "certificate", "made at the first start");
+    said.holds("ok", "speech", "Chinese: ");
+    said.holds("ok", "speech", "English: ");
+    said.holds(
+        "ok",
+        "sound ports",
+        "hold 5000 calls; the trunks have 10 channels",
+    );
+    said.holds(
+        "ok",
+        "trunk lab",
+        &format!("{} answers OPTIONS with 200 in", peer.address),
+    );
+    said.holds("ok", "time zone", "Asia/Shanghai");
+    said.holds("ok", "dialling", "open to +86");
+    said.holds("ok", "emergency", "110");
+    said.holds("warning", "bills", "http.public_url is empty");
+    assert!(
+        !said.text.contains('\x1b'),
+        "colours where there is no terminal"
+    );
+    assert!(!site.data().exists(), "the check has made something");
+    assert_eq!(peer.methods(), ["OPTIONS"]);
+}
+
+#[tokio::test]
+async fn beside_a_running_server_its_own_ports_are_as_they_should_be() {
+    let peer = friendly_peer().await;
+    let (http, sip) = (free_port(), free_port());
+    let more = format!(
+        "bind = \"127.0.0.1:{sip}\"\nuser = \"u\"\npassword = \"p\"\nregister_seconds = 300"
+    );
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let first = stranger.local_addr().unwrap().port() & !1;
+    let settings = format!(
+        "time_zone = \"Asia/Shanghai\"\n[http]\nlisten = [\"127.0.0.1:{http}\"]\n[log]\nfilter = \"error\"\n[media]\nports = \"{first}-{}\"\n{}",
+        first.saturating_add(99),
+        trunk("lab", &peer.address.to_string(), &more)
+    );
+    let site = Site::new(&settings);
+    let server = site.serve().await;
+    let said = site.check().await;
+    said.has_no_problem();
+    let id = server.id().unwrap();
+    said.holds("ok", "server", &format!("is running (process {id})"));
+    said.holds("ok", "database", "and can be written");
+    said.holds("ok", "certificate", "is valid until");
+    said.holds("ok", "certificate", "ca.pem to clients that verify");
+    said.holds("ok", "open files", "the running server's limit");
+    said.holds(
+        "ok",
+        "trunk lab",
+        "registration is left to the running server",
+    );
+    said.holds("warning", "accounts", "clarion account add");
+    // Somebody else's port in our range is another matter.
+    let whose = format!("(process {})", std::process::id());
+    said.holds("warning", "sound ports", &whose);
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_port_that_somebody_else_has_is_named_with_its_holder() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let sip = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let peer = friendly_peer().await;
+    let bind = format!("bind = \"{}\"", sip.local_addr().unwrap());
+    let settings = format!(
+        "[http]\nlisten = [\"{}\"]\n{}",
+        listener.local_addr().unwrap(),
+        trunk("lab", &peer.address.to_string(), &bind)
+    );
+    let said = Site::new(&settings).check().await;
+    let whose = format!("(process {})", std::process::id());
+    said.problem("server", &whose);
+    said.problem("trunk lab", &whose);
+}
+
+#[tokio::test]
+async fn a_voice_that_does_not_speak_is_named_with_the_remedy() {
+    let said = Site::new("[speech]\nprogram = \"no-such-voice\"\n")
+        .check()
+        .await;
+    said.problem("speech", "no-such-voice cannot be started");
+    said.problem("speech", "apt-get install espeak-ng");
+    let said = Site::new("[speech]\ncommand = [\"false\"]\n").check().await;
+    said.holds("warning", "speech", "the embedded one stands in");
+    said.has_no_problem();
+}
+
+#[tokio::test]
+async fn what_the_operator_has_switched_is_told() {
+    let site = Site::new(&trunk(
+        "lab",
+        "127.0.0.1:9",
+        "options_seconds = 0\ntransport = \"tcp\"",
+    ));
+    for arguments in [&["call", "stop-all"][..], &["trunk", "drain", "lab"]] {
+        assert!(
+            site.command(arguments)
+                .stdout(Stdio::null())
+                .status()
+                .await
+                .unwrap()
+                .success()
+        );
+    }
+    let said = site.check().await;
+    said.holds("warning", "dialling", "`clarion call resume`");
+    said.holds("warning", "trunk lab", "`clarion trunk open lab`");
+}
+
+#[tokio::test]
+async fn settings_that_are_read_but_unwise_are_told() {
+    let said = Site::new("").check().await;
+    said.holds("warning", "dialling", "closed: no trunk is configured");
+    said.has_no_problem();
+    let wide = "[callbacks]\nallowed_networks = [\"10.0.0.0/8\"]\n[numbers]\nemergency = []\n[media]\nports = \"20000-20005\"\n\
+        [http]\nmetrics_networks = [\"0.0.0.0/0\"]\n[[trunk]]\nname = \"a\"\nloopback = true\nchannels = 10\ncalls_per_second = 1\nprefixes = [\"\"]\n";
+    let said = Site::new(wide).check().await;
+    said.holds("warning", "callbacks", "10.0.0.0/8");
+    said.holds("warning", "emergency", "numbers.emergency");
+    said.holds("warning", "metrics", "open to everybody");
+    said.holds("warning", "dialling", "nobody is really called");
+    said.problem(
+        "sound ports",
+        "hold 3 calls; the trunks have 10 channels → widen media.ports",
+    );
+}
+
+#[tokio::test]
+async fn a_mistake_in_the_configuration_is_the_one_problem() {
+    let said = Site::new("[http]\nlissen = []\n").check().await;
+    said.problem("configuration", "did you mean `http.listen`?");
+    assert_eq!(said.text.lines().count(), 1, "{}", said.text);
+    assert!(
+        said.error.contains("one problem was found"),
+        "{}",
+        said.error
+    );
+}
+
+#[tokio::test]
+async fn what_would_only_be_noticed_at_the_start_is_noticed_before() {
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = elsewhere.path().join("file");
+    std::fs::write(&file, "not a folder").unwrap();
+    let folder = elsewhere.path();
+    let settings = format!(
+        "[log]\nfilter = \"clarion=loud\"\n[callbacks]\nca_file = {file:?}\n[media]\nbind = \"here\"\n[bills]\nfolder = {folder:?}\n{}",
+        trunk(
+            "lab",
+            "127.0.0.1:9",
+            "transport = \"tcp\"\ncodecs = [\"OPUS\"]"
+        )
+    );
+    let said = Site::new(&settings).check().await;
+    said.problem(
+        "configuration",
+        "log.filter: `clarion=loud` is not a filter",
+    );
+    said.problem("sound address", "media.bind: `here` is not an address");
+    said.problem("trunk lab", "codecs: there is no OPUS");
+    said.holds("ok", "disk", "bills.folder: ");
+    std::fs::write(
+        &file,
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    )
+    .unwrap();
+    let said = Site::new(&settings).check().await;
+    said.problem("configuration", "callbacks.ca_file: cannot read");
+}
+
+#[tokio::test]
+async fn scripts_read_it_as_json() {
+    let said = Site::new("[speech]\nprogram = \"no-such-voice\"\n")
+        .check_with(&["--json"])
+        .await;
+    assert!(!said.succeeded);
+    let findings: Vec<serde_json::Value> = serde_json::from_str(&said.text).unwrap();
+    let speech = findings
+        .iter()
+        .find(|finding| finding["check"] == "speech")
+        .unwrap();
+    assert_eq!(speech["level"], "problem");
+    assert!(speech["remedy"].as_str().unwrap().contains("espeak-ng"));
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding["remedy"].is_null() && finding["level"] == "ok")
+    );
+}
