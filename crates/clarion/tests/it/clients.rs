@@ -1,5 +1,7 @@
 //! Real clients, unmodified: what `scripts/setup` installs by name, and what a language brings along.
 
+mod examples;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -73,6 +75,39 @@ async fn the_npm_package_yuntongxun_works_unmodified() {
         32
     );
     assert_eq!(answers[4]["body"]["Account"]["friendlyName"], "Test");
+}
+
+/// Written for Python 2 and https, with the certificate verified: what Debian has for that is Jython.
+#[tokio::test]
+async fn the_pypi_package_yuntongxun_works_unmodified() {
+    let server = TestServer::start_with("[bills]\ngrace_seconds = 0").await;
+    server.permit_bills().await;
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients/python");
+    assert!(
+        package.join("yuntongxun").exists(),
+        "the Python package yuntongxun is missing: run `make setup`"
+    );
+    let jars = ["jython", "bcprov", "bcpkix", "bcutil", "xercesImpl"];
+    let class_path = jars.map(|name| format!("/usr/share/java/{name}.jar"));
+    // Without the machine's own CAs: Jython would read all of them for every request.
+    let no_certificates = tempfile::tempdir().unwrap();
+    let answers = run(Command::new("java")
+        .args(["-cp", &class_path.join(":"), "org.python.util.jython"])
+        .arg(script("pypi_yuntongxun.py"))
+        .args([&server.address.port().to_string(), SID, TOKEN, APP])
+        .env("JYTHONPATH", package)
+        .env("SSL_CERT_FILE", &server.ca)
+        .env("SSL_CERT_DIR", no_certificates.path()))
+    .await;
+    let codes: Vec<_> = answers.iter().map(code).collect();
+    assert_eq!(codes, ["000000", "000000", "000000", "110081", "000000"]);
+    for accepted in [&answers[0], &answers[2]] {
+        let sid = accepted["LandingCall"]["callSid"].as_str().unwrap();
+        let call = server.store.call_record(&sid.parse().unwrap()).await;
+        assert!(call.unwrap().is_some(), "{accepted}");
+    }
+    assert!(answers[1]["downUrl"].is_string(), "{}", answers[1]);
+    assert!(answers[4]["downurl"].is_string(), "{}", answers[4]);
 }
 
 #[tokio::test]
