@@ -131,6 +131,9 @@ fn every_example_is_run_by_a_test() {
     let tests = include_str!("examples.rs");
     for entry in std::fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(tests.contains(&format!("\"{name}\"]")), "nobody runs {name}");
+        assert!(
+            tests.contains(&format!("\"{name}\"]")),
+            "nobody runs {name}"
+        );
     }
 }
