@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use clarion::config::Config;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -91,7 +92,7 @@ async fn run(blocks: Vec<Block>) {
     std::fs::write(folder.path().join("blocks.sh"), &script).unwrap();
     let programs = Path::new(env!("CARGO_BIN_EXE_clarion")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
-    let shell = Command::new("bash")
+    let mut shell = Command::new("bash")
         .arg("blocks.sh")
         .current_dir(folder.path())
         .env("PATH", format!("{}:{path}", programs.display()))
@@ -104,11 +105,9 @@ async fn run(blocks: Vec<Block>) {
         .process_group(0)
         .spawn()
         .unwrap();
-    let group = rustix::process::Pid::from_raw(shell.id().unwrap().try_into().unwrap()).unwrap();
-    let mut shell = shell;
+    let group = Group(Pid::from_raw(shell.id().unwrap().try_into().unwrap()).unwrap());
     let ended = tokio::time::timeout(PATIENCE, shell.wait()).await;
-    // The server that a document has started goes on otherwise.
-    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    drop(group);
     let errors = std::fs::read_to_string(folder.path().join("errors")).unwrap();
     let succeeded = matches!(ended, Ok(Ok(status)) if status.success());
     assert!(
@@ -127,6 +126,15 @@ async fn run(blocks: Vec<Block>) {
                 pair[1].place()
             );
         }
+    }
+}
+
+/// The shell and the server that it has started, which would go on otherwise.
+struct Group(Pid);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = kill_process_group(self.0, Signal::KILL);
     }
 }
 
@@ -318,6 +326,20 @@ fn alternatives(command: &str) -> Vec<Vec<String>> {
         found = longer.collect();
     }
     found
+}
+
+#[test]
+fn every_target_that_a_document_names_is_in_the_makefile() {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
+    for (name, text) in documents() {
+        for span in text.split('`').skip(1) {
+            if let Some(target) = span.strip_prefix("make ") {
+                let target = target.split([' ', '\n']).next().unwrap();
+                let known = makefile.contains(&format!("\n{target}:"));
+                assert!(known, "{name} names `make {target}`");
+            }
+        }
+    }
 }
 
 #[tokio::test]
