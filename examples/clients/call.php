@@ -3,7 +3,7 @@
 //
 //     BASE_URL=https://localhost:8883 CA_FILE=ca.pem ACCOUNT_SID=… AUTH_TOKEN=… APP_ID=… php call.php 13800000001
 
-/** One HTTP exchange that trusts the server's own CA, and no other. */
+/** One HTTP exchange. Trusts the server's own CA and no other; without CA_FILE those that the machine trusts. */
 function fetch(string $url, array $headers = [], ?string $body = null): string
 {
     $curl = curl_init($url);
@@ -11,9 +11,11 @@ function fetch(string $url, array $headers = [], ?string $body = null): string
         CURLOPT_RETURNTRANSFER => true,
         CURLOPT_FAILONERROR => true,
         CURLOPT_TIMEOUT => 30,
-        CURLOPT_CAINFO => getenv('CA_FILE'),
         CURLOPT_HTTPHEADER => $headers,
     ]);
+    if (getenv('CA_FILE')) {
+        curl_setopt($curl, CURLOPT_CAINFO, getenv('CA_FILE'));
+    }
     if ($body !== null) {
         curl_setopt($curl, CURLOPT_POSTFIELDS, $body);
     }

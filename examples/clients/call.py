@@ -18,8 +18,8 @@ BASE_URL = os.environ["BASE_URL"]
 ACCOUNT_SID = os.environ["ACCOUNT_SID"]
 AUTH_TOKEN = os.environ["AUTH_TOKEN"]
 APP_ID = os.environ["APP_ID"]
-# Trusts the server's own CA, and no other.
-TLS = ssl.create_default_context(cafile=os.environ["CA_FILE"])
+# Trusts the server's own CA and no other; without CA_FILE those that the machine trusts.
+TLS = ssl.create_default_context(cafile=os.environ.get("CA_FILE"))
 
 
 def ask(operation, fields=None, **query):

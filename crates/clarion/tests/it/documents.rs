@@ -211,3 +211,13 @@ fn every_metric_that_exists_is_documented() {
         );
     }
 }
+
+#[test]
+fn the_picture_and_its_translation_are_drawn_alike() {
+    let tags = |name: &str| {
+        let picture = std::fs::read_to_string(root().join("docs/pictures").join(name)).unwrap();
+        let tags = picture.split('<').filter_map(|part| part.split('>').next());
+        tags.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(tags("how-it-works.svg"), tags("how-it-works.zh-CN.svg"));
+}

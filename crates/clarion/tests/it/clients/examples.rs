@@ -40,21 +40,31 @@ async fn serve() -> (Installation, ChildServer) {
 }
 
 async fn run(server: &ChildServer, folder: &Path, program: &[&str], number: &str) -> Output {
+    let mut command = command(server, folder, program, number);
+    command.env("CA_FILE", &server.door.ca);
+    output(command).await
+}
+
+async fn output(mut command: Command) -> Output {
+    let output = command.output().await;
+    output.unwrap_or_else(|error| panic!("{command:?}: {error}; run `make setup`"))
+}
+
+/// Without the CA file, so that the server is not trusted.
+fn command(server: &ChildServer, folder: &Path, program: &[&str], number: &str) -> Command {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/clients");
     let (interpreter, file) = (program[0], examples.join(program[1]));
     let port = server.door.address.port();
-    Command::new(interpreter)
+    let mut command = Command::new(interpreter);
+    command
         .arg(file)
         .arg(number)
         .current_dir(folder)
         .env("BASE_URL", format!("https://localhost:{port}"))
-        .env("CA_FILE", &server.door.ca)
         .env("ACCOUNT_SID", SID)
         .env("AUTH_TOKEN", TOKEN)
-        .env("APP_ID", APP)
-        .output()
-        .await
-        .unwrap_or_else(|error| panic!("{interpreter}: {error}; run `make setup`"))
+        .env("APP_ID", APP);
+    command
 }
 
 /// What a client printed: `callSid …`, `state … duration …`, `bill …`.
@@ -97,6 +107,11 @@ async fn a_client_works(program: &[&str]) {
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success());
     assert!(message.contains("108035"), "{message}");
+    let untrusting = output(command(&server, folder.path(), program, "13800000001")).await;
+    assert!(
+        !untrusting.status.success() && untrusting.stdout.is_empty(),
+        "it does not verify: {untrusting:?}"
+    );
     store.close().await;
 }
 

@@ -26,10 +26,8 @@ impl Block {
 
     /// The file that it is the content of.
     pub fn file(&self) -> Option<&str> {
-        let names = self.markers.iter();
-        names
-            .filter_map(|marker| marker.strip_prefix("file: "))
-            .next()
+        let mut markers = self.markers.iter();
+        markers.find_map(|marker| marker.strip_prefix("file: "))
     }
 
     /// A program that goes on while the following blocks are run.
