@@ -24,10 +24,35 @@ impl Block {
         })
     }
 
+    /// The test that runs it instead, where it says so.
+    pub fn run_by(&self) -> Option<&str> {
+        self.marked("run by: ")
+    }
+
     /// The file that it is the content of.
     pub fn file(&self) -> Option<&str> {
+        self.marked("file: ")
+    }
+
+    fn marked(&self, what: &str) -> Option<&str> {
         let mut markers = self.markers.iter();
-        markers.find_map(|marker| marker.strip_prefix("file: "))
+        markers.find_map(|marker| marker.strip_prefix(what))
+    }
+
+    /// Nobody shall run what its author has said something about that is not understood here.
+    pub fn is_run(&self) -> bool {
+        if self.reason_not_to_run().is_some() || self.run_by().is_some() {
+            return false;
+        }
+        if self.is_program() && !self.stays_running() && self.file().is_none() {
+            let unknown = self.markers.first();
+            assert_eq!(unknown, None, "{}: nobody knows this comment", self.place());
+        }
+        true
+    }
+
+    pub fn is_program(&self) -> bool {
+        matches!(self.language.as_str(), "sh" | "python")
     }
 
     /// A program that goes on while the following blocks are run.

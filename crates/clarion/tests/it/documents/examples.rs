@@ -14,6 +14,7 @@ use tokio::process::Command;
 
 use super::blocks::{Block, blocks, documents, prose};
 use super::root;
+use crate::support::postgres;
 
 /// Blocks that nobody runs. Whoever adds one gives its reason beside the block and here.
 const NOT_RUN: &[(&str, &str)] = &[
@@ -75,11 +76,8 @@ fn script(blocks: &[&Block]) -> String {
 
 /// Runs a document's blocks in one shell, and compares the answers that it shows with those that came.
 async fn run(blocks: Vec<Block>) {
-    let run: Vec<_> = blocks
-        .iter()
-        .filter(|block| block.reason_not_to_run().is_none())
-        .collect();
-    if !run.iter().any(|block| is_program(block)) {
+    let run: Vec<_> = blocks.iter().filter(|block| block.is_run()).collect();
+    if !run.iter().any(|block| block.is_program()) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -92,6 +90,11 @@ async fn run(blocks: Vec<Block>) {
     std::fs::write(folder.path().join("blocks.sh"), &script).unwrap();
     let programs = Path::new(env!("CARGO_BIN_EXE_clarion")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
+    // An empty PostgreSQL database, for those who load something into one.
+    let database = match script.contains("$DATABASE_URL") {
+        true => postgres::empty_database().await,
+        false => String::new(),
+    };
     let mut shell = Command::new("bash")
         .arg("blocks.sh")
         .current_dir(folder.path())
@@ -99,6 +102,7 @@ async fn run(blocks: Vec<Block>) {
         .env("CLARION_HTTP__LISTEN", format!("[\"127.0.0.1:{port}\"]"))
         .env("CLARION_BILLS__GRACE_SECONDS", "0")
         .env("CLARION_LOG__FILTER", "error")
+        .env("DATABASE_URL", database)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(std::fs::File::create(folder.path().join("errors")).unwrap())
@@ -136,10 +140,6 @@ impl Drop for Group {
     fn drop(&mut self) {
         let _ = kill_process_group(self.0, Signal::KILL);
     }
-}
-
-fn is_program(block: &Block) -> bool {
-    matches!(block.language.as_str(), "sh" | "python")
 }
 
 fn is_answer(block: &Block) -> bool {
@@ -195,10 +195,13 @@ fn every_block_is_of_a_kind_that_something_checks() {
     for (name, text) in documents() {
         let blocks = blocks(&name, &text);
         for (number, block) in blocks.iter().enumerate() {
-            if block.reason_not_to_run().is_some() || block.file().is_some() {
+            let place = block.place();
+            if let Some(test) = block.run_by() {
+                assert!(is_a_test(test), "{place}: there is no test {test}");
+            }
+            if !block.is_run() || block.file().is_some() {
                 continue;
             }
-            let place = block.place();
             let before = number.checked_sub(1).map(|place| &blocks[place]);
             let answers = before.is_some_and(|before| before.language == "sh");
             match block.language.as_str() {
@@ -216,6 +219,15 @@ fn every_block_is_of_a_kind_that_something_checks() {
             }
         }
     }
+}
+
+/// A name such as `backup::a_copy_is_whole`.
+fn is_a_test(name: &str) -> bool {
+    let (path, name) = name.rsplit_once("::").unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let file = file.join(path.replace("::", "/")).with_extension("rs");
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.contains(&format!("fn {name}("))
 }
 
 fn looks_like_a_command(line: &str) -> bool {
