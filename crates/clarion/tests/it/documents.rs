@@ -2,6 +2,7 @@
 
 mod blocks;
 mod examples;
+mod shell;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
