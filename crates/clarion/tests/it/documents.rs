@@ -1,10 +1,15 @@
 //! Documents that list what the code knows are made from the code. `UPDATE_DOCS=1 cargo test --test it documents::` rewrites them.
 
+mod blocks;
+mod examples;
+mod shell;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clarion::domain::bill::call_type::CallType;
 use clarion::domain::bill::{COLUMNS, csv, record};
+use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use clarion::domain::status_code::StatusCode;
 
@@ -115,7 +120,7 @@ fn the_table_of_record_types_is_that_of_the_code_and_the_example_is_a_bill() {
 }
 
 #[test]
-fn every_dependency_and_every_file_that_the_documents_name_is_there() {
+fn every_dependency_has_its_reason() {
     let dependencies = std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
     for krate in ["crates/clarion", "crates/phone", "crates/sound", "bench"] {
         let manifest = std::fs::read_to_string(root().join(krate).join("Cargo.toml")).unwrap();
@@ -132,14 +137,60 @@ fn every_dependency_and_every_file_that_the_documents_name_is_there() {
             );
         }
     }
-    for file in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
-        let text = std::fs::read_to_string(root().join(file)).unwrap();
-        for link in text
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-        {
-            assert!(root().join(link).exists(), "{file} links to {link}");
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(root().join(name)).unwrap();
+        (name.to_owned(), text)
+    };
+    let more = ["ARCHITECTURE.md", "CONTRIBUTING.md"].map(read);
+    for (name, text) in blocks::documents().into_iter().chain(more) {
+        let folder = root().join(&name).parent().unwrap().to_owned();
+        let prose = blocks::prose(&text);
+        let links = prose.split("](").skip(1);
+        for link in links.filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => root().join(&name),
+                _ => folder.join(file),
+            };
+            assert!(target.exists(), "{name} links to {link}");
+            if !heading.is_empty() {
+                let there = std::fs::read_to_string(&target).unwrap();
+                let found = there.lines().any(|line| anchor(line) == heading);
+                assert!(found, "{name} links to {link}: no such heading");
+            }
+        }
+    }
+}
+
+/// What a heading is called in a link.
+fn anchor(line: &str) -> String {
+    if !line.starts_with('#') {
+        return String::new();
+    }
+    let title = line.trim_start_matches('#').trim().to_lowercase();
+    let kept = title
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.collect::<String>().replace(' ', "-")
+}
+
+/// The arrows of the picture carry the names of the states that they join.
+#[test]
+fn the_picture_of_the_states_is_that_of_the_code() {
+    let picture = std::fs::read_to_string(root().join("docs/pictures/states.svg")).unwrap();
+    let name = |state: CallState| format!("{state:?}").to_lowercase();
+    for from in CallState::ALL {
+        assert!(picture.contains(&format!(">{}</text>", name(from))));
+        for to in CallState::ALL {
+            let arrow = format!("data-from=\"{}\" data-to=\"{}\"", name(from), name(to));
+            assert_eq!(picture.contains(&arrow), from.may_become(to), "{arrow}");
         }
     }
 }
@@ -160,4 +211,14 @@ fn every_metric_that_exists_is_documented() {
             "docs/operating.md does not know clarion_{metric}"
         );
     }
+}
+
+#[test]
+fn the_picture_and_its_translation_are_drawn_alike() {
+    let tags = |name: &str| {
+        let picture = std::fs::read_to_string(root().join("docs/pictures").join(name)).unwrap();
+        let tags = picture.split('<').filter_map(|part| part.split('>').next());
+        tags.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(tags("how-it-works.svg"), tags("how-it-works.zh-CN.svg"));
 }

@@ -1,5 +1,7 @@
 //! What real clients do that a compatible server must survive, beyond what the fixtures show.
 
+mod understood;
+
 use crate::support::{APP, SID, TestServer, call_sid, status_code};
 
 /// The answer to a landing call with these headers and this body, whatever they are.
