@@ -125,7 +125,7 @@ pub async fn run(
         }
         Command::Import { file, late, json } => {
             let text = read(&file)?;
-            let report = import::import(&*store, &text, clock.zone(), late).await?;
+            let report = import::import(&*store, &text, &clock, late).await?;
             tell(&report, json)
         }
     }

@@ -39,7 +39,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the server
-    Serve,
+    Serve(serve::Serve),
     /// Main accounts: who may ask for calls
     #[command(subcommand)]
     Account(account::Command),
@@ -70,7 +70,7 @@ enum Command {
     Openapi,
     /// A telephone that answers by a script: for trying Clarion without a trunk
     Phone(Box<phone::Phone>),
-    /// Show it all on this machine: server, account, request, crash, restart
+    /// Show it all on this machine: server, account, request, crash, restart, bill
     Demo(demo::Demo),
 }
 
@@ -95,7 +95,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             println!("{:#}", crate::api::openapi::describe());
             Ok(())
         }
-        Command::Serve => serve::run(load()?),
+        Command::Serve(serve) => serve::run(&serve, load()?),
         Command::Account(command) => {
             with_store(&load()?, |store, clock| account::run(command, store, clock))
         }

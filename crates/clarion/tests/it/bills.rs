@@ -405,6 +405,56 @@ async fn a_cut_download_is_resumed_where_it_stopped() {
     assert_eq!(unpacked, whole);
 }
 
+/// However many ask at once: a file that is still being made counts.
+#[tokio::test]
+async fn there_is_an_end_to_different_keywords_that_are_asked_for_at_once() {
+    let server = TestServer::start_with("[bills]\nmax_filtered_files = 3").await;
+    server.permit_bills().await;
+    server.set_time("2026-11-15T10:00:00+08:00");
+    add_records(&*server.store, at("2026-11-15T09:00:00+08:00"), 20_000).await;
+    server.set_time(AFTER);
+    server.bill("").await;
+    let words: Vec<_> = (0..12).map(|number| format!("nothing-{number}")).collect();
+    let asking = words.iter().map(|words| server.ask_bill(words));
+    let answers = futures_util::future::join_all(asking).await;
+    let given = answers
+        .iter()
+        .filter(|answer| status_code(answer) == "000000");
+    assert!(given.count() <= 3, "{answers:?}");
+    let files = server.store.bill_files(day("2026-11-15")).await.unwrap();
+    assert!(files.len() <= 4, "{files:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_short_is_made_whole_again() {
+    let server = morning_after("").await;
+    let first = server.get(&server.bill("").await.target()).await;
+    let folder = server.folder.path().join("data/bills/2026-11-15");
+    let file = folder.join(format!("{APP}.csv"));
+    std::fs::write(&file, &first.body[..100]).unwrap();
+    let second = server.get(&server.bill("").await.target()).await;
+    assert_eq!(second.body, first.body);
+}
+
+/// Somebody has altered the lines and removed the file: nothing else takes its place, and nobody gets it.
+#[tokio::test]
+async fn a_closed_bill_that_would_come_out_differently_is_not_given() {
+    let server = morning_after("").await;
+    let granted = server.bill("").await;
+    let folder = server.folder.path().join("data/bills/2026-11-15");
+    std::fs::remove_file(folder.join(format!("{APP}.csv"))).unwrap();
+    let db = rusqlite::Connection::open(server.folder.path().join("data/clarion.db")).unwrap();
+    db.execute("UPDATE bill_lines SET fee = fee + 1", [])
+        .unwrap();
+    for _ in 0..2 {
+        assert_eq!(status_code(&server.ask_bill("").await), "111000");
+        assert_eq!(server.get(&granted.target()).await.status, 500);
+    }
+    db.execute("UPDATE bill_lines SET fee = fee - 1", [])
+        .unwrap();
+    assert_eq!(server.get(&granted.target()).await.status, 200);
+}
+
 #[tokio::test]
 async fn a_file_that_somebody_has_removed_is_made_again_as_it_was() {
     let server = morning_after("").await;

@@ -15,6 +15,7 @@ mod captures;
 mod clients;
 mod command_line;
 mod crash;
+mod demo;
 mod disk;
 mod documents;
 mod hostile;

@@ -157,6 +157,9 @@ pub async fn forget(
     transaction
         .execute("DELETE FROM bill_files WHERE id = ANY($1)", &[&ids])
         .await?;
+    transaction
+        .execute("DELETE FROM bill_days WHERE day < $1", &[&before])
+        .await?;
     let lines = transaction
         .execute(
             "DELETE FROM bill_lines WHERE order_id IN (SELECT order_id FROM bill_lines WHERE bill_day < $1 LIMIT $2)",

@@ -103,7 +103,7 @@ impl BillBook for PostgresStore {
     }
 
     async fn close_day(&self, day: Date, now: Timestamp) -> Result<(), StoreError> {
-        lines::close(&**self.client().await?, day, now).await
+        lines::close(&mut *self.client().await?, day, now).await
     }
 
     async fn closed_days(&self) -> Result<Vec<ClosedDay>, StoreError> {
