@@ -162,7 +162,7 @@ pub async fn forget(
         .await?;
     let lines = transaction
         .execute(
-            "DELETE FROM bill_lines WHERE order_id IN (SELECT order_id FROM bill_lines WHERE bill_day < $1 LIMIT $2)",
+            "DELETE FROM bill_lines WHERE order_id IN (SELECT order_id FROM bill_lines WHERE bill_day < $1 ORDER BY bill_day LIMIT $2)",
             &[&before, &most],
         )
         .await?;

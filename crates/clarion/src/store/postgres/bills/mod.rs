@@ -131,7 +131,7 @@ impl BillBook for PostgresStore {
         after: Option<LinePlace>,
         most: u32,
     ) -> Result<Vec<BillLine>, StoreError> {
-        lines::page(&self.client().await?, of, after.as_ref(), most).await
+        lines::page(&mut self.client().await?, of, after.as_ref(), most).await
     }
 
     async fn compare_with_calls(&self, span: CallSpan) -> Result<CallComparison, StoreError> {
