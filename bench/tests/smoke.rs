@@ -110,7 +110,7 @@ fn the_measurements_of_bills_run_once() {
         "PostgreSQL",
         "5000 lines",
         "times as fast",
-        "more)",
+        "| closing at least as fast as the database's own export | PostgreSQL",
         "<!-- /bills -->",
     ] {
         assert!(written.contains(wanted), "no {wanted} in {written}");

@@ -2,6 +2,7 @@
 //! same run, and the most memory that each took.
 
 mod day;
+mod measured;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use jiff::tz::TimeZone;
 use tokio::task::JoinSet;
 
 use self::day::{Watched, peak_memory, watch};
+use self::measured::Measured;
 use crate::accepts::customer::Customer;
 use crate::accepts::site::Site;
 use crate::machine::{self, Machine};
@@ -86,16 +88,19 @@ async fn measure_all(options: &Options, folder: &Path) -> anyhow::Result<String>
     if let Some(url) = options.postgres.as_ref().or(started.as_ref()) {
         sites.push(Site::postgres(&folder.join("postgres"), url)?);
     }
+    let mut bars = "\n| bar | database | measured | |\n|---|---|---:|---|\n".to_owned();
     for site in sites {
         machine::check_space(folder, options.lines * LINE_BYTES)?;
-        let row = measure(options, &site, &clock).await;
+        let measured = measure(options, &site, &clock).await;
         site.remove().await?;
-        writeln!(text, "{}", row?)?;
+        let measured = measured?;
+        writeln!(text, "{}", measured.row(options.lines))?;
+        bars.push_str(&measured.bars());
     }
-    Ok(text)
+    Ok(text + &bars)
 }
 
-async fn measure(options: &Options, site: &Site, clock: &Clock) -> anyhow::Result<String> {
+async fn measure(options: &Options, site: &Site, clock: &Clock) -> anyhow::Result<Measured> {
     let version = site.version().await?;
     let customer = Customer::new(clock.clone());
     site.open(&customer).await?;
@@ -125,21 +130,15 @@ async fn measure(options: &Options, site: &Site, clock: &Clock) -> anyhow::Resul
     let asked = ask(options, &server, &customer, clock).await?;
     server.metrics().await?;
     server.stop().await?;
-    #[expect(clippy::cast_precision_loss, reason = "for reading")]
-    let (per_second, megabytes) = (
-        options.lines as f64 / closed.time.as_secs_f64(),
-        bytes as f64 / 1e6,
-    );
-    let against = exported.time.as_secs_f64() / closed.time.as_secs_f64();
-    Ok(format!(
-        "| {version} | {:.1} s | {} MiB | {:.1} s | {per_second:.0} | {against:.2} times as fast | {} | {megabytes:.0} MB in {:.1} s | {} | {asked:.0} |",
-        exported.time.as_secs_f64(),
-        exported.peak >> 20,
-        closed.time.as_secs_f64(),
-        memory(closed.peak, empty.peak),
-        time.as_secs_f64(),
-        memory(peak, before),
-    ))
+    Ok(Measured {
+        database: version,
+        exported,
+        empty,
+        closed,
+        download: (time, bytes),
+        server: (before, peak),
+        asked,
+    })
 }
 
 /// To a file, as closing writes one; it is not synced.
@@ -148,11 +147,6 @@ fn export(site: &Site, customer: &Customer, day: Date) -> anyhow::Result<Watched
     let exported = day::export(&site.database, customer, day, &out);
     std::fs::remove_file(out)?;
     exported
-}
-
-fn memory(peak: u64, before: u64) -> String {
-    let more = peak.saturating_sub(before) >> 20;
-    format!("{} MiB ({more} more)", peak >> 20)
 }
 
 async fn permit(site: &Site, customer: &Customer) -> anyhow::Result<()> {
