@@ -406,6 +406,8 @@ async fn an_operator_closes_lists_shows_exports_and_verifies() {
         (&line["orderid"], &line["fee"]),
         (&"one".into(), &"0.05".into())
     );
+    let open = clarion(&server, &["bill", "verify", &on], "").await;
+    assert!(open.error.contains("is not closed yet"), "{}", open.error);
     assert_eq!(json(&["bill", "close"]).await, json!({ "daysClosed": 1 }));
     assert_eq!(json(&["bill", "close"]).await, json!({ "daysClosed": 0 }));
     let today = clarion(&server, &["bill", "close", "--day", "2999-01-01"], "").await;

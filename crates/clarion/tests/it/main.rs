@@ -8,6 +8,7 @@ mod bill_contract;
 mod bill_crash;
 mod bill_days;
 mod bill_import;
+mod bill_plans;
 mod bill_tokens;
 mod bills;
 mod callbacks;

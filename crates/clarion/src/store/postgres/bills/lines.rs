@@ -53,8 +53,8 @@ fn line(row: &Row) -> Result<BillLine, StoreError> {
     })
 }
 
-/// By the index and in its order, whatever the statistics say. They are old on the evening of a long day; a plan made for the few lines
-/// that they know of would sort what is left of the day for every page.
+/// By the index and in its order, whatever the statistics say. A plan that was made, and remembered, while there were hardly any lines reads
+/// and sorts them all: on the evening of a long day, for every page.
 const IN_ORDER: &str = "SET LOCAL enable_sort = off";
 
 pub async fn page(
