@@ -269,6 +269,70 @@ async fn a_duty_that_was_left_is_free_for_the_next_at_once() {
     }
 }
 
+/// Every moment between two steps of closing at which the process may have died, one after the other.
+#[tokio::test]
+async fn whatever_an_interrupted_night_has_left_the_next_look_makes_one_right_file_of_it() {
+    let mut office = Office::open("Asia/Shanghai", "").await;
+    office.set_time("2026-11-15T12:00:00+08:00");
+    assert_eq!(office.bring("one", "2026-11-15 11:00:00").await, 1);
+    office.set_time("2026-11-16T12:00:00+08:00");
+    let db = rusqlite::Connection::open(office.folder.path().join("clarion.db")).unwrap();
+    let folder = office.folder.path().join("bills/2026-11-15");
+    let file = folder.join(format!("{APP}.csv"));
+    let half = folder.join(format!("{APP}.csv#1"));
+    let mut right = None;
+    for (what, undo) in [
+        ("closed, and nothing written", "DELETE FROM bill_files"),
+        ("half a file aside", "DELETE FROM bill_files"),
+        ("the file, and no record of it", "DELETE FROM bill_files"),
+        ("the record, and the day not filed", "SELECT 1"),
+    ] {
+        office.closer = Closer::new(Arc::clone(&office.billing), NodeId::new([2; 8]));
+        assert_eq!(
+            office.closer.step().await.unwrap(),
+            Step::Closed(1),
+            "{what}"
+        );
+        let written = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(right.get_or_insert(written.clone()), &written, "{what}");
+        let files = office.store.bill_files(day("2026-11-15")).await.unwrap();
+        assert_eq!(files.len(), 1, "{what}");
+        assert!(
+            office
+                .billing
+                .verify(day("2026-11-15"))
+                .await
+                .unwrap()
+                .is_good()
+        );
+        // As it was in the middle of the next one.
+        db.execute_batch("UPDATE bill_days SET filed_at = NULL")
+            .unwrap();
+        db.execute_batch(undo).unwrap();
+        match what {
+            "closed, and nothing written" => std::fs::remove_file(&file).unwrap(),
+            "half a file aside" => std::fs::write(&half, &written[..50]).unwrap(),
+            _ => {}
+        }
+    }
+    // What is left aside is swept up when nobody can be writing it any more.
+    let sweep = async || {
+        clarion::billing::retention::sweep(&office.billing)
+            .await
+            .unwrap()
+    };
+    let touched = |moment: Timestamp| {
+        let half = std::fs::File::options().write(true).open(&half).unwrap();
+        half.set_modified(moment.into()).unwrap();
+    };
+    touched(office.clock.now() - SignedDuration::from_hours(23));
+    sweep().await;
+    assert!(half.exists());
+    touched(office.clock.now() - SignedDuration::from_hours(25));
+    sweep().await;
+    assert!(!half.exists() && file.exists());
+}
+
 #[tokio::test]
 async fn a_record_from_far_ahead_is_a_typing_error() {
     let office = Office::open("Asia/Shanghai", "").await;
