@@ -16,7 +16,7 @@ help: ## List the targets
 setup: ## Install what is missing on a Debian machine (names the packages when not root)
 	@scripts/setup
 
-demo: ## The whole job on this machine: server, account, request, crash, restart
+demo: ## The whole job on this machine: server, account, request, crash, restart, bill
 	@$(CARGO) build --quiet --package clarion
 	@target/debug/clarion demo
 

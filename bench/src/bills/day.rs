@@ -6,8 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use clarion::domain::bill::calendar;
 use clarion::store::{Database, sqlite};
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use crate::accepts::customer::Customer;
 use crate::accepts::site::connect;
@@ -22,7 +24,7 @@ pub async fn fill(
     day: Date,
     lines: u64,
 ) -> anyhow::Result<()> {
-    let midnight = day.in_tz("UTC")?.timestamp().as_millisecond();
+    let midnight = calendar::begins(day, &TimeZone::system()).as_millisecond();
     let (account, app) = (&customer.credentials.sid, &customer.app);
     let insert = |id: &str, data: &str, source: &str| {
         format!(

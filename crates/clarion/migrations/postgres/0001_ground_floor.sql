@@ -190,7 +190,7 @@ CREATE TABLE bill_lines (
   order_id TEXT COLLATE "C" PRIMARY KEY,
   account_sid TEXT NOT NULL,
   app_id TEXT NOT NULL,
-  bill_day TEXT NOT NULL,
+  bill_day TEXT COLLATE "C" NOT NULL,
   type SMALLINT NOT NULL,
   call_sid TEXT COLLATE "C",
   caller TEXT NOT NULL,
@@ -210,13 +210,13 @@ CREATE INDEX bill_lines_day ON bill_lines (bill_day, app_id, ended_at, order_id)
 -- One row: the first day that is open. What ends, or is brought, goes there or into a later day; closing a day moves it on.
 CREATE TABLE bill_calendar (
   one INTEGER PRIMARY KEY CHECK (one = 1),
-  first_open TEXT NOT NULL
+  first_open TEXT COLLATE "C" NOT NULL
 );
 INSERT INTO bill_calendar (one, first_open) VALUES (1, '0001-01-01');
 
 -- Days that were closed, and when the last of their files was written.
 CREATE TABLE bill_days (
-  day TEXT PRIMARY KEY,
+  day TEXT COLLATE "C" PRIMARY KEY,
   closed_at BIGINT NOT NULL,
   filed_at BIGINT
 );
@@ -225,7 +225,7 @@ CREATE TABLE bill_files (
   id TEXT PRIMARY KEY,
   account_sid TEXT NOT NULL,
   app_id TEXT NOT NULL,
-  day TEXT NOT NULL,
+  day TEXT COLLATE "C" NOT NULL,
   keywords TEXT NOT NULL,
   object TEXT NOT NULL,
   bytes BIGINT NOT NULL,
@@ -236,6 +236,8 @@ CREATE TABLE bill_files (
   expires_at BIGINT,
   UNIQUE (app_id, day, keywords)
 );
+CREATE INDEX bill_files_day ON bill_files (day);
+CREATE INDEX bill_files_expiry ON bill_files (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE bill_tokens (
   token_hash TEXT PRIMARY KEY,

@@ -235,6 +235,8 @@ CREATE TABLE bill_files (
   expires_at INTEGER,
   UNIQUE (app_id, day, keywords)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX bill_files_day ON bill_files (day);
+CREATE INDEX bill_files_expiry ON bill_files (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE bill_tokens (
   token_hash TEXT PRIMARY KEY,

@@ -20,7 +20,6 @@ const LEASE: SignedDuration = SignedDuration::from_secs(5);
 const RENEWAL: Duration = Duration::from_millis(1500);
 /// How often it is looked whether a day is due, and what has had its time.
 const LOOK: Duration = Duration::from_secs(1);
-const SWEEP: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -61,11 +60,11 @@ impl Closer {
             self.done = Some(due);
             return Ok(Step::Nothing);
         }
-        let Some(_duty) = Duty::take(billing, &self.node).await? else {
+        let Some(duty) = Duty::take(billing, &self.node).await? else {
             return Ok(Step::Elsewhere);
         };
         let closed = billing.close_until(due).await;
-        billing.store.leave_duty(DUTY, &self.node).await?;
+        duty.leave(billing, &self.node).await?;
         let days = closed?;
         self.done = Some(due);
         Ok(Step::Closed(days.len()))
@@ -116,18 +115,24 @@ impl Billing {
 
     /// For an operator, who does not want to wait for the grace time: any day that is over.
     pub async fn close_now(&self, day: Date, node: &NodeId) -> anyhow::Result<Vec<Date>> {
-        let Some(_duty) = Duty::take(self, node).await? else {
+        let Some(duty) = Duty::take(self, node).await? else {
             anyhow::bail!("a server is closing a day at this moment: please try again");
         };
-        self.store.close_day(day, self.clock.now()).await?;
-        let closed = self.close_until(day).await;
-        self.store.leave_duty(DUTY, node).await?;
+        let closed = self.close_and_file(day).await;
+        duty.leave(self, node).await?;
         closed
+    }
+
+    async fn close_and_file(&self, day: Date) -> anyhow::Result<Vec<Date>> {
+        self.store.close_day(day, self.clock.now()).await?;
+        self.close_until(day).await
     }
 }
 
-/// Holds the duty until it is dropped.
-struct Duty(#[expect(dead_code, reason = "ends the renewal when it is dropped")] JoinSet<()>);
+/// Holds the duty until it is left; dropped, it ends with its lease.
+struct Duty {
+    renewal: JoinSet<()>,
+}
 
 impl Duty {
     async fn take(billing: &Billing, node: &NodeId) -> anyhow::Result<Option<Self>> {
@@ -144,7 +149,13 @@ impl Duty {
         );
         let mut renewal = JoinSet::new();
         renewal.spawn(renew(store, clock, node));
-        Ok(Some(Self(renewal)))
+        Ok(Some(Self { renewal }))
+    }
+
+    /// The renewal ends first: otherwise it might take again what has just been left.
+    async fn leave(mut self, billing: &Billing, node: &NodeId) -> anyhow::Result<()> {
+        self.renewal.shutdown().await;
+        Ok(billing.store.leave_duty(DUTY, node).await?)
     }
 }
 
@@ -161,17 +172,15 @@ async fn renew(store: Arc<dyn Store>, clock: Clock, node: NodeId) {
 /// Closes days and forgets old ones for as long as the server runs.
 pub async fn keep_closing(billing: Arc<Billing>, node: NodeId) {
     let mut closer = Closer::new(Arc::clone(&billing), node);
-    let mut swept = Timestamp::MIN;
+    let mut sweeps = retention::Rhythm::from(billing.clock.now());
     loop {
         if let Err(error) = closer.step().await {
             tracing::error!(%error, "a day could not be closed; trying again");
         }
-        let now = billing.clock.now();
-        if now.duration_since(swept).abs() >= SWEEP {
-            swept = now;
-            if let Err(error) = retention::sweep(&billing).await {
-                tracing::warn!(%error, "old bills could not be forgotten");
-            }
+        if sweeps.is_due(billing.clock.now())
+            && let Err(error) = retention::sweep(&billing).await
+        {
+            tracing::warn!(%error, "old bills could not be forgotten");
         }
         tokio::time::sleep(LOOK).await;
     }

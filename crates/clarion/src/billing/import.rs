@@ -1,9 +1,11 @@
 //! Files of records that other services bring: CSV with a header, or a JSON object a line. Every refused record is named with its line,
 //! its field and the rule; if there is one, nothing is taken.
 
+use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
+use crate::clock::Clock;
 use crate::domain::bill::call_type::Fault;
 use crate::domain::bill::import::Brought;
 use crate::domain::bill::record::{self, Record};
@@ -28,18 +30,28 @@ pub struct Report {
     pub refused: Vec<Refused>,
 }
 
+/// A record from further ahead is a typing error, and would wait for its bill for as long.
+const AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
+
 /// Takes a file, or nothing of it.
 pub async fn import(
     store: &dyn Store,
     text: &str,
-    zone: &TimeZone,
+    clock: &Clock,
     late: bool,
 ) -> Result<Report, StoreError> {
+    let zone = clock.zone();
+    let latest = clock.now() + AHEAD;
     let read = read(text, zone);
     let mut report = Report::default();
     let (mut lines, mut brought) = (Vec::new(), Vec::new());
     for (line, record) in read {
         match record {
+            Ok(record) if record.line.ended_at > latest => {
+                report
+                    .refused
+                    .push(refused(line, "end", "lies more than a year ahead"));
+            }
             Ok(record) => {
                 lines.push(line);
                 let day = calendar::day_of(record.line.ended_at, zone);
@@ -89,6 +101,10 @@ fn read(text: &str, zone: &TimeZone) -> Vec<Read> {
             .map(|(place, line)| (place + 1, json_record(line, zone)))
             .collect();
     }
+    if text.trim_start().starts_with('[') {
+        let rule = "is a JSON array: write one object a line, without brackets around them";
+        return vec![(1, Err(Fault::new("file", rule)))];
+    }
     csv_records(text, zone)
 }
 
@@ -102,6 +118,11 @@ fn csv_records(text: &str, zone: &TimeZone) -> Vec<Read> {
     };
     if let Some(unknown) = header.iter().find(|name| !COLUMNS.contains(&name.as_str())) {
         let rule = format!("`{unknown}` is not a column of a bill");
+        return vec![(line, Err(Fault::new("header", rule)))];
+    }
+    let twice = |name: &&String| header.iter().filter(|other| other == name).count() > 1;
+    if let Some(twice) = header.iter().find(twice) {
+        let rule = format!("`{twice}` is there twice");
         return vec![(line, Err(Fault::new("header", rule)))];
     }
     let record = |cells: &[String]| {

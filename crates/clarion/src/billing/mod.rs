@@ -11,13 +11,13 @@ pub mod stream;
 pub mod verify;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -43,6 +43,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Files that are made on request at once: each reads a whole day.
 const AT_ONCE: usize = 2;
 
+/// Held by whoever makes a file or waits for it.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
 /// A file as it is read.
 pub type Chunks = BoxStream<'static, object_store::Result<Bytes>>;
 
@@ -54,7 +57,7 @@ pub struct Billing {
     folder: std::path::PathBuf,
     clock: Clock,
     settings: BillsConfig,
-    turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    turns: Mutex<HashMap<(BillOf, String), Turn>>,
     places: Semaphore,
 }
 
@@ -75,7 +78,9 @@ impl Billing {
             .create(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
-        let objects = LocalFileSystem::new_with_prefix(&folder)?.with_fsync(true);
+        let objects = LocalFileSystem::new_with_prefix(&folder)?
+            .with_fsync(true)
+            .with_automatic_cleanup(true); // no folders of days that are forgotten
         Ok(Self {
             store,
             objects: Arc::new(objects),
@@ -131,6 +136,8 @@ impl Billing {
         keywords: Option<Keywords>,
     ) -> Result<Granted, Refusal> {
         let words = keywords.as_ref().map_or("", Keywords::as_str);
+        // From here on the others count this one, though its file is not there yet.
+        let _asked = self.turn(&of, words);
         if keywords.is_some() {
             self.check_room(&of, words).await?;
         }
@@ -153,10 +160,11 @@ impl Billing {
     async fn check_room(&self, of: &BillOf, words: &str) -> Result<(), Refusal> {
         let files = self.store.bill_files(of.day).await;
         let files = files.map_err(|error| failed(&error))?;
-        let others = files.iter().filter(|file| {
-            file.of.app == of.app && !file.keywords.is_empty() && file.keywords != words
-        });
-        if others.count() >= self.settings.max_filtered_files {
+        let of_app = files.into_iter().filter(|file| file.of.app == of.app);
+        let mut others: HashSet<String> = of_app.map(|file| file.keywords).collect();
+        others.extend(self.in_the_making(of));
+        others.retain(|other| !other.is_empty() && other != words);
+        if others.len() >= self.settings.max_filtered_files {
             return Err(Refusal::new(
                 StatusCode::TooManyRequests,
                 "keywords: too many different conditions for one bill",
@@ -196,7 +204,7 @@ impl Billing {
         if let Some(file) = self.there(of, words).await? {
             return Ok(file);
         }
-        let turn = self.turn(&format!("{} {} {words}", of.app, of.day));
+        let turn = self.turn(of, words);
         let _turn = turn.lock().await;
         if let Some(file) = self.there(of, words).await? {
             return Ok(file);
@@ -210,6 +218,8 @@ impl Billing {
             return Ok(None);
         };
         match self.objects.head(&Path::from(file.object.as_str())).await {
+            // Somebody has cut it short, or the disk has: then it is made anew.
+            Ok(there) if there.size != file.bytes => Ok(None),
             Ok(_) => Ok(Some(file)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -226,13 +236,8 @@ impl Billing {
             (None, Some(_)) => format!("{}/{}-{id}.csv", of.day, of.app),
         };
         let place = Path::from(object.as_str());
-        let written = write::write(self, of, keywords.cloned(), &place).await?;
+        let written = write::write(self, of, keywords.cloned(), &place, known.as_ref()).await?;
         if let Some(known) = known {
-            // Somebody has removed the file itself. What is in its place must be what it was.
-            ensure!(
-                known.sha256 == written.sha256,
-                "the bill {object} was gone, and what its lines say now is not what it was"
-            );
             return Ok(known);
         }
         let file = BillFile {
@@ -254,13 +259,25 @@ impl Billing {
     }
 
     /// Whoever makes a file goes first; the others wait and find it.
-    fn turn(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
+    fn turn(&self, of: &BillOf, words: &str) -> Turn {
+        let key = (of.clone(), words.to_owned());
+        Arc::clone(self.taken_turns().entry(key).or_default())
+    }
+
+    /// The conditions by which files of this bill are being made at this moment.
+    fn in_the_making(&self, of: &BillOf) -> Vec<String> {
+        let turns = self.taken_turns();
+        let of_bill = turns.keys().filter(|(bill, _)| bill == of);
+        of_bill.map(|(_, words)| words.clone()).collect()
+    }
+
+    fn taken_turns(&self) -> MutexGuard<'_, HashMap<(BillOf, String), Turn>> {
         let mut turns = self
             .turns
             .lock()
             .expect("nobody panics while holding the list");
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(turns.entry(key.to_owned()).or_default())
+        turns
     }
 
     /// The bytes of a file, or some of them. Where it is not, on a node with a folder of its own, it is made first.

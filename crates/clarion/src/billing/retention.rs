@@ -1,5 +1,6 @@
 //! What has had its time: expired tokens and filtered files, bills beyond their retention, and what killed processes have left aside.
 
+use std::fs::DirEntry;
 use std::path::Path as Folder;
 use std::time::Duration;
 
@@ -18,12 +19,41 @@ const BREATH: Duration = Duration::from_millis(20);
 /// A file that is still being written is touched more often than this.
 const ABANDONED: SignedDuration = SignedDuration::from_hours(24);
 
+/// How often it is looked for what has had its time.
+const SWEEP: SignedDuration = SignedDuration::from_hours(1);
+
+/// When it is looked again. A clock that has just jumped is not believed: by a clock that is years ahead for a minute, every bill would
+/// be beyond its retention.
+#[derive(Debug)]
+pub struct Rhythm {
+    last: Timestamp,
+}
+
+impl From<Timestamp> for Rhythm {
+    fn from(now: Timestamp) -> Self {
+        Self { last: now }
+    }
+}
+
+impl Rhythm {
+    pub fn is_due(&mut self, now: Timestamp) -> bool {
+        let since = now.duration_since(self.last);
+        if since.abs() < SWEEP {
+            return false;
+        }
+        self.last = now;
+        (SWEEP..SWEEP * 2).contains(&since)
+    }
+}
+
 /// One look. Says how many files were forgotten.
 pub async fn sweep(billing: &Billing) -> anyhow::Result<usize> {
     let now = billing.clock.now();
     let today = calendar::day_of(now, billing.clock.zone());
     let kept = Span::new().try_days(i64::from(billing.settings.retention_days))?;
-    let before = today.saturating_sub(kept);
+    // What is not closed yet has not had its time, however old it is.
+    let open = billing.store.first_open_day().await?;
+    let before = today.saturating_sub(kept).min(open);
     let mut forgotten = 0;
     loop {
         let step = billing.store.forget_bills(before, now, AT_A_TIME).await?;
@@ -73,12 +103,38 @@ fn remove_abandoned(folder: &Folder, now: Timestamp) -> std::io::Result<()> {
         }
         for file in std::fs::read_dir(day.path())?.flatten() {
             let aside = file.file_name().to_string_lossy().contains('#');
-            let touched = Timestamp::try_from(file.metadata()?.modified()?);
-            let old = touched.is_ok_and(|touched| now.duration_since(touched) > ABANDONED);
-            if aside && old {
+            if aside && is_old(&file, now) {
                 std::fs::remove_file(file.path())?;
             }
         }
     }
     Ok(())
+}
+
+/// Not if it has just got its name, and is gone.
+fn is_old(file: &DirEntry, now: Timestamp) -> bool {
+    let touched = file.metadata().and_then(|file| file.modified()).ok();
+    touched
+        .and_then(|touched| Timestamp::try_from(touched).ok())
+        .is_some_and(|touched| now.duration_since(touched) > ABANDONED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_has_just_jumped_makes_nobody_forget() {
+        let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let at = |minutes: i64| start + SignedDuration::from_mins(minutes);
+        let mut sweeps = Rhythm::from(start);
+        assert!(!sweeps.is_due(at(0)) && !sweeps.is_due(at(59)));
+        assert!(sweeps.is_due(at(60)));
+        assert!(!sweeps.is_due(at(61)), "once an hour");
+        let year = 365 * 24 * 60;
+        assert!(!sweeps.is_due(at(62 + year)), "a year ahead");
+        assert!(!sweeps.is_due(at(63)), "and back");
+        assert!(!sweeps.is_due(at(122)));
+        assert!(sweeps.is_due(at(123)));
+    }
 }

@@ -2,28 +2,31 @@
 
 use std::sync::Arc;
 
+use anyhow::ensure;
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStoreExt, UploadPart};
 
 use super::Billing;
 use super::stream::{BillStream, Format, Written};
-use crate::domain::bill::BillOf;
 use crate::domain::bill::keywords::Keywords;
+use crate::domain::bill::{BillFile, BillOf};
 
 /// Object stores want parts of at least so much, the last one aside.
 const PART: usize = 5 << 20;
 
+/// Where the bill was written before (`known`), it must come out as it was, or nothing takes its place.
 pub async fn write(
     billing: &Billing,
     of: &BillOf,
     keywords: Option<Keywords>,
     place: &Path,
+    known: Option<&BillFile>,
 ) -> anyhow::Result<Written> {
     let zone = billing.clock.zone().clone();
     let store = Arc::clone(&billing.store);
     let stream = BillStream::new(store, of.clone(), zone, Format::Csv, keywords);
     let mut upload = billing.objects.put_multipart(place).await?;
-    match send(stream, &mut *upload).await {
+    match send(stream, &mut *upload, known).await {
         Ok(written) => Ok(written),
         Err(error) => {
             // What is left aside then is swept up later.
@@ -34,7 +37,11 @@ pub async fn write(
 }
 
 /// One part is on its way while the next is made.
-async fn send(mut stream: BillStream, upload: &mut dyn MultipartUpload) -> anyhow::Result<Written> {
+async fn send(
+    mut stream: BillStream,
+    upload: &mut dyn MultipartUpload,
+    known: Option<&BillFile>,
+) -> anyhow::Result<Written> {
     let mut under_way: Option<UploadPart> = None;
     let mut part = Vec::with_capacity(PART + (1 << 20));
     while let Some(bytes) = stream.next().await? {
@@ -53,6 +60,14 @@ async fn send(mut stream: BillStream, upload: &mut dyn MultipartUpload) -> anyho
     if !part.is_empty() {
         upload.put_part(part.into()).await?;
     }
+    let written = stream.finish()?;
+    if let Some(known) = known {
+        ensure!(
+            known.sha256 == written.sha256,
+            "the bill {} was gone, and what its lines say now is not what it was",
+            known.object
+        );
+    }
     upload.complete().await?;
-    stream.finish()
+    Ok(written)
 }

@@ -118,6 +118,8 @@ pub async fn run(
             export(stream, out.as_deref()).await
         }
         Command::Verify { day, json } => {
+            let open = store.first_open_day().await?;
+            ensure!(day < open, "{day} is not closed yet");
             let verdict = billing.verify(day).await?;
             print(json, &told(&verdict));
             ensure!(verdict.is_good(), "the bill of {day} is not right");
@@ -125,7 +127,7 @@ pub async fn run(
         }
         Command::Import { file, late, json } => {
             let text = read(&file)?;
-            let report = import::import(&*store, &text, clock.zone(), late).await?;
+            let report = import::import(&*store, &text, &clock, late).await?;
             tell(&report, json)
         }
     }

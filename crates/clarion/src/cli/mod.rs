@@ -40,7 +40,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the server
-    Serve,
+    Serve(serve::Serve),
     /// Try everything that one wants to know before opening the doors
     Check(check::Check),
     /// Main accounts: who may ask for calls
@@ -73,7 +73,7 @@ enum Command {
     Openapi,
     /// A telephone that answers by a script: for trying Clarion without a trunk
     Phone(Box<phone::Phone>),
-    /// Show it all on this machine: server, account, request, crash, restart
+    /// Show it all on this machine: server, account, request, crash, restart, bill
     Demo(demo::Demo),
 }
 
@@ -98,7 +98,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             println!("{:#}", crate::api::openapi::describe());
             Ok(())
         }
-        Command::Serve => serve::run(load()?),
+        Command::Serve(serve) => serve::run(&serve, load()?),
         Command::Check(check) => block_on(check.run(cli.config.as_deref())),
         Command::Account(command) => {
             with_store(&load()?, |store, clock| account::run(command, store, clock))

@@ -2,6 +2,9 @@
 
 use std::io::Write;
 
+use anyhow::ensure;
+use clap::Args;
+use jiff::SignedDuration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -11,14 +14,42 @@ use crate::config::Config;
 use crate::server::Server;
 use crate::telemetry;
 
-pub fn run(config: Config) -> anyhow::Result<()> {
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// For the demonstration: a clock that is so many seconds ahead of the machine's
+    #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 0)]
+    demo_clock_ahead: u32,
+}
+
+impl Serve {
+    /// A wrong clock makes wrong bills. It is for a server that can call nobody and that nobody else reaches.
+    fn clock(&self, config: &Config) -> anyhow::Result<Clock> {
+        let clock = Clock::new(config.time_zone()?);
+        if self.demo_clock_ahead > 0 {
+            let real = config.trunks.iter().find(|trunk| !trunk.loopback);
+            let reached = config.http.listen.iter().find(|at| !at.ip().is_loopback());
+            ensure!(
+                real.is_none() && reached.is_none(),
+                "--demo-clock-ahead is for the demonstration: every trunk must be a loopback, and http.listen must name addresses of this machine alone"
+            );
+            tracing::info!(
+                seconds = self.demo_clock_ahead,
+                "the clock of this server is ahead, as the demonstration wants it"
+            );
+            clock.shift(SignedDuration::from_secs(self.demo_clock_ahead.into()));
+        }
+        Ok(clock)
+    }
+}
+
+pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
     telemetry::start_logging(&config.log)?;
     raise_file_limit(config.http.max_connections);
     block_on(async {
         // Before anything else: a signal during the start stops the server as well.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let clock = Clock::new(config.time_zone()?);
+        let clock = serve.clock(&config)?;
         let scheme = if config.http.plain { "http" } else { "https" };
         let database = config.database().map_err(anyhow::Error::msg)?;
         let server = Server::start(config, clock).await?;

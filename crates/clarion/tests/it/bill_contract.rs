@@ -1,6 +1,7 @@
 //! What every store promises about money: rates, reservations, days that stay closed. One suite, run on SQLite and on PostgreSQL.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clarion::domain::account::{AccountChange, AccountSid};
 use clarion::domain::bill::rating::{Charge, Purse, Rate, Shortage};
@@ -46,6 +47,8 @@ contract! {
     a_rate_that_changes_during_a_call_does_not_change_what_was_reserved,
     importing_is_idempotent_and_all_or_nothing,
     what_is_closed_never_changes_whatever_ends_meanwhile,
+    a_day_is_closed_in_the_middle_of_a_storm,
+    closing_a_day_closes_those_before_it_and_they_owe_their_files,
     lines_are_read_page_by_page_in_their_order,
     a_duty_is_done_by_one_node_until_its_lease_ends,
     a_token_opens_its_file_until_it_expires,
@@ -443,6 +446,69 @@ async fn what_is_closed_never_changes_whatever_ends_meanwhile(database: Database
         "{} lines before the closing, {later} after it",
         closed.len()
     );
+}
+
+/// Somebody is always adding a line. Closing gets its turn all the same.
+async fn a_day_is_closed_in_the_middle_of_a_storm(database: Database) {
+    let store = with_account(&database).await;
+    let calm = Arc::new(AtomicBool::new(false));
+    let mut storm = JoinSet::new();
+    for asker in 0..6 {
+        let (store, calm) = (Arc::clone(&store), Arc::clone(&calm));
+        storm.spawn(async move {
+            let mut added = 0;
+            while !calm.load(Ordering::Relaxed) {
+                let call = call(&format!("86138{asker:04}{added:04}"), now());
+                store.accept_call(call).await.unwrap();
+                for claimed in claim(&*store, now(), 1).await {
+                    let end = ended(&claimed, Some(1), Outcome::Talked, now());
+                    assert!(store.end_call(end).await.unwrap());
+                    added += 1;
+                }
+            }
+            added
+        });
+    }
+    let lines = async |on| {
+        let lines = store.bill_lines(&bill_of(on), None, 100_000).await;
+        lines.unwrap().len()
+    };
+    support::eventually("the storm", async || lines("2026-11-15").await > 20).await;
+    let closing = store.close_day(day("2026-11-15"), now());
+    let closed = tokio::time::timeout(support::PATIENCE, closing).await;
+    closed.expect("its turn comes").unwrap();
+    let before = lines("2026-11-15").await;
+    support::eventually("lines after it", async || lines("2026-11-16").await > 20).await;
+    calm.store(true, Ordering::Relaxed);
+    let added: usize = storm.join_all().await.into_iter().sum();
+    assert_eq!(lines("2026-11-15").await, before);
+    assert_eq!(before + lines("2026-11-16").await, added);
+}
+
+/// As a client does who asks for yesterday's bill before the server has made up the nights that it missed.
+async fn closing_a_day_closes_those_before_it_and_they_owe_their_files(database: Database) {
+    let store = with_account(&database).await;
+    for hours in [24 * 5, 24 * 4, 24, 0] {
+        let moment = now() - SignedDuration::from_hours(hours);
+        let record = record(&format!("r{hours}"), moment, money("1"));
+        store.import_records(vec![record], false).await.unwrap();
+    }
+    store.close_day(day("2026-11-10"), now()).await.unwrap();
+    store.close_day(day("2026-11-14"), now()).await.unwrap();
+    let closed = store.closed_days().await.unwrap();
+    let days: Vec<_> = closed.iter().map(|closed| closed.day.to_string()).collect();
+    assert_eq!(days, ["2026-11-10", "2026-11-11", "2026-11-14"]);
+    assert!(closed.iter().all(|closed| closed.filed_at.is_none()));
+    assert_eq!(store.first_open_day().await.unwrap(), day("2026-11-15"));
+    // Days without lines are closed when somebody asks for them.
+    store.close_day(day("2026-11-13"), now()).await.unwrap();
+    assert_eq!(store.closed_days().await.unwrap().len(), 4);
+    store
+        .forget_bills(day("2026-11-14"), now(), 10)
+        .await
+        .unwrap();
+    let kept = store.closed_days().await.unwrap();
+    assert_eq!(kept.len(), 1, "{kept:?}");
 }
 
 async fn lines_are_read_page_by_page_in_their_order(database: Database) {

@@ -62,7 +62,7 @@ impl Office {
         let file = format!(
             "orderid,type,appId,caller,called,start,end,fee\n{id},14,{APP},4001,13800000000,{end},{end},0.05\n"
         );
-        let report = import::import(&*self.store, &file, self.clock.zone(), false).await;
+        let report = import::import(&*self.store, &file, &self.clock, false).await;
         report.unwrap().added
     }
 
@@ -234,6 +234,111 @@ async fn what_is_beyond_its_retention_goes_and_the_rest_stays() {
         office.store.bills_of_day(day("2026-11-01")).await.unwrap(),
         []
     );
+}
+
+/// After a long night: nothing that was never billed is forgotten.
+#[tokio::test]
+async fn what_is_not_closed_yet_is_not_forgotten_however_old_it_is() {
+    let mut office = Office::open("Asia/Shanghai", "[bills]\nretention_days = 10").await;
+    office.set_time("2026-11-02T12:00:00+08:00");
+    assert_eq!(office.bring("old", "2026-11-01 11:00:00").await, 1);
+    office.set_time("2026-12-24T12:00:00+08:00");
+    let sweep = async |office: &Office| {
+        clarion::billing::retention::sweep(&office.billing)
+            .await
+            .unwrap()
+    };
+    assert_eq!(sweep(&office).await, 0);
+    assert_eq!(office.closer.step().await.unwrap(), Step::Closed(1));
+    assert_eq!(office.lines_on(day("2026-11-01")).await, ["old"]);
+    assert_eq!(sweep(&office).await, 1);
+    let folder = office.folder.path().join("bills");
+    let left = std::fs::read_dir(folder).unwrap().count();
+    assert_eq!(left, 0, "the folder of the day is gone, too");
+    assert_eq!(office.store.closed_days().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_duty_that_was_left_is_free_for_the_next_at_once() {
+    let office = Office::open("Asia/Shanghai", "").await;
+    office.set_time("2026-11-16T12:00:00+08:00");
+    for (on, node) in [("2026-11-13", 1), ("2026-11-14", 2), ("2026-11-15", 3)] {
+        let node = NodeId::new([node; 8]);
+        let closed = office.billing.close_now(day(on), &node).await.unwrap();
+        assert_eq!(closed, [day(on)]);
+    }
+}
+
+/// Every moment between two steps of closing at which the process may have died, one after the other.
+#[tokio::test]
+async fn whatever_an_interrupted_night_has_left_the_next_look_makes_one_right_file_of_it() {
+    let mut office = Office::open("Asia/Shanghai", "").await;
+    office.set_time("2026-11-15T12:00:00+08:00");
+    assert_eq!(office.bring("one", "2026-11-15 11:00:00").await, 1);
+    office.set_time("2026-11-16T12:00:00+08:00");
+    let db = rusqlite::Connection::open(office.folder.path().join("clarion.db")).unwrap();
+    let folder = office.folder.path().join("bills/2026-11-15");
+    let file = folder.join(format!("{APP}.csv"));
+    let half = folder.join(format!("{APP}.csv#1"));
+    let mut right = None;
+    for (what, undo) in [
+        ("closed, and nothing written", "DELETE FROM bill_files"),
+        ("half a file aside", "DELETE FROM bill_files"),
+        ("the file, and no record of it", "DELETE FROM bill_files"),
+        ("the record, and the day not filed", "SELECT 1"),
+    ] {
+        office.closer = Closer::new(Arc::clone(&office.billing), NodeId::new([2; 8]));
+        assert_eq!(
+            office.closer.step().await.unwrap(),
+            Step::Closed(1),
+            "{what}"
+        );
+        let written = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(right.get_or_insert(written.clone()), &written, "{what}");
+        let files = office.store.bill_files(day("2026-11-15")).await.unwrap();
+        assert_eq!(files.len(), 1, "{what}");
+        assert!(
+            office
+                .billing
+                .verify(day("2026-11-15"))
+                .await
+                .unwrap()
+                .is_good()
+        );
+        // As it was in the middle of the next one.
+        db.execute_batch("UPDATE bill_days SET filed_at = NULL")
+            .unwrap();
+        db.execute_batch(undo).unwrap();
+        match what {
+            "closed, and nothing written" => std::fs::remove_file(&file).unwrap(),
+            "half a file aside" => std::fs::write(&half, &written[..50]).unwrap(),
+            _ => {}
+        }
+    }
+    // What is left aside is swept up when nobody can be writing it any more.
+    let sweep = async || {
+        clarion::billing::retention::sweep(&office.billing)
+            .await
+            .unwrap()
+    };
+    let touched = |moment: Timestamp| {
+        let half = std::fs::File::options().write(true).open(&half).unwrap();
+        half.set_modified(moment.into()).unwrap();
+    };
+    touched(office.clock.now() - SignedDuration::from_hours(23));
+    sweep().await;
+    assert!(half.exists());
+    touched(office.clock.now() - SignedDuration::from_hours(25));
+    sweep().await;
+    assert!(!half.exists() && file.exists());
+}
+
+#[tokio::test]
+async fn a_record_from_far_ahead_is_a_typing_error() {
+    let office = Office::open("Asia/Shanghai", "").await;
+    office.set_time("2026-11-15T12:00:00+08:00");
+    assert_eq!(office.bring("typed", "2062-11-15 11:00:00").await, 0);
+    assert_eq!(office.bring("zone", "2026-11-16 03:00:00").await, 1);
 }
 
 #[tokio::test]

@@ -147,12 +147,70 @@ async fn wrong_records_are_named_by_line_field_and_rule_and_nothing_is_taken() {
     }
     let none = server.store.bills_of_day(day("2026-11-15")).await.unwrap();
     assert_eq!(none, []);
-    let csv = "orderid,colour\nx,red\n";
-    let said = clarion(&server, &["bill", "import", "-"], csv).await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_list_of_records_is_told_so() {
+    let server = before_midnight().await;
+    let record = typed(14, "4001", "13800000000");
+    let far = record.to_string().replace("2026-11-15", "2062-11-15");
+    let cut = &record.to_string()[..40];
+    for (file, wanted) in [
+        (
+            "orderid,colour\nx,red\n",
+            "line 1: header `colour` is not a column",
+        ),
+        (
+            "orderid,type,type\nx,14,14\n",
+            "line 1: header `type` is there twice",
+        ),
+        (
+            "orderid,type\nx\n",
+            "line 2: row has 1 cells, the header has 2",
+        ),
+        (
+            "orderid,type\n\"x,14\n",
+            "line 2: file a quotation mark is never closed",
+        ),
+        (
+            &format!("[{record}]"),
+            "line 1: file is a JSON array: write one object a line",
+        ),
+        (
+            &format!("{record}\n\n{cut}\n"),
+            "line 3: line is not a JSON object",
+        ),
+        (&far, "line 1: end lies more than a year ahead"),
+        (
+            &format!("{record}\n")
+                .repeat(2)
+                .replace("0.05", "1000000000.01"),
+            "line 2: fee is more than 1000000000.00",
+        ),
+    ] {
+        let said = clarion(&server, &["bill", "import", "-"], file).await;
+        assert!(
+            !said.good && said.out.contains(wanted),
+            "{wanted} in {}",
+            said.out
+        );
+        assert!(said.error.contains("nothing was added"), "{}", said.error);
+    }
+    // The same record twice in a file is one; a mark of the byte order is no part of it; nothing is nothing.
+    let twice = format!("\u{feff}{record}\r\n{record}\r\n");
+    for (file, wanted) in [
+        (&*twice, "1 added, 1 there already"),
+        ("", "0 added, 0 there already"),
+        ("orderid,type\n", "0 added, 0 there already"),
+    ] {
+        let said = clarion(&server, &["bill", "import", "-"], file).await;
+        assert!(said.good && said.out.contains(wanted), "{}", said.out);
+    }
+    let said = clarion(&server, &["bill", "import", "/nowhere.csv"], "").await;
     assert!(
-        said.out.contains("line 1: header `colour` is not a column"),
+        said.error.contains("cannot read /nowhere.csv"),
         "{}",
-        said.out
+        said.error
     );
 }
 
@@ -268,6 +326,18 @@ async fn a_spreadsheet_gets_no_formula_and_python_reads_the_original_values() {
         .get(&server.bill("=HYPERLINK called==13800000000").await.target())
         .await;
     assert_eq!(read_by_python(&found.body).await.len(), 2);
+    for word in [
+        "userData=+1",
+        "userData=-1",
+        "@SUM(A1)",
+        "\"quoted\"",
+        "🎉",
+        "userData='",
+    ] {
+        let found = server.get(&server.bill(word).await.target()).await;
+        let rows = read_by_python(&found.body).await;
+        assert_eq!(rows.len(), 2, "{word}: {rows:?}");
+    }
     // And our own reader takes the file back: everything is there already.
     let said = clarion(&server, &["bill", "import", "-", "--late"], fetched.text()).await;
     assert!(said.out.contains("17 there already"), "{}", said.out);
@@ -336,6 +406,8 @@ async fn an_operator_closes_lists_shows_exports_and_verifies() {
         (&line["orderid"], &line["fee"]),
         (&"one".into(), &"0.05".into())
     );
+    let open = clarion(&server, &["bill", "verify", &on], "").await;
+    assert!(open.error.contains("is not closed yet"), "{}", open.error);
     assert_eq!(json(&["bill", "close"]).await, json!({ "daysClosed": 1 }));
     assert_eq!(json(&["bill", "close"]).await, json!({ "daysClosed": 0 }));
     let today = clarion(&server, &["bill", "close", "--day", "2999-01-01"], "").await;

@@ -3,20 +3,20 @@
 use std::io::Read;
 
 use clarion::domain::bill::rating::{Prefix, Rate};
-use clarion::domain::bill::{BillOf, COLUMNS, csv};
+use clarion::domain::bill::{COLUMNS, csv};
 use clarion::domain::money::Money;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::bills::{add_records, at, bill_of, day, money, talk};
 use crate::support::{
-    APP, SID, TestServer, application, application_of_another_account, eventually, status_code,
+    APP, SID, TestServer, application_of_another_account, eventually, status_code,
 };
 
 const AFTER: &str = "2026-11-16T00:05:01+08:00";
 
 /// The server on the morning after a day with two calls.
-async fn morning_after(settings: &str) -> TestServer {
+pub async fn morning_after(settings: &str) -> TestServer {
     let mut server = TestServer::start_with(settings).await;
     server.permit_bills().await;
     // A running server would take these calls, or think that their process is gone.
@@ -132,16 +132,26 @@ async fn what_is_wrong_with_a_request_has_its_code() {
         ask(json(APP, "week"), "json").await == "108023"
     })
     .await;
-    assert_eq!(ask(xml(APP, "month"), "xml").await, "108023");
+    for date in ["month", "week", "", "2026-11-14", "yesterday"] {
+        assert_eq!(ask(xml(APP, date), "xml").await, "108023", "{date}");
+        assert_eq!(ask(json(APP, date), "json").await, "108023", "{date}");
+    }
+    let told = server
+        .ask("BillRecords", "json", Some(&json(APP, "month")))
+        .await;
+    assert!(
+        told.contains("only the previous day's bill is offered"),
+        "{told}"
+    );
     let foreign = application_of_another_account(&server).await;
     for date in ["day", "week"] {
         assert_eq!(ask(xml(foreign.as_str(), date), "xml").await, "111182");
         assert_eq!(ask(json(foreign.as_str(), date), "json").await, "111182");
     }
-    assert_eq!(
-        status_code(&server.ask_bill(&"x".repeat(300)).await),
-        "110062"
-    );
+    let long = "x".repeat(300);
+    assert_eq!(status_code(&server.ask_bill(&long).await), "110062");
+    let long = xml(APP, "day").replace("</date>", &format!("</date><keywords>{long}</keywords>"));
+    assert_eq!(ask(long, "xml").await, "110062");
 }
 
 #[tokio::test]
@@ -213,13 +223,13 @@ async fn keywords_choose_lines_and_their_file_is_kept_for_the_next_one_who_asks(
     assert_eq!(rows("units=2").await, 1);
     assert_eq!(rows("talked 数据").await, 2);
     assert_eq!(rows("units=2 23:59").await, 0);
-    // The token of the one does not open the other.
-    let mixed = format!(
-        "{}?token={}",
-        long.target().split('?').next().unwrap(),
-        whole.token
+    // In XML they mean the same, and lead to the same file.
+    let body = format!(
+        "<BillRecords><appId>{APP}</appId><date>day</date><keywords>units=2</keywords></BillRecords>"
     );
-    assert_eq!(server.get(&mixed).await.status, 403);
+    let xml = server.ask("BillRecords", "xml", Some(&body)).await;
+    let wanted = format!("<downUrl>{}</downUrl>", long.url);
+    assert!(xml.contains(&wanted), "{wanted} in {xml}");
 }
 
 #[tokio::test]
@@ -230,94 +240,6 @@ async fn there_is_an_end_to_different_keywords() {
     }
     assert_eq!(status_code(&server.ask_bill("c").await), "111111");
     assert_eq!(status_code(&server.ask_bill("").await), "000000");
-}
-
-#[tokio::test]
-async fn a_token_that_is_not_good_tells_nothing() {
-    let mut server = morning_after("").await;
-    let good = server.bill("").await;
-    let target = good.target();
-    let path = target.split('?').next().unwrap().to_owned();
-    // Another application of the account, with a bill of its own.
-    let mut second = application();
-    second.id = "5".repeat(32).parse().unwrap();
-    server.store.add_application(second.clone()).await.unwrap();
-    let body = format!("{{\"appId\":\"{}\",\"date\":\"day\"}}", second.id);
-    let other = server.ask("BillRecords", "json", Some(&body)).await;
-    let other: serde_json::Value = serde_json::from_str(&other).unwrap();
-    let of_other = format!("{path}?token={}", other["token"].as_str().unwrap());
-    let nowhere = format!("/bills/{}?token={}", "0".repeat(32), good.token);
-    let unknown = format!("{path}?token={}", "0".repeat(32));
-    let mut answers = Vec::new();
-    for target in [
-        &*path,
-        &unknown,
-        &of_other,
-        &nowhere,
-        &format!("{path}?token=x"),
-        &format!("{path}?token="),
-    ] {
-        let fetched = server.get(target).await;
-        assert_eq!(fetched.status, 403, "{target}");
-        answers.push(fetched.text().to_owned());
-    }
-    answers.dedup();
-    assert_eq!(answers.len(), 1, "all the same: {answers:?}");
-    assert_eq!(status_code(&answers[0]), "190009");
-    let json = server
-        .fetch("GET", &unknown, "Accept: application/json\r\n")
-        .await;
-    assert_eq!(
-        json.text(),
-        "{\"statusCode\":\"190009\",\"statusMsg\":\"the download token is not valid\"}"
-    );
-
-    // Twice, after a restart, and until its time is over.
-    assert_eq!(server.get(&target).await.status, 200);
-    assert_eq!(server.get(&target).await.status, 200);
-    server.take_server().stop().await;
-    server.restart("").await;
-    server.set_time("2026-11-17T00:04:50+08:00");
-    assert_eq!(server.get(&target).await.status, 200);
-    server.set_time("2026-11-17T00:06:10+08:00");
-    assert_eq!(server.get(&target).await.status, 403, "24 hours are over");
-}
-
-/// Another account's token, for a file of its own, does not open ours.
-#[tokio::test]
-async fn a_token_of_another_account_does_not_open_the_file() {
-    let server = morning_after("").await;
-    let good = server.bill("").await;
-    let foreign = application_of_another_account(&server).await;
-    let of = BillOf {
-        account: "f".repeat(32).parse().unwrap(),
-        app: foreign,
-        day: day("2026-11-15"),
-    };
-    let config = clarion::config::Config::from_parts(
-        &format!("data_dir = {:?}", server.folder.path().join("data")),
-        &[],
-    )
-    .unwrap();
-    let billing = clarion::billing::Billing::open(
-        &config,
-        std::sync::Arc::clone(&server.store),
-        server.clock.clone(),
-    )
-    .unwrap();
-    let billing = std::sync::Arc::new(billing);
-    let granted = billing.request(&of.account, &of.app, None).await.unwrap();
-    let path = good.target();
-    let path = path.split('?').next().unwrap();
-    assert_eq!(
-        server
-            .get(&format!("{path}?token={}", granted.token))
-            .await
-            .status,
-        403
-    );
-    let own = format!("/bills/{}?token={}", granted.file.id, granted.token);
-    assert_eq!(server.get(&own).await.status, 200);
 }
 
 #[tokio::test]
@@ -403,6 +325,56 @@ async fn a_cut_download_is_resumed_where_it_stopped() {
         .read_to_end(&mut unpacked)
         .unwrap();
     assert_eq!(unpacked, whole);
+}
+
+/// However many ask at once: a file that is still being made counts.
+#[tokio::test]
+async fn there_is_an_end_to_different_keywords_that_are_asked_for_at_once() {
+    let server = TestServer::start_with("[bills]\nmax_filtered_files = 3").await;
+    server.permit_bills().await;
+    server.set_time("2026-11-15T10:00:00+08:00");
+    add_records(&*server.store, at("2026-11-15T09:00:00+08:00"), 20_000).await;
+    server.set_time(AFTER);
+    server.bill("").await;
+    let words: Vec<_> = (0..12).map(|number| format!("nothing-{number}")).collect();
+    let asking = words.iter().map(|words| server.ask_bill(words));
+    let answers = futures_util::future::join_all(asking).await;
+    let given = answers
+        .iter()
+        .filter(|answer| status_code(answer) == "000000");
+    assert!(given.count() <= 3, "{answers:?}");
+    let files = server.store.bill_files(day("2026-11-15")).await.unwrap();
+    assert!(files.len() <= 4, "{files:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_short_is_made_whole_again() {
+    let server = morning_after("").await;
+    let first = server.get(&server.bill("").await.target()).await;
+    let folder = server.folder.path().join("data/bills/2026-11-15");
+    let file = folder.join(format!("{APP}.csv"));
+    std::fs::write(&file, &first.body[..100]).unwrap();
+    let second = server.get(&server.bill("").await.target()).await;
+    assert_eq!(second.body, first.body);
+}
+
+/// Somebody has altered the lines and removed the file: nothing else takes its place, and nobody gets it.
+#[tokio::test]
+async fn a_closed_bill_that_would_come_out_differently_is_not_given() {
+    let server = morning_after("").await;
+    let granted = server.bill("").await;
+    let folder = server.folder.path().join("data/bills/2026-11-15");
+    std::fs::remove_file(folder.join(format!("{APP}.csv"))).unwrap();
+    let db = rusqlite::Connection::open(server.folder.path().join("data/clarion.db")).unwrap();
+    db.execute("UPDATE bill_lines SET fee = fee + 1", [])
+        .unwrap();
+    for _ in 0..2 {
+        assert_eq!(status_code(&server.ask_bill("").await), "111000");
+        assert_eq!(server.get(&granted.target()).await.status, 500);
+    }
+    db.execute("UPDATE bill_lines SET fee = fee - 1", [])
+        .unwrap();
+    assert_eq!(server.get(&granted.target()).await.status, 200);
 }
 
 #[tokio::test]

@@ -1,26 +1,21 @@
 //! `clarion demo`: the whole job on this machine, as a newcomer would want to see it.
 
+mod bill;
+mod customer;
+mod paint;
 mod stage;
 mod waveform;
 
-use std::io::IsTerminal;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
-use serde_json::Value;
 
+use self::customer::{Customer, JSON, LOOK, PATIENCE, XML};
+use self::paint::{more, step};
 use self::stage::{Receiver, RunningServer, Stage};
-use crate::client::{Connection, Credentials};
-use crate::clock::Clock;
 use crate::random;
-
-const XML: &str = "application/xml";
-const JSON: &str = "application/json";
-/// A call of the demonstration is over long before this.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub struct Demo {
@@ -41,13 +36,14 @@ impl Demo {
     }
 
     async fn show(&self, folder: &Path) -> anyhow::Result<()> {
-        let stage = Stage::prepare(folder)?;
+        let mut stage = Stage::prepare(folder)?;
         step(
             "A server on an embedded database, with a trunk that leads to a telephone in the same machine",
         );
         let server = stage.start().await?;
-        step("An account and an application, made beside the running server");
+        step("An account, an application and a price, made beside the running server");
         let mut customer = Customer::sign_up(&stage, &server).await?;
+        more("clarion account --help, docs/operating.md");
         let mut receiver = Receiver::start().await?;
 
         step("A voice notification in XML over HTTPS, in Chinese and English");
@@ -56,22 +52,22 @@ impl Demo {
              <mediaTxt>您的订单已发货。Your order is on its way.</mediaTxt><respUrl>{}</respUrl><userData>order 42</userData></LandingCall>",
             customer.app_id, receiver.url
         );
-        let answer = customer.place(XML, body).await?;
-        let first = call_sid(&answer, "<callSid>", '<')?;
+        let first = customer.place(XML, body).await?;
         customer.watch(&first).await?;
         hear(&stage, &first).await?;
         step("The callback that arrived");
         println!("  {}", receiver.next(PATIENCE).await?);
+        more("docs/api.md, docs/callbacks.md");
 
         step("The same in JSON, to a number that is busy");
         let body = format!(
             r#"{{"appId":"{}","to":"13800000002","mediaName":"ccp_marketingcall.wav","mediaNameType":"1","respUrl":"{}"}}"#,
             customer.app_id, receiver.url
         );
-        let answer = customer.place(JSON, body).await?;
-        let second = call_sid(&answer, r#""callSid":""#, '"')?;
+        let second = customer.place(JSON, body).await?;
         customer.watch(&second).await?;
         println!("  callback: {}", receiver.next(PATIENCE).await?);
+        more("docs/calls.md: every way a call can end, and numbers for trying them out");
 
         step(
             "kill -9 while a telephone rings, and a new start: nothing is lost, nobody is called twice",
@@ -79,7 +75,9 @@ impl Demo {
         let server = self
             .crash(&stage, server, &mut customer, &mut receiver)
             .await?;
-        self.finish(server, &stage).await
+        more("docs/decisions/0009-what-becomes-of-calls-whose-process-died.md");
+        let server = bill::show(&mut stage, server, &mut customer).await?;
+        self.finish(server, &mut stage).await
     }
 
     async fn crash(
@@ -93,8 +91,7 @@ impl Demo {
             r#"{{"appId":"{}","to":"13800000003","mediaTxt":"hello","respUrl":"{}"}}"#,
             customer.app_id, receiver.url
         );
-        let answer = customer.place(JSON, body).await?;
-        let third = call_sid(&answer, r#""callSid":""#, '"')?;
+        let third = customer.place(JSON, body).await?;
         customer.until(&third, |state| state == "4").await?;
         server.process.kill().await?;
         println!("  killed");
@@ -105,8 +102,11 @@ impl Demo {
         Ok(server)
     }
 
-    async fn finish(&self, mut server: RunningServer, stage: &Stage<'_>) -> anyhow::Result<()> {
+    async fn finish(&self, mut server: RunningServer, stage: &mut Stage<'_>) -> anyhow::Result<()> {
         if self.keep {
+            server.stop().await?;
+            stage.reset_clock();
+            server = stage.start().await?;
             println!(
                 "\nThe server goes on at https://{} with everything in {}",
                 server.address,
@@ -119,128 +119,9 @@ impl Demo {
                 _ = tokio::signal::ctrl_c() => {}
             }
         }
-        server.process.kill().await?;
+        server.stop().await?;
         println!("\nDone. Next: `make test`, or `clarion --help`.");
         Ok(())
-    }
-}
-
-/// Somebody with an account, an application and a connection.
-struct Customer {
-    credentials: Credentials,
-    app_id: String,
-    clock: Clock,
-    connection: Connection,
-}
-
-impl Customer {
-    async fn sign_up(stage: &Stage<'_>, server: &RunningServer) -> anyhow::Result<Self> {
-        let account = stage
-            .command(&["account", "add", "--name", "Demo", "--json"])
-            .await?;
-        let read = |name| text(&account, name);
-        let credentials = Credentials {
-            sid: read("accountSid")?.parse().map_err(anyhow::Error::msg)?,
-            token: read("authToken")?.parse().map_err(anyhow::Error::msg)?,
-        };
-        let sid = credentials.sid.as_str();
-        let app = stage
-            .command(&["app", "add", "--account", sid, "--name", "Demo", "--json"])
-            .await?;
-        let app_id = text(&app, "appId")?.to_owned();
-        println!("  account {sid}  application {app_id}");
-        Ok(Self {
-            connection: server.client(stage)?.connect().await?,
-            credentials,
-            app_id,
-            clock: Clock::new(jiff::tz::TimeZone::system()),
-        })
-    }
-
-    async fn connect(&mut self, stage: &Stage<'_>, server: &RunningServer) -> anyhow::Result<()> {
-        self.connection = server.client(stage)?.connect().await?;
-        Ok(())
-    }
-
-    async fn place(&mut self, format: &str, body: String) -> anyhow::Result<String> {
-        let signature = self.credentials.sign(&self.clock.wall());
-        println!(
-            "  POST /2013-12-26/Accounts/{}/Calls/LandingCalls/?sig={}",
-            self.credentials.sid, signature.sig
-        );
-        println!("  {body}");
-        let answer = self
-            .connection
-            .operation(
-                &self.credentials,
-                &signature,
-                "Calls/LandingCalls/",
-                format,
-                Some(body),
-            )
-            .await?;
-        println!("→ {answer}");
-        Ok(answer)
-    }
-
-    async fn result(&mut self, sid: &str) -> anyhow::Result<String> {
-        let signature = self.credentials.sign(&self.clock.wall());
-        let operation = format!("CallResult?callsid={sid}");
-        self.connection
-            .operation(&self.credentials, &signature, &operation, XML, None)
-            .await
-    }
-
-    /// Asks for the result until its state is one that was waited for, and tells each change.
-    async fn until(&mut self, sid: &str, reached: impl Fn(&str) -> bool) -> anyhow::Result<String> {
-        let began = Instant::now();
-        let mut told = String::new();
-        loop {
-            let answer = self.result(sid).await?;
-            let state = answer
-                .split("<state>")
-                .nth(1)
-                .and_then(|rest| rest.split('<').next())
-                .with_context(|| format!("no state in {answer}"))?
-                .to_owned();
-            if state != told {
-                println!(
-                    "  {:4.1} s  {}",
-                    began.elapsed().as_secs_f64(),
-                    meaning(&state)
-                );
-                told.clone_from(&state);
-            }
-            if reached(&state) {
-                return Ok(answer);
-            }
-            ensure!(
-                began.elapsed() < PATIENCE,
-                "the call does not come to an end"
-            );
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
-    /// Follows a call to its end, and shows the result query.
-    async fn watch(&mut self, sid: &str) -> anyhow::Result<()> {
-        let answer = self
-            .until(sid, |state| matches!(state, "0" | "1" | "2"))
-            .await?;
-        println!("  CallResult → {answer}");
-        Ok(())
-    }
-}
-
-fn meaning(state: &str) -> &'static str {
-    match state {
-        "0" => "over: it was answered",
-        "1" => "over: it was not answered",
-        "2" => "over: it failed",
-        "3" => "accepted, waiting in the queue",
-        "4" => "dialling or ringing",
-        "5" => "talking",
-        _ => "unknown",
     }
 }
 
@@ -262,29 +143,4 @@ async fn hear(stage: &Stage<'_>, sid: &str) -> anyhow::Result<()> {
     println!("  {} ({seconds:.1} s)", path.display());
     println!("  {}", waveform::picture(&samples, 72));
     Ok(())
-}
-
-fn step(title: &str) {
-    if std::io::stdout().is_terminal() {
-        println!("\n\x1b[1;36m■ {title}\x1b[0m");
-    } else {
-        println!("\n■ {title}");
-    }
-}
-
-fn text<'a>(value: &'a Value, name: &str) -> anyhow::Result<&'a str> {
-    value[name]
-        .as_str()
-        .with_context(|| format!("no {name} in {value}"))
-}
-
-/// The callSid in an answer, which must have 32 characters.
-fn call_sid(answer: &str, before: &str, after: char) -> anyhow::Result<String> {
-    let sid = answer
-        .split(before)
-        .nth(1)
-        .and_then(|rest| rest.split(after).next());
-    let sid = sid.with_context(|| format!("the call was not accepted: {answer}"))?;
-    ensure!(sid.len() == 32, "a callSid has 32 characters: {sid}");
-    Ok(sid.to_owned())
 }

@@ -7,6 +7,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use jiff::SignedDuration;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,13 +18,24 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
 use crate::client::Client;
+use crate::clock::Clock;
+use crate::domain::bill::calendar;
 
 const START: Duration = Duration::from_secs(20);
+const STOP: Duration = Duration::from_secs(20);
+/// As long after midnight the day is surely closed: the grace time of the settings, and a little more.
+const MORNING: SignedDuration = SignedDuration::from_secs(5 * 60 + 10);
+/// So near to midnight its calls might fall into two days.
+const EVENING: SignedDuration = SignedDuration::from_mins(10);
 /// A report is short; nobody reads more than this of one.
 const LONGEST_REPORT: usize = 64 * 1024;
 
 pub struct Stage<'a> {
     pub folder: &'a Path,
+    /// The demonstration's own clock: the machine's, until it is moved on.
+    pub clock: Clock,
+    /// How far it has been moved.
+    ahead: SignedDuration,
     program: PathBuf,
     config: PathBuf,
 }
@@ -39,11 +54,43 @@ impl<'a> Stage<'a> {
                 folder.join("heard").display()
             ),
         )?;
-        Ok(Self {
+        let mut stage = Self {
             folder,
+            clock: Clock::new(TimeZone::system()),
+            ahead: SignedDuration::ZERO,
             program: std::env::current_exe()?,
             config,
-        })
+        };
+        let now = stage.clock.now();
+        let tomorrow = calendar::begins(stage.today().tomorrow()?, stage.clock.zone());
+        if tomorrow.duration_since(now) < EVENING {
+            stage.move_clock(EVENING);
+        }
+        Ok(stage)
+    }
+
+    fn today(&self) -> Date {
+        calendar::day_of(self.clock.now(), self.clock.zone())
+    }
+
+    fn move_clock(&mut self, by: SignedDuration) {
+        self.ahead += by;
+        self.clock.shift(by);
+    }
+
+    /// Back to the machine's clock.
+    pub fn reset_clock(&mut self) {
+        self.move_clock(-self.ahead);
+    }
+
+    /// Moves the clock into the small hours of the next day. The day that is over then.
+    pub fn pass_midnight(&mut self) -> anyhow::Result<Date> {
+        let today = self.today();
+        let midnight = calendar::begins(today.tomorrow()?, self.clock.zone());
+        // In whole seconds, as the server is told.
+        let wait = midnight.duration_since(self.clock.now()) + MORNING;
+        self.move_clock(SignedDuration::from_secs(wait.as_secs()));
+        Ok(today)
     }
 
     pub fn ca(&self) -> PathBuf {
@@ -55,7 +102,8 @@ impl<'a> Stage<'a> {
         let mut process = Command::new(&self.program)
             .arg("--config")
             .arg(&self.config)
-            .arg("serve")
+            .args(["serve", "--demo-clock-ahead"])
+            .arg(self.ahead.as_secs().to_string())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
@@ -102,6 +150,18 @@ pub struct RunningServer {
 impl RunningServer {
     pub fn client(&self, stage: &Stage<'_>) -> anyhow::Result<Client> {
         Client::new(self.address, &stage.ca())
+    }
+
+    /// In good order, as a machine that is shut down stops it.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let id = self.process.id().context("the server has ended")?;
+        let id = Pid::from_raw(id.cast_signed()).context("a process has a number")?;
+        kill_process(id, Signal::TERM)?;
+        let status = tokio::time::timeout(STOP, self.process.wait())
+            .await
+            .context("the server does not stop")??;
+        ensure!(status.success(), "the server ended badly: {status}");
+        Ok(())
     }
 }
 

@@ -9,6 +9,8 @@ use super::call_type::{CallType, Fault};
 use crate::domain::account::AppId;
 use crate::domain::money::Money;
 
+/// More than this for one record is a typing error; and sums stay far from where they would no longer be exact.
+const HIGHEST_FEE: Money = Money::from_millionths(1_000_000_000_000_000);
 const LONGEST_TEXT: usize = 128;
 const LONGEST_USER_DATA: usize = 4096;
 
@@ -126,6 +128,9 @@ fn price<'a>(column: &impl Fn(&'static str) -> &'a str) -> Result<(u32, Money, M
             format!("must be units times rate: {product}"),
         )),
         (None, None) => Err(Fault::new("fee", "is required without units and rate")),
+        (fee, product) if fee.or(product) > Some(HIGHEST_FEE) => {
+            Err(Fault::new("fee", format!("is more than {HIGHEST_FEE}")))
+        }
         (fee, product) => Ok((
             units.unwrap_or(0),
             rate.unwrap_or_default(),
@@ -246,6 +251,15 @@ pub mod tests {
             (&[("fee", "1e3")], "fee"),
             (&[("fee", "-1")], "fee"),
             (&[("fee", "")], "fee"),
+            (&[("fee", "1000000000.000001")], "fee"),
+            (
+                &[
+                    ("units", "2147483647"),
+                    ("rate", "9000000000000"),
+                    ("fee", ""),
+                ],
+                "fee",
+            ),
             (&[("userData", "\u{0}")], "userData"),
         ] {
             assert_eq!(read_with(changes).unwrap_err().field, field, "{changes:?}");

@@ -157,9 +157,12 @@ pub async fn forget(
     transaction
         .execute("DELETE FROM bill_files WHERE id = ANY($1)", &[&ids])
         .await?;
+    transaction
+        .execute("DELETE FROM bill_days WHERE day < $1", &[&before])
+        .await?;
     let lines = transaction
         .execute(
-            "DELETE FROM bill_lines WHERE order_id IN (SELECT order_id FROM bill_lines WHERE bill_day < $1 LIMIT $2)",
+            "DELETE FROM bill_lines WHERE order_id IN (SELECT order_id FROM bill_lines WHERE bill_day < $1 ORDER BY bill_day LIMIT $2)",
             &[&before, &most],
         )
         .await?;

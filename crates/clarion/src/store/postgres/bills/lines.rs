@@ -1,7 +1,7 @@
 //! Bill lines and days in PostgreSQL.
 //!
-//! Whoever adds a line holds the calendar's row in share until the commit, whoever closes a day changes it: so when a day is closed,
-//! every line that was on its way into it has arrived, and every later one has seen that it is closed.
+//! Whoever adds a line holds the calendar's row in share until the commit, whoever closes a day waits until nobody does and changes it:
+//! so when a day is closed, every line that was on its way into it has arrived, and every later one has seen that it is closed.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -53,8 +53,12 @@ fn line(row: &Row) -> Result<BillLine, StoreError> {
     })
 }
 
+/// By the index and in its order, whatever the statistics say. A plan that was made, and remembered, while there were hardly any lines reads
+/// and sorts them all: on the evening of a long day, for every page.
+const IN_ORDER: &str = "SET LOCAL enable_sort = off";
+
 pub async fn page(
-    client: &deadpool_postgres::Client,
+    client: &mut deadpool_postgres::Client,
     of: &BillOf,
     after: Option<&LinePlace>,
     most: u32,
@@ -62,13 +66,15 @@ pub async fn page(
     let (ended_at, order_id) = after.map_or((i64::MIN, ""), |place| {
         (place.ended_at.as_millisecond(), place.order_id.as_str())
     });
-    let statement = client
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(IN_ORDER).await?;
+    let statement = transaction
         .prepare_cached(&format!(
             "SELECT {LINE} FROM bill_lines WHERE bill_day = $1 AND app_id = $2 AND (ended_at, order_id) > ($3, $4) \
              ORDER BY ended_at, order_id LIMIT $5"
         ))
         .await?;
-    let rows = client
+    let rows = transaction
         .query(
             &statement,
             &[
@@ -80,6 +86,7 @@ pub async fn page(
             ],
         )
         .await?;
+    transaction.commit().await?;
     rows.iter().map(line).collect()
 }
 
@@ -195,20 +202,35 @@ pub async fn next_day<C: GenericClient>(
     row.map(|row| day(row.get(0))).transpose()
 }
 
-pub async fn close<C: GenericClient>(
-    client: &C,
-    day: Date,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let next = day.tomorrow().map_err(StoreError::failed)?;
-    client
+/// Days before it that have lines are closed with it, and owe their files like any other.
+pub async fn close(client: &mut Client, day: Date, now: Timestamp) -> Result<(), StoreError> {
+    let next = day.tomorrow().map_err(StoreError::failed)?.to_string();
+    let (day, now) = (day.to_string(), now.as_millisecond());
+    let transaction = client.transaction().await?;
+    // The table, not its row: for the row, those who hold it in share go on overtaking whoever wants to change it.
+    transaction
+        .execute("LOCK TABLE bill_calendar IN EXCLUSIVE MODE", &[])
+        .await?;
+    let open = first_open(&transaction, "").await?.to_string();
+    transaction
         .execute(
-            "WITH moved AS (UPDATE bill_calendar SET first_open = greatest(first_open, $1)) \
-             INSERT INTO bill_days (day, closed_at) VALUES ($2, $3) ON CONFLICT DO NOTHING",
-            &[&next.to_string(), &day.to_string(), &now.as_millisecond()],
+            "WITH RECURSIVE billed (day) AS (\
+               SELECT min(bill_day) FROM bill_lines WHERE bill_day >= $1 AND bill_day < $2 \
+               UNION ALL \
+               SELECT (SELECT min(bill_day) FROM bill_lines WHERE bill_day > billed.day AND bill_day < $2) \
+               FROM billed WHERE billed.day IS NOT NULL) \
+             INSERT INTO bill_days (day, closed_at) \
+               SELECT day, $3::bigint FROM billed WHERE day IS NOT NULL UNION ALL SELECT $2, $3 ON CONFLICT DO NOTHING",
+            &[&open, &day, &now],
         )
         .await?;
-    Ok(())
+    transaction
+        .execute(
+            "UPDATE bill_calendar SET first_open = greatest(first_open, $1)",
+            &[&next],
+        )
+        .await?;
+    Ok(transaction.commit().await?)
 }
 
 pub async fn closed_days<C: GenericClient>(client: &C) -> Result<Vec<ClosedDay>, StoreError> {

@@ -103,7 +103,7 @@ impl BillBook for PostgresStore {
     }
 
     async fn close_day(&self, day: Date, now: Timestamp) -> Result<(), StoreError> {
-        lines::close(&**self.client().await?, day, now).await
+        lines::close(&mut *self.client().await?, day, now).await
     }
 
     async fn closed_days(&self) -> Result<Vec<ClosedDay>, StoreError> {
@@ -131,7 +131,7 @@ impl BillBook for PostgresStore {
         after: Option<LinePlace>,
         most: u32,
     ) -> Result<Vec<BillLine>, StoreError> {
-        lines::page(&self.client().await?, of, after.as_ref(), most).await
+        lines::page(&mut self.client().await?, of, after.as_ref(), most).await
     }
 
     async fn compare_with_calls(&self, span: CallSpan) -> Result<CallComparison, StoreError> {

@@ -127,6 +127,8 @@ pub fn forget(
         db.prepare_cached("DELETE FROM bill_files WHERE id = ?")?
             .execute([&file.id])?;
     }
+    db.prepare_cached("DELETE FROM bill_days WHERE day < ?")?
+        .execute([&before])?;
     let lines = db
         .prepare_cached(
             "DELETE FROM bill_lines WHERE order_id IN (SELECT order_id FROM bill_lines WHERE bill_day < ? LIMIT ?)",

@@ -163,8 +163,18 @@ pub fn next_day(db: &Connection, from: Date) -> rusqlite::Result<Option<Date>> {
     .optional()
 }
 
+/// Days before it that have lines are closed with it, and owe their files like any other.
 pub fn close(db: &Connection, day: Date, now: Timestamp) -> rusqlite::Result<()> {
     let next = day.tomorrow().map_err(|error| conversion(&error))?;
+    db.prepare_cached(
+        "WITH RECURSIVE billed (day) AS (\
+           SELECT min(bill_day) FROM bill_lines WHERE bill_day >= (SELECT first_open FROM bill_calendar) AND bill_day < ?1 \
+           UNION ALL \
+           SELECT (SELECT min(bill_day) FROM bill_lines WHERE bill_day > billed.day AND bill_day < ?1) \
+           FROM billed WHERE billed.day IS NOT NULL) \
+         INSERT INTO bill_days (day, closed_at) SELECT day, ?2 FROM billed WHERE day IS NOT NULL ON CONFLICT DO NOTHING",
+    )?
+    .execute(params![day.to_string(), now.as_millisecond()])?;
     db.prepare_cached("UPDATE bill_calendar SET first_open = max(first_open, ?)")?
         .execute([next.to_string()])?;
     db.prepare_cached(

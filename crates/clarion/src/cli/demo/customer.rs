@@ -1,0 +1,217 @@
+//! Somebody with an account, an application and a connection, who asks for calls and for the bill as a client would.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use super::stage::{RunningServer, Stage};
+use crate::client::{Connection, Credentials};
+use crate::clock::Clock;
+use crate::domain::money::Money;
+
+pub const XML: &str = "application/xml";
+pub const JSON: &str = "application/json";
+/// A call of the demonstration is over long before this.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const LOOK: Duration = Duration::from_millis(200);
+
+/// What the customer's calls cost. Short units, so that a short call has more than one.
+pub const PRICE: &str = "0.03";
+pub const UNIT_SECONDS: u32 = 3;
+pub const UNANSWERED: &str = "0.01";
+
+pub struct Customer {
+    pub app_id: String,
+    /// What was accepted, in its order.
+    pub calls: Vec<String>,
+    credentials: Credentials,
+    clock: Clock,
+    connection: Connection,
+}
+
+/// What the result query says about a call that is over.
+pub struct CallEnd {
+    pub state: char,
+    pub seconds: u32,
+}
+
+impl CallEnd {
+    /// What it costs by the customer's rate.
+    pub fn fee(&self) -> anyhow::Result<Money> {
+        let money = |text: &str| text.parse::<Money>().map_err(anyhow::Error::msg);
+        Ok(match self.state {
+            '0' => money(PRICE)?.times(self.seconds.div_ceil(UNIT_SECONDS).max(1)),
+            '1' => money(UNANSWERED)?,
+            _ => Money::ZERO,
+        })
+    }
+}
+
+impl Customer {
+    pub async fn sign_up(stage: &Stage<'_>, server: &RunningServer) -> anyhow::Result<Self> {
+        let account = ["account", "add", "--name", "Demo", "--bill-download", "on"];
+        let account = stage.command(&[&account[..], &["--json"]].concat()).await?;
+        let read = |name| text(&account, name);
+        let credentials = Credentials {
+            sid: read("accountSid")?.parse().map_err(anyhow::Error::msg)?,
+            token: read("authToken")?.parse().map_err(anyhow::Error::msg)?,
+        };
+        let sid = credentials.sid.as_str();
+        let app = stage
+            .command(&["app", "add", "--account", sid, "--name", "Demo", "--json"])
+            .await?;
+        let unit = UNIT_SECONDS.to_string();
+        let rate = ["rate", "set", "--account", sid, "+86", PRICE, "--unit"];
+        let rest = [&unit, "--unanswered", UNANSWERED, "--json"];
+        stage.command(&[&rate[..], &rest[..]].concat()).await?;
+        let app_id = text(&app, "appId")?.to_owned();
+        println!("  account {sid}  application {app_id}");
+        println!("  {PRICE} for every {UNIT_SECONDS} s that have begun, {UNANSWERED} unanswered");
+        Ok(Self {
+            connection: server.client(stage)?.connect().await?,
+            credentials,
+            app_id,
+            calls: Vec::new(),
+            clock: stage.clock.clone(),
+        })
+    }
+
+    pub async fn connect(
+        &mut self,
+        stage: &Stage<'_>,
+        server: &RunningServer,
+    ) -> anyhow::Result<()> {
+        self.connection = server.client(stage)?.connect().await?;
+        Ok(())
+    }
+
+    /// Asks for a call. Its callSid, which must have 32 characters.
+    pub async fn place(&mut self, format: &str, body: String) -> anyhow::Result<String> {
+        let answer = self.post("Calls/LandingCalls/", format, body).await?;
+        let (before, after) = match format {
+            XML => ("<callSid>", '<'),
+            _ => (r#""callSid":""#, '"'),
+        };
+        let sid = between(&answer, before, after)
+            .with_context(|| format!("the call was not accepted: {answer}"))?;
+        ensure!(sid.len() == 32, "a callSid has 32 characters: {sid}");
+        self.calls.push(sid.to_owned());
+        Ok(sid.to_owned())
+    }
+
+    /// Asks for yesterday's bill, and fetches it as the answer says.
+    pub async fn bill(&mut self) -> anyhow::Result<String> {
+        let body = format!(r#"{{"appId":"{}","date":"day"}}"#, self.app_id);
+        let answer = self.post("BillRecords", JSON, body).await?;
+        let answer: Value = serde_json::from_str(&answer)?;
+        let address = text(&answer, "downurl")?;
+        let path = address.splitn(4, '/').nth(3).context("an address")?;
+        let target = format!("/{path}?token={}", text(&answer, "token")?);
+        println!("  GET {target}");
+        let (status, file) = self.connection.get(&target).await?;
+        ensure!(status == 200, "the download answers {status}: {file}");
+        Ok(file)
+    }
+
+    async fn post(
+        &mut self,
+        operation: &str,
+        format: &str,
+        body: String,
+    ) -> anyhow::Result<String> {
+        let signature = self.credentials.sign(&self.clock.wall());
+        println!(
+            "  POST /2013-12-26/Accounts/{}/{operation}?sig={}",
+            self.credentials.sid, signature.sig
+        );
+        println!("  {body}");
+        let answer = self
+            .connection
+            .operation(&self.credentials, &signature, operation, format, Some(body))
+            .await?;
+        println!("→ {answer}");
+        Ok(answer)
+    }
+
+    async fn result(&mut self, sid: &str) -> anyhow::Result<String> {
+        let signature = self.credentials.sign(&self.clock.wall());
+        let operation = format!("CallResult?callsid={sid}");
+        self.connection
+            .operation(&self.credentials, &signature, &operation, XML, None)
+            .await
+    }
+
+    /// What became of a call that is over.
+    pub async fn end_of(&mut self, sid: &str) -> anyhow::Result<CallEnd> {
+        let answer = self.result(sid).await?;
+        let read = |name: &str| between(&answer, name, '<').context("the result is whole");
+        Ok(CallEnd {
+            state: read("<state>")?.parse()?,
+            seconds: read("<duration>")?.parse()?,
+        })
+    }
+
+    /// Asks for the result until its state is one that was waited for, and tells each change.
+    pub async fn until(
+        &mut self,
+        sid: &str,
+        reached: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<String> {
+        let began = Instant::now();
+        let mut told = String::new();
+        loop {
+            let answer = self.result(sid).await?;
+            let state = between(&answer, "<state>", '<')
+                .with_context(|| format!("no state in {answer}"))?
+                .to_owned();
+            if state != told {
+                println!(
+                    "  {:4.1} s  {}",
+                    began.elapsed().as_secs_f64(),
+                    meaning(&state)
+                );
+                told.clone_from(&state);
+            }
+            if reached(&state) {
+                return Ok(answer);
+            }
+            ensure!(
+                began.elapsed() < PATIENCE,
+                "the call does not come to an end"
+            );
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Follows a call to its end, and shows the result query.
+    pub async fn watch(&mut self, sid: &str) -> anyhow::Result<()> {
+        let answer = self
+            .until(sid, |state| matches!(state, "0" | "1" | "2"))
+            .await?;
+        println!("  CallResult → {answer}");
+        Ok(())
+    }
+}
+
+fn meaning(state: &str) -> &'static str {
+    match state {
+        "0" => "over: it was answered",
+        "1" => "over: it was not answered",
+        "2" => "over: it failed",
+        "3" => "accepted, waiting in the queue",
+        "4" => "dialling or ringing",
+        "5" => "talking",
+        _ => "unknown",
+    }
+}
+
+fn between<'a>(text: &'a str, before: &str, after: char) -> Option<&'a str> {
+    text.split_once(before)?.1.split(after).next()
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> anyhow::Result<&'a str> {
+    value[name]
+        .as_str()
+        .with_context(|| format!("no {name} in {value}"))
+}
