@@ -3,10 +3,12 @@
 pub mod bills;
 pub mod child;
 pub mod download;
+pub mod exchange;
 pub mod owed;
 pub mod postgres;
 pub mod raw;
 pub mod receiver;
+pub mod telephone;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
