@@ -172,6 +172,21 @@ impl World {
         }
     }
 
+    /// How many calls a second were dialled from one place in their sequence on, and the longest pause between two.
+    fn pace(&self, from: usize) -> (f64, Duration) {
+        let times: Vec<_> = self.telephone.dialled()[from..]
+            .iter()
+            .map(|call| call.at)
+            .collect();
+        let time = times[times.len() - 1] - times[0];
+        let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
+        let count = u32::try_from(times.len() - 1).unwrap();
+        (
+            f64::from(count) / time.as_secs_f64(),
+            pauses.max().unwrap_or_default(),
+        )
+    }
+
     /// By how many calls of the same customer that were accepted later a call was overtaken, at most.
     fn worst_overtaking(&self) -> usize {
         let mut worst = 0;
@@ -200,9 +215,10 @@ async fn ten_times_the_limit_spoils_nothing_that_was_accepted() {
     let start = world.packets().await;
     world.offer(LIMIT, seconds()).await;
     let before = world.packets().await;
+    let first = world.telephone.dialled().len();
     world.offer(LIMIT * TIMES, seconds()).await;
     let overloaded = world.packets().await;
-    let dialled = world.telephone.dialled().len();
+    let (pace, pause) = world.pace(first);
     world.offer(LIMIT, seconds()).await;
     let after = world.packets().await;
 
@@ -221,7 +237,7 @@ async fn ten_times_the_limit_spoils_nothing_that_was_accepted() {
     let normal = before.share(start).max(after.share(overloaded));
     let then = overloaded.share(before);
     println!(
-        "{} s at {TIMES} times the limit: {outcomes:?}, {dialled} dialled until then, {} at once at most, overtaken by {} at most; \
+        "{} s at {TIMES} times the limit: {outcomes:?}, {pace:.1} dialled a second with a pause of {pause:?} at most, {} at once at most, overtaken by {} at most; \
          late packets {:.2} % ({:.2} % at the limit)",
         seconds(),
         world.telephone.most_at_once(),
@@ -237,6 +253,7 @@ async fn ten_times_the_limit_spoils_nothing_that_was_accepted() {
     );
     assert!(outcomes["expired"] > 0, "the trunk was overloaded");
     assert!(world.telephone.most_at_once() <= LIMIT as usize);
+    assert!(pace > f64::from(LIMIT) / 2.0, "{pace:.1} calls a second");
     let overtaken = world.worst_overtaking();
     // Those that are claimed together start together.
     assert!(overtaken <= LIMIT as usize, "overtaken by {overtaken}");
