@@ -10,7 +10,7 @@ use phone::ending::Side;
 use phone::test_phone::Script;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::stage::{self, Stage, field};
+use super::stage::{self, Stage, field, on_postgres};
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
 use crate::support::telephone::Telephone;
@@ -19,10 +19,9 @@ use crate::support::{PATIENCE, WAITING_TRUNK, eventually};
 const HELLO: &str = "\"mediaTxt\":\"hello\"";
 const TUNE: &str = "\"mediaName\":\"ccp_marketingcall.wav\"";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ringing_call_that_is_cancelled_stops_ringing() {
+async fn cancel_while_it_rings(database: &str) {
     let telephone = Telephone::that(Script::never_answer()).await;
-    let stage = Stage::on(&telephone.wide_trunk("telephone", ""), "").await;
+    let stage = Stage::on(&telephone.wide_trunk("telephone", ""), database).await;
     let sid = stage.call("13800000001", HELLO).await;
     stage.is_in(&sid, CallState::Ringing).await;
     let state = stage.server.store.cancel_call(&sid).await.unwrap();
@@ -37,6 +36,16 @@ async fn a_ringing_call_that_is_cancelled_stops_ringing() {
     assert!(!heard.answered);
     // What has ended cannot be cancelled any more.
     assert_eq!(stage.server.store.cancel_call(&sid).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ringing_call_that_is_cancelled_stops_ringing() {
+    cancel_while_it_rings("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ringing_call_that_is_cancelled_stops_ringing_on_postgres() {
+    cancel_while_it_rings(&on_postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -57,9 +66,8 @@ async fn a_playing_call_that_is_cancelled_is_hung_up_and_was_talked() {
     assert!((1..=7).contains(&line.seconds), "{line:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_waiting_calls_of_a_suspended_account_end() {
-    let stage = Stage::on(WAITING_TRUNK, "").await;
+async fn suspend_an_account(database: &str) {
+    let stage = Stage::on(WAITING_TRUNK, database).await;
     let mut other = stage::Customer::another(&stage, 1, |_| {}).await;
     let first = stage.call("13800000001", HELLO).await;
     let second = stage.call("13800000002", HELLO).await;
@@ -79,6 +87,16 @@ async fn the_waiting_calls_of_a_suspended_account_end() {
         assert_eq!(stage.record(sid).await.attempts, 0);
     }
     assert_eq!(stage.record(&others).await.state, CallState::Queued);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_waiting_calls_of_a_suspended_account_end() {
+    suspend_an_account("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_waiting_calls_of_a_suspended_account_end_on_postgres() {
+    suspend_an_account(&on_postgres().await).await;
 }
 
 /// The real program beside a telephone, told to stop while it is at work.

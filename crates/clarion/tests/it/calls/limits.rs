@@ -8,7 +8,7 @@ use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use phone::test_phone::Script;
 
-use super::stage::{Customer, Stage, field};
+use super::stage::{Customer, Stage, field, on_postgres};
 use crate::support::telephone::Telephone;
 use crate::support::{eventually, eventually_within};
 
@@ -33,16 +33,25 @@ async fn reported(stage: &Stage, count: usize) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_trunk_never_carries_more_calls_than_it_has_channels() {
+async fn fill_three_channels(database: &str) {
     let telephone = Telephone::that(Script::hang_up_after(Duration::from_millis(400))).await;
     let trunk = telephone.trunk("narrow", "channels = 3\ncalls_per_second = 100");
-    let stage = Stage::on(&trunk, "").await;
+    let stage = Stage::on(&trunk, database).await;
     let mut customer = Customer::first(&stage).await;
     place(&mut customer, 0, 15).await;
     reported(&stage, 15).await;
     assert_eq!(telephone.most_at_once(), 3, "all channels, and no more");
     assert_eq!(telephone.dialled().len(), 15);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_never_carries_more_calls_than_it_has_channels() {
+    fill_three_channels("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_never_carries_more_calls_than_it_has_channels_on_postgres() {
+    fill_three_channels(&on_postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,10 +94,9 @@ async fn an_account_has_no_more_calls_under_way_than_it_may() {
     assert_eq!(telephone.most_at_once(), 2);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_callee_has_one_call_at_a_time_and_all_of_them_in_order() {
+async fn call_one_callee_again_and_again(database: &str) {
     let telephone = Telephone::that(Script::hang_up_after(Duration::from_millis(200))).await;
-    let stage = Stage::on(&telephone.wide_trunk("wide", ""), "").await;
+    let stage = Stage::on(&telephone.wide_trunk("wide", ""), database).await;
     let mut customer = Customer::first(&stage).await;
     let mut placed = Vec::new();
     for _ in 0..4 {
@@ -103,32 +111,13 @@ async fn one_callee_has_one_call_at_a_time_and_all_of_them_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_single_call_does_not_wait_behind_the_hundred_of_another_account() {
-    const CHANNELS: usize = 2;
-    let telephone = Telephone::that(Script::hang_up_after(Duration::from_millis(150))).await;
-    let trunk = telephone.trunk(
-        "narrow",
-        &format!("channels = {CHANNELS}\ncalls_per_second = 100"),
-    );
-    let stage = Stage::on(&trunk, "").await;
-    let mut busy = Customer::first(&stage).await;
-    let mut other = Customer::another(&stage, 1, |_| {}).await;
-    let many = place(&mut busy, 0, 100).await;
-    let before = telephone.dialled().len();
-    let single = other.call("13800000000", HELLO).await;
-    stage.report_of(&single).await;
-    let dialled = telephone.dialled();
-    let place = dialled
-        .iter()
-        .position(|call| call.number == "+8613800000000")
-        .unwrap();
-    assert!(before < 90, "the others are still waiting: {before}");
-    // What was under way or claimed already, and one turn of the other account.
-    let ahead = place - before;
-    assert!(ahead <= 2 * CHANNELS + 1, "{ahead} calls went before it");
-    for sid in many {
-        stage.server.store.cancel_call(&sid).await.unwrap();
-    }
+async fn one_callee_has_one_call_at_a_time_and_all_of_them_in_order() {
+    call_one_callee_again_and_again("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_callee_has_one_call_at_a_time_and_all_of_them_in_order_on_postgres() {
+    call_one_callee_again_and_again(&on_postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,7 +9,7 @@ use clarion::domain::outcome::Outcome;
 use phone::ending::Side;
 use phone::test_phone::{Script, Then};
 
-use super::stage::{self, Stage, field};
+use super::stage::{self, Stage, field, on_postgres};
 use crate::support::bills::money;
 use crate::support::child::{Caller, Installation};
 use crate::support::receiver::{Receiver, ok};
@@ -75,11 +75,10 @@ fn somebody(number: &str) -> Script {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_way_to_end_is_reported_and_billed_as_the_table_says() {
+async fn end_in_every_way(database: &str) {
     let telephone = Telephone::start(somebody).await;
     let settings = format!(
-        "{RATES}[calls]\nexpire_seconds = 9\n[dispatch]\nring_seconds = 2\nretry_seconds = 1\nlongest_retry_seconds = 2"
+        "{database}{RATES}[calls]\nexpire_seconds = 9\n[dispatch]\nring_seconds = 2\nretry_seconds = 1\nlongest_retry_seconds = 2"
     );
     let stage = Stage::on(&telephone.wide_trunk("telephone", ""), &settings).await;
     let mut calls = Vec::new();
@@ -125,6 +124,16 @@ async fn every_way_to_end_is_reported_and_billed_as_the_table_says() {
     }
     let reports = stage.receiver.received().len();
     assert_eq!(reports, 8, "one report a call");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_way_to_end_is_reported_and_billed_as_the_table_says() {
+    end_in_every_way("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_way_to_end_is_reported_and_billed_as_the_table_says_on_postgres() {
+    end_in_every_way(&on_postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,7 +15,7 @@ use jiff::Zoned;
 
 use crate::support::receiver::{Receiver, ok};
 use crate::support::{
-    APP, SID, TOKEN, TestServer, account, application, bills, call_sid, eventually,
+    APP, SID, TOKEN, TestServer, account, application, bills, call_sid, eventually, postgres,
 };
 
 /// Settings for a server whose callbacks and sound stay on this machine.
@@ -23,6 +23,11 @@ pub fn settings(more: &str, trunks: &str) -> String {
     format!(
         "{more}\n[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n[media]\nbind = \"127.0.0.1\"\n{trunks}"
     )
+}
+
+/// The first line of the settings of a server that keeps its calls in an empty PostgreSQL.
+pub async fn on_postgres() -> String {
+    format!("database = {:?}\n", postgres::empty_database().await)
 }
 
 pub struct Stage {
