@@ -3,6 +3,7 @@
 mod accepts;
 mod bills;
 mod calls;
+mod job;
 mod latency;
 mod machine;
 mod others;
@@ -38,6 +39,8 @@ enum Command {
     /// The engine that `calls` measures
     #[command(hide = true)]
     Engine(calls::engine::Engine),
+    /// Whole jobs a second: request, call, message, hang-up, callback
+    Job(job::Options),
     /// Speech, prompts from the cache and resampling, beside the speech engine's own program
     Sound(sound::Options),
 }
@@ -64,6 +67,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bills(options) => one_thread()?.block_on(bills::run(options)),
         Command::Calls(options) => one_thread()?.block_on(calls::run(options)),
         Command::Sound(options) => one_thread()?.block_on(sound::run(options)),
+        // The telephone that hears every call works here too.
+        Command::Job(options) => tokio::runtime::Runtime::new()?.block_on(job::run(options)),
         Command::Engine(engine) => tokio::runtime::Runtime::new()?.block_on(engine.run()),
     }
 }

@@ -23,15 +23,20 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on `database`, with its other files in `folder`.
+    /// Starts a server on `database`, with its other files in `folder`. It accepts everything and dials nothing.
     pub async fn start(folder: &Path, database: &str) -> anyhow::Result<Self> {
+        let trunk = "[[trunk]]\nname = 'waiting'\nhost = '127.0.0.1:9'\noptions_seconds = 0\nprefixes = ['']\n";
+        Self::start_with(folder, database, trunk).await
+    }
+
+    /// With settings of its own, trunks among them.
+    pub async fn start_with(folder: &Path, database: &str, settings: &str) -> anyhow::Result<Self> {
         let config = folder.join("clarion.toml");
         let data = folder.join("data");
         std::fs::write(
             &config,
             format!(
-                "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[log]\nfilter = 'warn'\n\
-                 [[trunk]]\nname = 'waiting'\nhost = '127.0.0.1:9'\noptions_seconds = 0\nprefixes = ['']\n",
+                "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[log]\nfilter = 'warn'\n{settings}",
                 data.display()
             ),
         )?;

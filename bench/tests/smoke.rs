@@ -116,3 +116,33 @@ fn the_measurements_of_bills_run_once() {
         assert!(written.contains(wanted), "no {wanted} in {written}");
     }
 }
+
+#[test]
+fn whole_jobs_are_measured_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("measured.md");
+    let output = Command::new(env!("CARGO_BIN_EXE_clarion-bench"))
+        .args(["job", "--seconds", "1", "--rates", "3,5"])
+        .args(["--connections", "4", "--text", "hi", "--dir"])
+        .arg(folder.path())
+        .arg("--write-table")
+        .arg(&table)
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{printed}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let written = std::fs::read_to_string(&table).unwrap();
+    for wanted in [
+        "SQLite",
+        "PostgreSQL",
+        "| 3 | 3 of 3 |",
+        "| 5 | 5 of 5 |",
+        "<!-- /job -->",
+    ] {
+        assert!(written.contains(wanted), "no {wanted} in {written}");
+    }
+}

@@ -163,7 +163,7 @@ fn cpu_seconds() -> f64 {
 }
 
 /// Every call has sockets of its own.
-fn raise_file_limit() {
+pub fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(

@@ -1,88 +1,20 @@
 //! Whole calls through the front door: HTTPS in, a telephone that hears, a callback out.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod callers;
+mod endings;
+mod heard;
+mod limits;
+mod outcomes;
+mod overload;
+mod reports;
+mod routes;
+mod stage;
 
-use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 
-use crate::support::receiver::{Receiver, ok};
-use crate::support::{SID, TestServer, call_sid, eventually};
-
-/// A trunk that leads to the telephone in the server, which records what it hears.
-fn settings(more: &str, record: &str) -> String {
-    format!(
-        "{more}\n[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\nrecord = {record:?}\n"
-    )
-}
-
-struct Stage {
-    server: TestServer,
-    receiver: Receiver,
-    heard: tempfile::TempDir,
-    reported: AtomicUsize,
-}
-
-impl Stage {
-    async fn new(more: &str) -> Self {
-        let heard = tempfile::tempdir().unwrap();
-        let receiver = Receiver::start(vec![ok()]).await;
-        let record = heard.path().to_str().unwrap();
-        let server = TestServer::start_with(&settings(more, record)).await;
-        Self {
-            server,
-            receiver,
-            heard,
-            reported: AtomicUsize::new(0),
-        }
-    }
-
-    /// Places a call and gives its callSid.
-    async fn call(&self, number: &str, extra: &str) -> CallSid {
-        let url = self.receiver.url();
-        let fields = format!(
-            "\"to\":\"{number}\",\"respUrl\":\"{url}\",\"userData\":\"<&>\\\"数据\",{extra}"
-        );
-        let answer = self.server.call_json(&fields).await;
-        call_sid(&answer).parse().unwrap()
-    }
-
-    /// The body of the next callback, when it has come.
-    async fn report(&self) -> String {
-        let place = self.reported.fetch_add(1, Ordering::Relaxed);
-        let received = self.receiver.has_received(place + 1).await;
-        received[place].body.clone()
-    }
-
-    /// What the callee heard, as a WAV file.
-    async fn heard(&self, sid: &CallSid) -> Vec<u8> {
-        let path: PathBuf = self.heard.path().join(format!("{sid}.wav"));
-        eventually("a recording", async || path.exists()).await;
-        std::fs::read(path).unwrap()
-    }
-
-    async fn outcome(&self, sid: &CallSid) -> Option<Outcome> {
-        let progress = self
-            .server
-            .store
-            .call_progress(&SID.parse().unwrap(), sid)
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(progress.state, CallState::Ended);
-        progress.outcome
-    }
-}
-
-fn field<'a>(body: &'a str, name: &str) -> &'a str {
-    let open = format!("<{name}>");
-    let rest = body
-        .split(&open)
-        .nth(1)
-        .unwrap_or_else(|| panic!("no {name} in {body}"));
-    rest.split("</").next().unwrap()
-}
+use self::stage::{Stage, field};
+use crate::support::{TestServer, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_text_is_spoken_reported_and_billed() {
@@ -90,7 +22,7 @@ async fn a_text_is_spoken_reported_and_billed() {
     let sid = stage
         .call(
             "13800000001",
-            "\"mediaTxt\":\"您好 hello\",\"playTimes\":\"2\"",
+            "\"mediaTxt\":\"您好 hello\",\"playTimes\":\"2\",\"userData\":\"<&>\\\"数据\"",
         )
         .await;
     let body = stage.report().await;
@@ -103,7 +35,7 @@ async fn a_text_is_spoken_reported_and_billed() {
     let duration: u32 = field(&body, "duration").parse().unwrap();
     assert!((2..30).contains(&duration), "{duration}");
     assert_eq!(stage.outcome(&sid).await, Some(Outcome::Talked));
-    let heard = stage.heard(&sid).await;
+    let heard = stage.recording(&sid).await;
     assert!(heard.len() > 16_000, "{} bytes", heard.len());
 }
 

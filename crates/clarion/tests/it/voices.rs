@@ -53,7 +53,7 @@ async fn ask(server: &TestServer, method: &str, query: &str, accept: &str, body:
     answer
 }
 
-async fn upload(server: &TestServer, name: &str, body: &[u8]) -> String {
+pub async fn upload(server: &TestServer, name: &str, body: &[u8]) -> String {
     ask(
         server,
         "POST",

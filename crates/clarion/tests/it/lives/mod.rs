@@ -1,7 +1,7 @@
 //! `kill -9` with calls in every state, again and again: whatever was accepted ends once, is billed once and reported once, nobody is dialled in
 //! two lives of the process, and no leg stays up. A short run here; `make crash` runs hundreds of rounds (`CRASH_ROUNDS`).
 
-mod checker;
+pub mod checker;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -154,7 +154,7 @@ fn fields(url: &str) -> String {
 }
 
 /// Outcome and number of bill lines of every call, read without any of our own code.
-async fn records(database: &Database) -> BTreeMap<String, (Option<String>, u64)> {
+pub async fn records(database: &Database) -> BTreeMap<String, (Option<String>, u64)> {
     let query = "SELECT calls.call_sid, max(bill_lines.outcome), count(bill_lines.order_id) FROM calls \
                  LEFT JOIN bill_lines ON bill_lines.call_sid = calls.call_sid WHERE calls.outcome IS NOT NULL GROUP BY calls.call_sid";
     match database {

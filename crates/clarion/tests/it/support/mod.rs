@@ -3,11 +3,13 @@
 pub mod bills;
 pub mod child;
 pub mod download;
+pub mod exchange;
 pub mod owed;
 pub mod postgres;
 pub mod raw;
 pub mod receiver;
 pub mod sip_peer;
+pub mod telephone;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

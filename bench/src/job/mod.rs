@@ -1,0 +1,210 @@
+//! Whole jobs a second, as an application and a callee see them: POST → INVITE → answer → message → BYE → callback. The server is the real program
+//! in a process of its own; application, telephone and receiver of callbacks are this one.
+//!
+//! The rate grows until it is not held any more. A job is done when its message was heard to the end and its callback said so.
+
+mod application;
+mod figures;
+mod ledger;
+mod receiver;
+mod telephone;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use clarion::clock::Clock;
+use clarion::random;
+use jiff::tz::TimeZone;
+
+use self::application::Application;
+use self::figures::{Row, Usage, table};
+use self::ledger::Ledger;
+use self::receiver::Receiver;
+use self::telephone::Telephone;
+use crate::accepts::customer::Customer;
+use crate::accepts::site::Site;
+use crate::calls::engine::raise_file_limit;
+use crate::machine::Machine;
+use crate::report;
+use crate::server::Server;
+
+/// Where `scripts/with-postgres` says what it has started.
+const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
+/// What is not done so long after the last request will not be done.
+const DRAIN: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+/// Jobs before each measurement: the prompt is made, connections are open, statements are prepared.
+const WARM_UP: u32 = 5;
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// How long jobs are asked for at each rate
+    #[arg(long, default_value_t = 20)]
+    seconds: u32,
+    /// Jobs a second, growing; the first that is not held is the last
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "10,25,50,100,150,200,300,400,500,600,800"
+    )]
+    rates: Vec<u32>,
+    /// What is spoken
+    #[arg(long, default_value = "您的订单已发货。")]
+    text: String,
+    /// Kept-alive HTTPS connections
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// A PostgreSQL where databases may be made [default: what scripts/with-postgres has started; without one, SQLite alone]
+    #[arg(long, value_name = "URL")]
+    postgres: Option<String>,
+    /// Folder on the disk to be measured
+    #[arg(long, default_value = "target/bench")]
+    dir: PathBuf,
+    /// Put the table into this document, in place of that of the last run
+    #[arg(long, value_name = "FILE")]
+    write_table: Option<PathBuf>,
+}
+
+pub async fn run(options: Options) -> anyhow::Result<()> {
+    raise_file_limit();
+    let folder = options.dir.join(format!("job-{}", random::id()));
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let folder = std::path::absolute(folder)?;
+    let result = measure_databases(&options, &folder).await;
+    let _ = std::fs::remove_dir_all(&folder);
+    let text = result?;
+    println!("\n{text}");
+    match &options.write_table {
+        Some(path) => report::write(path, "job", &text),
+        None => Ok(()),
+    }
+}
+
+async fn measure_databases(options: &Options, folder: &Path) -> anyhow::Result<String> {
+    let machine = Machine::look(folder)?;
+    println!("{machine}");
+    let mut sites = vec![Site::sqlite(&folder.join("sqlite"))];
+    let started = std::env::var(POSTGRES_VARIABLE).ok();
+    if let Some(url) = options.postgres.as_ref().or(started.as_ref()) {
+        sites.push(Site::postgres(&folder.join("postgres"), url)?);
+    }
+    let mut rows = Vec::new();
+    for site in sites {
+        let measured = measure(options, &site, &mut rows).await;
+        site.remove().await?;
+        measured?;
+    }
+    Ok(table(options.seconds, &machine, &rows))
+}
+
+/// From the first rate to the first that is not held, on one database.
+async fn measure(options: &Options, site: &Site, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    let database = site.version().await?;
+    println!("{database}");
+    let customer = Customer::new(Clock::new(TimeZone::system()));
+    site.open(&customer).await?;
+    for rate in &options.rates {
+        let row = at_rate(options, site, &customer, &database, *rate).await?;
+        println!("  {row}");
+        let held = row.held(options.seconds);
+        rows.push(row);
+        if !held {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn at_rate(
+    options: &Options,
+    site: &Site,
+    customer: &Customer,
+    database: &str,
+    rate: u32,
+) -> anyhow::Result<Row> {
+    let ledger = Arc::new(Ledger::default());
+    let telephone = Telephone::start(&ledger).await?;
+    let receiver = Receiver::start(&ledger).await?;
+    let settings = settings(&telephone);
+    let mut server = Server::start_with(&site.folder, &site.address(), &settings).await?;
+    let application = Application::connect(
+        &server,
+        customer,
+        &ledger,
+        &options.text,
+        &receiver.url(),
+        options.connections,
+    )
+    .await?;
+
+    for _ in 0..WARM_UP {
+        application.ask().await?;
+    }
+    until_done(&ledger).await;
+    ensure!(
+        ledger.all_done(),
+        "a single job does not come to its end: {:?}",
+        ledger.take()
+    );
+    ledger.take();
+    let (before, packets) = (Usage::of(server.id()?)?, server.metrics().await?);
+
+    let (watching, placing) = tokio::join!(
+        watch(server.id()?, &ledger, &application),
+        application.ask_at(rate, options.seconds),
+    );
+    let (placed, most) = (placing?, watching?);
+    until_done(&ledger).await;
+    let after = Usage::of(server.id()?)?;
+    let metrics = server.metrics().await?;
+    server.stop().await?;
+    let since = |name: &str| metrics.value(name) - packets.value(name);
+    Ok(Row {
+        database: database.to_owned(),
+        rate,
+        placing: placed,
+        jobs: ledger.take(),
+        cpu: after.cpu - before.cpu,
+        idle_bytes: before.bytes,
+        most_bytes: most.0,
+        most_at_once: most.1,
+        packets: since("clarion_media_packets_total"),
+        late: since("clarion_media_packets_late_total"),
+    })
+}
+
+/// Nothing but the machine is to be the limit.
+fn settings(telephone: &Telephone) -> String {
+    format!(
+        "[callbacks]\nallowed_networks = ['127.0.0.0/8']\n[dispatch]\ncalls_at_once = 1000000\ncalls_per_second = 1000000\n\
+         [media]\nbind = '127.0.0.1'\nports = '10000-19999'\n\
+         [[trunk]]\nname = 'telephone'\nhost = '{}'\nbind = '127.0.0.1:0'\noptions_seconds = 0\nchannels = 1000000\ncalls_per_second = 1000000\nprefixes = ['']\n",
+        telephone.address()
+    )
+}
+
+/// The most memory that the server held, and the most calls that were under way, while jobs are asked for.
+async fn watch(
+    server: u32,
+    ledger: &Ledger,
+    application: &Application,
+) -> anyhow::Result<(u64, usize)> {
+    let (mut bytes, mut calls) = (0, 0);
+    while !application.has_asked() {
+        tokio::time::sleep(LOOK).await;
+        bytes = bytes.max(Usage::of(server)?.bytes);
+        calls = calls.max(ledger.under_way());
+    }
+    Ok((bytes, calls))
+}
+
+async fn until_done(ledger: &Ledger) {
+    let end = Instant::now() + DRAIN;
+    while !ledger.all_done() && Instant::now() < end {
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,148 @@
+//! How many calls are under way, and whose turn it is: trunks, accounts and callees are never given more than they are to have, and what is
+//! over a limit waits in order.
+
+use std::time::{Duration, Instant};
+
+use clarion::domain::call::CallSid;
+use clarion::domain::call_state::CallState;
+use clarion::domain::outcome::Outcome;
+use phone::test_phone::Script;
+
+use super::stage::{Customer, Stage, field, on_postgres};
+use crate::support::telephone::Telephone;
+use crate::support::{eventually, eventually_within};
+
+const HELLO: &str = "\"mediaTxt\":\"hello\"";
+const DRAIN: Duration = Duration::from_secs(60);
+
+async fn place(customer: &mut Customer, from: u32, count: u32) -> Vec<CallSid> {
+    let mut placed = Vec::new();
+    for number in from..from + count {
+        placed.push(customer.call(&format!("139{number:08}"), HELLO).await);
+    }
+    placed
+}
+
+async fn reported(stage: &Stage, count: usize) {
+    eventually_within(DRAIN, "every call is reported", async || {
+        stage.receiver.received().len() >= count
+    })
+    .await;
+    for received in stage.receiver.received() {
+        assert_eq!(field(&received.body, "state"), "0", "{}", received.body);
+    }
+}
+
+async fn fill_three_channels(database: &str) {
+    let telephone = Telephone::that(Script::hang_up_after(Duration::from_millis(400))).await;
+    let trunk = telephone.trunk("narrow", "channels = 3\ncalls_per_second = 100");
+    let stage = Stage::on(&trunk, database).await;
+    let mut customer = Customer::first(&stage).await;
+    place(&mut customer, 0, 15).await;
+    reported(&stage, 15).await;
+    assert_eq!(telephone.most_at_once(), 3, "all channels, and no more");
+    assert_eq!(telephone.dialled().len(), 15);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_never_carries_more_calls_than_it_has_channels() {
+    fill_three_channels("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_never_carries_more_calls_than_it_has_channels_on_postgres() {
+    fill_three_channels(&on_postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_is_given_no_more_calls_a_second_than_it_takes() {
+    const RATE: u32 = 4;
+    let telephone = Telephone::that(Script::hang_up_after(Duration::ZERO)).await;
+    let trunk = telephone.trunk(
+        "slow",
+        &format!("channels = 100\ncalls_per_second = {RATE}"),
+    );
+    let stage = Stage::on(&trunk, "").await;
+    let mut customer = Customer::first(&stage).await;
+    place(&mut customer, 0, 20).await;
+    reported(&stage, 20).await;
+    let times: Vec<Instant> = telephone.dialled().iter().map(|call| call.at).collect();
+    // A second's worth may be saved up while nothing is to do; from then on it is so many a second, however it is looked at.
+    for (place, from) in times.iter().enumerate() {
+        for (count, until) in times[place..].iter().enumerate().skip(1) {
+            let allowed = f64::from(RATE) * (1.1 + (*until - *from).as_secs_f64());
+            assert!(
+                (count + 1) as f64 <= allowed + 1.0,
+                "{} calls within {:?}",
+                count + 1,
+                *until - *from
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_has_no_more_calls_under_way_than_it_may() {
+    let telephone = Telephone::that(Script::hang_up_after(Duration::from_millis(400))).await;
+    let stage = Stage::on(&telephone.wide_trunk("wide", ""), "").await;
+    let mut bounded = Customer::another(&stage, 1, |account| {
+        account.limits.calls_at_once = Some(2);
+    })
+    .await;
+    place(&mut bounded, 0, 8).await;
+    reported(&stage, 8).await;
+    assert_eq!(telephone.most_at_once(), 2);
+}
+
+async fn call_one_callee_again_and_again(database: &str) {
+    let telephone = Telephone::that(Script::hang_up_after(Duration::from_millis(200))).await;
+    let stage = Stage::on(&telephone.wide_trunk("wide", ""), database).await;
+    let mut customer = Customer::first(&stage).await;
+    let mut placed = Vec::new();
+    for _ in 0..4 {
+        placed.push(customer.call("13900000000", HELLO).await);
+    }
+    reported(&stage, 4).await;
+    assert_eq!(telephone.most_at_once(), 1);
+    let heard = telephone.heard();
+    let order: Vec<&str> = heard.iter().map(|call| &call.call_id[..32]).collect();
+    let wanted: Vec<&str> = placed.iter().map(CallSid::as_str).collect();
+    assert_eq!(order, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_callee_has_one_call_at_a_time_and_all_of_them_in_order() {
+    call_one_callee_again_and_again("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_callee_has_one_call_at_a_time_and_all_of_them_in_order_on_postgres() {
+    call_one_callee_again_and_again(&on_postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_waits_for_too_long_is_given_up_and_never_dialled() {
+    let telephone = Telephone::that(Script::never_answer()).await;
+    let trunk = telephone.trunk("narrow", "channels = 1\ncalls_per_second = 10");
+    let stage = Stage::on(&trunk, "[calls]\nexpire_seconds = 2").await;
+    let ringing = stage.call("13900000000", HELLO).await;
+    stage.is_in(&ringing, CallState::Ringing).await;
+    let waiting = stage.call("13900000001", HELLO).await;
+    let report = stage.report_of(&waiting).await;
+    assert_eq!(
+        (field(&report, "state"), field(&report, "duration")),
+        ("2", "0")
+    );
+    let record = stage.record(&waiting).await;
+    assert_eq!(
+        (record.outcome, record.attempts, record.dialled_at),
+        (Some(Outcome::Expired), 0, None)
+    );
+    let waited = record.ended_at.unwrap().duration_since(record.accepted_at);
+    assert!((2..=6).contains(&waited.as_secs()), "{waited:?}");
+    // Waiting in the queue is what expires; a call that rings goes on.
+    assert_eq!(stage.record(&ringing).await.state, CallState::Ringing);
+    assert_eq!(telephone.dialled().len(), 1);
+    stage.server.store.cancel_call(&ringing).await.unwrap();
+    eventually("it is hung up", async || telephone.heard().len() == 1).await;
+}

@@ -1,0 +1,124 @@
+//! Which trunk a call goes over, and when another one is tried: only while nothing has rung.
+
+use std::time::Duration;
+
+use clarion::domain::outcome::Outcome;
+use phone::test_phone::{Script, Then};
+
+use super::stage::{Stage, field};
+use crate::support::telephone::Telephone;
+
+const HELLO: &str = "\"mediaTxt\":\"hello\"";
+
+/// Two trunks, the first of which is tried first.
+struct Fork {
+    stage: Stage,
+    first: Telephone,
+    second: Telephone,
+}
+
+impl Fork {
+    async fn new(first: Script, second: Script) -> Self {
+        let (first, second) = (Telephone::that(first).await, Telephone::that(second).await);
+        let trunks = first.wide_trunk("first", "priority = 1")
+            + &second.wide_trunk("second", "priority = 2");
+        Self {
+            stage: Stage::on(&trunks, "").await,
+            first,
+            second,
+        }
+    }
+
+    fn rang(&self) -> (usize, usize) {
+        (self.first.dialled().len(), self.second.dialled().len())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_answers_503_gives_the_call_to_the_next() {
+    for code in [500, 503, 504] {
+        let fork = Fork::new(
+            Script::refuse(code),
+            Script::hang_up_after(Duration::from_millis(300)),
+        )
+        .await;
+        let sid = fork.stage.call("13800000001", HELLO).await;
+        let body = fork.stage.report_of(&sid).await;
+        assert_eq!(field(&body, "state"), "0", "{code}");
+        assert_eq!(fork.rang(), (1, 1), "{code}");
+        let record = fork.stage.record(&sid).await;
+        assert_eq!(
+            (record.trunk.as_deref(), record.attempts),
+            (Some("second"), 2)
+        );
+        // A new call to the peer, and still the same to whoever looks for it.
+        let heard = fork.second.has_heard(&sid).await;
+        assert_eq!(heard.call_id, format!("{sid}-2@clarion"));
+        assert!(heard.answered);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_says_nothing_gives_the_call_to_the_next() {
+    // Somebody listens there, and never answers.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let telephone = Telephone::that(Script::hang_up_after(Duration::from_millis(300))).await;
+    let trunks = format!(
+        "[[trunk]]\nname = \"silent\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\nchannels = 5\ncalls_per_second = 5\nprefixes = [\"\"]\npriority = 1\n{}",
+        silent.local_addr().unwrap(),
+        telephone.wide_trunk("second", "priority = 2")
+    );
+    let stage = Stage::on(&trunks, "").await;
+    let sid = stage.call("13800000001", HELLO).await;
+    let body = stage.report_of(&sid).await;
+    assert_eq!(field(&body, "state"), "0");
+    assert_eq!(telephone.dialled().len(), 1);
+    let record = stage.record(&sid).await;
+    assert_eq!(
+        (record.trunk.as_deref(), record.attempts),
+        (Some("second"), 2)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_rings_again_after_busy_or_declined() {
+    for (code, outcome) in [
+        (486, Outcome::Busy),
+        (600, Outcome::Busy),
+        (603, Outcome::Declined),
+        (480, Outcome::NotAnswered),
+    ] {
+        let fork = Fork::new(Script::refuse(code), Script::answer()).await;
+        let sid = fork.stage.call("13800000001", HELLO).await;
+        let body = fork.stage.report_of(&sid).await;
+        assert_eq!(field(&body, "state"), "1", "{code}");
+        // Reported means ended: whoever has not rung by now never will.
+        assert_eq!(fork.rang(), (1, 0), "{code}");
+        let record = fork.stage.record(&sid).await;
+        assert_eq!(
+            (record.outcome, record.sip_code, record.attempts),
+            (Some(outcome), Some(code), 1)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_else_rings_once_it_has_rung() {
+    let rings_and_fails = Script {
+        then: Then::Refuse {
+            after: Duration::from_millis(200),
+            code: 503,
+        },
+        ..Script::answer()
+    };
+    let fork = Fork::new(rings_and_fails, Script::answer()).await;
+    let sid = fork.stage.call("13800000001", HELLO).await;
+    let body = fork.stage.report_of(&sid).await;
+    assert_eq!(field(&body, "state"), "2");
+    assert_eq!(fork.rang(), (1, 0));
+    let record = fork.stage.record(&sid).await;
+    assert_eq!(
+        (record.outcome, record.sip_code),
+        (Some(Outcome::TrunkFailure), Some(503))
+    );
+}

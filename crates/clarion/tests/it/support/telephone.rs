@@ -1,0 +1,127 @@
+//! A telephone outside of the server: it answers by a script, and everything that reached it can be looked at.
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use clarion::domain::call::CallSid;
+use phone::call::MediaConfig;
+use phone::codec::Codec;
+use phone::signalling::{SignallingConfig, Transport};
+use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
+
+use super::eventually;
+
+/// Packets that come behind one another on a busy machine are not taken for another call's.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// An INVITE that has come.
+#[derive(Debug, Clone)]
+pub struct Dialled {
+    pub number: String,
+    pub at: Instant,
+}
+
+#[derive(Default)]
+struct Seen {
+    dialled: Vec<Dialled>,
+    heard: Vec<HeardCall>,
+}
+
+pub struct Telephone {
+    phone: TestPhone,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Telephone {
+    pub async fn start(script: impl Fn(&str) -> Script + Send + 'static) -> Self {
+        let here = Ipv4Addr::LOCALHOST;
+        let config = TestPhoneConfig {
+            sip: SignallingConfig::new(Transport::Udp, (here, 0).into()),
+            media: MediaConfig::new(here.into(), 30_000..=39_999),
+            codecs: Codec::ALL.to_vec(),
+            credentials: None,
+        };
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let note = Arc::clone(&seen);
+        let (phone, mut heard) = TestPhone::start(&config, move |number| {
+            note.lock().unwrap().dialled.push(Dialled {
+                number: number.to_owned(),
+                at: Instant::now(),
+            });
+            script(number)
+        })
+        .await
+        .unwrap();
+        let note = Arc::clone(&seen);
+        tokio::spawn(async move {
+            while let Some(call) = heard.recv().await {
+                note.lock().unwrap().heard.push(call);
+            }
+        });
+        Self { phone, seen }
+    }
+
+    /// Whoever calls hears the same.
+    pub async fn that(script: Script) -> Self {
+        Self::start(move |_| script.clone()).await
+    }
+
+    /// A trunk that leads here, as the settings write it. What is said in `more` comes last.
+    pub fn trunk(&self, name: &str, more: &str) -> String {
+        format!(
+            "[[trunk]]\nname = \"{name}\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\nprefixes = [\"\"]\n{more}\n",
+            self.phone.contact()
+        )
+    }
+
+    /// The same, with room for whatever a test does.
+    pub fn wide_trunk(&self, name: &str, more: &str) -> String {
+        self.trunk(
+            name,
+            &format!("channels = 100\ncalls_per_second = 200\n{more}"),
+        )
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap()
+    }
+
+    pub fn dialled(&self) -> Vec<Dialled> {
+        self.seen().dialled.clone()
+    }
+
+    pub fn heard(&self) -> Vec<HeardCall> {
+        self.seen().heard.clone()
+    }
+
+    /// Calls that were heard at the same time, at most: by their packets, because this telephone may notice a hang-up later than the caller, who has
+    /// begun another call by then.
+    pub fn most_at_once(&self) -> usize {
+        let time = |call: &HeardCall| {
+            let (first, last) = (call.packets.first()?, call.packets.last()?);
+            Some((first.arrived, last.arrived.checked_sub(LAST_WORDS)?))
+        };
+        let times: Vec<_> = self.seen().heard.iter().filter_map(time).collect();
+        let at = |moment| {
+            let sounds = |(from, until): &&(Instant, Instant)| (*from..*until).contains(&moment);
+            times.iter().filter(sounds).count()
+        };
+        times.iter().map(|(from, _)| at(*from)).max().unwrap_or(0)
+    }
+
+    /// What was heard of a call, when it is over.
+    pub async fn has_heard(&self, sid: &CallSid) -> HeardCall {
+        let find = || {
+            let of = |call: &&HeardCall| call.call_id.starts_with(sid.as_str());
+            self.seen().heard.iter().find(of).cloned()
+        };
+        eventually("a call is over", async || find().is_some()).await;
+        find().unwrap()
+    }
+
+    /// Dialogs and transactions that are open now.
+    pub fn open(&self) -> (usize, usize) {
+        self.phone.open()
+    }
+}
