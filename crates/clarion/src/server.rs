@@ -95,6 +95,7 @@ impl Server {
             Arc::clone(&stopping),
         );
         api.queued = Arc::clone(&dispatch.queued);
+        api.ahead = Some(dispatch.ahead.clone());
         background.spawn(Api::keep_barred(
             Arc::clone(&store),
             Arc::clone(&api.barred),

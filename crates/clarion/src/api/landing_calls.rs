@@ -161,8 +161,13 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
     );
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
     check_callee(api, &call).await?;
+    let prompt = call.prompt.clone();
     make_durable(api, &request.account, call).await?;
     api.queued.notify_one();
+    if let Some(ahead) = &api.ahead {
+        // Where too many wait for that already, it is made when the call's turn comes.
+        let _ = ahead.try_send(prompt);
+    }
     Ok(content)
 }
 

@@ -15,7 +15,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
 
@@ -26,6 +26,7 @@ use self::wire::Format;
 use crate::billing::Billing;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::domain::prompt::Prompt;
 use crate::domain::status_code::StatusCode;
 use crate::store::Store;
 use crate::voices::VoiceFiles;
@@ -56,6 +57,8 @@ pub struct Api {
     pub clock: Clock,
     /// Told when a call has been accepted.
     pub queued: Arc<Notify>,
+    /// Where what shall be played is made ready while a call waits.
+    pub ahead: Option<mpsc::Sender<Prompt>>,
     /// Numbers that are never called, as they were a moment ago.
     pub barred: Arc<RwLock<HashSet<String>>>,
     pub metrics: PrometheusHandle,
@@ -87,6 +90,7 @@ impl Api {
             billing,
             clock,
             queued: Arc::default(),
+            ahead: None,
             barred: Arc::default(),
             metrics,
             stopping,

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::Dispatch;
 use super::trunks::{Channel, NoChannel};
+use super::{Coming, Dispatch};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{ClaimedCall, EndedCall, Step};
@@ -121,11 +121,16 @@ enum Tried {
 
 impl Dispatch {
     /// Makes the call. Whatever happens, it ends with an outcome, or goes back to the queue.
-    pub async fn make(self: Arc<Self>, claimed: ClaimedCall, hang_up: CancellationToken) {
+    pub(super) async fn make(
+        self: Arc<Self>,
+        claimed: ClaimedCall,
+        coming: Coming,
+        hang_up: CancellationToken,
+    ) {
         let span = tracing::info_span!("call", callSid = %claimed.call.sid);
         let mut course = Course::new(claimed);
         async {
-            match self.try_trunks(&mut course, &hang_up).await {
+            match self.try_trunks(&mut course, coming, &hang_up).await {
                 Next::Ended(verdict) => self.end(course, verdict).await,
                 Next::Requeue(pause) => self.requeue(&course.claimed, pause).await,
                 Next::Lost => tracing::warn!("the call was taken over by another node"),
@@ -135,7 +140,13 @@ impl Dispatch {
         .await;
     }
 
-    async fn try_trunks(&self, course: &mut Course, hang_up: &CancellationToken) -> Next {
+    async fn try_trunks(
+        &self,
+        course: &mut Course,
+        coming: Coming,
+        hang_up: &CancellationToken,
+    ) -> Next {
+        let mut coming = Some(coming);
         let program = match self.program(course).await {
             Ok(program) => program,
             Err(Unready::Busy) => return Next::Requeue(WHEN_BUSY),
@@ -162,6 +173,7 @@ impl Dispatch {
                     return Next::Requeue(self.back_off(course.attempts));
                 }
             };
+            coming.take();
             let line = Arc::clone(&channel.0);
             match self
                 .try_trunk(course, channel, program.clone(), paid, hang_up)

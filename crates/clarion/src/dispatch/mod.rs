@@ -13,15 +13,15 @@ mod rounds;
 pub mod trunks;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
 use phone::call::Phone;
 use sound::Studio;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,7 @@ use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, NodeId, Standing};
+use crate::domain::prompt::Prompt;
 use crate::store::{Store, StoreError};
 use crate::voices::{VoiceFiles, studio};
 
@@ -41,6 +42,8 @@ use crate::voices::{VoiceFiles, studio};
 const LOOK: Duration = Duration::from_secs(1);
 /// Calls claimed in one go at most: a commit stays short, and other accounts get their turn.
 const LARGEST_CLAIM: u32 = 256;
+/// Prompts that wait for being made ahead.
+const MOST_AHEAD: usize = 256;
 /// After the last calls were hung up, so long for writing down how they ended. What is not written then, the next start finds.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
@@ -74,10 +77,14 @@ pub struct Dispatch {
     running: Mutex<HashMap<CallSid, Running>>,
     limits: Mutex<Limits>,
     standing: Mutex<Standing>,
+    /// Calls that were claimed and have no channel yet.
+    coming: AtomicU32,
     /// The operator has stopped all dialling.
     stopped: AtomicBool,
     /// Somebody has put a call into the queue, or has made room.
     pub queued: Arc<Notify>,
+    /// Prompts of calls that were just accepted, to be made while the calls wait.
+    pub ahead: mpsc::Sender<Prompt>,
     /// A call has ended: something may be owed.
     ended: Arc<Notify>,
 }
@@ -93,11 +100,14 @@ impl Dispatch {
     ) -> anyhow::Result<Arc<Self>> {
         let phone = Phone::start(&media(&config)?).context("the sound cannot start")?;
         let trunks = Trunks::start(&config, &phone).await?;
-        Ok(Arc::new(Self {
+        let (ahead, accepted) = mpsc::channel(MOST_AHEAD);
+        let dispatch = Arc::new(Self {
+            ahead,
             studio: studio::open(&config)?,
             running: Mutex::default(),
             limits: Mutex::default(),
             standing: Mutex::new(Standing::ALONE),
+            coming: AtomicU32::new(0),
             stopped: AtomicBool::new(false),
             queued: Arc::default(),
             config,
@@ -108,7 +118,9 @@ impl Dispatch {
             trunks,
             voices,
             ended,
-        }))
+        });
+        tokio::spawn(prepare(Arc::downgrade(&dispatch), accepted));
+        Ok(dispatch)
     }
 
     /// Makes calls until it is told to stop; then those under way have a while for finishing.
@@ -200,17 +212,19 @@ impl Dispatch {
             },
         );
         let dispatch = Arc::clone(self);
+        let coming = Coming::new(self);
         calls.spawn(async move {
             let place = Place {
                 dispatch: Arc::clone(&dispatch),
                 sid,
             };
-            dispatch.make(claimed, hang_up).await;
+            dispatch.make(claimed, coming, hang_up).await;
             drop(place);
         });
     }
 
-    /// Calls that may still start on this node.
+    /// Calls that may still start on this node. Those that are on their way to a channel are counted as if they had it: whoever is claimed in vain
+    /// loses its place in the queue.
     fn room_here(&self) -> u32 {
         let most = self.config.dispatch.max_calls;
         let running = u32::try_from(self.running().len()).unwrap_or(u32::MAX);
@@ -219,7 +233,9 @@ impl Dispatch {
         } else {
             most.saturating_sub(running)
         };
-        self.trunks.left().min(own).min(LARGEST_CLAIM)
+        let coming = self.coming.load(Ordering::Relaxed);
+        let left = self.trunks.left().saturating_sub(coming);
+        left.min(own).min(LARGEST_CLAIM)
     }
 
     /// Lets calls under way finish; after a while they are hung up.
@@ -264,8 +280,36 @@ impl Dispatch {
     }
 }
 
+/// One at a time: the studio's other workers are for calls whose turn it is. What is not made here is made then.
+async fn prepare(dispatch: Weak<Dispatch>, mut accepted: mpsc::Receiver<Prompt>) {
+    while let Some(prompt) = accepted.recv().await {
+        let Some(dispatch) = dispatch.upgrade() else {
+            return;
+        };
+        if let Err(error) = studio::make_ready(&dispatch.studio, &dispatch.voices, &prompt).await {
+            tracing::debug!(%error, "a prompt could not be made ahead");
+        }
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A call that has no channel yet, from its claim until it has one or is over.
+struct Coming(Arc<Dispatch>);
+
+impl Coming {
+    fn new(dispatch: &Arc<Dispatch>) -> Self {
+        dispatch.coming.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(dispatch))
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.0.coming.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A call's place among those under way, given back however its task ends.

@@ -120,6 +120,44 @@ async fn one_callee_has_one_call_at_a_time_and_all_of_them_in_order_on_postgres(
     call_one_callee_again_and_again(&on_postgres().await).await;
 }
 
+async fn place_one_beside_a_hundred(database: &str) {
+    const CHANNELS: usize = 2;
+    let telephone = Telephone::that(Script::hang_up_after(Duration::from_millis(150))).await;
+    let trunk = telephone.trunk(
+        "narrow",
+        &format!("channels = {CHANNELS}\ncalls_per_second = 100"),
+    );
+    let stage = Stage::on(&trunk, database).await;
+    let mut busy = Customer::first(&stage).await;
+    let mut other = Customer::another(&stage, 1, |_| {}).await;
+    let many = place(&mut busy, 0, 100).await;
+    let before = telephone.dialled().len();
+    let single = other.call("13800000000", HELLO).await;
+    stage.report_of(&single).await;
+    let dialled = telephone.dialled();
+    let place = dialled
+        .iter()
+        .position(|call| call.number == "+8613800000000")
+        .unwrap();
+    assert!(before < 90, "the others are still waiting: {before}");
+    // What was under way or claimed already, and one turn of the other account.
+    let ahead = place - before;
+    assert!(ahead <= 2 * CHANNELS + 1, "{ahead} calls went before it");
+    for sid in many {
+        stage.server.store.cancel_call(&sid).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_single_call_does_not_wait_behind_the_hundred_of_another_account() {
+    place_one_beside_a_hundred("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_single_call_does_not_wait_behind_the_hundred_of_another_account_on_postgres() {
+    place_one_beside_a_hundred(&on_postgres().await).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_waits_for_too_long_is_given_up_and_never_dialled() {
     let telephone = Telephone::that(Script::never_answer()).await;
@@ -145,4 +183,25 @@ async fn a_call_that_waits_for_too_long_is_given_up_and_never_dialled() {
     assert_eq!(telephone.dialled().len(), 1);
     stage.server.store.cancel_call(&ringing).await.unwrap();
     eventually("it is hung up", async || telephone.heard().len() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_a_channel_is_dialled_in_the_order_of_its_acceptance() {
+    let telephone = Telephone::that(Script::hang_up_after(Duration::from_millis(100))).await;
+    let trunk = telephone.trunk("single", "channels = 1\ncalls_per_second = 100");
+    let stage = Stage::on(&trunk, "").await;
+    let mut customer = Customer::first(&stage).await;
+    let placed = place(&mut customer, 0, 30).await;
+    reported(&stage, placed.len()).await;
+    let heard = telephone.heard();
+    let order: Vec<usize> = heard
+        .iter()
+        .map(|call| {
+            placed
+                .iter()
+                .position(|sid| call.call_id.starts_with(sid.as_str()))
+                .unwrap()
+        })
+        .collect();
+    assert!(order.is_sorted(), "{order:?}");
 }

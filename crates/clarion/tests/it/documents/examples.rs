@@ -20,6 +20,11 @@ const NOT_RUN: &[(&str, &str)] = &[
         "README.md",
         "a build for use takes minutes; these blocks are run with the build that is tested",
     ),
+    (
+        "docs/operating.md",
+        "it installs; the tests of packaging run the script into a folder",
+    ),
+    ("docs/operating.md", "it needs an installed service"),
 ];
 
 #[test]
