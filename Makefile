@@ -18,6 +18,7 @@ setup: ## Install what is missing on a Debian machine (names the packages when n
 	@scripts/setup
 
 demo: ## The whole job on this machine: server, account, request, crash, restart, bill
+	@scripts/setup demo
 	@$(CARGO) build --quiet --package clarion
 	@target/debug/clarion demo
 
@@ -50,8 +51,8 @@ bench: setup ## Measure, beside the raw limit of this machine, and write docs/me
 	target/release/clarion-bench sound --write-table docs/measured.md
 	scripts/with-postgres target/release/clarion-bench bills --write-table docs/measured.md
 
-crash: setup ## kill -9 under load, a hundred rounds on each database
-	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it crash -- --nocapture
+crash: setup ## kill -9 under load and with calls in every state, a hundred rounds on each database and with two nodes
+	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it -- crash:: lives:: --nocapture
 
 soak: setup ## Twenty thousand calls, a minute of overload and ten of load: nothing left over, memory flat, log bounded
 	LEAK_CALLS=$(SOAK_CALLS) $(CARGO) test --package phone --test leak -- --nocapture

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use phone::call::{CallEvent, Order};
-use phone::codec::Sound;
-use phone::ending::{Cause, Ending, Failure};
+use phone::ending::{Ending, Failure};
 use phone::media::stream::Step as Play;
 use phone::signalling::LegFacts;
 use sound::Unready;
@@ -15,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::trunks::{Channel, NoChannel};
+use super::verdict::Verdict;
 use super::{Coming, Dispatch};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback};
@@ -22,7 +22,6 @@ use crate::domain::claim::{ClaimedCall, EndedCall, Step};
 use crate::domain::outcome::Outcome;
 use crate::random;
 use crate::store::StoreError;
-use crate::voices::studio;
 
 /// How soon a call is looked at again that found all its trunks full.
 const WHEN_FULL: SignedDuration = SignedDuration::from_millis(250);
@@ -32,8 +31,6 @@ const WHEN_BUSY: SignedDuration = SignedDuration::from_secs(1);
 const WHEN_UNWRITTEN: SignedDuration = SignedDuration::from_secs(1);
 /// Events of a call that are written down together at most.
 const MOST_EVENTS: usize = 16;
-const FRAME_MILLIS: u32 = 20;
-const LEAD_OUT_MILLIS: u32 = 300;
 /// A commit that fails is tried again: the database may be away for a moment, and the call is over in any case.
 const RETRY_COMMIT: Duration = Duration::from_millis(500);
 
@@ -60,50 +57,6 @@ impl Course {
             rang_at: None,
             answered_at: None,
             hung_up_at: None,
-        }
-    }
-}
-
-/// Why a call ended as it did.
-#[derive(Debug, Clone)]
-pub struct Verdict {
-    pub outcome: Outcome,
-    pub sip_code: Option<u16>,
-    pub reason: Option<String>,
-}
-
-impl Verdict {
-    pub fn plain(outcome: Outcome) -> Self {
-        Self {
-            outcome,
-            sip_code: None,
-            reason: None,
-        }
-    }
-
-    fn because(outcome: Outcome, reason: impl Into<String>) -> Self {
-        Self {
-            reason: Some(reason.into()),
-            ..Self::plain(outcome)
-        }
-    }
-
-    fn of_failure(failure: &Failure) -> Self {
-        Self {
-            outcome: match failure.cause {
-                Cause::Busy => Outcome::Busy,
-                Cause::Declined => Outcome::Declined,
-                Cause::NoAnswer => Outcome::NotAnswered,
-                Cause::Cancelled => Outcome::Cancelled,
-                Cause::NoRoute => Outcome::InvalidNumber,
-                Cause::Unavailable
-                | Cause::Rejected
-                | Cause::BadMedia
-                | Cause::TimedOut
-                | Cause::TransportDown => Outcome::TrunkFailure,
-            },
-            sip_code: failure.response.as_ref().map(|(code, _)| *code),
-            reason: Some(failure.to_string()),
         }
     }
 }
@@ -313,70 +266,6 @@ impl Dispatch {
             tracing::error!(%error, "the state of a call could not be written");
         }
         advanced
-    }
-
-    /// Now that the length of the prompt is known, only so much money stays reserved; the seconds that it pays for, where money is a limit.
-    async fn paid_seconds(&self, course: &Course, program: &[Play]) -> Option<u32> {
-        let frames: usize = program
-            .iter()
-            .map(|step| match step {
-                Play::Silence { frames } => *frames as usize,
-                Play::Sound(sound) => sound.frames(),
-                // A tenth of a second for each key, and as much between them.
-                Play::Keys(keys) => keys.len() * 10,
-            })
-            .sum();
-        let seconds = u32::try_from(frames.div_ceil(50)).unwrap_or(u32::MAX);
-        let (sid, lease) = (&course.claimed.call.sid, &course.claimed.lease);
-        match self
-            .store
-            .tighten_reservation(sid, lease, seconds.saturating_add(1))
-            .await
-        {
-            Ok(paid) => paid,
-            Err(error) => {
-                // What was reserved at accept stands, and is more.
-                tracing::error!(%error, "a reservation could not be tightened");
-                None
-            }
-        }
-    }
-
-    fn talk_time(&self, asked: Option<u32>, paid: Option<u32>) -> Duration {
-        let most = self.config.calls.max_talk_seconds;
-        let asked = asked.unwrap_or(most).min(most);
-        Duration::from_secs(paid.map_or(asked, |paid| asked.min(paid)).into())
-    }
-
-    /// Everything that is sent after the answer: a moment of silence, the keys of an extension, the prompt.
-    async fn program(&self, course: &Course) -> Result<Vec<Play>, Unready> {
-        let call = &course.claimed.call;
-        let playlist = studio::make_ready(&self.studio, &self.voices, &call.prompt).await?;
-        let silence = |millis: u32| Play::Silence {
-            frames: millis.div_ceil(FRAME_MILLIS),
-        };
-        let settings = &self.config.dispatch;
-        let mut program = vec![silence(settings.lead_in_ms)];
-        if let Some(extension) = call.number.extension() {
-            program.push(silence(settings.extension_wait_ms));
-            program.push(Play::Keys(extension.to_owned()));
-            program.push(silence(settings.extension_wait_ms));
-        }
-        for step in playlist.steps() {
-            program.push(match step {
-                sound::Step::Silence(gap) => {
-                    silence(u32::try_from(gap.as_millis()).unwrap_or(u32::MAX))
-                }
-                sound::Step::Sound(sound) => {
-                    let (pcma, pcmu) = (Arc::clone(sound.pcma()), Arc::clone(sound.pcmu()));
-                    Play::Sound(Sound::from_encoded(pcma, pcmu).ok_or(Unready::Broken)?)
-                }
-            });
-        }
-        // Many a telephone gives a packet out only when another one comes: the last words must not be the last packets.
-        program.push(silence(LEAD_OUT_MILLIS));
-        program.retain(|step| !matches!(step, Play::Silence { frames: 0 }));
-        Ok(program)
     }
 
     fn back_off(&self, attempts: u32) -> SignedDuration {

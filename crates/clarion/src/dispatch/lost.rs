@@ -6,8 +6,9 @@ use jiff::SignedDuration;
 use phone::signalling::LegFacts;
 
 use super::Dispatch;
-use super::course::{Course, Verdict};
+use super::course::Course;
 use super::rounds::ENDS_AT_ONCE;
+use super::verdict::Verdict;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::LostCall;

@@ -7,10 +7,12 @@ mod breaker;
 mod course;
 mod limits;
 mod lost;
+mod program;
 mod pulse;
 pub mod room;
 mod rounds;
 pub mod trunks;
+mod verdict;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

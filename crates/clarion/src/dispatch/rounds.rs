@@ -8,7 +8,8 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use jiff::SignedDuration;
 
-use super::course::{Course, Verdict};
+use super::course::Course;
+use super::verdict::Verdict;
 use super::{Dispatch, STOP_ALL, drained_switch};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::Overdue;

@@ -19,25 +19,6 @@ use crate::support::bills::{
 };
 use crate::support::{self, SID};
 
-macro_rules! contract {
-    ($($name:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                let folder = tempfile::tempdir().unwrap();
-                super::$name(super::Database::Sqlite(folder.path().join("clarion.db"))).await;
-            })+
-        }
-
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Database::Postgres(super::support::postgres::empty_database().await)).await;
-            })+
-        }
-    };
-}
-
 contract! {
     the_longest_prefix_counts_and_the_accounts_own_rate_before_the_platforms,
     a_call_costs_what_its_rate_says_with_and_without_a_reservation,

@@ -1,5 +1,6 @@
 //! Tests through the front door: a real server, a real database, real clients. Each test has a server and a folder of its own.
 
+#[macro_use]
 mod support;
 
 mod architecture;

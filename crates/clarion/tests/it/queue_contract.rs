@@ -18,25 +18,6 @@ use jiff::{SignedDuration, Timestamp};
 use crate::store_contract::{call as any_call, with_account};
 use crate::support::{self, APP, SID};
 
-macro_rules! contract {
-    ($($name:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                let folder = tempfile::tempdir().unwrap();
-                super::$name(super::Database::Sqlite(folder.path().join("clarion.db"))).await;
-            })+
-        }
-
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Database::Postgres(super::support::postgres::empty_database().await)).await;
-            })+
-        }
-    };
-}
-
 contract! {
     calls_are_claimed_in_their_order_and_once,
     one_callee_is_called_by_one_call_at_a_time,

@@ -14,28 +14,9 @@ use clarion::domain::prompt::{
 use clarion::store::{Database, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::support::{self, APP, SID, account, app_id, application};
+use crate::support::{APP, SID, account, app_id, application};
 
 /// Each of these becomes two tests.
-macro_rules! contract {
-    ($($name:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                let folder = tempfile::tempdir().unwrap();
-                super::$name(super::Database::Sqlite(folder.path().join("clarion.db"))).await;
-            })+
-        }
-
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Database::Postgres(super::support::postgres::empty_database().await)).await;
-            })+
-        }
-    };
-}
-
 mod callbacks;
 
 contract! {

@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rsipstack::dialog::dialog::{
-    DialogState, DialogStateReceiver, TerminatedReason, TransactionHandle,
-};
+use rsipstack::dialog::dialog::{DialogState, DialogStateReceiver, TerminatedReason};
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::dialog::invitation::InviteAsyncResult;
 use rsipstack::dialog::invite_dialog::InviteDialog;
-use rsipstack::sip::{HasHeaders, Header, HeadersExt, Method, Request, Response, StatusCode};
+use rsipstack::sip::{HasHeaders, Header, HeadersExt, Response, StatusCode};
 use tokio::task::JoinHandle;
 
 use super::gate::GateKept;
 use super::orphan::LegFacts;
-use super::session_timer::{SHORTEST, SessionTimer};
+use super::refresher::Refresher;
+use super::reply::Reply;
+use super::session_timer::SessionTimer;
 use crate::ending::{Cause, Failure, Side, q850_cause};
 
 /// What happens on a leg.
@@ -31,110 +31,6 @@ pub enum LegEvent {
     Failed(Failure),
     /// Hung up after it was answered. Nothing comes after this.
     Ended(Side),
-}
-
-/// Answers one request of the peer; dropping it refuses.
-#[derive(Debug)]
-pub struct Reply {
-    handle: TransactionHandle,
-    method: Method,
-    /// The refresh that the peer asks for, as it wrote it.
-    session_expires: Option<String>,
-}
-
-impl Reply {
-    fn to(request: &Request, handle: TransactionHandle) -> Self {
-        let session_expires = header_value(request, "Session-Expires");
-        Self {
-            handle,
-            method: request.method,
-            session_expires,
-        }
-    }
-
-    /// Must an answer to a request without an offer carry one?
-    pub fn wants_offer(&self) -> bool {
-        self.method == Method::Invite
-    }
-
-    pub async fn accept(self, description: Option<String>) {
-        let mut headers = Vec::new();
-        if description.is_some() {
-            headers.push(Header::ContentType("application/sdp".into()));
-        }
-        // Who asks for a refresh is the one who does it; it wants to see that confirmed (RFC 4028 section 9).
-        if let Some(interval) = self.session_expires {
-            let seconds = interval.split(';').next().unwrap_or_default().trim();
-            headers.push(Header::Require("timer".into()));
-            headers.push(Header::SessionExpires(
-                format!("{seconds};refresher=uac").into(),
-            ));
-        }
-        // The peer may have gone; then the leg tells so.
-        let _ = self
-            .handle
-            .respond(
-                StatusCode::OK,
-                Some(headers),
-                description.map(String::into_bytes),
-            )
-            .await;
-    }
-
-    pub async fn refuse(self) {
-        let _ = self
-            .handle
-            .respond(StatusCode::NotAcceptableHere, None, None)
-            .await;
-    }
-}
-
-/// What a refresh of ours brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refreshed {
-    Yes,
-    /// The peer does not know the call any more, or says nothing.
-    Gone,
-}
-
-/// Refreshes a session (RFC 4028): by UPDATE where the peer knows it, otherwise by a re-INVITE with what was agreed on before.
-#[derive(Clone)]
-pub struct Refresher {
-    dialog: InviteDialog,
-    by_update: bool,
-}
-
-impl std::fmt::Debug for Refresher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Refresher")
-            .field("by_update", &self.by_update)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Refresher {
-    pub async fn refresh(&self, timer: SessionTimer, description: String) -> Refreshed {
-        let seconds = timer.interval.as_secs();
-        let mut headers = vec![
-            Header::Supported("timer".into()),
-            Header::SessionExpires(format!("{seconds};refresher=uac").into()),
-            Header::MinSE(SHORTEST.to_string().into()),
-        ];
-        let answer = if self.by_update {
-            self.dialog.update(Some(headers), None).await
-        } else {
-            headers.push(Header::ContentType("application/sdp".into()));
-            self.dialog
-                .reinvite(Some(headers), Some(description.into_bytes()))
-                .await
-        };
-        // RFC 4028 section 10: only these end the session; any other failure leaves it as it is.
-        match answer {
-            Ok(Some(answer)) if matches!(answer.status_code.code(), 408 | 481) => Refreshed::Gone,
-            Ok(Some(_)) => Refreshed::Yes,
-            Ok(None) | Err(_) => Refreshed::Gone,
-        }
-    }
 }
 
 /// How far an INVITE got before its final response.

@@ -3,9 +3,10 @@
 //! What the library leaves to us, and where it is done: a dialog is removed when it has ended (`Leg`'s drop), every request inside a dialog
 //! is answered (`incoming`, `Leg::next`), a target that stays silent is told from one that says no (`Leg::failure`), its timers are
 //! short (`SILENCE`), a connection that cannot be made is noticed at once (`Signalling::connect`), an answer to a call that nobody
-//! remembers is acknowledged and ended (`orphan`), an answer is acknowledged only when it is written down (`gate`), refreshes of a session are sent (`session_timer`), challenges are put into its
-//! words (`challenge`).
+//! remembers is acknowledged and ended (`answers`), another is acknowledged only when it is written down (`gate`), refreshes of a session
+//! are sent (`refresher`), challenges are put into its words (`challenge`).
 
+mod answers;
 mod challenge;
 #[doc(hidden)]
 pub mod dissect;
@@ -13,7 +14,9 @@ mod gate;
 mod incoming;
 mod leg;
 mod orphan;
+mod refresher;
 mod registration;
+mod reply;
 mod resolve;
 mod session_timer;
 #[cfg(test)]
@@ -41,9 +44,11 @@ use tokio_util::sync::CancellationToken;
 pub use gate::OnAnswer;
 use gate::{GateKept, Gates};
 pub use incoming::{Answering, CallSender, IncomingCall};
-pub use leg::{Leg, LegEvent, Refreshed, Refresher, Reply};
+pub use leg::{Leg, LegEvent};
 pub use orphan::LegFacts;
+pub use refresher::{Refreshed, Refresher};
 pub use registration::{Registered, Registration};
+pub use reply::Reply;
 pub use resolve::{Host, LookupSource, Resolver, SrvRecord};
 pub use session_timer::SessionTimer;
 pub use trace::{Direction, Trace, TracedMessage};
@@ -198,13 +203,13 @@ impl Signalling {
         let (local, contact) = transport::open(config, &layer, &stop).await?;
         let peers = Arc::new(Peers::default());
         let gates = Arc::new(Gates::default());
-        let orphans = orphan::StrayAnswers::new(Arc::clone(&peers), Arc::clone(&gates));
+        let answers = answers::Answers::new(Arc::clone(&peers), Arc::clone(&gates));
         let mut builder = EndpointBuilder::new();
         builder
             .with_user_agent(&config.user_agent)
             .with_transport_layer(layer)
             .with_cancel_token(stop.child_token())
-            .with_transport_inspector(Box::new(orphans.clone()))
+            .with_transport_inspector(Box::new(answers.clone()))
             .with_allows(vec![
                 Method::Invite,
                 Method::Ack,
@@ -222,7 +227,7 @@ impl Signalling {
             });
         builder.with_inspector(Box::new(trace::Watched(config.trace.clone())));
         let endpoint = builder.build();
-        orphans.belong_to(&endpoint.inner);
+        answers.belong_to(&endpoint.inner);
         let dialogs = Arc::new(DialogLayer::new(endpoint.inner.clone()));
         let requests = endpoint.incoming_transactions()?;
         let serving = endpoint.inner.clone();

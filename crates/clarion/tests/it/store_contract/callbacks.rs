@@ -11,8 +11,8 @@ use clarion::store::{CallbackClaim, CallbackFilter, Database, Store, StoreError}
 use jiff::{SignedDuration, Timestamp};
 
 use super::with_account;
+use crate::support::app_id;
 use crate::support::owed::{call, owe, owed_to};
-use crate::support::{self, app_id};
 
 contract! {
     an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs,

@@ -2,6 +2,8 @@
 
 pub mod bills;
 pub mod child;
+#[macro_use]
+mod contract;
 pub mod download;
 pub mod exchange;
 pub mod owed;

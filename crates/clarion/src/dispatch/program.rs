@@ -1,0 +1,81 @@
+//! What is sent after the answer, how long that is, and how long a call may last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use phone::codec::Sound;
+use phone::media::stream::Step as Play;
+use sound::Unready;
+
+use super::Dispatch;
+use super::course::Course;
+use crate::voices::studio;
+
+const FRAME_MILLIS: u32 = 20;
+const LEAD_OUT_MILLIS: u32 = 300;
+
+impl Dispatch {
+    /// Now that the length of the prompt is known, only so much money stays reserved; the seconds that it pays for, where money is a limit.
+    pub(super) async fn paid_seconds(&self, course: &Course, program: &[Play]) -> Option<u32> {
+        let frames: usize = program
+            .iter()
+            .map(|step| match step {
+                Play::Silence { frames } => *frames as usize,
+                Play::Sound(sound) => sound.frames(),
+                // A tenth of a second for each key, and as much between them.
+                Play::Keys(keys) => keys.len() * 10,
+            })
+            .sum();
+        let seconds = u32::try_from(frames.div_ceil(50)).unwrap_or(u32::MAX);
+        let (sid, lease) = (&course.claimed.call.sid, &course.claimed.lease);
+        match self
+            .store
+            .tighten_reservation(sid, lease, seconds.saturating_add(1))
+            .await
+        {
+            Ok(paid) => paid,
+            Err(error) => {
+                // What was reserved at accept stands, and is more.
+                tracing::error!(%error, "a reservation could not be tightened");
+                None
+            }
+        }
+    }
+
+    pub(super) fn talk_time(&self, asked: Option<u32>, paid: Option<u32>) -> Duration {
+        let most = self.config.calls.max_talk_seconds;
+        let asked = asked.unwrap_or(most).min(most);
+        Duration::from_secs(paid.map_or(asked, |paid| asked.min(paid)).into())
+    }
+
+    /// Everything that is sent after the answer: a moment of silence, the keys of an extension, the prompt.
+    pub(super) async fn program(&self, course: &Course) -> Result<Vec<Play>, Unready> {
+        let call = &course.claimed.call;
+        let playlist = studio::make_ready(&self.studio, &self.voices, &call.prompt).await?;
+        let silence = |millis: u32| Play::Silence {
+            frames: millis.div_ceil(FRAME_MILLIS),
+        };
+        let settings = &self.config.dispatch;
+        let mut program = vec![silence(settings.lead_in_ms)];
+        if let Some(extension) = call.number.extension() {
+            program.push(silence(settings.extension_wait_ms));
+            program.push(Play::Keys(extension.to_owned()));
+            program.push(silence(settings.extension_wait_ms));
+        }
+        for step in playlist.steps() {
+            program.push(match step {
+                sound::Step::Silence(gap) => {
+                    silence(u32::try_from(gap.as_millis()).unwrap_or(u32::MAX))
+                }
+                sound::Step::Sound(sound) => {
+                    let (pcma, pcmu) = (Arc::clone(sound.pcma()), Arc::clone(sound.pcmu()));
+                    Play::Sound(Sound::from_encoded(pcma, pcmu).ok_or(Unready::Broken)?)
+                }
+            });
+        }
+        // Many a telephone gives a packet out only when another one comes: the last words must not be the last packets.
+        program.push(silence(LEAD_OUT_MILLIS));
+        program.retain(|step| !matches!(step, Play::Silence { frames: 0 }));
+        Ok(program)
+    }
+}

@@ -1,0 +1,22 @@
+//! One suite, run on SQLite and on PostgreSQL: each scenario is given an empty database of either kind.
+
+macro_rules! contract {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("clarion.db");
+                super::$name(clarion::store::Database::Sqlite(path)).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                let url = crate::support::postgres::empty_database().await;
+                super::$name(clarion::store::Database::Postgres(url)).await;
+            })+
+        }
+    };
+}
