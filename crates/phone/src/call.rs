@@ -53,7 +53,8 @@ pub enum CallEvent {
     /// An INVITE has left.
     Dialling(Option<Box<LegFacts>>),
     Ringing(Option<Box<LegFacts>>),
-    /// Somebody has answered, and is acknowledged as soon as this is written down.
+    /// Somebody has answered, and is acknowledged as soon as this is written down. It is told at once, perhaps before the ringing that came just
+    /// before it.
     Answered(Option<Box<LegFacts>>, Written),
     /// The callee pressed a key.
     Key(char),

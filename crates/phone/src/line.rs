@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{CallEvent, Facts, Order};
 use crate::ending::{Cause, Ending, Failure, Side};
 use crate::media::session::Session as Sound;
-use crate::signalling::{Leg, LegEvent, LegFacts, Refreshed, Refresher, Reply, SessionTimer};
+use crate::signalling::{
+    Leg, LegEvent, LegFacts, Refreshed, Refresher, Reply, SILENCE, SessionTimer,
+};
 
 /// After the last packet the line stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
 const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
@@ -49,29 +51,29 @@ impl Line {
     ) -> Result<Vec<u8>, Failure> {
         let too_long = tokio::time::sleep(order.ring_time);
         let no_progress = tokio::time::sleep(progress_time.unwrap_or(order.ring_time));
-        tokio::pin!(too_long, no_progress);
+        // Once we have given up, a peer that is gone does not answer the CANCEL either.
+        let last_word = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(too_long, no_progress, last_word);
         let mut rang = false;
         // Why we gave up, if we did: then the end that the leg tells is ours.
         let mut given_up = None;
         loop {
-            let event = tokio::select! {
-                event = self.leg.next() => event,
-                () = &mut too_long, if given_up.is_none() => {
-                    given_up = Some(Cause::NoAnswer);
-                    self.leg.hang_up().await;
-                    continue;
-                }
-                () = &mut no_progress, if given_up.is_none() && !rang && progress_time.is_some() => {
-                    given_up = Some(Cause::TimedOut);
-                    self.leg.hang_up().await;
-                    continue;
-                }
-                () = hang_up.cancelled(), if given_up.is_none() => {
-                    given_up = Some(Cause::Cancelled);
-                    self.leg.hang_up().await;
-                    continue;
-                }
+            let (event, cause) = tokio::select! {
+                event = self.leg.next() => (event, None),
+                () = &mut too_long, if given_up.is_none() => (None, Some(Cause::NoAnswer)),
+                () = &mut no_progress, if given_up.is_none() && !rang && progress_time.is_some() => (None, Some(Cause::TimedOut)),
+                () = hang_up.cancelled(), if given_up.is_none() => (None, Some(Cause::Cancelled)),
+                // Dropping the leg still ends whatever comes of it.
+                () = &mut last_word, if given_up.is_some() => (None, None),
             };
+            if let Some(cause) = cause {
+                given_up = Some(cause);
+                self.leg.hang_up().await;
+                last_word
+                    .as_mut()
+                    .reset(tokio::time::Instant::now() + SILENCE);
+                continue;
+            }
             match event {
                 Some(LegEvent::Ringing { early_media, .. }) => {
                     if !early_media.is_empty()
@@ -95,7 +97,7 @@ impl Line {
                 Some(LegEvent::Changed { reply, .. }) => reply.refuse().await,
                 Some(LegEvent::Ended(_)) | None => {
                     return Err(Failure {
-                        cause: Cause::Cancelled,
+                        cause: given_up.unwrap_or(Cause::Cancelled),
                         response: None,
                         rang,
                     });

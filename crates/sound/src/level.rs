@@ -21,10 +21,6 @@ pub fn from_db(db: f32) -> f32 {
     10.0_f32.powf(db / 20.0)
 }
 
-pub fn to_db(ratio: f32) -> f32 {
-    20.0 * ratio.max(1e-9).log10()
-}
-
 pub fn peak(samples: &[f32]) -> f32 {
     samples
         .iter()

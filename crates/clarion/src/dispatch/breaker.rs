@@ -11,7 +11,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 pub struct Breaker {
     failures: u32,
     pauses: u32,
-    closed_until: Option<Instant>,
+    paused_until: Option<Instant>,
     /// One call is under way to see whether it works again.
     trying: bool,
 }
@@ -19,7 +19,7 @@ pub struct Breaker {
 impl Breaker {
     /// May a call be sent there? After a pause the answer is yes for one call, until its end is known.
     pub fn allows(&mut self, now: Instant) -> bool {
-        match self.closed_until {
+        match self.paused_until {
             None => true,
             Some(until) if now < until || self.trying => false,
             Some(_) => {
@@ -29,9 +29,19 @@ impl Breaker {
         }
     }
 
-    pub fn is_open(&self, now: Instant) -> bool {
-        self.closed_until
+    pub fn would_allow(&self, now: Instant) -> bool {
+        self.paused_until
             .is_none_or(|until| now >= until && !self.trying)
+    }
+
+    /// The call that is allowed now is the one that tries.
+    pub fn is_trial(&self) -> bool {
+        self.trying
+    }
+
+    /// The one that tried is over. If nobody has said how, another one tries.
+    pub fn trial_over(&mut self) {
+        self.trying = false;
     }
 
     pub fn worked(&mut self) {
@@ -42,7 +52,7 @@ impl Breaker {
         self.failures += 1;
         if self.trying || self.failures >= PATIENCE {
             let pause = FIRST_PAUSE * 2u32.saturating_pow(self.pauses.min(8));
-            self.closed_until = Some(now + pause.min(LONGEST_PAUSE));
+            self.paused_until = Some(now + pause.min(LONGEST_PAUSE));
             self.pauses += 1;
             self.trying = false;
         }
@@ -73,6 +83,21 @@ mod tests {
         assert!(breaker.allows(later + Duration::from_secs(21)));
         breaker.worked();
         assert!(breaker.allows(later) && breaker.allows(later));
+    }
+
+    #[test]
+    fn a_trial_whose_end_nobody_knows_is_followed_by_another() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        (0..PATIENCE).for_each(|_| breaker.failed(now));
+        let later = now + Duration::from_secs(11);
+        assert!(breaker.allows(later) && breaker.is_trial());
+        assert!(!breaker.allows(later));
+        breaker.trial_over();
+        assert!(breaker.would_allow(later) && breaker.allows(later));
+        breaker.trial_over();
+        breaker.failed(later);
+        assert!(!breaker.allows(later), "told late, but told");
     }
 
     #[test]

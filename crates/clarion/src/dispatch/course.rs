@@ -108,11 +108,14 @@ impl Dispatch {
                 return Next::Ended(Verdict::because(Outcome::PromptFailed, reason));
             }
         };
-        let paid = self.paid_seconds(course, &program).await;
+        let Ok(paid) = self.paid_seconds(course, &program).await else {
+            return Next::Requeue(WHEN_UNWRITTEN);
+        };
         let mut tried = Vec::new();
         loop {
+            // The operator has cancelled it, or the server stops: nothing has rung, and in the queue either is known.
             if hang_up.is_cancelled() {
-                return Next::Ended(Verdict::plain(Outcome::Cancelled));
+                return Next::Requeue(SignedDuration::ZERO);
             }
             let digits = course.claimed.call.number.digits();
             let drawn = u32::from_be_bytes(random::bytes());
@@ -123,11 +126,11 @@ impl Dispatch {
                 }
                 Err(NoChannel::Full) if tried.is_empty() => return Next::Requeue(WHEN_FULL),
                 Err(NoChannel::Full | NoChannel::Down) => {
-                    return Next::Requeue(self.back_off(course.attempts));
+                    return Next::Requeue(self.back_off(course.attempts, tried.len()));
                 }
             };
             coming.take();
-            let line = Arc::clone(&channel.0);
+            let line = Arc::clone(&channel.line);
             match self
                 .try_trunk(course, channel, program.clone(), paid, hang_up)
                 .await
@@ -155,7 +158,7 @@ impl Dispatch {
         paid: Option<u32>,
         hang_up: &CancellationToken,
     ) -> Tried {
-        let line = &channel.0;
+        let line = &channel.line;
         let now = self.clock.now();
         let dialling = Step::Dialling {
             trunk: line.config.name.clone(),
@@ -189,6 +192,10 @@ impl Dispatch {
         let recording = async {
             let mut events = Vec::new();
             while happened.recv_many(&mut events, MOST_EVENTS).await > 0 {
+                // Somebody is there: the trunk works, however long the call lasts.
+                if events.iter().any(is_progress) {
+                    line.note(true);
+                }
                 self.note(course, events.drain(..)).await;
             }
         };
@@ -203,9 +210,7 @@ impl Dispatch {
                 course.hung_up_at = Some(answered + time);
                 Tried::Ended(Verdict::plain(Outcome::Talked))
             }
-            Ending::Failed(failure) if failure.may_fail_over() && !hang_up.is_cancelled() => {
-                Tried::Failed(failure)
-            }
+            Ending::Failed(failure) if failure.may_fail_over() => Tried::Failed(failure),
             Ending::Failed(failure) => {
                 // Whoever answered in the moment in which we gave up, or could not be talked to, is not billed.
                 course.answered_at = None;
@@ -221,7 +226,7 @@ impl Dispatch {
         let mut last = None;
         let mut waiting = Vec::new();
         for event in events {
-            last = Some(match event {
+            let step = match event {
                 CallEvent::Dialling(facts) => {
                     note_set_up(course, now);
                     Step::Sent {
@@ -248,7 +253,12 @@ impl Dispatch {
                     tracing::info!(%key, "the callee pressed a key");
                     continue;
                 }
-            });
+            };
+            // An answer is told at once, the ringing before it perhaps only when the peer has confirmed something else.
+            let further = |last: &Step| last.state().number() <= step.state().number();
+            if last.as_ref().is_none_or(further) {
+                last = Some(step);
+            }
         }
         if let Some(step) = last {
             self.set_state(&course.claimed.call.sid, step.state());
@@ -268,11 +278,14 @@ impl Dispatch {
         advanced
     }
 
-    fn back_off(&self, attempts: u32) -> SignedDuration {
+    /// Twice as long each time that all trunks were tried in vain.
+    fn back_off(&self, attempts: u32, trunks: usize) -> SignedDuration {
+        let trunks = u32::try_from(trunks).unwrap_or(u32::MAX).max(1);
+        let rounds = attempts.div_ceil(trunks);
         let settings = &self.config.dispatch;
-        let doubled = u64::from(settings.retry_seconds) << attempts.min(16);
-        let seconds = doubled.min(settings.longest_retry_seconds.into()).max(1);
-        SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(300))
+        let doubled = i64::from(settings.retry_seconds) << rounds.saturating_sub(1).min(16);
+        let longest = i64::from(settings.longest_retry_seconds);
+        SignedDuration::from_secs(doubled.min(longest).max(1))
     }
 
     pub(super) async fn requeue(&self, claimed: &ClaimedCall, pause: SignedDuration) {
@@ -353,7 +366,8 @@ impl Dispatch {
 
     pub(super) fn set_state(&self, sid: &crate::domain::call::CallSid, state: CallState) {
         if let Some(running) = self.running().get_mut(sid) {
-            running.state = state;
+            let furthest = running.state.number().max(state.number());
+            running.state = CallState::from_number(furthest).unwrap_or(state);
         }
     }
 }
@@ -365,12 +379,16 @@ enum Next {
     Lost,
 }
 
+fn is_progress(event: &CallEvent) -> bool {
+    matches!(event, CallEvent::Ringing(_) | CallEvent::Answered(..))
+}
+
 /// The facts of a leg as they are kept.
 fn written(facts: Option<Box<LegFacts>>) -> Option<String> {
     facts.and_then(|facts| serde_json::to_string(&facts).ok())
 }
 
-/// From accept to INVITE, for calls that did not have to wait for anything.
+/// From accept to the first INVITE, the wait in the queue included; further attempts are not counted.
 fn note_set_up(course: &Course, now: Timestamp) {
     if course.attempts == 1 {
         let waited = now.duration_since(course.claimed.call.accepted_at);

@@ -62,7 +62,7 @@ impl Limits {
     pub fn take(&mut self, account: &AccountSid, app: &AppId, now: Instant) {
         let known = [self.accounts.get_mut(account), self.apps.get_mut(app)];
         for known in known.into_iter().flatten() {
-            known.room.take(now);
+            known.room.count(now);
         }
     }
 

@@ -1,5 +1,6 @@
-//! Calls of a process that is gone. One that was not dialled yet goes back to the queue. Any other is not dialled again: between an answer
-//! and its commit nobody can know, so it ends as interrupted, with what is known, and its leg is hung up if it can be.
+//! Calls of a process that is gone. One that was not dialled yet goes back to the queue. Any other is not dialled again (unless the operator wants
+//! that, and nobody is known to have heard it ring): between an answer and its commit nobody can know, so it ends as interrupted, with what is
+//! known, and its leg is hung up if it can be.
 
 use futures_util::StreamExt;
 use jiff::SignedDuration;
@@ -48,7 +49,11 @@ impl Dispatch {
             _ => false,
         };
         if again {
-            tracing::info!(callSid = %sid, "a call that was not dialled yet goes back to the queue");
+            if lost.state == CallState::Dialling {
+                // It may be ringing still.
+                self.hang_up_orphan(&lost);
+            }
+            tracing::info!(callSid = %sid, state = ?lost.state, "a call of a lost process goes back to the queue");
             self.requeue(&lost.claimed, SignedDuration::ZERO).await;
             return;
         }

@@ -60,8 +60,8 @@ pub fn drained_switch(trunk: &str) -> String {
 /// A call that is under way here.
 #[derive(Debug)]
 pub struct Running {
-    account: AccountSid,
-    app: AppId,
+    /// Of the lease: the same call may be taken again while an earlier task of it has not noticed its end.
+    fence: i64,
     hang_up: CancellationToken,
     pub state: CallState,
 }
@@ -134,24 +134,30 @@ impl Dispatch {
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !*stop.borrow() {
-            match self.step(turn, &mut calls).await {
-                // There may be more, and room for it.
-                Ok(started) if started > 0 => {
-                    turn += 1;
-                    continue;
+            // Where some were started, there may be more, and room for them.
+            let more = match self.step(turn, &mut calls).await {
+                Ok(started) => started > 0,
+                Err(error) => {
+                    tracing::error!(%error, "the queue could not be read");
+                    false
                 }
-                Ok(_) => {}
-                Err(error) => tracing::error!(%error, "the queue could not be read"),
-            }
+            };
+            turn += usize::from(more);
             while calls.try_join_next().is_some() {}
             tokio::select! {
-                () = self.queued.notified() => {}
-                _ = look.tick() => self.look_around().await,
+                biased;
                 _ = stop.changed() => {}
+                // However much there is to start, the operator is heard and nothing overstays its time.
+                _ = look.tick() => self.look_around().await,
+                () = std::future::ready(()), if more => {}
+                () = self.queued.notified() => {}
             }
         }
         self.finish(calls).await;
         beating.abort();
+        if let Err(error) = self.store.leave(&self.node).await {
+            tracing::warn!(%error, "other nodes could not be told that this one stops");
+        }
         self.trunks.stop();
     }
 
@@ -201,14 +207,11 @@ impl Dispatch {
 
     fn begin(self: &Arc<Self>, claimed: ClaimedCall, calls: &mut JoinSet<()>) {
         let hang_up = CancellationToken::new();
-        let call = &claimed.call;
-        let (sid, account, app) = (call.sid.clone(), call.account.clone(), call.app.clone());
-        self.limits().take(&account, &app, Instant::now());
+        let place = Place::take(self, &claimed);
         self.running().insert(
-            sid.clone(),
+            claimed.call.sid.clone(),
             Running {
-                account,
-                app,
+                fence: claimed.lease.fence,
                 hang_up: hang_up.clone(),
                 state: CallState::Claimed,
             },
@@ -216,10 +219,6 @@ impl Dispatch {
         let dispatch = Arc::clone(self);
         let coming = Coming::new(self);
         calls.spawn(async move {
-            let place = Place {
-                dispatch: Arc::clone(&dispatch),
-                sid,
-            };
             dispatch.make(claimed, coming, hang_up).await;
             drop(place);
         });
@@ -318,16 +317,39 @@ impl Drop for Coming {
 struct Place {
     dispatch: Arc<Dispatch>,
     sid: CallSid,
+    fence: i64,
+    account: AccountSid,
+    app: AppId,
+}
+
+impl Place {
+    fn take(dispatch: &Arc<Dispatch>, claimed: &ClaimedCall) -> Self {
+        let call = &claimed.call;
+        let place = Self {
+            dispatch: Arc::clone(dispatch),
+            sid: call.sid.clone(),
+            fence: claimed.lease.fence,
+            account: call.account.clone(),
+            app: call.app.clone(),
+        };
+        dispatch
+            .limits()
+            .take(&place.account, &place.app, Instant::now());
+        place
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let gone = self.dispatch.running().remove(&self.sid);
-        if let Some(running) = gone {
-            self.dispatch
-                .limits()
-                .give_back(&running.account, &running.app);
+        let mut running = self.dispatch.running();
+        if running
+            .get(&self.sid)
+            .is_some_and(|call| call.fence == self.fence)
+        {
+            running.remove(&self.sid);
         }
+        drop(running);
+        self.dispatch.limits().give_back(&self.account, &self.app);
         self.dispatch.queued.notify_one();
     }
 }

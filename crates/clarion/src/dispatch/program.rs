@@ -9,6 +9,7 @@ use sound::Unready;
 
 use super::Dispatch;
 use super::course::Course;
+use crate::store::StoreError;
 use crate::voices::studio;
 
 const FRAME_MILLIS: u32 = 20;
@@ -16,7 +17,11 @@ const LEAD_OUT_MILLIS: u32 = 300;
 
 impl Dispatch {
     /// Now that the length of the prompt is known, only so much money stays reserved; the seconds that it pays for, where money is a limit.
-    pub(super) async fn paid_seconds(&self, course: &Course, program: &[Play]) -> Option<u32> {
+    pub(super) async fn paid_seconds(
+        &self,
+        course: &Course,
+        program: &[Play],
+    ) -> Result<Option<u32>, StoreError> {
         let frames: usize = program
             .iter()
             .map(|step| match step {
@@ -28,18 +33,14 @@ impl Dispatch {
             .sum();
         let seconds = u32::try_from(frames.div_ceil(50)).unwrap_or(u32::MAX);
         let (sid, lease) = (&course.claimed.call.sid, &course.claimed.lease);
-        match self
+        let paid = self
             .store
             .tighten_reservation(sid, lease, seconds.saturating_add(1))
-            .await
-        {
-            Ok(paid) => paid,
-            Err(error) => {
-                // What was reserved at accept stands, and is more.
-                tracing::error!(%error, "a reservation could not be tightened");
-                None
-            }
+            .await;
+        if let Err(error) = &paid {
+            tracing::error!(%error, "a reservation could not be tightened");
         }
+        paid
     }
 
     pub(super) fn talk_time(&self, asked: Option<u32>, paid: Option<u32>) -> Duration {

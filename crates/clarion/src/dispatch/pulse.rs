@@ -1,6 +1,6 @@
 //! The pulse of this node: it shows that it lives, looks whether what it works at is still its own, and takes over what others have left.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,28 +34,28 @@ impl Dispatch {
             .await?;
         self.take_standing(standing);
         // In this order: what is under way before the look was claimed before it.
-        let under_way: Vec<_> = self.running().keys().cloned().collect();
+        let under_way: HashMap<_, _> = {
+            let running = self.running();
+            let tokens = running
+                .iter()
+                .map(|(sid, call)| (sid.clone(), call.hang_up.clone()));
+            tokens.collect()
+        };
         let held = self.store.held_calls(&self.node).await?;
         let held: HashSet<_> = held.into_iter().collect();
-        for sid in under_way.iter().filter(|sid| !held.contains(*sid)) {
-            self.let_go(sid);
+        // A call that another node has taken over is hung up here: it must not be talked to by one that may not write its end. One that has just
+        // ended looks the same, and is not harmed.
+        for (sid, hang_up) in under_way.iter().filter(|(sid, _)| !held.contains(*sid)) {
+            tracing::debug!(callSid = %sid, "not held any more");
+            hang_up.cancel();
         }
         let unattended: HashSet<_> = {
             let running = self.running();
-            let free = |sid: &CallSid| !running.contains_key(sid) && !under_way.contains(sid);
+            let free = |sid: &CallSid| !running.contains_key(sid) && !under_way.contains_key(sid);
             held.into_iter().filter(free).collect()
         };
         let abandoned: Vec<_> = unattended.intersection(idle).cloned().collect();
         *idle = unattended;
         self.bury_lost(&abandoned).await
-    }
-
-    /// A call that another node has taken over is hung up here: it must not be talked to by one that may not write its end. One that has just
-    /// ended looks the same, and is not harmed.
-    fn let_go(&self, sid: &CallSid) {
-        if let Some(running) = self.running().get(sid) {
-            tracing::debug!(callSid = %sid, "not held any more");
-            running.hang_up.cancel();
-        }
     }
 }

@@ -59,6 +59,13 @@ impl Room {
         true
     }
 
+    /// One has started, whatever the limits say now: it was let through a moment ago.
+    pub fn count(&mut self, now: Instant) {
+        self.refill(now);
+        self.tokens = (self.tokens - 1.0).max(0.0);
+        self.in_use += 1;
+    }
+
     pub fn give_back(&mut self) {
         self.in_use = self.in_use.saturating_sub(1);
     }

@@ -39,22 +39,40 @@ pub struct TrunkLine {
 
 /// A channel of a trunk, given back when it is dropped.
 #[derive(Debug)]
-pub struct Channel(pub Arc<TrunkLine>);
+pub struct Channel {
+    pub line: Arc<TrunkLine>,
+    /// It was given for seeing whether the trunk works again.
+    trial: bool,
+}
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        lock(&self.0.room).give_back();
+        lock(&self.line.room).give_back();
+        if self.trial {
+            lock(&self.line.breaker).trial_over();
+        }
     }
 }
 
 impl TrunkLine {
     /// A channel, if one is free and the trunk is worth a try.
     fn channel(self: &Arc<Self>, now: Instant) -> Option<Channel> {
-        if !self.is_usable() || !lock(&self.room).take(now) {
+        if !self.may_be_tried(now) || !lock(&self.room).take(now) {
             return None;
         }
-        let channel = Channel(Arc::clone(self));
-        lock(&self.breaker).allows(now).then_some(channel)
+        let (allowed, trial) = {
+            let mut breaker = lock(&self.breaker);
+            (breaker.allows(now), breaker.is_trial())
+        };
+        let channel = Channel {
+            line: Arc::clone(self),
+            trial: allowed && trial,
+        };
+        allowed.then_some(channel)
+    }
+
+    fn may_be_tried(&self, now: Instant) -> bool {
+        self.is_usable() && lock(&self.breaker).would_allow(now)
     }
 
     fn is_usable(&self) -> bool {
@@ -93,7 +111,7 @@ impl TrunkLine {
         if self.drained.load(Ordering::Relaxed) {
             return "drained".to_owned();
         }
-        if !lock(&self.breaker).is_open(Instant::now()) {
+        if !lock(&self.breaker).would_allow(Instant::now()) {
             return "failing".to_owned();
         }
         match &*self.trunk.health().borrow() {
@@ -145,7 +163,7 @@ impl Trunks {
         let now = Instant::now();
         self.lines
             .iter()
-            .filter(|line| line.is_usable() && lock(&line.breaker).is_open(now))
+            .filter(|line| line.may_be_tried(now))
             .map(|line| lock(&line.room).left(now))
             .fold(0, u32::saturating_add)
     }
@@ -178,7 +196,7 @@ impl Trunks {
             }
             match line.channel(now) {
                 Some(channel) => return Ok(channel),
-                None => full |= line.is_usable() && lock(&line.breaker).is_open(now),
+                None => full |= line.may_be_tried(now),
             }
         }
         Err(if full {
@@ -222,7 +240,7 @@ async fn start_line(
         sip.advertised = Some(parse(&config.advertised, "advertised")?);
     }
     if transport == Transport::Tls {
-        sip.tls = tls_files(config, &host)?;
+        sip.tls = tls_files(config)?;
     }
     let key = (transport, sip.bind, sip.advertised, sip.tls.clone());
     let signalling = if let Some(known) = endpoints.get(&key) {
@@ -296,7 +314,13 @@ fn terms(config: &TrunkConfig, phone: &Phone) -> anyhow::Result<Terms> {
     })
 }
 
-pub fn tls_files(config: &TrunkConfig, host: &Host) -> anyhow::Result<TlsFiles> {
+/// The certificate must name whom the packets go to.
+pub fn tls_files(config: &TrunkConfig) -> anyhow::Result<TlsFiles> {
+    let peer = match config.proxy.as_str() {
+        "" => &config.host,
+        proxy => proxy,
+    };
+    let peer: Host = parse(peer, "host")?;
     let read = |path: &Path| {
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
     };
@@ -307,7 +331,7 @@ pub fn tls_files(config: &TrunkConfig, host: &Host) -> anyhow::Result<TlsFiles> 
     };
     Ok(TlsFiles {
         authorities: read(&config.ca)?,
-        peer_name: Some(host.name.clone()),
+        peer_name: Some(peer.name),
         own,
     })
 }
@@ -338,7 +362,7 @@ async fn telephone(config: &TrunkConfig) -> anyhow::Result<TestPhone> {
 }
 
 fn record(call: &HeardCall, folder: &Path) {
-    // The Call-ID begins with the callSid: a name of letters and digits.
+    // The Call-ID begins with the callSid, a name of letters and digits; this telephone never sends a caller elsewhere.
     let name: String = call
         .call_id
         .chars()

@@ -43,7 +43,26 @@ impl Verdict {
                 | Cause::TransportDown => Outcome::TrunkFailure,
             },
             sip_code: failure.response.as_ref().map(|(code, _)| *code),
-            reason: Some(failure.to_string()),
+            // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
+            reason: Some(failure.to_string().replace(char::is_control, " ")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_says_is_kept_as_a_line_of_text() {
+        let failure = Failure {
+            cause: Cause::Busy,
+            response: Some((486, "Bu\0sy\r\nHere".to_owned())),
+            rang: true,
+        };
+        let verdict = Verdict::of_failure(&failure);
+        assert_eq!(verdict.outcome, Outcome::Busy);
+        let reason = verdict.reason.unwrap();
+        assert!(!reason.contains(char::is_control), "{reason:?}");
     }
 }

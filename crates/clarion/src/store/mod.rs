@@ -83,6 +83,8 @@ pub trait CallQueue: Send + Sync {
         now: Timestamp,
         lease_until: Timestamp,
     ) -> Result<Standing, StoreError>;
+    /// This process stops in good order: the others may use its part at once.
+    async fn leave(&self, node: &NodeId) -> Result<(), StoreError>;
     /// Calls that this node holds.
     async fn held_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError>;
     /// The operator wants the call ended. How far it has come, if it has not ended.

@@ -340,7 +340,15 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
         take_lost(&store, &node(2), over, &[]).await.is_empty(),
         "its own, and not abandoned"
     );
-    assert!(store.end_call(ended(&lost[0].claimed, now)).await.unwrap());
+    // Whoever took it over may be lost too: the call was last known to go on while its first node lived.
+    let later = now + SignedDuration::from_secs(3600);
+    for node in [node(2), node(3)] {
+        store.heartbeat(&node, later, later).await.unwrap();
+    }
+    let again = take_lost(&store, &node(3), over, &[]).await;
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].last_seen, lost[0].last_seen);
+    assert!(store.end_call(ended(&again[0].claimed, now)).await.unwrap());
 }
 
 async fn take_lost(
@@ -527,6 +535,9 @@ async fn after_an_outage_nobody_is_taken_for_dead_at_once() {
     let standing = store.heartbeat(&node(2), now, until).await.unwrap();
     assert_eq!(standing, Standing::ALONE);
     assert!(take_lost(&store, &node(2), until, &[]).await.is_empty());
+    // One that stops in good order is not waited for.
+    store.heartbeat(&node(3), now, until).await.unwrap();
+    store.leave(&node(3)).await.unwrap();
     // The first one is back: what it holds is its own again, however late it is.
     let standing = store.heartbeat(&node(1), now, until).await.unwrap();
     assert_eq!(standing, Standing { rank: 0, nodes: 2 });

@@ -29,7 +29,17 @@ pub(super) struct Answers {
     recent: Arc<std::sync::Mutex<Recent>>,
 }
 
-/// Answers are repeated until they are acknowledged; one BYE is enough.
+/// What is to be done about an answer that nobody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stray {
+    First,
+    /// It repeats itself; one BYE is enough.
+    Again,
+    /// Nothing now: it is not acknowledged, so it comes again, and has its turn then.
+    TooMany,
+}
+
+/// Answers are repeated until they are acknowledged.
 #[derive(Debug)]
 struct Recent {
     since: tokio::time::Instant,
@@ -75,8 +85,7 @@ impl Answers {
         Some((endpoint, LegFacts::of_answer(answer, Some(peer))?))
     }
 
-    /// True for the first of a few repetitions, and not too often.
-    fn first_time(&self, facts: &LegFacts) -> bool {
+    fn judge(&self, facts: &LegFacts) -> Stray {
         let mut recent = self
             .recent
             .lock()
@@ -88,11 +97,14 @@ impl Answers {
             recent.since = tokio::time::Instant::now();
         }
         let leg = format!("{} {}", facts.call_id, facts.to);
-        if recent.answers.contains(&leg) || recent.answers.len() >= STRAYS_A_SECOND {
-            return false;
+        if recent.answers.contains(&leg) {
+            return Stray::Again;
+        }
+        if recent.answers.len() >= STRAYS_A_SECOND {
+            return Stray::TooMany;
         }
         recent.answers.push(leg);
-        true
+        Stray::First
     }
 }
 
@@ -101,7 +113,15 @@ impl Answers {
 fn give_contact(answer: &mut Response, from: &SipAddr) {
     let is_answer = answer.status_code.kind() == StatusCodeKind::Successful
         && answer.cseq_header().and_then(rsipstack::sip::CSeq::method) == Ok(Method::Invite);
-    if is_answer && answer.contact_header().is_err() {
+    let readable = answer
+        .typed_contact_headers()
+        .is_ok_and(|contacts| !contacts.is_empty());
+    if is_answer && !readable {
+        let others = std::mem::take(&mut answer.headers).into_iter();
+        answer.headers = others
+            .filter(|header| !matches!(header, Header::Contact(_)))
+            .collect::<Vec<_>>()
+            .into();
         let uri = rsipstack::sip::Uri::from(from.clone());
         let contact = Header::Contact(format!("<{uri}>").into());
         answer.headers.push(contact);
@@ -131,17 +151,18 @@ impl TransportEventInspector for Answers {
         if let TransportEvent::Incoming(message, connection, from) = &event
             && let Some((endpoint, facts)) = self.stray(message, from)
         {
+            let stray = self.judge(&facts);
+            if stray == Stray::TooMany {
+                return None;
+            }
             tracing::info!(peer = %from, "an answer to a call that is over is acknowledged and ended");
-            let ends = self.first_time(&facts);
             let (connection, from) = (connection.clone(), from.clone());
             tokio::spawn(async move {
                 let ended = async {
                     let ack = facts.request(&endpoint, Method::Ack, facts.cseq)?;
                     connection.send(ack.into(), Some(&from)).await?;
-                    if ends {
-                        // A number that the peer has chosen.
-                        let next = facts.cseq.saturating_add(1);
-                        let bye = facts.request(&endpoint, Method::Bye, next)?;
+                    if stray == Stray::First {
+                        let bye = facts.request(&endpoint, Method::Bye, facts.later_cseq())?;
                         end(&endpoint, bye, from).await?;
                     }
                     Ok::<(), SignallingError>(())
@@ -167,6 +188,13 @@ impl Answers {
             let answer = SipMessage::Response(answer);
             return Some(TransportEvent::Incoming(answer, connection, from));
         };
+        // Whoever knows a callSid could write an answer; only one to an INVITE of ours that is under way has a gate.
+        let awaited = TransactionKey::from_response(&answer, TransactionRole::Client)
+            .is_ok_and(|key| endpoint.transactions.get(&key).is_some());
+        if !awaited {
+            let answer = SipMessage::Response(answer);
+            return Some(TransportEvent::Incoming(answer, connection, from));
+        }
         let (gates, call_id) = (Arc::clone(&self.gates), call_id.to_owned());
         let arrival = gates.arrive(&call_id);
         let facts = LegFacts::of_answer(&answer, from.get_socketaddr().ok());

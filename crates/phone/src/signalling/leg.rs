@@ -16,6 +16,7 @@ use super::orphan::LegFacts;
 use super::refresher::Refresher;
 use super::reply::Reply;
 use super::session_timer::SessionTimer;
+use super::ways::WayKept;
 use crate::ending::{Cause, Failure, Side, q850_cause};
 
 /// What happens on a leg.
@@ -61,6 +62,8 @@ pub struct Leg {
     ringing: Option<Response>,
     /// Where its answer waits until it is written down; `None` once we have given up, and on an incoming leg.
     gate: Option<GateKept>,
+    /// For as long as a CANCEL may have to follow the INVITE.
+    _way: Option<WayKept>,
 }
 
 impl Leg {
@@ -69,7 +72,7 @@ impl Leg {
         dialog: InviteDialog,
         states: DialogStateReceiver,
         outcome: JoinHandle<InviteAsyncResult>,
-        gate: GateKept,
+        (gate, way): (GateKept, WayKept),
     ) -> Self {
         Self {
             dialogs,
@@ -84,6 +87,7 @@ impl Leg {
             answer: None,
             ringing: None,
             gate: Some(gate),
+            _way: Some(way),
         }
     }
 
@@ -105,6 +109,7 @@ impl Leg {
             answer: None,
             ringing: None,
             gate: None,
+            _way: None,
         }
     }
 

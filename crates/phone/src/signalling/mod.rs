@@ -23,6 +23,7 @@ mod session_timer;
 mod tests;
 mod trace;
 mod transport;
+mod ways;
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -53,9 +54,13 @@ pub use resolve::{Host, LookupSource, Resolver, SrvRecord};
 pub use session_timer::SessionTimer;
 pub use trace::{Direction, Trace, TracedMessage};
 pub use transport::{TlsFiles, Transport, own_address};
+use ways::{Located, WayKept, Ways};
 
 /// 64 times T1 of RFC 3261, cut from 32 seconds: a trunk that says nothing at all for so long is down, and the next one is waiting.
 pub const SILENCE: Duration = Duration::from_secs(8);
+
+/// Longer than anybody may let it ring.
+const LONGEST_RINGING: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Error)]
 pub enum SignallingError {
@@ -158,6 +163,7 @@ pub struct Signalling {
     /// Whom we talk to. Only they are helped to end a call that we do not remember.
     peers: Arc<Peers>,
     gates: Arc<Gates>,
+    ways: Arc<Ways>,
     /// One connection at a time is opened, so that a burst of calls shares it.
     connecting: tokio::sync::Mutex<()>,
     stop: CancellationToken,
@@ -204,12 +210,14 @@ impl Signalling {
         let peers = Arc::new(Peers::default());
         let gates = Arc::new(Gates::default());
         let answers = answers::Answers::new(Arc::clone(&peers), Arc::clone(&gates));
+        let ways = Arc::new(Ways::default());
         let mut builder = EndpointBuilder::new();
         builder
             .with_user_agent(&config.user_agent)
             .with_transport_layer(layer)
             .with_cancel_token(stop.child_token())
             .with_transport_inspector(Box::new(answers.clone()))
+            .with_target_locator(Box::new(Located(Arc::clone(&ways))))
             .with_allows(vec![
                 Method::Invite,
                 Method::Ack,
@@ -222,6 +230,8 @@ impl Signalling {
             ])
             .with_option(EndpointOption {
                 t1x64: SILENCE,
+                // How long it may ring is our own matter (`Line::wait_for_answer`); the library would end it without a CANCEL.
+                timerc: LONGEST_RINGING,
                 callid_suffix: Some(contact.ip().to_string()),
                 ..EndpointOption::default()
             });
@@ -250,6 +260,7 @@ impl Signalling {
             contact,
             peers,
             gates,
+            ways,
             connecting: tokio::sync::Mutex::new(()),
             stop,
         })
@@ -320,13 +331,15 @@ impl Signalling {
         };
         let (sender, states) = self.dialogs.new_dialog_state_channel();
         let gate = GateKept::close(&self.gates, invite.call_id, on_answer);
+        let address = transport::sip_address(self.transport, invite.destination);
+        let way = WayKept::remember(&self.ways, &option.callee, address);
         let (dialog, outcome) = self.dialogs.do_invite_async(option, sender)?;
         Ok(Leg::calling(
             Arc::clone(&self.dialogs),
             dialog,
             states,
             outcome,
-            gate,
+            (gate, way),
         ))
     }
 
@@ -408,6 +421,10 @@ fn uri(text: &str) -> Result<Uri, SignallingError> {
 fn headers(headers: Vec<(String, String)>) -> Vec<Header> {
     headers
         .into_iter()
-        .map(|(name, value)| Header::Other(name, value))
+        .map(|(name, value)| match name.as_str() {
+            // The library looks for it by its type, to send a CANCEL the same way.
+            "Route" => Header::Route(value.into()),
+            _ => Header::Other(name, value),
+        })
         .collect()
 }

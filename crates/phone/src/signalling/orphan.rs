@@ -74,6 +74,11 @@ impl LegFacts {
         })
     }
 
+    /// Higher than that of any request that followed the INVITE (PRACK, UPDATE): gaps are allowed (RFC 3261 section 12.2.2), lower ones are refused.
+    pub(super) fn later_cseq(&self) -> u32 {
+        self.cseq.saturating_add(1000)
+    }
+
     pub(super) fn request(
         &self,
         endpoint: &EndpointInner,
@@ -148,7 +153,7 @@ impl Signalling {
     pub async fn end_orphan(&self, facts: &LegFacts) -> Result<bool, SignallingError> {
         let (method, cseq) = match facts.via {
             Some(_) => (Method::Cancel, facts.cseq),
-            None => (Method::Bye, facts.cseq.saturating_add(1)),
+            None => (Method::Bye, facts.later_cseq()),
         };
         let destination = facts
             .destination(self.transport)

@@ -156,9 +156,10 @@ impl Story {
         }
     }
 
-    /// The events in words.
+    /// The events in words. An answer may be told before the ringing that came just before it.
     pub fn course(&self) -> Vec<String> {
-        self.events
+        let mut words: Vec<_> = self
+            .events
             .iter()
             .map(|event| match event {
                 CallEvent::Dialling(_) => "dialling".to_owned(),
@@ -166,7 +167,13 @@ impl Story {
                 CallEvent::Answered(..) => "answered".to_owned(),
                 CallEvent::Key(key) => key.to_string(),
             })
-            .collect()
+            .collect();
+        for place in 1..words.len() {
+            if words[place - 1] == "answered" && words[place] == "ringing" {
+                words.swap(place - 1, place);
+            }
+        }
+        words
     }
 }
 

@@ -144,6 +144,43 @@ async fn a_trunk_that_says_trying_and_no_more_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_dies_after_trying_does_not_keep_the_call_for_ever() {
+    let mut puppet = Puppet::new().await;
+    let trunk = trunk(TrunkConfig {
+        progress_time: Some(Duration::from_millis(200)),
+        ..TrunkConfig::new("test", puppet.address().into())
+    })
+    .await;
+    let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
+    let invite = puppet.request("INVITE").await;
+    puppet.respond(&invite, "100 Trying", "").await;
+    // It is not there any more: the CANCEL is never answered.
+    puppet.request("CANCEL").await;
+    let failure = calling.await.unwrap().failure();
+    assert_eq!((failure.cause, failure.rang), (Cause::TimedOut, false));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_goes_where_the_invite_went() {
+    let mut puppet = Puppet::new().await;
+    let trunk = trunk(TrunkConfig {
+        progress_time: Some(Duration::from_millis(200)),
+        // Nobody is there: the name is only for From and To.
+        domain: Some("127.0.0.9".to_owned()),
+        ..TrunkConfig::new("test", puppet.address().into())
+    })
+    .await;
+    let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
+    let invite = puppet.request("INVITE").await;
+    assert!(invite.contains("@127.0.0.9"), "{invite}");
+    puppet.respond(&invite, "100 Trying", "").await;
+    let cancel = puppet.request("CANCEL").await;
+    puppet.respond(&cancel, "200 OK", "").await;
+    puppet.respond(&invite, "487 Request Terminated", "").await;
+    assert_eq!(calling.await.unwrap().failure().cause, Cause::TimedOut);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_nobody_waits_for_is_acknowledged_and_ended() {
     let mut puppet = Puppet::new().await;
     let trunk = trunk_to(puppet.address()).await;
@@ -158,7 +195,7 @@ async fn an_answer_that_nobody_waits_for_is_acknowledged_and_ended() {
     assert!(ack.contains("CSeq: 7 ACK"), "{ack}");
     let bye = puppet.request("BYE").await;
     for part in [
-        "CSeq: 8 BYE",
+        "CSeq: 1007 BYE",
         "Call-ID: of-an-earlier-life",
         "tag=ours",
         "tag=puppet",

@@ -98,7 +98,7 @@ impl Look<'_> {
         self.port_is_free(transport, bind);
         let addresses = self.addresses(&host, transport).await?;
         let heard = Arc::new(Mutex::new(None));
-        let signalling = self.signalling(transport, bind, &host, &heard).await?;
+        let signalling = self.signalling(transport, bind, &heard).await?;
         self.can_be_reached(signalling.contact().ip(), &addresses);
         let mut there = None;
         for address in addresses {
@@ -173,7 +173,6 @@ impl Look<'_> {
         &self,
         transport: Transport,
         bind: SocketAddr,
-        host: &Host,
         heard: &Arc<Mutex<Option<jiff::Timestamp>>>,
     ) -> Result<Signalling, Finding> {
         let mut sip = SignallingConfig::new(transport, SocketAddr::new(bind.ip(), 0));
@@ -187,7 +186,7 @@ impl Look<'_> {
             }
         }));
         if transport == Transport::Tls {
-            sip.tls = tls_files(self.trunk, host).map_err(|error| {
+            sip.tls = tls_files(self.trunk).map_err(|error| {
                 let remedy = "name readable PEM files in `ca`, `certificate` and `private_key`";
                 Finding::problem(&self.subject, format!("{error:#}"), remedy)
             })?;

@@ -142,11 +142,12 @@ pub(super) fn lost_calls() -> String {
                  OR node <> $2 AND lease_until <= {NOW} \
                    AND EXISTS (SELECT 1 FROM nodes AS own WHERE own.node = $2 AND own.steady_since <= {NOW} - $3)) \
                LIMIT $1 FOR UPDATE SKIP LOCKED), \
-             queue AS (UPDATE call_queue SET node = $2, fence = fence + 1, lease_until = {NOW} + $3 \
-               FROM lost WHERE call_queue.call_sid = lost.call_sid RETURNING call_queue.*, lost.node AS lost_node) \
+             queue AS (UPDATE call_queue SET node = $2, fence = fence + 1, lease_until = {NOW} + $3, \
+                 seen_at = coalesce(seen_at, (SELECT heartbeat_at FROM nodes WHERE nodes.node = lost.node)) \
+               FROM lost WHERE call_queue.call_sid = lost.call_sid RETURNING call_queue.*) \
              SELECT {CLAIMED}, queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, \
-               coalesce(nodes.heartbeat_at, queue.answered_at, queue.rang_at, queue.dialled_at, calls.accepted_at) \
-             FROM queue JOIN calls USING (call_sid) LEFT JOIN nodes ON nodes.node = queue.lost_node"
+               coalesce(queue.seen_at, queue.answered_at, queue.rang_at, queue.dialled_at, calls.accepted_at) \
+             FROM queue JOIN calls USING (call_sid)"
     )
 }
 

@@ -80,7 +80,7 @@ impl CallQueue for PostgresStore {
                     "UPDATE call_queue SET state = $1, {column} = coalesce({column}, $2), trunk = coalesce($3, trunk), \
                        dialog = coalesce($4, dialog), attempts = attempts + $5 \
                      WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) \
-                       AND (state <> $10 OR lease_until > {NOW} + {MARGIN})"
+                       AND (NOT $10 OR lease_until > {NOW} + {MARGIN})"
                 ),
                 &[
                     &step.state().number(),
@@ -92,7 +92,7 @@ impl CallQueue for PostgresStore {
                     &lease.node.as_str(),
                     &lease.fence,
                     &from,
-                    &CallState::Claimed.number(),
+                    &matches!(step, Step::Dialling { .. }),
                 ],
             )
             .await?;
@@ -108,7 +108,7 @@ impl CallQueue for PostgresStore {
         let from = states(|state| state.may_become(CallState::Queued));
         let changed = self.execute(
                 "WITH queued AS (UPDATE call_queue SET state = 0, due_at = $1, node = NULL, lease_until = NULL, trunk = NULL, \
-                     dialled_at = NULL, dialog = NULL \
+                     dialled_at = NULL, dialog = NULL, seen_at = NULL \
                    WHERE call_sid = $2 AND node = $3 AND fence = $4 AND state = ANY($5) RETURNING call_sid, callee), \
                  uncounted AS (DELETE FROM callee_calls USING queued \
                    WHERE callee_calls.callee = queued.callee AND callee_calls.call_sid = queued.call_sid) \
@@ -172,6 +172,13 @@ impl CallQueue for PostgresStore {
             rank: count(0),
             nodes: count(1) + 1,
         })
+    }
+
+    /// The name stays while calls are held by it: what becomes of them begins with when it was last seen.
+    async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
+        let leave = "DELETE FROM nodes WHERE node = $1 AND NOT EXISTS (SELECT 1 FROM call_queue WHERE state > 0 AND node = $1)";
+        self.execute(leave, &[&node.as_str()]).await?;
+        Ok(())
     }
 
     async fn held_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {

@@ -3,9 +3,7 @@
 use anyhow::{Context, bail};
 use tokio_postgres::{Client, GenericClient};
 
-const MIGRATIONS: &[&str] = &[include_str!(
-    "../../../migrations/postgres/0001_ground_floor.sql"
-)];
+const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/postgres/0001_first.sql")];
 /// Any number serves, as long as all nodes use the same and nobody else does.
 const LOCK: i64 = 0x636c_6172_696f_6e00;
 

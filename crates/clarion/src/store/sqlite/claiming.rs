@@ -205,7 +205,7 @@ pub(super) fn take_lost(
     let lost: Vec<LostCall> = db
         .prepare_cached(&format!(
             "SELECT {CLAIMED}, queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, \
-               coalesce(nodes.heartbeat_at, queue.answered_at, queue.rang_at, queue.dialled_at, calls.accepted_at) \
+               coalesce(queue.seen_at, nodes.heartbeat_at, queue.answered_at, queue.rang_at, queue.dialled_at, calls.accepted_at) \
              FROM call_queue AS queue JOIN calls USING (call_sid) LEFT JOIN nodes ON nodes.node = queue.node \
              WHERE queue.state > 0 AND (queue.node <> ?1 OR call_sid IN (SELECT value FROM json_each(?2))) LIMIT ?3"
         ))?
@@ -224,12 +224,13 @@ pub(super) fn take_lost(
         .collect::<rusqlite::Result<_>>()?;
     for call in &lost {
         db.prepare_cached(
-            "UPDATE call_queue SET node = ?, fence = ?, lease_until = ? WHERE call_sid = ?",
+            "UPDATE call_queue SET node = ?, fence = ?, lease_until = ?, seen_at = ? WHERE call_sid = ?",
         )?
         .execute(params![
             node.as_str(),
             call.claimed.lease.fence,
             lease_until.as_millisecond(),
+            call.last_seen.as_millisecond(),
             call.claimed.call.sid.as_str()
         ])?;
     }

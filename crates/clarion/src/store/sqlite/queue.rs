@@ -84,6 +84,11 @@ impl CallQueue for SqliteStore {
         self.write(move |db| heartbeat(db, &node, now)).await
     }
 
+    async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
+        let node = node.clone();
+        self.write(move |db| leave(db, &node)).await
+    }
+
     async fn held_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {
         let node = node.clone();
         self.read(move |db| held_by(db, &node)).await
@@ -197,7 +202,7 @@ fn requeue(
         _ => return Ok(false),
     }
     db.prepare_cached(
-        "UPDATE call_queue SET state = 0, due_at = ?, node = NULL, lease_until = NULL, trunk = NULL, dialled_at = NULL, dialog = NULL \
+        "UPDATE call_queue SET state = 0, due_at = ?, node = NULL, lease_until = NULL, trunk = NULL, dialled_at = NULL, dialog = NULL, seen_at = NULL \
          WHERE call_sid = ?",
     )?
     .execute(params![due_at.as_millisecond(), sid.as_str()])?;
@@ -221,6 +226,15 @@ fn heartbeat(db: &Connection, node: &NodeId, now: Timestamp) -> rusqlite::Result
     )?
     .execute([now - 86_400_000])?;
     Ok(Standing::ALONE)
+}
+
+/// The name stays while calls are held by it: what becomes of them begins with when it was last seen.
+fn leave(db: &Connection, node: &NodeId) -> rusqlite::Result<()> {
+    db.prepare_cached(
+        "DELETE FROM nodes WHERE node = ?1 AND NOT EXISTS (SELECT 1 FROM call_queue WHERE state > 0 AND node = ?1)",
+    )?
+    .execute([node.as_str()])?;
+    Ok(())
 }
 
 fn held_by(db: &Connection, node: &NodeId) -> rusqlite::Result<Vec<CallSid>> {

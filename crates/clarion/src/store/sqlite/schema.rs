@@ -3,9 +3,7 @@
 use anyhow::bail;
 use rusqlite::{Connection, TransactionBehavior};
 
-const MIGRATIONS: &[&str] = &[include_str!(
-    "../../../migrations/sqlite/0001_ground_floor.sql"
-)];
+const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/sqlite/0001_first.sql")];
 
 /// The version that this program wants.
 pub const WANTED: usize = MIGRATIONS.len();

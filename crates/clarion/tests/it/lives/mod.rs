@@ -69,7 +69,7 @@ impl World {
         format!(
             "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\ntime_limit_seconds = 2\nlease_seconds = 4\n[dispatch]\nring_seconds = 1\nlease_seconds = 3\nlead_in_ms = 100\n\
              calls_at_once = 1000\ncalls_per_second = 1000\n[[trunk]]\nname = \"telephone\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\n\
-             channels = 60\ncalls_per_second = 200\nprefixes = [\"\"]\n",
+             channels = 600\ncalls_per_second = 1000\nprefixes = [\"\"]\n",
             self.telephone.contact()
         )
     }

@@ -120,6 +120,8 @@ CREATE TABLE call_queue (
   rang_at BIGINT,
   answered_at BIGINT,
   dialog TEXT,
+  -- When its process was last seen, from the first time that it was taken over.
+  seen_at BIGINT,
   cancelled BOOLEAN NOT NULL DEFAULT FALSE
 );
 CREATE INDEX call_queue_due ON call_queue (app_id, due_at, call_sid) WHERE state = 0;

@@ -120,6 +120,8 @@ CREATE TABLE call_queue (
   rang_at INTEGER,
   answered_at INTEGER,
   dialog TEXT,
+  -- When its process was last seen, from the first time that it was taken over.
+  seen_at INTEGER,
   cancelled INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX call_queue_due ON call_queue (app_id, due_at, call_sid) WHERE state = 0;
