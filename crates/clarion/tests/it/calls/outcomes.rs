@@ -164,7 +164,7 @@ async fn a_call_whose_server_is_lost_is_hung_up_reported_and_billed_as_far_as_it
     .await;
     let receiver = Receiver::start(vec![ok()]).await;
     let settings = stage::settings(RATES, &telephone.wide_trunk("telephone", ""));
-    let settings = settings.replace("[media]", "[dispatch]\nlease_seconds = 1\n[media]");
+    let settings = settings.replace("[media]", "[dispatch]\nlease_seconds = 2\n[media]");
     let installation = Installation::with_settings(None, &settings).await;
     let mut first_life = installation.start().await;
     let mut caller = Caller::connect(&first_life.client).await.unwrap();
