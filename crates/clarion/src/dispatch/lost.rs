@@ -8,7 +8,7 @@ use phone::signalling::LegFacts;
 
 use super::Dispatch;
 use super::course::Course;
-use super::rounds::ENDS_AT_ONCE;
+use super::rounds::{ENDS_AT_ONCE, within_limit};
 use super::verdict::Verdict;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
@@ -30,7 +30,7 @@ impl Dispatch {
                 .await?;
             let count = lost.len();
             futures_util::stream::iter(lost)
-                .for_each_concurrent(ENDS_AT_ONCE, |call| self.bury(call))
+                .for_each_concurrent(ENDS_AT_ONCE, |call| within_limit(self.bury(call)))
                 .await;
             if count > 0 {
                 self.queued.notify_one();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use jiff::SignedDuration;
@@ -20,6 +20,9 @@ use crate::store::StoreError;
 const MOST_OVERDUE: u32 = 500;
 /// Ends that are written at once: they share commits.
 pub(super) const ENDS_AT_ONCE: usize = 64;
+/// For one of them: an end that the database does not take must not keep the others waiting, nor the heartbeat. It is tried again when nobody is
+/// found to work at the call.
+const FOR_ONE_END: Duration = Duration::from_secs(2);
 /// Calls forgotten in one commit: a short one, between others.
 const MOST_FORGOTTEN: u32 = 500;
 
@@ -85,7 +88,8 @@ impl Dispatch {
                     Overdue::Expired => Outcome::Expired,
                     Overdue::Cancelled => Outcome::Cancelled,
                 };
-                self.end(Course::new(claimed), Verdict::plain(outcome))
+                let course = Course::new(claimed);
+                within_limit(self.end(course, Verdict::plain(outcome)))
             })
             .await;
         Ok(())
@@ -135,5 +139,12 @@ impl Dispatch {
             metrics::gauge!("clarion_trunk_up", "trunk" => name.clone()).set(up);
             metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(line.calls()));
         }
+    }
+}
+
+/// What ends one call of many; whatever is not done in time is left as it is.
+pub(super) async fn within_limit(ending: impl Future<Output = ()>) {
+    if tokio::time::timeout(FOR_ONE_END, ending).await.is_err() {
+        tracing::error!("the end of a call could not be written in time; it is tried again later");
     }
 }

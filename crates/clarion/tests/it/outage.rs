@@ -228,3 +228,36 @@ async fn every_call_ends_though_connections_are_cut_all_the_time() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_that_the_database_does_not_take_keeps_no_other_call() {
+    let database = postgres::empty_database().await;
+    let settings = format!("database = {database:?}\n[dispatch]\nlease_seconds = 2\n");
+    let server = TestServer::start_with(&settings).await;
+    let place = async |number: &str| -> CallSid {
+        let fields = format!("<to>{number}</to><mediaTxt>x</mediaTxt>");
+        call_sid(&server.call_xml(&fields).await).parse().unwrap()
+    };
+    let refused = place("13800000001").await;
+    let client = postgres::connect(&database).await;
+    let refuse = format!(
+        "CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$ LANGUAGE plpgsql; \
+         CREATE TRIGGER refused BEFORE UPDATE ON calls FOR EACH ROW WHEN (NEW.call_sid = '{refused}') EXECUTE FUNCTION refuse()"
+    );
+    client.batch_execute(&refuse).await.unwrap();
+    server.store.cancel_call(&refused).await.unwrap();
+    let has_ended = async |sid: &CallSid| {
+        let record = server.store.call_record(sid).await.unwrap().unwrap();
+        record.outcome == Some(Outcome::Cancelled)
+    };
+    // One after the other, so that each is met by a server that has tried the refused one before.
+    for number in ["13800000002", "13800000003"] {
+        let other = place(number).await;
+        server.store.cancel_call(&other).await.unwrap();
+        eventually("the other one has ended", async || has_ended(&other).await).await;
+    }
+    assert!(!has_ended(&refused).await);
+    let allow = "DROP TRIGGER refused ON calls";
+    client.batch_execute(allow).await.unwrap();
+    eventually("it is tried again", async || has_ended(&refused).await).await;
+}
