@@ -31,18 +31,18 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Durable accepts a second over HTTPS, beside the raw group-commit rate of the same disk
-    Accepts(accepts::Options),
+    Accepts(accepts::AcceptsOptions),
     /// A day with millions of lines: closing it, downloading it, asking for it, beside the databases' own exports
-    Bills(bills::Options),
+    Bills(bills::BillsOptions),
     /// Calls a second and playing calls at once, beside SIPp and the bare socket
-    Calls(calls::Options),
+    Calls(calls::CallsOptions),
     /// The engine that `calls` measures
     #[command(hide = true)]
-    Engine(calls::engine::Engine),
+    Engine(calls::engine::CallingEngine),
     /// Whole jobs a second: request, call, message, hang-up, callback
-    Job(job::Options),
+    Job(job::JobOptions),
     /// Speech, prompts from the cache and resampling, beside the speech engine's own program
-    Sound(sound::Options),
+    Sound(sound::SoundOptions),
 }
 
 fn main() -> ExitCode {

@@ -15,14 +15,14 @@ const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub struct Server {
+pub struct BenchServer {
     process: Child,
     pub client: Client,
     /// For asking about the server beside the load.
     watch: Connection,
 }
 
-impl Server {
+impl BenchServer {
     /// Starts a server on `database`, with its other files in `folder`. It accepts everything and dials nothing.
     pub async fn start(folder: &Path, database: &str) -> anyhow::Result<Self> {
         let trunk = "[[trunk]]\nname = 'waiting'\nhost = '127.0.0.1:9'\noptions_seconds = 0\nprefixes = ['']\n";

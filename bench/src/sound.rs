@@ -13,17 +13,17 @@ use clap::Args;
 use clarion::clock::Clock;
 use clarion::random;
 use jiff::tz::TimeZone;
+use sound::renderer::Piece;
 use sound::resample::resample;
 use sound::speech::{Espeak, Speaker};
-use sound::studio::Piece;
-use sound::wav::{Limits, Wav};
-use sound::{Settings, Speech, Studio, Voice};
+use sound::wav::{Wav, WavLimits};
+use sound::{PromptRenderer, RendererSettings, Utterance, Voice};
 
 use crate::machine::Machine;
 use crate::report;
 
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct SoundOptions {
     /// Texts of each language
     #[arg(long, default_value_t = 40)]
     texts: usize,
@@ -38,7 +38,7 @@ pub struct Options {
     write_table: Option<PathBuf>,
 }
 
-pub async fn run(options: Options) -> anyhow::Result<()> {
+pub async fn run(options: SoundOptions) -> anyhow::Result<()> {
     let folder = options.dir.join(format!("sound-{}", random::id()));
     std::fs::create_dir_all(&folder)?;
     let text = measure(&options, &folder).await;
@@ -51,7 +51,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     }
 }
 
-async fn measure(options: &Options, folder: &std::path::Path) -> anyhow::Result<String> {
+async fn measure(options: &SoundOptions, folder: &std::path::Path) -> anyhow::Result<String> {
     let machine = Machine::look(folder)?;
     let day = Clock::new(TimeZone::system()).wall().date();
     let mut text = format!(
@@ -102,25 +102,25 @@ fn mixed(number: usize) -> String {
     )
 }
 
-fn studio(folder: &std::path::Path) -> anyhow::Result<Studio> {
-    let settings = Settings {
+fn renderer(folder: &std::path::Path) -> anyhow::Result<PromptRenderer> {
+    let settings = RendererSettings {
         workers: 1,
         disk: Some((folder.to_owned(), 1 << 30)),
-        ..Settings::default()
+        ..RendererSettings::default()
     };
     let speaker = Speaker {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
     };
-    Ok(Studio::open(&settings, speaker)?)
+    Ok(PromptRenderer::open(&settings, speaker)?)
 }
 
 fn piece(text: &str) -> Piece {
     Piece::Speech(speech_of(text))
 }
 
-fn speech_of(text: &str) -> Speech {
-    Speech {
+fn speech_of(text: &str) -> Utterance {
+    Utterance {
         text: text.to_owned(),
         voice: Voice::default(),
     }
@@ -128,9 +128,9 @@ fn speech_of(text: &str) -> Speech {
 
 async fn speech(name: &str, texts: &[String], folder: &std::path::Path) -> anyhow::Result<String> {
     let folder = folder.join(name);
-    let new = studio(&folder)?;
+    let new = renderer(&folder)?;
     let (mut alone, mut made, mut factors, mut seconds) = (vec![], vec![], vec![], vec![]);
-    // Engine and studio take turns, so that whoever else uses the machine disturbs both alike.
+    // Engine and renderer take turns, so that whoever else uses the machine disturbs both alike.
     for text in texts {
         alone.push(engine_alone(text)?);
         let began = Instant::now();
@@ -139,7 +139,7 @@ async fn speech(name: &str, texts: &[String], folder: &std::path::Path) -> anyho
         seconds.push(sound.seconds());
         factors.push(began.elapsed().as_secs_f64() / sound.seconds());
     }
-    let again = studio(&folder)?;
+    let again = renderer(&folder)?;
     let mut read = vec![];
     for text in texts {
         let began = Instant::now();
@@ -179,12 +179,12 @@ fn engine_alone(text: &str) -> anyhow::Result<f64> {
 /// Whole prompts of two pieces that are in memory already.
 async fn from_memory(prompts: usize) -> anyhow::Result<String> {
     const DIFFERENT: usize = 500;
-    let settings = Settings::default();
+    let settings = RendererSettings::default();
     let speaker = Speaker {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
     };
-    let studio = Studio::open(&settings, speaker)?;
+    let renderer = PromptRenderer::open(&settings, speaker)?;
     let file = |number: usize| {
         let bytes = sound::wav::mono_16_bit(&vec![1000; 80_000], 8000);
         Piece::File {
@@ -193,7 +193,7 @@ async fn from_memory(prompts: usize) -> anyhow::Result<String> {
         }
     };
     for number in 0..DIFFERENT {
-        studio.piece(file(number)).ready().await?;
+        renderer.piece(file(number)).ready().await?;
     }
     let known = |number: usize| Piece::File {
         content: number.to_string(),
@@ -202,7 +202,7 @@ async fn from_memory(prompts: usize) -> anyhow::Result<String> {
     let began = Instant::now();
     for number in 0..prompts {
         let pieces = vec![known(number % DIFFERENT), known((number + 7) % DIFFERENT)];
-        studio.prompt(pieces, 2).await?;
+        renderer.prompt(pieces, 2).await?;
     }
     let rate = prompts as f64 / began.elapsed().as_secs_f64();
     Ok(format!(
@@ -218,7 +218,7 @@ fn resampling() -> anyhow::Result<String> {
         let ramp = (0..20_011_i16).map(|level| level - 10_000);
         let samples: Vec<i16> = ramp.step_by(37).cycle().take(frames).collect();
         let bytes = sound::wav::mono_16_bit(&samples, rate);
-        let wav = Wav::read(&bytes, &Limits::default())?;
+        let wav = Wav::read(&bytes, &WavLimits::default())?;
         let times = (0..15).map(|_| {
             let began = Instant::now();
             let made = resample(rate, 8000, frames, &mut |first, out| wav.mono(first, out));

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
 use phone::codec::Codec;
-use phone::media::facts::Facts;
-use phone::media::hearing::{Expected, Heard, Hearing};
+use phone::media::stats::Facts;
+use phone::media::inbound::{Expected, Heard, Inbound};
 use phone::media::rtp::{self, Packet};
 use phone::media::srtp::{MasterKey, Suite};
 use phone::media::{dtmf, rtcp};
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let now = Instant::now();
-    let mut hearing = Hearing::new(now, SOURCE, Box::new(check_heard));
+    let mut hearing = Inbound::new(now, SOURCE, Box::new(check_heard));
     let peer = |number: u8| SocketAddr::from(([192, 0, 2, number % 3], 4000));
     let key = MasterKey::from_base64(&"A".repeat(40)).unwrap();
     let expected = Expected {

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clarion::client::Credentials;
+use clarion::client::ApiCredentials;
 use clarion::clock::Clock;
 use clarion::domain::account::{
-    Account, AccountState, AppId, AppLimits, AppState, Application, Limits, Permissions,
+    Account, AccountLimits, AccountState, AppId, AppLimits, AppState, Application, Permissions,
 };
 use clarion::domain::call::{CallSid, NewCall};
 use clarion::domain::callback::RespUrl;
@@ -21,17 +21,17 @@ pub const RESP_URL: &str = "https://shop.example/voice/status";
 const EXPIRES_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Debug)]
-pub struct Customer {
-    pub credentials: Credentials,
+pub struct BenchCustomer {
+    pub credentials: ApiCredentials,
     pub app: AppId,
     pub clock: Clock,
     orders: AtomicU64,
 }
 
-impl Customer {
+impl BenchCustomer {
     pub fn new(clock: Clock) -> Self {
         Self {
-            credentials: Credentials {
+            credentials: ApiCredentials {
                 sid: random::id()
                     .parse()
                     .expect("hex digits are an account's id"),
@@ -52,10 +52,10 @@ impl Customer {
             auth_token: self.credentials.token.clone(),
             state: AccountState::Active,
             permissions: Permissions::default(),
-            limits: Limits {
+            limits: AccountLimits {
                 requests_per_second: Some(NO_LIMIT),
                 requests_at_once: Some(NO_LIMIT),
-                ..Limits::default()
+                ..AccountLimits::default()
             },
             balance: None,
             spending_limit: None,

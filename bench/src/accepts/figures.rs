@@ -10,8 +10,8 @@ use crate::latency::Spread;
 #[derive(Debug)]
 pub struct Figures {
     pub raw: Raw,
-    pub at_full_load: load::Outcome,
-    pub at_half_load: load::Outcome,
+    pub at_full_load: load::LoadOutcome,
+    pub at_half_load: load::LoadOutcome,
 }
 
 impl Figures {
@@ -54,7 +54,7 @@ impl fmt::Display for Figures {
     }
 }
 
-impl fmt::Display for load::Outcome {
+impl fmt::Display for load::LoadOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

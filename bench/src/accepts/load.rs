@@ -11,10 +11,10 @@ use clarion::client::{Client, Connection, Signature};
 use futures_util::future::{try_join, try_join_all};
 use tokio::sync::Semaphore;
 
-use super::customer::Customer;
+use super::customer::BenchCustomer;
 use crate::latency::{Seconds, Spread};
 use crate::others::{Ours, Watch};
-use crate::server::Server;
+use crate::server::BenchServer;
 
 /// Not measured: connections, caches and statements settle.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -29,13 +29,13 @@ const LOG_BYTES: &str = "clarion_store_wal_bytes";
 
 #[derive(Debug)]
 pub struct Load<'a> {
-    customer: &'a Customer,
+    customer: &'a BenchCustomer,
     ours: &'a Ours,
     connections: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// Durable accepts a second.
     pub rate: f64,
     pub latency: Spread,
@@ -49,7 +49,7 @@ pub struct Outcome {
 }
 
 impl<'a> Load<'a> {
-    pub fn new(customer: &'a Customer, ours: &'a Ours, connections: usize) -> Self {
+    pub fn new(customer: &'a BenchCustomer, ours: &'a Ours, connections: usize) -> Self {
         Self {
             customer,
             ours,
@@ -60,9 +60,9 @@ impl<'a> Load<'a> {
     /// Every connection asks again as soon as it is answered. Latency counts from sending.
     pub async fn as_fast_as_it_goes(
         &self,
-        server: &mut Server,
+        server: &mut BenchServer,
         seconds: u64,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<LoadOutcome> {
         let askers = self.askers(&server.client).await?;
         let start = Instant::now() + WARM_UP;
         let end = start + Duration::from_secs(seconds);
@@ -86,10 +86,10 @@ impl<'a> Load<'a> {
     /// a stall is seen by everyone whom it would have kept waiting.
     pub async fn paced(
         &self,
-        server: &mut Server,
+        server: &mut BenchServer,
         rate: f64,
         seconds: u64,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<LoadOutcome> {
         let askers = self.askers(&server.client).await?;
         let time = Duration::from_secs(seconds);
         let pace = Pace::start(rate, WARM_UP + time, askers.len());
@@ -126,7 +126,7 @@ impl<'a> Load<'a> {
 /// One kept-alive connection of the customer.
 struct Asker<'a> {
     connection: Connection,
-    customer: &'a Customer,
+    customer: &'a BenchCustomer,
     signature: Signature,
 }
 
@@ -203,11 +203,11 @@ fn count(rate: f64, time: Duration) -> u64 {
 /// Does the work, and watches the server's own figures meanwhile.
 #[expect(clippy::cast_precision_loss, reason = "exact far beyond any run")]
 async fn observe(
-    server: &mut Server,
+    server: &mut BenchServer,
     work: impl Iterator<Item = impl Future<Output = anyhow::Result<Seconds>>>,
     mut answers: Seconds,
     others: Watch,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<LoadOutcome> {
     let working = Cell::new(true);
     let load = async {
         let done = try_join_all(work).await;
@@ -231,7 +231,7 @@ async fn observe(
         answers.append(part);
     }
     let answers = answers.judge(others);
-    Ok(Outcome {
+    Ok(LoadOutcome {
         rate: answers.latencies.len() as f64 / answers.seconds as f64,
         latency: answers.latencies.spread(),
         quiet: answers.quiet,

@@ -22,15 +22,15 @@ use clarion::clock::Clock;
 use clarion::random;
 use jiff::tz::TimeZone;
 
-use self::customer::Customer;
+use self::customer::BenchCustomer;
 use self::figures::Figures;
 use self::load::Load;
 use self::site::Site;
-use self::table::{Report, Row};
+use self::table::{AcceptsReport, AcceptsRow};
 use crate::machine::Machine;
 use crate::others::{self, Ours};
 use crate::report;
-use crate::server::Server;
+use crate::server::BenchServer;
 
 /// Where `scripts/with-postgres` says what it has started.
 const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
@@ -38,7 +38,7 @@ const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
 const ATTEMPTS: usize = 3;
 
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct AcceptsOptions {
     /// Ended calls in the long history
     #[arg(long, default_value_t = 10_000_000)]
     rows: u64,
@@ -81,7 +81,7 @@ enum Choice {
     Both,
 }
 
-pub async fn run(options: Options) -> anyhow::Result<()> {
+pub async fn run(options: AcceptsOptions) -> anyhow::Result<()> {
     let folder = options.dir.join(format!("accepts-{}", random::id()));
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -100,9 +100,12 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     }
 }
 
-async fn measure_databases(options: &Options, folder: &Path) -> anyhow::Result<Report> {
+async fn measure_databases(
+    options: &AcceptsOptions,
+    folder: &Path,
+) -> anyhow::Result<AcceptsReport> {
     let clock = Clock::new(TimeZone::system());
-    let mut report = Report {
+    let mut report = AcceptsReport {
         machine: Machine::look(folder)?,
         day: clock.wall().date(),
         seconds: options.seconds,
@@ -113,7 +116,7 @@ async fn measure_databases(options: &Options, folder: &Path) -> anyhow::Result<R
     println!("{}", report.machine);
     let bench = Bench {
         options,
-        customer: Customer::new(clock),
+        customer: BenchCustomer::new(clock),
     };
     if options.database != Choice::Postgres {
         let place = |name: &str| Ok(Site::sqlite(&folder.join(name)));
@@ -134,8 +137,8 @@ async fn measure_databases(options: &Options, folder: &Path) -> anyhow::Result<R
 }
 
 struct Bench<'a> {
-    options: &'a Options,
-    customer: Customer,
+    options: &'a AcceptsOptions,
+    customer: BenchCustomer,
 }
 
 impl Bench<'_> {
@@ -143,7 +146,7 @@ impl Bench<'_> {
     async fn empty_and_full(
         &self,
         place: impl Fn(&str) -> anyhow::Result<Site>,
-    ) -> anyhow::Result<Vec<Row>> {
+    ) -> anyhow::Result<Vec<AcceptsRow>> {
         let (empty, full) = (place("empty")?, place("full")?);
         let result = self.measure(&empty, &full).await;
         if !self.options.keep {
@@ -153,7 +156,7 @@ impl Bench<'_> {
         result
     }
 
-    async fn measure(&self, empty: &Site, full: &Site) -> anyhow::Result<Vec<Row>> {
+    async fn measure(&self, empty: &Site, full: &Site) -> anyhow::Result<Vec<AcceptsRow>> {
         println!("\n{}", empty.version().await?);
         empty.open(&self.customer).await?;
         full.open(&self.customer).await?;
@@ -164,7 +167,7 @@ impl Bench<'_> {
         let sites = [(empty, 0), (full, self.options.rows)];
         let mut rows = Vec::new();
         for (site, history) in sites {
-            rows.push(Row {
+            rows.push(AcceptsRow {
                 database: site.version().await?,
                 history,
                 rounds: Vec::new(),
@@ -207,13 +210,13 @@ impl Bench<'_> {
         let raw = raw::measure(&site.database, &self.customer, ours, seconds).await?;
 
         site.reset().await?;
-        let mut server = Server::start(&site.folder, &site.address()).await?;
+        let mut server = BenchServer::start(&site.folder, &site.address()).await?;
         let load = Load::new(&self.customer, ours, self.options.connections);
         let at_full_load = load.as_fast_as_it_goes(&mut server, seconds).await?;
         server.stop().await?;
 
         site.reset().await?;
-        let mut server = Server::start(&site.folder, &site.address()).await?;
+        let mut server = BenchServer::start(&site.folder, &site.address()).await?;
         let load = Load::new(&self.customer, ours, self.options.connections);
         let at_half_load = load
             .paced(&mut server, at_full_load.rate / 2.0, seconds)
@@ -227,9 +230,9 @@ impl Bench<'_> {
     }
 
     /// Long enough to meet checkpoints of every kind.
-    async fn long_load(&self, site: &Site, ours: &Ours) -> anyhow::Result<load::Outcome> {
+    async fn long_load(&self, site: &Site, ours: &Ours) -> anyhow::Result<load::LoadOutcome> {
         site.reset().await?;
-        let mut server = Server::start(&site.folder, &site.address()).await?;
+        let mut server = BenchServer::start(&site.folder, &site.address()).await?;
         let load = Load::new(&self.customer, ours, self.options.connections);
         let seconds = self.options.stall_seconds;
         let outcome = load.as_fast_as_it_goes(&mut server, seconds).await?;

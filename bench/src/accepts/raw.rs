@@ -8,7 +8,7 @@ use clarion::store::postgres;
 use clarion::store::sqlite::{self, calls, checkpoint::Checkpointer};
 use rusqlite::Connection;
 
-use super::customer::Customer;
+use super::customer::BenchCustomer;
 use crate::latency::{Judged, Seconds};
 use crate::others::{Ours, Watch};
 
@@ -38,7 +38,7 @@ impl Raw {
 
 pub async fn measure(
     database: &Database,
-    customer: &Customer,
+    customer: &BenchCustomer,
     ours: &Ours,
     seconds: u64,
 ) -> anyhow::Result<Raw> {
@@ -73,7 +73,7 @@ pub async fn measure(
     Ok(Raw::new(commits.judge(watch)))
 }
 
-fn batch(customer: &Customer) -> Vec<NewCall> {
+fn batch(customer: &BenchCustomer) -> Vec<NewCall> {
     let mut batch: Vec<_> = (0..BATCH).map(|_| customer.call()).collect();
     batch.sort_by(|a, b| a.sid.cmp(&b.sid));
     batch

@@ -8,7 +8,7 @@ use clarion::store::{Database, sqlite};
 use tokio_postgres::{Client, NoTls};
 use url::Url;
 
-use super::customer::Customer;
+use super::customer::BenchCustomer;
 use crate::machine;
 use crate::others::Ours;
 
@@ -70,7 +70,7 @@ impl Site {
     }
 
     /// Makes the database, with the schema and the customer in it.
-    pub async fn open(&self, customer: &Customer) -> anyhow::Result<()> {
+    pub async fn open(&self, customer: &BenchCustomer) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
         self.in_cluster("CREATE DATABASE").await?;
         let store = self.database.open().await?;

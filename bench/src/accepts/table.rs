@@ -12,26 +12,26 @@ use crate::latency::Spread;
 use crate::machine::Machine;
 
 #[derive(Debug)]
-pub struct Report {
+pub struct AcceptsReport {
     pub machine: Machine,
     pub day: Date,
     pub seconds: u64,
     pub rounds: usize,
     pub connections: usize,
     /// For each kind of database: empty, then with a history.
-    pub rows: Vec<Row>,
+    pub rows: Vec<AcceptsRow>,
 }
 
 #[derive(Debug)]
-pub struct Row {
+pub struct AcceptsRow {
     pub database: String,
     pub history: u64,
     pub rounds: Vec<Figures>,
     /// A long measurement at full load.
-    pub long: Option<load::Outcome>,
+    pub long: Option<load::LoadOutcome>,
 }
 
-impl Row {
+impl AcceptsRow {
     /// A third of the time is enough to tell.
     pub fn quiet_rounds(&self, seconds: u64) -> usize {
         let enough = |round: &&Figures| round.quiet() as u64 * 3 >= seconds;
@@ -68,7 +68,7 @@ impl Row {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for AcceptsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             machine,
@@ -96,7 +96,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl Report {
+impl AcceptsReport {
     fn write_figures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

@@ -11,7 +11,7 @@ use clarion::store::{Database, sqlite};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use crate::accepts::customer::Customer;
+use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::connect;
 
 const COLUMNS: &str = "order_id, type, app_id, call_sid, caller, called, started_at, answered_at, ended_at, seconds, units, rate, fee, outcome, user_data";
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A call every few milliseconds, from midnight to midnight.
 pub async fn fill(
     database: &Database,
-    customer: &Customer,
+    customer: &BenchCustomer,
     day: Date,
     lines: u64,
 ) -> anyhow::Result<()> {
@@ -66,10 +66,10 @@ pub async fn fill(
 /// The same rows in the same order as CSV, by `sqlite3` or by `COPY`: values as they are stored, nothing made readable.
 pub fn export(
     database: &Database,
-    customer: &Customer,
+    customer: &BenchCustomer,
     day: Date,
     out: &Path,
-) -> anyhow::Result<Watched> {
+) -> anyhow::Result<WatchedRun> {
     let select = format!(
         "SELECT {COLUMNS} FROM bill_lines WHERE bill_day = '{day}' AND app_id = '{}' ORDER BY ended_at, order_id",
         customer.app
@@ -94,12 +94,12 @@ pub fn export(
 
 /// How long a program took, and the most memory that it held.
 #[derive(Debug, Clone, Copy)]
-pub struct Watched {
+pub struct WatchedRun {
     pub time: Duration,
     pub peak: u64,
 }
 
-pub fn watch(command: &mut Command) -> anyhow::Result<Watched> {
+pub fn watch(command: &mut Command) -> anyhow::Result<WatchedRun> {
     let began = Instant::now();
     let mut process = command
         .stdin(Stdio::null())
@@ -114,7 +114,7 @@ pub fn watch(command: &mut Command) -> anyhow::Result<Watched> {
                 "{} failed",
                 command.get_program().display()
             );
-            return Ok(Watched {
+            return Ok(WatchedRun {
                 time: began.elapsed(),
                 peak,
             });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::day::Watched;
+use super::day::WatchedRun;
 
 /// Design: closing is as fast as the export, and memory stays flat.
 const MOST_MEMORY: u64 = 64 << 20;
@@ -10,10 +10,10 @@ const MOST_MEMORY: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Measured {
     pub database: String,
-    pub exported: Watched,
+    pub exported: WatchedRun,
     /// Closing a day without lines.
-    pub empty: Watched,
-    pub closed: Watched,
+    pub empty: WatchedRun,
+    pub closed: WatchedRun,
     pub download: (Duration, u64),
     /// The most memory of the server before the download and after it.
     pub server: (u64, u64),

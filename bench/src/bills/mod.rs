@@ -19,13 +19,13 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tokio::task::JoinSet;
 
-use self::day::{Watched, peak_memory, watch};
+use self::day::{WatchedRun, peak_memory, watch};
 use self::measured::Measured;
-use crate::accepts::customer::Customer;
+use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::Site;
 use crate::machine::{self, Machine};
 use crate::report;
-use crate::server::{self, Server};
+use crate::server::{self, BenchServer};
 
 /// Where `scripts/with-postgres` says what it has started.
 const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
@@ -35,7 +35,7 @@ const LINE_BYTES: u64 = 900;
 const SHORTEST_LINE: u64 = 150;
 
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct BillsOptions {
     /// Lines of the day
     #[arg(long, default_value_t = 10_000_000)]
     lines: u64,
@@ -56,7 +56,7 @@ pub struct Options {
     write_table: Option<PathBuf>,
 }
 
-pub async fn run(options: Options) -> anyhow::Result<()> {
+pub async fn run(options: BillsOptions) -> anyhow::Result<()> {
     let folder = options.dir.join(format!("bills-{}", random::id()));
     std::fs::create_dir_all(&folder)?;
     let folder = std::path::absolute(folder)?;
@@ -70,7 +70,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     }
 }
 
-async fn measure_all(options: &Options, folder: &Path) -> anyhow::Result<String> {
+async fn measure_all(options: &BillsOptions, folder: &Path) -> anyhow::Result<String> {
     let clock = Clock::new(TimeZone::system());
     let machine = Machine::look(folder)?;
     let mut text = format!(
@@ -100,9 +100,9 @@ async fn measure_all(options: &Options, folder: &Path) -> anyhow::Result<String>
     Ok(text + &bars)
 }
 
-async fn measure(options: &Options, site: &Site, clock: &Clock) -> anyhow::Result<Measured> {
+async fn measure(options: &BillsOptions, site: &Site, clock: &Clock) -> anyhow::Result<Measured> {
     let version = site.version().await?;
-    let customer = Customer::new(clock.clone());
+    let customer = BenchCustomer::new(clock.clone());
     site.open(&customer).await?;
     permit(site, &customer).await?;
     let day = clock.wall().date().yesterday()?;
@@ -118,7 +118,7 @@ async fn measure(options: &Options, site: &Site, clock: &Clock) -> anyhow::Resul
         first
     };
 
-    let mut server = Server::start(&site.folder, &site.address()).await?;
+    let mut server = BenchServer::start(&site.folder, &site.address()).await?;
     let before = peak_memory(server.id()?).unwrap_or_default();
     let (time, bytes) = download(&server, &customer, clock).await?;
     let peak = peak_memory(server.id()?).unwrap_or_default();
@@ -142,14 +142,14 @@ async fn measure(options: &Options, site: &Site, clock: &Clock) -> anyhow::Resul
 }
 
 /// To a file, as closing writes one; it is not synced.
-fn export(site: &Site, customer: &Customer, day: Date) -> anyhow::Result<Watched> {
+fn export(site: &Site, customer: &BenchCustomer, day: Date) -> anyhow::Result<WatchedRun> {
     let out = site.folder.join("export.csv");
     let exported = day::export(&site.database, customer, day, &out);
     std::fs::remove_file(out)?;
     exported
 }
 
-async fn permit(site: &Site, customer: &Customer) -> anyhow::Result<()> {
+async fn permit(site: &Site, customer: &BenchCustomer) -> anyhow::Result<()> {
     let store = site.database.open().await?;
     let change = AccountChange {
         bill_download: Some(true),
@@ -163,7 +163,7 @@ async fn permit(site: &Site, customer: &Customer) -> anyhow::Result<()> {
 }
 
 /// The program that an operator would run, in a process of its own.
-fn close(site: &Site, day: Date) -> anyhow::Result<Watched> {
+fn close(site: &Site, day: Date) -> anyhow::Result<WatchedRun> {
     let config = site.folder.join("close.toml");
     let data = site.folder.join("data");
     std::fs::write(
@@ -182,7 +182,7 @@ fn close(site: &Site, day: Date) -> anyhow::Result<Watched> {
 
 async fn request(
     connection: &mut Connection,
-    customer: &Customer,
+    customer: &BenchCustomer,
     clock: &Clock,
 ) -> anyhow::Result<String> {
     let signature = customer.credentials.sign(&clock.wall());
@@ -201,8 +201,8 @@ async fn request(
 }
 
 async fn download(
-    server: &Server,
-    customer: &Customer,
+    server: &BenchServer,
+    customer: &BenchCustomer,
     clock: &Clock,
 ) -> anyhow::Result<(Duration, u64)> {
     let mut connection = server.client.connect().await?;
@@ -219,9 +219,9 @@ async fn download(
 
 /// Bills asked for in a second, with the file ready.
 async fn ask(
-    options: &Options,
-    server: &Server,
-    customer: &Customer,
+    options: &BillsOptions,
+    server: &BenchServer,
+    customer: &BenchCustomer,
     clock: &Clock,
 ) -> anyhow::Result<f64> {
     let end = Instant::now() + Duration::from_secs(options.seconds);

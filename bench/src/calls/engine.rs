@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use phone::call::{Order, Phone};
+use phone::call::{CallRequest, Phone};
 use phone::codec::Sound;
 use phone::ending::Ending;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, Transport};
-use phone::trunk::{Trunk, TrunkConfig};
+use phone::trunk::{SipTrunkConfig, Trunk};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Args)]
-pub struct Engine {
+pub struct CallingEngine {
     /// Whom to call, in turn
     #[arg(long, required = true)]
     callee: Vec<SocketAddr>,
@@ -51,7 +51,7 @@ pub struct Told {
     pub placing_seconds: f64,
 }
 
-impl Engine {
+impl CallingEngine {
     pub async fn run(self) -> anyhow::Result<()> {
         raise_file_limit();
         let told = self.measure().await?;
@@ -65,28 +65,28 @@ impl Engine {
         for callee in &self.callee {
             let config = SignallingConfig::new(Transport::Udp, "127.0.0.1:0".parse()?);
             let signalling = Arc::new(Signalling::start(&config, None).await?);
-            let trunk = TrunkConfig::new("bench", (*callee).into());
+            let trunk = SipTrunkConfig::new("bench", (*callee).into());
             trunks.push(Trunk::start(trunk, signalling, Resolver::default()));
         }
         let samples: Vec<i16> = (0..self.frames * 160)
             .map(|index| i16::try_from(index % 20_000).unwrap_or(0))
             .collect();
-        let program = vec![Step::Sound(Sound::encode(&samples))];
+        let plan = vec![PlaybackItem::Sound(Sound::encode(&samples))];
         let mut told = Told {
             idle_bytes: resident()?,
             ..Told::default()
         };
-        let (playing, most) = (Arc::new(AtomicU64::new(0)), self.rate * self.seconds);
+        let (playing, limit) = (Arc::new(AtomicU64::new(0)), self.rate * self.seconds);
         let (ended, mut endings) = unbounded_channel();
         let cpu = cpu_seconds();
         let began = Instant::now();
-        for index in 0..most {
+        for index in 0..limit {
             let due = began + Duration::from_secs_f64(f64::from(index) / f64::from(self.rate));
             tokio::time::sleep_until(due.into()).await;
             let (phone, under_way, ended) =
                 (Arc::clone(&phone), Arc::clone(&playing), ended.clone());
             let trunk = Arc::clone(&trunks[index as usize % trunks.len()]);
-            let order = order(index, program.clone());
+            let order = order(index, plan.clone());
             tokio::spawn(async move {
                 under_way.fetch_add(1, Ordering::Relaxed);
                 let (events, _) = unbounded_channel();
@@ -101,7 +101,7 @@ impl Engine {
         }
         told.placing_seconds = began.elapsed().as_secs_f64();
         drop(ended);
-        told.placed = u64::from(most);
+        told.placed = u64::from(limit);
         while let Some((ending, facts)) = endings.recv().await {
             if endings.len() % 200 == 0 {
                 note_peak(&mut told, &playing)?;
@@ -124,12 +124,12 @@ impl Engine {
     }
 }
 
-fn order(index: u32, program: Vec<Step>) -> Order {
-    Order {
+fn order(index: u32, plan: Vec<PlaybackItem>) -> CallRequest {
+    CallRequest {
         number: "100".to_owned(),
         caller: "200".to_owned(),
         call_id: format!("bench-{index}-{:08x}", std::process::id()),
-        program,
+        plan,
         ring_time: Duration::from_secs(30),
         talk_time: Duration::from_secs(120),
     }

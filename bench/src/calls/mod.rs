@@ -23,7 +23,7 @@ const LONG: u32 = 500;
 const SHORT: u32 = 50;
 
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct CallsOptions {
     /// How long calls are placed at each rate
     #[arg(long, default_value_t = 15)]
     seconds: u32,
@@ -59,14 +59,14 @@ pub fn media() -> MediaConfig {
 
 /// What was seen at one rate.
 #[derive(Debug)]
-struct Row {
+struct CallsRow {
     rate: u32,
     frames: u32,
     told: Told,
     arrived: u64,
 }
 
-impl Row {
+impl CallsRow {
     /// All calls talked, every packet arrived, and the placing kept its pace.
     fn held(&self, seconds: u32) -> bool {
         self.told.talked == self.told.placed
@@ -96,7 +96,7 @@ impl Row {
     }
 }
 
-pub async fn run(options: Options) -> anyhow::Result<()> {
+pub async fn run(options: CallsOptions) -> anyhow::Result<()> {
     let folder = std::env::temp_dir().join(format!("clarion-bench-calls-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let result = measure(&options, &folder).await;
@@ -109,7 +109,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(options: &Options, folder: &Path) -> anyhow::Result<String> {
+async fn measure(options: &CallsOptions, folder: &Path) -> anyhow::Result<String> {
     let machine = Machine::look(folder)?;
     println!("{machine}");
     let sink = Sink::start()?;
@@ -135,7 +135,7 @@ async fn measure(options: &Options, folder: &Path) -> anyhow::Result<String> {
 }
 
 /// The highest rate that SIPp as the caller held against SIPp as the callee.
-fn sipp_alone(options: &Options, folder: &Path, sink: &Sink) -> anyhow::Result<u32> {
+fn sipp_alone(options: &CallsOptions, folder: &Path, sink: &Sink) -> anyhow::Result<u32> {
     let mut best = 0;
     for rate in &options.sipp_rates {
         let callee = Callee::start(folder, sink.address)?;
@@ -153,12 +153,12 @@ fn sipp_alone(options: &Options, folder: &Path, sink: &Sink) -> anyhow::Result<u
 }
 
 async fn at_rate(
-    options: &Options,
+    options: &CallsOptions,
     folder: &Path,
     sink: &Sink,
     rate: u32,
     frames: u32,
-) -> anyhow::Result<Row> {
+) -> anyhow::Result<CallsRow> {
     let callees: Vec<Callee> = (0..options.callees)
         .map(|_| Callee::start(folder, sink.address))
         .collect::<Result<_, _>>()?;
@@ -193,7 +193,7 @@ async fn at_rate(
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    Ok(Row {
+    Ok(CallsRow {
         rate,
         frames,
         told,
@@ -201,7 +201,7 @@ async fn at_rate(
     })
 }
 
-fn describe(row: &Row, seconds: u32) -> String {
+fn describe(row: &CallsRow, seconds: u32) -> String {
     let told = &row.told;
     format!(
         "{} calls/s of {} s: {} of {} talked, {} of {} packets arrived, {} at once, {:.2} ms of processor a call, {} kB a call, worst packet of a call p50/p99/p99.9 {:.1}/{:.1}/{:.1} ms: {}{}",
@@ -226,7 +226,13 @@ fn describe(row: &Row, seconds: u32) -> String {
     )
 }
 
-fn table(options: &Options, machine: &Machine, raw: f64, sipp: u32, rows: &[Row]) -> String {
+fn table(
+    options: &CallsOptions,
+    machine: &Machine,
+    raw: f64,
+    sipp: u32,
+    rows: &[CallsRow],
+) -> String {
     let mut text = format!(
         "{}, Clarion {}. {machine}.\n\nThe engine in a process of its own calls {} SIPp processes over UDP, which answer at once; the sound goes to one socket that counts the packets. Engine, SIPp and counter share the cores; {} s at each rate. A rate is held when every call talked, every packet arrived, and the placing kept its pace.\n\n",
         Clock::new(TimeZone::system()).wall().date(),
@@ -268,7 +274,7 @@ fn table(options: &Options, machine: &Machine, raw: f64, sipp: u32, rows: &[Row]
     text + &bars(options.seconds, rows)
 }
 
-fn bars(seconds: u32, rows: &[Row]) -> String {
+fn bars(seconds: u32, rows: &[CallsRow]) -> String {
     let best = |frames: u32| {
         rows.iter()
             .filter(|row| row.frames == frames && row.held(seconds))

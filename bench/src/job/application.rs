@@ -5,20 +5,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use clarion::client::{Connection, Credentials, Signature};
+use clarion::client::{ApiCredentials, Connection, Signature};
 use clarion::domain::account::AppId;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::ledger::Ledger;
-use crate::accepts::customer::Customer;
-use crate::server::Server;
+use crate::accepts::customer::BenchCustomer;
+use crate::server::BenchServer;
 
 /// Every number is called once in a run, so that none waits for another.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
-pub struct Application {
+pub struct LoadApplication {
     asker: Arc<Asker>,
     asked: AtomicBool,
 }
@@ -26,7 +26,7 @@ pub struct Application {
 #[derive(Debug)]
 struct Asker {
     connections: Vec<Mutex<Connection>>,
-    credentials: Credentials,
+    credentials: ApiCredentials,
     signature: Signature,
     app: AppId,
     ledger: Arc<Ledger>,
@@ -34,10 +34,10 @@ struct Asker {
     url: String,
 }
 
-impl Application {
+impl LoadApplication {
     pub async fn connect(
-        server: &Server,
-        customer: &Customer,
+        server: &BenchServer,
+        customer: &BenchCustomer,
         ledger: &Arc<Ledger>,
         text: &str,
         url: &str,

@@ -51,7 +51,7 @@ impl Usage {
 
 /// What was seen at one rate.
 #[derive(Debug)]
-pub struct Row {
+pub struct JobRow {
     pub database: String,
     pub rate: u32,
     pub jobs: Vec<Job>,
@@ -60,14 +60,14 @@ pub struct Row {
     /// Of the server alone, in seconds.
     pub cpu: f64,
     pub idle_bytes: u64,
-    pub most_bytes: u64,
-    pub most_at_once: usize,
+    pub byte_limit: u64,
+    pub concurrent_limit: usize,
     pub packets: f64,
     pub late: f64,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a run")]
-impl Row {
+impl JobRow {
     fn done(&self) -> usize {
         self.jobs.iter().filter(|job| job.is_done()).count()
     }
@@ -117,13 +117,13 @@ impl Row {
     }
 
     fn megabytes(&self) -> f64 {
-        self.most_bytes.max(self.idle_bytes) as f64 / 1e6
+        self.byte_limit.max(self.idle_bytes) as f64 / 1e6
     }
 
     fn kilobytes_a_call(&self) -> f64 {
-        self.most_bytes.saturating_sub(self.idle_bytes) as f64
+        self.byte_limit.saturating_sub(self.idle_bytes) as f64
             / 1e3
-            / self.most_at_once.max(1) as f64
+            / self.concurrent_limit.max(1) as f64
     }
 
     fn late_percent(&self) -> f64 {
@@ -131,7 +131,7 @@ impl Row {
     }
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for JobRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -140,7 +140,7 @@ impl fmt::Display for Row {
             self.rate,
             self.done(),
             self.jobs.len(),
-            self.most_at_once,
+            self.concurrent_limit,
             self.to_answer(),
             self.to_invite(),
             self.to_callback(),
@@ -151,7 +151,7 @@ impl fmt::Display for Row {
     }
 }
 
-pub fn table(seconds: u32, machine: &Machine, rows: &[Row]) -> String {
+pub fn table(seconds: u32, machine: &Machine, rows: &[JobRow]) -> String {
     let mut text = format!(
         "{}, Clarion {}. {machine}.\n\n`clarion serve` in a process of its own; application, test phone and receiver of callbacks in another, on the same cores. {seconds} s at each rate, at a steady pace. A job is a \
          request over HTTPS, its call with the whole message ({}), and its callback; a rate is held when every job was done, asking kept its pace, and 99 % of the INVITEs came within a second. Times in ms, from when the request was due; \
@@ -171,7 +171,7 @@ pub fn table(seconds: u32, machine: &Machine, rows: &[Row]) -> String {
             row.done(),
             row.jobs.len(),
             row.jobs_a_second(),
-            row.most_at_once,
+            row.concurrent_limit,
             millis(answer.p50),
             millis(answer.p99),
             millis(invite.p50),
@@ -190,12 +190,12 @@ pub fn table(seconds: u32, machine: &Machine, rows: &[Row]) -> String {
 }
 
 /// The first rate of each database is the one at which nothing waits.
-fn bars(seconds: u32, rows: &[Row]) -> String {
+fn bars(seconds: u32, rows: &[JobRow]) -> String {
     let mut text = "\n| bar | database | measured | |\n|---|---|---:|---|\n".to_owned();
     for lowest in rows.iter().filter(|row| row.rate == rows[0].rate) {
         let p99 = lowest.to_invite().p99;
         let of = rows.iter().filter(|row| row.database == lowest.database);
-        let most = of.filter(|row| row.held(seconds)).map(|row| row.rate).max();
+        let limit = of.filter(|row| row.held(seconds)).map(|row| row.rate).max();
         let _ = writeln!(
             text,
             "| from request to INVITE at most 20 ms (p99, {} jobs/s) | {} | {:.1} ms | {} |\n| most jobs a second that were held | {} | {} | |",
@@ -208,15 +208,17 @@ fn bars(seconds: u32, rows: &[Row]) -> String {
                 "**missed**"
             },
             lowest.database,
-            most.unwrap_or(0),
+            limit.unwrap_or(0),
         );
     }
     text
 }
 
 /// How long the call lasts in which it is played.
-fn message(row: &Row) -> String {
-    let time = row.spread(|job| Row::between(job.invited, job.hung_up)).p50;
+fn message(row: &JobRow) -> String {
+    let time = row
+        .spread(|job| JobRow::between(job.invited, job.hung_up))
+        .p50;
     format!("{:.1} s from INVITE to BYE", time.as_secs_f64())
 }
 

@@ -19,17 +19,17 @@ use clarion::clock::Clock;
 use clarion::random;
 use jiff::tz::TimeZone;
 
-use self::application::Application;
-use self::figures::{Row, Usage, table};
+use self::application::LoadApplication;
+use self::figures::{JobRow, Usage, table};
 use self::ledger::Ledger;
-use self::receiver::Receiver;
-use self::telephone::Telephone;
-use crate::accepts::customer::Customer;
+use self::receiver::CallbackReceiver;
+use self::telephone::BenchTelephone;
+use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::Site;
 use crate::calls::engine::raise_file_limit;
 use crate::machine::Machine;
 use crate::report;
-use crate::server::Server;
+use crate::server::BenchServer;
 
 /// Where `scripts/with-postgres` says what it has started.
 const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const WARM_UP: u32 = 5;
 
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct JobOptions {
     /// How long jobs are asked for at each rate
     #[arg(long, default_value_t = 20)]
     seconds: u32,
@@ -68,7 +68,7 @@ pub struct Options {
     write_table: Option<PathBuf>,
 }
 
-pub async fn run(options: Options) -> anyhow::Result<()> {
+pub async fn run(options: JobOptions) -> anyhow::Result<()> {
     raise_file_limit();
     let folder = options.dir.join(format!("job-{}", random::id()));
     std::fs::create_dir_all(&folder)
@@ -84,7 +84,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     }
 }
 
-async fn measure_databases(options: &Options, folder: &Path) -> anyhow::Result<String> {
+async fn measure_databases(options: &JobOptions, folder: &Path) -> anyhow::Result<String> {
     let machine = Machine::look(folder)?;
     println!("{machine}");
     let mut sites = vec![Site::sqlite(&folder.join("sqlite"))];
@@ -102,10 +102,10 @@ async fn measure_databases(options: &Options, folder: &Path) -> anyhow::Result<S
 }
 
 /// From the first rate to the first that is not held, on one database.
-async fn measure(options: &Options, site: &Site, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+async fn measure(options: &JobOptions, site: &Site, rows: &mut Vec<JobRow>) -> anyhow::Result<()> {
     let database = site.version().await?;
     println!("{database}");
-    let customer = Customer::new(Clock::new(TimeZone::system()));
+    let customer = BenchCustomer::new(Clock::new(TimeZone::system()));
     site.open(&customer).await?;
     for rate in &options.rates {
         let row = at_rate(options, site, &customer, &database, *rate).await?;
@@ -120,18 +120,18 @@ async fn measure(options: &Options, site: &Site, rows: &mut Vec<Row>) -> anyhow:
 }
 
 async fn at_rate(
-    options: &Options,
+    options: &JobOptions,
     site: &Site,
-    customer: &Customer,
+    customer: &BenchCustomer,
     database: &str,
     rate: u32,
-) -> anyhow::Result<Row> {
+) -> anyhow::Result<JobRow> {
     let ledger = Arc::new(Ledger::default());
-    let telephone = Telephone::start(&ledger).await?;
-    let receiver = Receiver::start(&ledger).await?;
+    let telephone = BenchTelephone::start(&ledger).await?;
+    let receiver = CallbackReceiver::start(&ledger).await?;
     let settings = settings(&telephone);
-    let mut server = Server::start_with(&site.folder, &site.address(), &settings).await?;
-    let application = Application::connect(
+    let mut server = BenchServer::start_with(&site.folder, &site.address(), &settings).await?;
+    let application = LoadApplication::connect(
         &server,
         customer,
         &ledger,
@@ -157,28 +157,28 @@ async fn at_rate(
         watch(server.id()?, &ledger, &application),
         application.ask_at(rate, options.seconds),
     );
-    let (placed, most) = (placing?, watching?);
+    let (placed, limit) = (placing?, watching?);
     until_done(&ledger).await;
     let after = Usage::of(server.id()?)?;
     let metrics = server.metrics().await?;
     server.stop().await?;
     let since = |name: &str| metrics.value(name) - packets.value(name);
-    Ok(Row {
+    Ok(JobRow {
         database: database.to_owned(),
         rate,
         placing: placed,
         jobs: ledger.take(),
         cpu: after.cpu - before.cpu,
         idle_bytes: before.bytes,
-        most_bytes: most.0,
-        most_at_once: most.1,
+        byte_limit: limit.0,
+        concurrent_limit: limit.1,
         packets: since("clarion_media_packets_total"),
         late: since("clarion_media_packets_late_total"),
     })
 }
 
 /// Nothing but the machine is to be the limit.
-fn settings(telephone: &Telephone) -> String {
+fn settings(telephone: &BenchTelephone) -> String {
     format!(
         "[callbacks]\nallowed_networks = ['127.0.0.0/8']\n[dispatch]\ncalls_at_once = 1000000\ncalls_per_second = 1000000\n\
          [media]\nbind = '127.0.0.1'\nports = '10000-19999'\n\
@@ -191,7 +191,7 @@ fn settings(telephone: &Telephone) -> String {
 async fn watch(
     server: u32,
     ledger: &Ledger,
-    application: &Application,
+    application: &LoadApplication,
 ) -> anyhow::Result<(u64, usize)> {
     let (mut bytes, mut calls) = (0, 0);
     while !application.has_asked() {

@@ -14,13 +14,13 @@ use super::ledger::Ledger;
 const THANKS: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 52\r\nconnection: close\r\n\r\n<Response><statuscode>000000</statuscode></Response>";
 
 #[derive(Debug)]
-pub struct Receiver {
+pub struct CallbackReceiver {
     address: SocketAddr,
     /// Ends with this.
     _serving: JoinSet<()>,
 }
 
-impl Receiver {
+impl CallbackReceiver {
     pub async fn start(ledger: &Arc<Ledger>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;

@@ -13,9 +13,9 @@ use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use super::ledger::Ledger;
 
 #[derive(Debug)]
-pub struct Telephone(TestPhone);
+pub struct BenchTelephone(TestPhone);
 
-impl Telephone {
+impl BenchTelephone {
     pub async fn start(ledger: &Arc<Ledger>) -> anyhow::Result<Self> {
         let here = Ipv4Addr::LOCALHOST;
         let config = TestPhoneConfig {

@@ -25,7 +25,7 @@ use crate::domain::account::{AccountSid, AuthToken};
 
 /// An account's credentials, and what is made from them for one request.
 #[derive(Debug, Clone)]
-pub struct Credentials {
+pub struct ApiCredentials {
     pub sid: AccountSid,
     pub token: AuthToken,
 }
@@ -37,7 +37,7 @@ pub struct Signature {
     pub authorization: String,
 }
 
-impl Credentials {
+impl ApiCredentials {
     pub fn sign(&self, now: &Zoned) -> Signature {
         let stamp = now.strftime("%Y%m%d%H%M%S").to_string();
         let mut md5 = Md5::new();
@@ -107,7 +107,7 @@ impl Connection {
     /// An operation below `/2013-12-26/Accounts/{sid}/`, in the format that `media_type` names for both ways. A GET has no body.
     pub async fn operation(
         &mut self,
-        credentials: &Credentials,
+        credentials: &ApiCredentials,
         signature: &Signature,
         operation: &str,
         media_type: &str,

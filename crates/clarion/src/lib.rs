@@ -3,6 +3,7 @@
 //! Start reading at `server` (what there is and how it is joined), or follow a call: `api::landing_calls` → `store` → `callbacks`.
 
 pub mod api;
+pub mod audio_files;
 pub mod billing;
 pub mod callbacks;
 pub mod cli;
@@ -16,4 +17,3 @@ pub mod random;
 pub mod server;
 pub mod store;
 pub mod telemetry;
-pub mod voices;

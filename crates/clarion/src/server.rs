@@ -11,6 +11,8 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::api::{self, Api};
+use crate::audio_files::AudioFiles;
+use crate::audio_files::sweep::{self, Sweep};
 use crate::billing::{self, Billing};
 use crate::callbacks::Callbacks;
 use crate::clock::Clock;
@@ -22,8 +24,6 @@ use crate::http::tls::Certificates;
 use crate::random;
 use crate::store::{ServeLock, Store};
 use crate::telemetry;
-use crate::voices::VoiceFiles;
-use crate::voices::sweep::{self, Sweep};
 
 /// A server that is running. Dropping it does not stop it in an orderly way; `stop` does.
 #[derive(Debug)]
@@ -56,9 +56,9 @@ impl Server {
         let mut background = JoinSet::new();
         background.spawn(telemetry::keep_up(metrics.clone()));
         background.spawn(telemetry::watch_disk(config.data_dir.clone()));
-        let voices = VoiceFiles::open(&config)?;
-        background.spawn(sweep_voices(
-            voices.clone(),
+        let audio_files = AudioFiles::open(&config)?;
+        background.spawn(sweep_audio_files(
+            audio_files.clone(),
             Arc::clone(&store),
             clock.clone(),
         ));
@@ -81,14 +81,14 @@ impl Server {
             Arc::clone(&store),
             clock.clone(),
             node,
-            voices.clone(),
+            audio_files.clone(),
             callbacks.owed(),
         )
         .await?;
         let mut api = Api::new(
             Arc::clone(&config),
             Arc::clone(&store),
-            voices,
+            audio_files,
             billing,
             clock.clone(),
             metrics,
@@ -157,7 +157,7 @@ impl Server {
     }
 }
 
-async fn sweep_voices(files: VoiceFiles, store: Arc<dyn Store>, clock: Clock) {
+async fn sweep_audio_files(files: AudioFiles, store: Arc<dyn Store>, clock: Clock) {
     let mut sweep = Sweep::default();
     loop {
         tokio::time::sleep(sweep::PAUSE).await;

@@ -11,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogConfig, LogFormat};
-use crate::domain::callback::Verdict;
+use crate::domain::callback::DeliveryResult;
 use crate::domain::outcome::Outcome;
 
 const SECONDS: &[f64] = &[
@@ -284,10 +284,10 @@ fn begin_at_zero() {
         metrics::counter!(name).increment(0);
     }
     for outcome in Outcome::ALL {
-        metrics::counter!("clarion_calls_ended_total", "outcome" => outcome.word()).increment(0);
+        metrics::counter!("clarion_calls_ended_total", "outcome" => outcome.as_str()).increment(0);
     }
-    for verdict in Verdict::ALL {
-        metrics::counter!("clarion_callback_attempts_total", "verdict" => verdict.word())
+    for verdict in DeliveryResult::ALL {
+        metrics::counter!("clarion_callback_attempts_total", "verdict" => verdict.as_str())
             .increment(0);
     }
 }

@@ -7,9 +7,9 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phone::media::engine::{Encryption, Engine, MediaConfig, SocketChoice, Terms};
+use phone::media::engine::{Encryption, MediaConfig, MediaEngine, MediaOptions, SocketChoice};
 use phone::media::session::Session;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 
 /// Nanoseconds that the thread of this name has run.
 fn running_time(name: &str) -> u64 {
@@ -40,13 +40,14 @@ async fn measure(
     sealed: bool,
 ) {
     let here = "127.0.0.1".parse().expect("an address");
-    let engine = Engine::start(&MediaConfig::new(here, 20_000..=39_999)).expect("media starts");
+    let engine =
+        MediaEngine::start(&MediaConfig::new(here, 20_000..=39_999)).expect("media starts");
     let line = shared.then(|| engine.shared_line().expect("ports are free"));
     let sink = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let before = resident_kilobytes();
     let mut sessions = Vec::new();
     for _ in 0..calls {
-        let terms = Terms {
+        let options = MediaOptions {
             encryption: if sealed {
                 Encryption::Sdes
             } else {
@@ -56,9 +57,9 @@ async fn measure(
             sockets: line.as_ref().map_or(SocketChoice::Own, |line| {
                 SocketChoice::Shared(Arc::clone(line))
             }),
-            ..Terms::default()
+            ..MediaOptions::default()
         };
-        let mut session = engine.open(terms, |_| ()).expect("ports are free");
+        let mut session = engine.open(options, |_| ()).expect("ports are free");
         let port = sink.local_addr().expect("it is bound").port();
         let (protocol, crypto) = if sealed {
             (
@@ -78,7 +79,11 @@ async fn measure(
     let frames = seconds * 50;
     let finished: Vec<_> = sessions
         .iter_mut()
-        .map(|session| session.play(&[Step::Silence { frames }]).expect("it plays"))
+        .map(|session| {
+            session
+                .play(&[PlaybackItem::Silence { frames }])
+                .expect("it plays")
+        })
         .collect();
     let memory = resident_kilobytes() - before;
     for finished in finished {
@@ -108,30 +113,35 @@ async fn measure(
 /// Calls that talk to each other, so that every packet is also heard and judged.
 async fn measure_hearing(name: &str, calls: usize, seconds: u32, sealed: bool) {
     let here = "127.0.0.1".parse().expect("an address");
-    let engine = Engine::start(&MediaConfig::new(here, 20_000..=39_999)).expect("media starts");
-    let terms = Terms {
+    let engine =
+        MediaEngine::start(&MediaConfig::new(here, 20_000..=39_999)).expect("media starts");
+    let options = MediaOptions {
         encryption: if sealed {
             Encryption::Sdes
         } else {
             Encryption::Off
         },
-        ..Terms::default()
+        ..MediaOptions::default()
     };
     let mut sessions = Vec::new();
     for _ in 0..calls / 2 {
-        let mut caller = engine.open(terms.clone(), |_| ()).expect("ports are free");
-        let mut callee = engine.open(terms.clone(), |_| ()).expect("ports are free");
+        let mut caller = engine
+            .open(options.clone(), |_| ())
+            .expect("ports are free");
+        let mut callee = engine
+            .open(options.clone(), |_| ())
+            .expect("ports are free");
         let answer = callee.answer(caller.offer().as_bytes()).expect("we agree");
         caller.answered(answer.as_bytes()).expect("we agree");
         sessions.extend([caller, callee]);
     }
     let began = running_time("media-receive");
-    let program = [Step::Silence {
+    let plan = [PlaybackItem::Silence {
         frames: seconds * 50,
     }];
     let finished: Vec<_> = sessions
         .iter_mut()
-        .map(|session| session.play(&program).expect("it plays"))
+        .map(|session| session.play(&plan).expect("it plays"))
         .collect();
     for finished in finished {
         finished.await.expect("it finishes");

@@ -10,12 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ending::{Cause, Ending, Failure};
 use crate::line::Line;
-use crate::media::engine::{Engine, MediaError};
-pub use crate::media::engine::{MediaConfig, Terms};
-pub use crate::media::facts::Facts;
-use crate::media::hearing::Heard;
-use crate::media::stream::Step;
-use crate::signalling::{Invite, LegFacts, SignallingError};
+pub use crate::media::engine::{MediaConfig, MediaOptions};
+use crate::media::engine::{MediaEngine, MediaError};
+use crate::media::inbound::InboundEvent;
+pub use crate::media::stats::MediaStats;
+use crate::media::stream::PlaybackItem;
+use crate::signalling::{DialogSnapshot, Invite, SignallingError};
 use crate::trunk::Trunk;
 
 /// A 3xx may lead to another one; so many are followed.
@@ -31,7 +31,7 @@ pub enum PhoneError {
 
 /// What is needed to place a call.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct CallRequest {
     /// The called number, in the form that the trunk wants.
     pub number: String,
     /// The calling number, likewise.
@@ -39,7 +39,7 @@ pub struct Order {
     /// Chosen by whoever orders the call, so that it is known before the first packet leaves.
     pub call_id: String,
     /// Everything that is sent after the answer, lead-in and keys for an extension included.
-    pub program: Vec<Step>,
+    pub plan: Vec<PlaybackItem>,
     /// How long it may ring.
     pub ring_time: Duration,
     /// How long it may talk.
@@ -51,34 +51,36 @@ pub struct Order {
 #[derive(Debug)]
 pub enum CallEvent {
     /// An INVITE has left.
-    Dialling(Option<Box<LegFacts>>),
-    Ringing(Option<Box<LegFacts>>),
+    Dialling(Option<Box<DialogSnapshot>>),
+    Ringing(Option<Box<DialogSnapshot>>),
     /// Somebody has answered, and is acknowledged as soon as this is written down. It is told at once, perhaps before the ringing that came just
     /// before it.
-    Answered(Option<Box<LegFacts>>, Written),
+    Answered(Option<Box<DialogSnapshot>>, AnswerRecorded),
     /// The callee pressed a key.
     Key(char),
 }
 
 /// Given back, or dropped, when an event has been written down.
 #[derive(Debug)]
-pub struct Written(#[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>);
+pub struct AnswerRecorded(
+    #[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>,
+);
 
 /// Places calls, any number at once.
 #[derive(Debug)]
 pub struct Phone {
-    media: Engine,
+    media: MediaEngine,
 }
 
 impl Phone {
     pub fn start(media: &MediaConfig) -> Result<Self, PhoneError> {
         Ok(Self {
-            media: Engine::start(media)?,
+            media: MediaEngine::start(media)?,
         })
     }
 
     /// For trunks whose calls share a pair of ports.
-    pub fn media(&self) -> &Engine {
+    pub fn media(&self) -> &MediaEngine {
         &self.media
     }
 
@@ -86,11 +88,11 @@ impl Phone {
     pub async fn call(
         &self,
         trunk: &Trunk,
-        order: &Order,
+        order: &CallRequest,
         events: &mpsc::UnboundedSender<CallEvent>,
         hang_up: &CancellationToken,
-    ) -> (Ending, Facts) {
-        let mut facts = Facts::default();
+    ) -> (Ending, MediaStats) {
+        let mut facts = MediaStats::default();
         let addresses = match trunk.addresses().await {
             Ok(addresses) => addresses,
             Err(error) => {
@@ -119,10 +121,10 @@ impl Phone {
         &self,
         trunk: &Trunk,
         address: SocketAddr,
-        order: &Order,
+        order: &CallRequest,
         events: &mpsc::UnboundedSender<CallEvent>,
         hang_up: &CancellationToken,
-        facts: &mut Facts,
+        facts: &mut MediaStats,
     ) -> Ending {
         let mut detour = Detour::default();
         for _ in 0..=REDIRECTS {
@@ -162,18 +164,21 @@ impl Phone {
         &self,
         trunk: &Trunk,
         address: SocketAddr,
-        order: &Order,
+        order: &CallRequest,
         detour: &Detour,
         events: &mpsc::UnboundedSender<CallEvent>,
     ) -> Result<Line, PhoneError> {
         let pressed = events.clone();
-        let on_heard = move |heard: Heard<'_>| {
-            if let Heard::Key(key) = heard {
+        let on_heard = move |heard: InboundEvent<'_>| {
+            if let InboundEvent::Key(key) = heard {
                 let _ = pressed.send(CallEvent::Key(key));
             }
         };
-        let terms = trunk.config.media.clone();
-        let sound = self.media.open(terms, on_heard).map_err(MediaError::from)?;
+        let options = trunk.config.media.clone();
+        let sound = self
+            .media
+            .open(options, on_heard)
+            .map_err(MediaError::from)?;
         let mut invite = trunk.invite(
             &order.number,
             &order.caller,
@@ -184,9 +189,12 @@ impl Phone {
         detour.apply(&mut invite);
         let sent_to = invite.destination;
         let told = events.clone();
-        let on_answer = Box::new(move |facts: Option<LegFacts>| {
+        let on_answer = Box::new(move |facts: Option<DialogSnapshot>| {
             let (written, done) = oneshot::channel();
-            let _ = told.send(CallEvent::Answered(facts.map(Box::new), Written(written)));
+            let _ = told.send(CallEvent::Answered(
+                facts.map(Box::new),
+                AnswerRecorded(written),
+            ));
             done
         });
         let leg = trunk.signalling().invite(invite, on_answer).await?;

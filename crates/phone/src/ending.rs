@@ -64,7 +64,7 @@ impl Cause {
         Cause::TransportDown,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Cause::Busy => "busy",
             Cause::Declined => "declined",
@@ -135,8 +135,8 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.response {
-            Some((code, reason)) => write!(f, "{} ({code} {reason})", self.cause.word()),
-            None => f.write_str(self.cause.word()),
+            Some((code, reason)) => write!(f, "{} ({code} {reason})", self.cause.as_str()),
+            None => f.write_str(self.cause.as_str()),
         }
     }
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallEvent, Facts, Order};
+use crate::call::{CallEvent, CallRequest, MediaStats};
 use crate::ending::{Cause, Ending, Failure, Side};
 use crate::media::session::Session as Sound;
 use crate::signalling::{
-    Leg, LegEvent, LegFacts, Refreshed, Refresher, Reply, SILENCE, SessionTimer,
+    DialogSnapshot, Leg, LegEvent, Refreshed, Refresher, SILENCE, SessionReply, SessionTimer,
 };
 
 /// After the last packet the line stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
@@ -37,14 +37,14 @@ impl Line {
     }
 
     /// What it takes to end the leg from another process.
-    pub fn facts(&self) -> Option<Box<LegFacts>> {
+    pub fn facts(&self) -> Option<Box<DialogSnapshot>> {
         self.leg.facts(self.sent_to).map(Box::new)
     }
 
     /// The answer's session description, or why there is none.
     pub async fn wait_for_answer(
         &mut self,
-        order: &Order,
+        order: &CallRequest,
         progress_time: Option<Duration>,
         events: &Events,
         hang_up: &CancellationToken,
@@ -109,16 +109,16 @@ impl Line {
     /// Plays the program and stays until one side hangs up.
     pub async fn talk(
         &mut self,
-        order: &Order,
+        order: &CallRequest,
         description: &[u8],
         hang_up: &CancellationToken,
-        facts: &mut Facts,
+        facts: &mut MediaStats,
     ) -> Ending {
         let answered = Instant::now();
         let started = self
             .sound
             .answered(description)
-            .and_then(|()| self.sound.play(&order.program));
+            .and_then(|()| self.sound.play(&order.plan));
         let finished = match started {
             Ok(finished) => finished,
             Err(error) => {
@@ -146,7 +146,7 @@ impl Line {
     /// Who hung up, and when.
     async fn until_hung_up(
         &mut self,
-        order: &Order,
+        order: &CallRequest,
         finished: oneshot::Receiver<Instant>,
         hang_up: &CancellationToken,
     ) -> (Side, Instant) {
@@ -195,7 +195,7 @@ impl Line {
     }
 
     /// The peer holds, resumes, moves, or only shows that it is still there.
-    async fn change(&mut self, offer: &[u8], reply: Reply) {
+    async fn change(&mut self, offer: &[u8], reply: SessionReply) {
         if offer.is_empty() {
             // A re-INVITE without an offer wants ours (RFC 3261 section 14.2); the answer to it changes nothing for us.
             let ours = reply.wants_offer().then(|| self.sound.offer());

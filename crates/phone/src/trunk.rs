@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::media::engine::Terms;
+use crate::media::engine::MediaOptions;
 use crate::signalling::{
-    Credentials, Host, Invite, LegFacts, Registered, Registration, Resolver, Signalling,
-    SignallingError, Transport,
+    DialogSnapshot, Host, Invite, Registered, Registration, Resolver, Signalling, SignallingError,
+    SipCredentials, Transport,
 };
 
 /// How long addresses are believed before the name servers are asked again. They are also asked when nobody there answers.
@@ -24,7 +24,7 @@ const RENEW_AFTER: f64 = 0.8;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
-pub struct TrunkConfig {
+pub struct SipTrunkConfig {
     pub name: String,
     /// Who is called: the host of the request's address.
     pub host: Host,
@@ -32,7 +32,7 @@ pub struct TrunkConfig {
     pub proxy: Option<Host>,
     /// The host in From, To and the registration, where the trunk wants another than its own name.
     pub domain: Option<String>,
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SipCredentials>,
     /// How long a registration shall last; `None` for a trunk that knows us by our address.
     pub register: Option<Duration>,
     /// How often the trunk is asked whether it is there; `None`: never, it counts as being there.
@@ -45,10 +45,10 @@ pub struct TrunkConfig {
     /// How long a trunk that has said "trying" may leave it at that before another one is tried.
     pub progress_time: Option<Duration>,
     /// What its calls want of their sound.
-    pub media: Terms,
+    pub media: MediaOptions,
 }
 
-impl TrunkConfig {
+impl SipTrunkConfig {
     pub fn new(name: &str, host: Host) -> Self {
         Self {
             name: name.to_owned(),
@@ -62,7 +62,7 @@ impl TrunkConfig {
             follow_redirects: false,
             session_interval: None,
             progress_time: None,
-            media: Terms::default(),
+            media: MediaOptions::default(),
         }
     }
 
@@ -107,7 +107,7 @@ struct Addresses {
 
 #[derive(Debug)]
 pub struct Trunk {
-    pub config: TrunkConfig,
+    pub config: SipTrunkConfig,
     signalling: Arc<Signalling>,
     resolver: Resolver,
     addresses: Mutex<Addresses>,
@@ -118,7 +118,7 @@ pub struct Trunk {
 impl Trunk {
     /// Starts to watch over the trunk: registers where it wants that, asks whether it is there.
     pub fn start(
-        config: TrunkConfig,
+        config: SipTrunkConfig,
         signalling: Arc<Signalling>,
         resolver: Resolver,
     ) -> Arc<Self> {
@@ -213,7 +213,7 @@ impl Trunk {
     }
 
     /// Ends a leg of an earlier life of the process.
-    pub async fn end_orphan(&self, facts: &LegFacts) -> Result<bool, SignallingError> {
+    pub async fn end_orphan(&self, facts: &DialogSnapshot) -> Result<bool, SignallingError> {
         self.signalling.end_orphan(facts).await
     }
 
@@ -296,7 +296,7 @@ impl Trunk {
         }
     }
 
-    fn tell(&self, health: Health) {
+    fn set_health(&self, health: Health) {
         let changed = *self.health.borrow() != health;
         if changed {
             if let Health::Down { why } = &health {
@@ -328,14 +328,14 @@ impl Watcher {
             Ok(next) => {
                 self.misses = 0;
                 self.pause = ASK_AGAIN;
-                trunk.tell(Health::Up);
+                trunk.set_health(Health::Up);
                 next
             }
             Err(why) => {
                 trunk.doubt_addresses();
                 self.misses += 1;
                 if self.misses >= MISSES_ALLOWED || !trunk.health.borrow().usable() {
-                    trunk.tell(Health::Down { why });
+                    trunk.set_health(Health::Down { why });
                 }
                 let pause = self.pause;
                 if trunk.config.register.is_some() {

@@ -8,9 +8,9 @@ use std::alloc::System;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phone::call::{Order, Phone};
+use phone::call::{CallRequest, Phone};
 use phone::codec::Codec;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::test_phone::{Script, TestPhone};
 use phone::trunk::Trunk;
 use tokio::task::JoinSet;
@@ -43,10 +43,10 @@ async fn rounds(phone: &Arc<Phone>, trunk: &Arc<Trunk>, calls: usize) {
             under_way.join_next().await.unwrap().unwrap();
         }
         let suffix = ["0001", "0002", "0004", "0007", "0003"][index % 5];
-        let order = Order {
+        let order = CallRequest {
             number: format!("1380000{suffix}"),
             ring_time: Duration::from_millis(200),
-            ..order(vec![Step::Silence { frames: 2 }])
+            ..order(vec![PlaybackItem::Silence { frames: 2 }])
         };
         let (phone, trunk) = (Arc::clone(phone), Arc::clone(trunk));
         under_way.spawn(async move { call(&phone, &trunk, order).await });

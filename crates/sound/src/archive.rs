@@ -7,7 +7,7 @@ use std::io::{Cursor, Read};
 use zip::ZipArchive;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ArchiveLimits {
     pub files: usize,
     /// Of one file, unpacked.
     pub file_bytes: u64,
@@ -15,7 +15,7 @@ pub struct Limits {
     pub total_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for ArchiveLimits {
     fn default() -> Self {
         Self {
             files: 100,
@@ -33,13 +33,13 @@ pub struct Entry {
 
 /// Why an archive is refused. All of it is: half an upload would be worse than none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum ArchiveError {
     #[error("the zip file cannot be read: {0}")]
     Broken(String),
     #[error("the zip file holds no file")]
     Empty,
-    #[error("the zip file holds {files} files; at most {most} are taken")]
-    TooMany { files: usize, most: usize },
+    #[error("the zip file holds {files} files; at most {limit} are taken")]
+    TooMany { files: usize, limit: usize },
     #[error("{name:?} in the zip file is a path; only plain file names are taken")]
     Path { name: String },
     #[error("{name:?} in the zip file is not named as a WAV file (.wav)")]
@@ -48,10 +48,10 @@ pub enum Refused {
     Twice { name: String },
     #[error("{name:?} in the zip file is encrypted")]
     Encrypted { name: String },
-    #[error("{name:?} in the zip file is larger than {most} bytes unpacked")]
-    TooLarge { name: String, most: u64 },
-    #[error("the zip file is larger than {most} bytes unpacked")]
-    TooLargeTogether { most: u64 },
+    #[error("{name:?} in the zip file is larger than {limit} bytes unpacked")]
+    TooLarge { name: String, limit: u64 },
+    #[error("the zip file is larger than {limit} bytes unpacked")]
+    TooLargeTogether { limit: u64 },
 }
 
 /// Whether these bytes are meant to be a zip file.
@@ -59,8 +59,8 @@ pub fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
 }
 
-pub fn unpack(bytes: &[u8], limits: &Limits) -> Result<Vec<Entry>, Refused> {
-    let broken = |error: zip::result::ZipError| Refused::Broken(error.to_string());
+pub fn unpack(bytes: &[u8], limits: &ArchiveLimits) -> Result<Vec<Entry>, ArchiveError> {
+    let broken = |error: zip::result::ZipError| ArchiveError::Broken(error.to_string());
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
     judge(&mut archive, limits)?;
     let mut entries = Vec::new();
@@ -68,23 +68,23 @@ pub fn unpack(bytes: &[u8], limits: &Limits) -> Result<Vec<Entry>, Refused> {
     for index in 0..archive.len() {
         let file = archive.by_index(index).map_err(broken)?;
         let name = name(file.name_raw());
-        let most = left.min(limits.file_bytes);
+        let limit = left.min(limits.file_bytes);
         let mut bytes = Vec::new();
         // One more than is allowed, so that too many can be told from just enough.
-        file.take(most + 1)
+        file.take(limit + 1)
             .read_to_end(&mut bytes)
-            .map_err(|error| Refused::Broken(error.to_string()))?;
+            .map_err(|error| ArchiveError::Broken(error.to_string()))?;
         let unpacked = bytes.len() as u64;
         if unpacked > limits.file_bytes {
-            return Err(Refused::TooLarge {
+            return Err(ArchiveError::TooLarge {
                 name,
-                most: limits.file_bytes,
+                limit: limits.file_bytes,
             });
         }
         left = left
             .checked_sub(unpacked)
-            .ok_or(Refused::TooLargeTogether {
-                most: limits.total_bytes,
+            .ok_or(ArchiveError::TooLargeTogether {
+                limit: limits.total_bytes,
             })?;
         entries.push(Entry { name, bytes });
     }
@@ -92,14 +92,17 @@ pub fn unpack(bytes: &[u8], limits: &Limits) -> Result<Vec<Entry>, Refused> {
 }
 
 /// What the directory of the archive says, before anything is unpacked.
-fn judge(archive: &mut ZipArchive<Cursor<&[u8]>>, limits: &Limits) -> Result<(), Refused> {
+fn judge(
+    archive: &mut ZipArchive<Cursor<&[u8]>>,
+    limits: &ArchiveLimits,
+) -> Result<(), ArchiveError> {
     if archive.is_empty() {
-        return Err(Refused::Empty);
+        return Err(ArchiveError::Empty);
     }
     if archive.len() > limits.files {
-        return Err(Refused::TooMany {
+        return Err(ArchiveError::TooMany {
             files: archive.len(),
-            most: limits.files,
+            limit: limits.files,
         });
     }
     let mut seen = HashSet::new();
@@ -107,31 +110,31 @@ fn judge(archive: &mut ZipArchive<Cursor<&[u8]>>, limits: &Limits) -> Result<(),
     for index in 0..archive.len() {
         let file = archive
             .by_index_raw(index)
-            .map_err(|error| Refused::Broken(error.to_string()))?;
+            .map_err(|error| ArchiveError::Broken(error.to_string()))?;
         let name = name(file.name_raw());
         if name.contains(['/', '\\', ':', '\0']) || name.starts_with('.') {
-            return Err(Refused::Path { name });
+            return Err(ArchiveError::Path { name });
         }
         if !name.to_lowercase().ends_with(".wav") {
-            return Err(Refused::NotWav { name });
+            return Err(ArchiveError::NotWav { name });
         }
         if file.encrypted() {
-            return Err(Refused::Encrypted { name });
+            return Err(ArchiveError::Encrypted { name });
         }
         if file.size() > limits.file_bytes {
-            return Err(Refused::TooLarge {
+            return Err(ArchiveError::TooLarge {
                 name,
-                most: limits.file_bytes,
+                limit: limits.file_bytes,
             });
         }
         total = total.saturating_add(file.size());
         if !seen.insert(name.clone()) {
-            return Err(Refused::Twice { name });
+            return Err(ArchiveError::Twice { name });
         }
     }
     if total > limits.total_bytes {
-        return Err(Refused::TooLargeTogether {
-            most: limits.total_bytes,
+        return Err(ArchiveError::TooLargeTogether {
+            limit: limits.total_bytes,
         });
     }
     Ok(())

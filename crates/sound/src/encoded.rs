@@ -13,12 +13,12 @@ const SILENCE_MU: u8 = 0xff;
 
 /// Cloning shares the bytes, and so does whoever takes them out to put them on the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Encoded {
+pub struct EncodedAudio {
     pcma: Arc<[u8]>,
     pcmu: Arc<[u8]>,
 }
 
-impl Encoded {
+impl EncodedAudio {
     /// Encodes 8 kHz samples, full scale being 1. The last frame is filled up with silence, so that a frame is always whole.
     pub fn encode(samples: &[i16]) -> Self {
         let whole = samples.len().next_multiple_of(FRAME_BYTES);

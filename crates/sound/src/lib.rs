@@ -1,7 +1,7 @@
 //! Samples: WAV files and text in, sound for a telephone line out.
 //!
 //! This crate knows no sockets, no database, no accounts and no telephone. What it makes is handed out as shared bytes that a caller
-//! can put on the line without copying them. `Studio` is the way in: it makes each prompt once, off the caller's thread, and remembers it.
+//! can put on the line without copying them. `PromptRenderer` is the way in: it makes each prompt once, off the caller's thread, and remembers it.
 
 pub mod archive;
 pub mod background;
@@ -10,16 +10,16 @@ pub mod encoded;
 pub mod level;
 mod mix;
 pub mod prompt;
+pub mod renderer;
 pub mod resample;
 pub mod speech;
-pub mod studio;
 pub mod text;
 pub mod wav;
 
-pub use encoded::Encoded;
-pub use prompt::{Playlist, Step};
-pub use speech::{Speech, Voice};
-pub use studio::{Settings, Studio, Unready};
+pub use encoded::EncodedAudio;
+pub use prompt::{Playlist, PlaylistItem};
+pub use renderer::{PromptError, PromptRenderer, RendererSettings};
+pub use speech::{Utterance, Voice};
 
 /// Samples a second on the line.
 pub const RATE: u32 = 8000;

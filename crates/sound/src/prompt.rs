@@ -3,25 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::encoded::Encoded;
+use crate::encoded::EncodedAudio;
 
 /// Sounds ready to be played. Cloning shares them.
 #[derive(Debug, Clone)]
 pub struct Playlist {
-    sequence: Arc<[Encoded]>,
+    sequence: Arc<[EncodedAudio]>,
     plays: u8,
     gap: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<'a> {
-    Sound(&'a Encoded),
+pub enum PlaylistItem<'a> {
+    Sound(&'a EncodedAudio),
     Silence(Duration),
 }
 
 impl Playlist {
     /// At least once, whatever is said.
-    pub fn new(sequence: Vec<Encoded>, plays: u8, gap: Duration) -> Self {
+    pub fn new(sequence: Vec<EncodedAudio>, plays: u8, gap: Duration) -> Self {
         Self {
             sequence: sequence.into(),
             plays: plays.max(1),
@@ -30,10 +30,11 @@ impl Playlist {
     }
 
     /// Every play of the sequence, with the gap between plays and none behind the last.
-    pub fn steps(&self) -> impl Iterator<Item = Step<'_>> {
+    pub fn steps(&self) -> impl Iterator<Item = PlaylistItem<'_>> {
         (0..self.plays).flat_map(move |play| {
-            let gap = (play > 0 && !self.gap.is_zero()).then_some(Step::Silence(self.gap));
-            gap.into_iter().chain(self.sequence.iter().map(Step::Sound))
+            let gap = (play > 0 && !self.gap.is_zero()).then_some(PlaylistItem::Silence(self.gap));
+            gap.into_iter()
+                .chain(self.sequence.iter().map(PlaylistItem::Sound))
         })
     }
 
@@ -42,8 +43,8 @@ impl Playlist {
         let mut samples = Vec::new();
         for step in self.steps() {
             match step {
-                Step::Sound(sound) => samples.extend(sound.heard()),
-                Step::Silence(gap) => {
+                PlaylistItem::Sound(sound) => samples.extend(sound.heard()),
+                PlaylistItem::Silence(gap) => {
                     let millis = usize::try_from(gap.as_millis()).unwrap_or(0);
                     samples.resize(samples.len() + millis * crate::RATE as usize / 1000, 0);
                 }
@@ -55,8 +56,8 @@ impl Playlist {
     /// How long all of it lasts.
     pub fn seconds(&self) -> f64 {
         let step = |step| match step {
-            Step::Sound(sound) => Encoded::seconds(sound),
-            Step::Silence(gap) => gap.as_secs_f64(),
+            PlaylistItem::Sound(sound) => EncodedAudio::seconds(sound),
+            PlaylistItem::Silence(gap) => gap.as_secs_f64(),
         };
         self.steps().map(step).sum()
     }
@@ -68,13 +69,27 @@ mod tests {
 
     #[test]
     fn a_repetition_shares_its_sounds_and_is_parted_by_the_gap() {
-        let (speech, file) = (Encoded::encode(&[1; 160]), Encoded::encode(&[2; 320]));
+        let (speech, file) = (
+            EncodedAudio::encode(&[1; 160]),
+            EncodedAudio::encode(&[2; 320]),
+        );
         let gap = Duration::from_secs(1);
         let list = Playlist::new(vec![speech.clone(), file.clone()], 3, gap);
         let steps: Vec<_> = list.steps().collect();
-        let (speech, file, gap) = (Step::Sound(&speech), Step::Sound(&file), Step::Silence(gap));
+        let (speech, file, gap) = (
+            PlaylistItem::Sound(&speech),
+            PlaylistItem::Sound(&file),
+            PlaylistItem::Silence(gap),
+        );
         assert_eq!(steps, [speech, file, gap, speech, file, gap, speech, file]);
-        let [Step::Sound(first), _, _, Step::Sound(again), ..] = steps[..] else {
+        let [
+            PlaylistItem::Sound(first),
+            _,
+            _,
+            PlaylistItem::Sound(again),
+            ..,
+        ] = steps[..]
+        else {
             panic!("{steps:?}");
         };
         assert!(Arc::ptr_eq(first.pcma(), again.pcma()));

@@ -7,7 +7,7 @@ mod sqlite;
 use clarion::store::Database;
 
 use self::past::Past;
-use super::customer::Customer;
+use super::customer::BenchCustomer;
 use super::progress::Progress;
 use super::site::Site;
 
@@ -16,7 +16,7 @@ pub const BYTES_PER_CALL: u64 = 1_600;
 /// Calls written together: large enough to be quick, small enough to show progress.
 const STEP: u64 = 50_000;
 
-pub async fn fill(site: &Site, customer: &Customer, calls: u64) -> anyhow::Result<()> {
+pub async fn fill(site: &Site, customer: &BenchCustomer, calls: u64) -> anyhow::Result<()> {
     let past = Past::new(customer, calls);
     let mut progress = Progress::of(calls);
     match &site.database {

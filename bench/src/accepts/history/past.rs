@@ -5,7 +5,7 @@ use clarion::domain::outcome::Outcome;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::super::customer::{self, Customer};
+use super::super::customer::{self, BenchCustomer};
 
 const SPAN: SignedDuration = SignedDuration::from_hours(24 * 180);
 /// Nothing of the past is younger than this.
@@ -28,7 +28,7 @@ pub struct Past {
 
 /// What is told about one ended call, in `calls` and in `bill_lines`.
 #[derive(Debug)]
-pub struct EndedCall {
+pub struct PastCall {
     pub sid: String,
     pub day: String,
     pub called: String,
@@ -54,7 +54,7 @@ pub const CALLER: &str = "4001234567";
 pub const BILL_TYPE: i16 = 14;
 
 impl Past {
-    pub fn new(customer: &Customer, calls: u64) -> Self {
+    pub fn new(customer: &BenchCustomer, calls: u64) -> Self {
         let now = customer.clock.now();
         let step = SPAN.as_nanos() / i128::from(calls.max(1));
         Self {
@@ -69,7 +69,7 @@ impl Past {
         }
     }
 
-    pub fn call(&self, order: u64) -> EndedCall {
+    pub fn call(&self, order: u64) -> PastCall {
         let chance = scramble(order);
         let accepted = self.first
             + SignedDuration::from_nanos(self.step_nanos * i64::try_from(order).unwrap_or(0));
@@ -93,7 +93,7 @@ impl Past {
         );
         let talked = answered_at.map_or(0, |answered| (ended_at - answered + 999) / 1000);
         let units = (talked + 59) / 60;
-        EndedCall {
+        PastCall {
             sid: CallSid::new(&wall, chance.to_be_bytes()).to_string(),
             day: wall.date().to_string(),
             called: customer::called(chance),

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 
 use super::super::progress::Progress;
 use super::super::site::connect;
-use super::past::{BILL_TYPE, CALLER, EndedCall, Past};
+use super::past::{BILL_TYPE, CALLER, Past, PastCall};
 use super::steps;
 
 const COPY_CALLS: &str = "COPY calls (call_sid, account_sid, app_id, accepted_at, called, number, prompt, resp_url, user_data, outcome, \
@@ -51,7 +51,7 @@ async fn copy(client: &Client, statement: &str, rows: String) -> anyhow::Result<
 }
 
 /// COPY's text format. None of these texts holds a tab, a line break or a backslash but the prompt, whose backslashes are doubled.
-fn write_call(rows: &mut String, past: &Past, call: &EndedCall) -> std::fmt::Result {
+fn write_call(rows: &mut String, past: &Past, call: &PastCall) -> std::fmt::Result {
     let prompt = past.prompt.replace('\\', "\\\\");
     writeln!(
         rows,
@@ -74,7 +74,7 @@ fn write_call(rows: &mut String, past: &Past, call: &EndedCall) -> std::fmt::Res
     )
 }
 
-fn write_bill_line(rows: &mut String, past: &Past, call: &EndedCall) -> std::fmt::Result {
+fn write_bill_line(rows: &mut String, past: &Past, call: &PastCall) -> std::fmt::Result {
     writeln!(
         rows,
         "{0}\t{1}\t{2}\t{3}\t{BILL_TYPE}\t{0}\t{CALLER}\t{4}\t{5}\t{6}\t{7}\t{8}\t{9}\t{10}\t{11}\t{12}\t{13}",
@@ -90,7 +90,7 @@ fn write_bill_line(rows: &mut String, past: &Past, call: &EndedCall) -> std::fmt
         call.units,
         call.rate,
         call.fee,
-        call.outcome.word(),
+        call.outcome.as_str(),
         call.user_data,
     )
 }

@@ -7,7 +7,7 @@ use clarion::store::sqlite;
 use rusqlite::{Connection, params};
 
 use super::super::progress::Progress;
-use super::past::{BILL_TYPE, CALLER, EndedCall, Past};
+use super::past::{BILL_TYPE, CALLER, Past, PastCall};
 use super::steps;
 
 const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -30,7 +30,7 @@ pub fn fill(path: &Path, past: &Past, progress: &mut Progress) -> anyhow::Result
     Ok(File::open(path)?.sync_all()?)
 }
 
-fn insert(db: &Connection, past: &Past, call: &EndedCall) -> rusqlite::Result<()> {
+fn insert(db: &Connection, past: &Past, call: &PastCall) -> rusqlite::Result<()> {
     db.prepare_cached(
         "INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, prompt, resp_url, user_data, outcome, caller, \
            trunk, attempts, dialled_at, rang_at, answered_at, ended_at, sip_code) \
@@ -75,7 +75,7 @@ fn insert(db: &Connection, past: &Past, call: &EndedCall) -> rusqlite::Result<()
         call.units,
         call.rate,
         call.fee,
-        call.outcome.word(),
+        call.outcome.as_str(),
         call.user_data,
     ])?;
     Ok(())

@@ -10,14 +10,14 @@ use super::request::Authenticated;
 use super::wire::Content;
 use crate::domain::money::Money;
 
-pub async fn tell(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
+pub async fn show(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
     let account = &request.account;
     let created = account.created_at.to_zoned(api.clock.zone().clone());
     request.answer(&Ok(Content::Group(
         "Account",
         vec![
             ("friendlyName", account.name.clone()),
-            ("status", account.state.word().to_owned()),
+            ("status", account.state.as_str().to_owned()),
             // Clients read a number here, also where the operator keeps no balance.
             (
                 "balance",

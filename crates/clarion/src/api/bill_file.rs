@@ -21,8 +21,8 @@ use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use subtle::ConstantTimeEq;
 
 use super::Api;
-use super::wire::{self, Format};
-use crate::billing::Chunks;
+use super::wire::{self, BodyFormat};
+use crate::billing::ByteChunks;
 use crate::domain::bill::BillFile;
 use crate::domain::status_code::StatusCode;
 
@@ -34,7 +34,7 @@ pub fn path(file: &BillFile) -> String {
     format!("/bills/{}", file.id)
 }
 
-pub async fn give(State(api): State<Arc<Api>>, parts: Parts) -> Response {
+pub async fn download(State(api): State<Arc<Api>>, parts: Parts) -> Response {
     match find(&api, &parts).await {
         Ok(Some(file)) => match answer(&api, &parts.headers, &file).await {
             Ok(answer) => answer,
@@ -75,7 +75,7 @@ async fn find(api: &Api, parts: &Parts) -> anyhow::Result<Option<BillFile>> {
 }
 
 fn refuse(parts: &Parts, status: HttpStatus, code: StatusCode) -> Response {
-    let format = Format::of_answer(&parts.headers, &[]);
+    let format = BodyFormat::of_answer(&parts.headers, &[]);
     let mut answer = wire::answer(format, &Err(code.into()));
     *answer.status_mut() = status;
     answer
@@ -185,7 +185,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Packs while it is sent: nothing is kept but what the next packet needs.
-fn pack(bytes: Chunks) -> impl Stream<Item = object_store::Result<Bytes>> {
+fn pack(bytes: ByteChunks) -> impl Stream<Item = object_store::Result<Bytes>> {
     let packer = GzEncoder::new(Vec::with_capacity(PACKED), Compression::fast());
     stream::try_unfold(Some((bytes, packer)), async |state| {
         let Some((mut bytes, mut packer)) = state else {

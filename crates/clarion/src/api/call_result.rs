@@ -30,7 +30,7 @@ pub const FORM: Form = Form {
     attributes: &[],
 };
 
-pub async fn tell(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
+pub async fn show(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
     request.answer(&find(&api, &request).await)
 }
 

@@ -14,7 +14,7 @@ use crate::domain::status_code::{Refusal, StatusCode};
 use crate::store::{Store, StoreError};
 
 const MOMENT: Duration = Duration::from_millis(500);
-const MOST: u64 = 10_000;
+const LIMIT: u64 = 10_000;
 
 #[derive(Debug)]
 pub struct Directory {
@@ -30,12 +30,12 @@ impl Directory {
         Self {
             store,
             accounts: Cache::builder()
-                .max_capacity(MOST)
+                .max_capacity(LIMIT)
                 .time_to_live(MOMENT)
                 .build(),
-            reading: Cache::new(MOST),
+            reading: Cache::new(LIMIT),
             applications: Cache::builder()
-                .max_capacity(MOST)
+                .max_capacity(LIMIT)
                 .time_to_live(MOMENT)
                 .build(),
         }

@@ -17,7 +17,7 @@ use crate::domain::call::{self, CallSid, NewCall};
 use crate::domain::callback::RespUrl;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::{
-    self, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE, VoiceFile,
+    self, AudioFile, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE,
 };
 use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -126,14 +126,14 @@ pub const FORM: Form = Form {
     attributes: &[("mediaName", "type", "mediaNameType")],
 };
 
-pub async fn place(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
+pub async fn create(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
     request.answer(&accept(&api, &request).await)
 }
 
 async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     let fields = request.fields(&FORM)?;
     let application = request.application(api, &fields).await?;
-    let wish = Wish::read(&fields, &request.account, &api.config)?;
+    let wish = ParsedRequest::read(&fields, &request.account, &api.config)?;
     if api.is_barred(wish.number.digits()) {
         return Err(Refusal::new(
             StatusCode::CalledNotAllowed,
@@ -198,9 +198,9 @@ async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(),
         let accepted = api.store.accept_call(call).await;
         return accepted.map_err(|error| unavailable(&error));
     }
-    let most = api.config.rates.reserve_seconds;
-    let most = most.min(api.config.calls.max_talk_seconds);
-    let longest_talk = call.max_talk.unwrap_or(most).min(most);
+    let limit = api.config.rates.reserve_seconds;
+    let limit = limit.min(api.config.calls.max_talk_seconds);
+    let longest_talk = call.max_talk.unwrap_or(limit).min(limit);
     let accepted = api
         .store
         .accept_call_within_limits(call, longest_talk)
@@ -214,7 +214,7 @@ async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(),
 
 /// What a request asks for, with every rule of the fields kept; the voice files are not yet looked up.
 #[derive(Debug)]
-struct Wish {
+struct ParsedRequest {
     called: String,
     number: PhoneNumber,
     files: Vec<FileName>,
@@ -227,7 +227,7 @@ struct Wish {
     max_talk: Option<u32>,
 }
 
-impl Wish {
+impl ParsedRequest {
     fn read(fields: &Fields, account: &Account, config: &Config) -> Result<Self, Refusal> {
         let called = fields
             .text("to")?
@@ -279,7 +279,7 @@ impl Wish {
     fn into_call(
         self,
         sid: CallSid,
-        files: Vec<VoiceFile>,
+        files: Vec<AudioFile>,
         account: &AccountSid,
         app: &AppId,
         now: &jiff::Zoned,
@@ -312,11 +312,11 @@ fn speech(fields: &Fields, config: &Config) -> Result<Option<Speech>, Refusal> {
     let Some(text) = fields.text("mediaTxt")? else {
         return Ok(None);
     };
-    let most = config.calls.max_text_characters;
-    if text.chars().count() > most {
+    let limit = config.calls.max_text_characters;
+    if text.chars().count() > limit {
         return Err(Refusal::new(
             StatusCode::DataTooLong,
-            format!("mediaTxt is longer than {most} characters"),
+            format!("mediaTxt is longer than {limit} characters"),
         ));
     }
     Ok(Some(Speech {
@@ -348,13 +348,13 @@ async fn resolve(
     application: &Application,
     owner: FileOwner,
     names: &[FileName],
-) -> Result<Vec<VoiceFile>, Refusal> {
+) -> Result<Vec<AudioFile>, Refusal> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
     let contents = api
         .store
-        .voice_files(&application.id, owner, names)
+        .audio_files(&application.id, owner, names)
         .await
         .map_err(|error| unavailable(&error))?;
     names
@@ -368,7 +368,7 @@ async fn resolve(
                     format!("mediaName: there is no voice file {name}"),
                 )
             })?;
-            Ok(VoiceFile {
+            Ok(AudioFile {
                 name: name.clone(),
                 content,
             })

@@ -12,10 +12,10 @@ use super::Api;
 use super::directory::unavailable;
 use super::request::{Authenticated, Upload};
 use super::wire::Content;
-use crate::domain::prompt::{FileName, FileOwner, VoiceOwner};
+use crate::domain::prompt::{AudioOwner, FileName, FileOwner};
 use crate::domain::status_code::{Refusal, StatusCode};
 
-pub async fn take(State(api): State<Arc<Api>>, upload: Upload) -> Response {
+pub async fn upload(State(api): State<Arc<Api>>, upload: Upload) -> Response {
     let request = &upload.request;
     request.answer(&add(&api, request).await)
 }
@@ -25,10 +25,10 @@ async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         .application_named(api, &request.query("appid").unwrap_or_default())
         .await?;
     let name = file_name(request)?;
-    let owner = VoiceOwner::Application(application.id.clone());
+    let owner = AudioOwner::Application(application.id.clone());
     let body = request.body().clone();
     let added = api
-        .voices
+        .audio_files
         .add(&*api.store, owner, &name, body, api.clock.now())
         .await?;
     tracing::info!(app = %application.id, files = added.len(), "voice files added");
@@ -43,7 +43,7 @@ async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     ))
 }
 
-pub async fn give(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
+pub async fn download(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
     match find(&api, &request).await {
         Ok(bytes) => Response::builder()
             .extension(StatusCode::Success) // for the metrics
@@ -62,12 +62,12 @@ async fn find(api: &Api, request: &Authenticated) -> Result<bytes::Bytes, Refusa
     let name = FileName::named_by("filename", &file_name(request)?)?;
     let found = api
         .store
-        .voice_files(&application.id, FileOwner::Application, &[name])
+        .audio_files(&application.id, FileOwner::Application, &[name])
         .await
         .map_err(|error| unavailable(&error))?;
     let content = found.into_iter().next().flatten();
     let content = content.ok_or(StatusCode::VoiceFileMissing)?;
-    api.voices.read(&content).await.map_err(|error| {
+    api.audio_files.read(&content).await.map_err(|error| {
         tracing::error!(%error, "a voice file cannot be read");
         StatusCode::UnknownError.into()
     })

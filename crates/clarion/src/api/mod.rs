@@ -22,14 +22,14 @@ use url::form_urlencoded;
 use self::directory::Directory;
 use self::limiter::Limiter;
 use self::request::Authenticated;
-use self::wire::Format;
+use self::wire::BodyFormat;
+use crate::audio_files::AudioFiles;
 use crate::billing::Billing;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::prompt::Prompt;
 use crate::domain::status_code::StatusCode;
 use crate::store::Store;
-use crate::voices::VoiceFiles;
 
 mod account_info;
 pub mod auth;
@@ -52,7 +52,7 @@ pub use self::landing_calls::FORM as LANDING_CALL;
 pub struct Api {
     pub config: Arc<Config>,
     pub store: Arc<dyn Store>,
-    pub voices: VoiceFiles,
+    pub audio_files: AudioFiles,
     pub billing: Arc<Billing>,
     pub clock: Clock,
     /// Told when a call has been accepted.
@@ -74,7 +74,7 @@ impl Api {
     pub fn new(
         config: Arc<Config>,
         store: Arc<dyn Store>,
-        voices: VoiceFiles,
+        audio_files: AudioFiles,
         billing: Arc<Billing>,
         clock: Clock,
         metrics: PrometheusHandle,
@@ -82,11 +82,11 @@ impl Api {
     ) -> Self {
         let directory = Directory::new(Arc::clone(&store));
         let limiter = Limiter::new(config.limits.clone());
-        let uploads = Arc::new(Semaphore::new(config.voices.uploads_at_once));
+        let uploads = Arc::new(Semaphore::new(config.audio_files.uploads_at_once));
         Self {
             config,
             store,
-            voices,
+            audio_files,
             billing,
             clock,
             queued: Arc::default(),
@@ -131,12 +131,12 @@ pub fn router(api: Arc<Api>) -> Router {
     Router::new()
         .route(
             "/{version}/Accounts/{sid}/Calls/LandingCalls",
-            post(landing_calls::place).fallback(anything_else),
+            post(landing_calls::create).fallback(anything_else),
         )
         .route(
             "/{version}/Accounts/{sid}/Calls/MediaFileUpload",
-            post(media_upload::take)
-                .get(media_upload::give)
+            post(media_upload::upload)
+                .get(media_upload::download)
                 .fallback(anything_else),
         )
         .route(
@@ -145,17 +145,17 @@ pub fn router(api: Arc<Api>) -> Router {
         )
         .route(
             "/{version}/Accounts/{sid}/CallResult",
-            get(call_result::tell)
-                .post(call_result::tell)
+            get(call_result::show)
+                .post(call_result::show)
                 .fallback(anything_else),
         )
         .route(
             "/{version}/Accounts/{sid}/AccountInfo",
-            get(account_info::tell)
-                .post(account_info::tell)
+            get(account_info::show)
+                .post(account_info::show)
                 .fallback(anything_else),
         )
-        .route(bill_file::ROUTE, get(bill_file::give))
+        .route(bill_file::ROUTE, get(bill_file::download))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -180,7 +180,7 @@ async fn anything_else(State(api): State<Arc<Api>>, request: Request) -> Respons
 
 fn after_panic(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("a request ended in a panic");
-    wire::answer(Format::Xml, &Err(StatusCode::UnknownError.into()))
+    wire::answer(BodyFormat::Xml, &Err(StatusCode::UnknownError.into()))
 }
 
 async fn measure(request: Request, next: Next) -> Response {

@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::auth;
 use super::limiter::Slot;
-use super::wire::{self, Content, Fields, Form, Format};
+use super::wire::{self, BodyFormat, Content, Fields, Form};
 use super::{Api, PeerAddress};
 use crate::domain::account::{Account, AppId, Application};
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -33,7 +33,7 @@ pub struct Authenticated {
     pub account: Arc<Account>,
     parts: Parts,
     body: Bytes,
-    format: Format,
+    format: BodyFormat,
     _slot: Slot,
 }
 
@@ -99,7 +99,7 @@ impl FromRequest<Arc<Api>> for Authenticated {
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Response> {
         let http = &api.config.http;
-        let room = Room {
+        let room = Capacity {
             bytes: http.max_body_bytes,
             time: Duration::from_secs(http.body_seconds),
         };
@@ -120,10 +120,10 @@ impl FromRequest<Arc<Api>> for Upload {
     type Rejection = Response;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Response> {
-        let voices = &api.config.voices;
-        let room = Room {
-            bytes: voices.max_upload_bytes,
-            time: Duration::from_secs(voices.upload_seconds),
+        let audio_files = &api.config.audio_files;
+        let room = Capacity {
+            bytes: audio_files.max_upload_bytes,
+            time: Duration::from_secs(audio_files.upload_seconds),
         };
         let place = async || {
             let place = Arc::clone(&api.uploads).acquire_owned();
@@ -142,7 +142,7 @@ impl FromRequest<Arc<Api>> for Upload {
 
 /// What a body may be.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct Capacity {
     bytes: usize,
     time: Duration,
 }
@@ -152,7 +152,7 @@ impl Authenticated {
     async fn read<P>(
         request: Request,
         api: &Arc<Api>,
-        room: Room,
+        room: Capacity,
         place: impl AsyncFnOnce() -> Result<P, Refusal>,
     ) -> Result<(Self, P), Response> {
         let (parts, body) = request.into_parts();
@@ -179,7 +179,7 @@ impl Authenticated {
         };
         let body = read_body(&parts.headers, body, room, keep).await;
         let bytes = body.as_ref().map(Clone::clone).unwrap_or_default();
-        let format = Format::of_answer(&parts.headers, &bytes);
+        let format = BodyFormat::of_answer(&parts.headers, &bytes);
         let read = entered.and_then(|entered| {
             body.as_ref().map_err(BodyError::refusal)?;
             Ok(entered)
@@ -218,9 +218,9 @@ enum BodyError {
 impl BodyError {
     fn refusal(&self) -> Refusal {
         match self {
-            Self::TooLong(most) => Refusal::new(
+            Self::TooLong(limit) => Refusal::new(
                 StatusCode::DataTooLong,
-                format!("the body is longer than {most} bytes"),
+                format!("the body is longer than {limit} bytes"),
             ),
             Self::TooSlow => {
                 Refusal::new(StatusCode::BodyFormat, "the body did not arrive in time")
@@ -234,20 +234,20 @@ impl BodyError {
 async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
-    room: Room,
+    room: Capacity,
     keep: usize,
 ) -> Result<Bytes, BodyError> {
-    let Room { bytes: most, time } = room;
+    let Capacity { bytes: limit, time } = room;
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
         .and_then(|text| text.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > most) {
+    if announced.is_some_and(|length| length > limit) {
         // A client that asks first is told before it sends anything.
         if !headers.contains_key(EXPECT) {
             drain(&mut body, time).await;
         }
-        return Err(BodyError::TooLong(most));
+        return Err(BodyError::TooLong(limit));
     }
     if body.is_end_stream() {
         return Ok(Bytes::new());
@@ -261,8 +261,8 @@ async fn read_body(
                 continue;
             };
             length += data.len();
-            if length > most {
-                return Err(BodyError::TooLong(most));
+            if length > limit {
+                return Err(BodyError::TooLong(limit));
             }
             kept.extend_from_slice(&data[..data.len().min(keep - kept.len())]);
         }

@@ -22,7 +22,7 @@ const RENEWAL: Duration = Duration::from_millis(1500);
 const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CloseStep {
     /// No day is due that is not filed.
     Nothing,
     /// Another node is at it.
@@ -49,25 +49,25 @@ impl Closer {
     }
 
     /// One look. Closes and files whatever is due.
-    pub async fn step(&mut self) -> anyhow::Result<Step> {
+    pub async fn step(&mut self) -> anyhow::Result<CloseStep> {
         let billing = &self.billing;
         let (now, zone) = (billing.clock.now(), billing.clock.zone());
         let due = calendar::last_due(now, zone, billing.grace());
         if self.done == Some(due) {
-            return Ok(Step::Nothing);
+            return Ok(CloseStep::Nothing);
         }
         if !billing.has_work(due).await? {
             self.done = Some(due);
-            return Ok(Step::Nothing);
+            return Ok(CloseStep::Nothing);
         }
         let Some(duty) = Duty::take(billing, &self.node).await? else {
-            return Ok(Step::Elsewhere);
+            return Ok(CloseStep::Elsewhere);
         };
         let closed = billing.close_until(due).await;
         duty.leave(billing, &self.node).await?;
         let days = closed?;
         self.done = Some(due);
-        Ok(Step::Closed(days.len()))
+        Ok(CloseStep::Closed(days.len()))
     }
 }
 

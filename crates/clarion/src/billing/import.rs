@@ -7,27 +7,27 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::domain::bill::call_type::Fault;
-use crate::domain::bill::import::Brought;
+use crate::domain::bill::import::ImportedRecord;
 use crate::domain::bill::record::{self, Record};
 use crate::domain::bill::{COLUMNS, calendar, csv};
 use crate::store::{Store, StoreError};
 
 /// Beyond these a file is to be split: it is read into memory, and taken in one commit that everybody waits for.
-pub const MOST_BYTES: u64 = 64 << 20;
-pub const MOST_RECORDS: usize = 100_000;
+pub const MAX_BYTES: u64 = 64 << 20;
+pub const MAX_RECORDS: usize = 100_000;
 
 /// A record that was refused: which line of the file, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct ImportError {
     pub line: usize,
     pub fault: Fault,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ImportReport {
     pub added: usize,
     pub known: usize,
-    pub refused: Vec<Refused>,
+    pub refused: Vec<ImportError>,
 }
 
 /// A record from further ahead is a typing error, and would wait for its bill for as long.
@@ -39,11 +39,11 @@ pub async fn import(
     text: &str,
     clock: &Clock,
     late: bool,
-) -> Result<Report, StoreError> {
+) -> Result<ImportReport, StoreError> {
     let zone = clock.zone();
     let latest = clock.now() + AHEAD;
     let read = read(text, zone);
-    let mut report = Report::default();
+    let mut report = ImportReport::default();
     let (mut lines, mut brought) = (Vec::new(), Vec::new());
     for (line, record) in read {
         match record {
@@ -55,16 +55,16 @@ pub async fn import(
             Ok(record) => {
                 lines.push(line);
                 let day = calendar::day_of(record.line.ended_at, zone);
-                brought.push(Brought { record, day });
+                brought.push(ImportedRecord { record, day });
             }
-            Err(fault) => report.refused.push(Refused { line, fault }),
+            Err(fault) => report.refused.push(ImportError { line, fault }),
         }
     }
-    if brought.len() > MOST_RECORDS {
-        let rule = format!("a file may have {MOST_RECORDS} records: split it");
+    if brought.len() > MAX_RECORDS {
+        let rule = format!("a file may have {MAX_RECORDS} records: split it");
         report
             .refused
-            .push(refused(lines[MOST_RECORDS], "file", rule));
+            .push(refused(lines[MAX_RECORDS], "file", rule));
     }
     if !report.refused.is_empty() {
         return Ok(report);
@@ -75,7 +75,7 @@ pub async fn import(
     report.refused = imported
         .refused
         .into_iter()
-        .map(|(place, fault)| Refused {
+        .map(|(place, fault)| ImportError {
             line: lines[place],
             fault,
         })
@@ -83,8 +83,8 @@ pub async fn import(
     Ok(report)
 }
 
-fn refused(line: usize, field: &'static str, rule: impl Into<String>) -> Refused {
-    Refused {
+fn refused(line: usize, field: &'static str, rule: impl Into<String>) -> ImportError {
+    ImportError {
         line,
         fault: Fault::new(field, rule),
     }

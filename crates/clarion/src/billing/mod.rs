@@ -47,7 +47,7 @@ const AT_ONCE: usize = 2;
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 /// A file as it is read.
-pub type Chunks = BoxStream<'static, object_store::Result<Bytes>>;
+pub type ByteChunks = BoxStream<'static, object_store::Result<Bytes>>;
 
 #[derive(Debug)]
 pub struct Billing {
@@ -77,7 +77,7 @@ impl Billing {
             .mode(0o700)
             .create(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
+        // WrittenBill aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
         let objects = LocalFileSystem::new_with_prefix(&folder)?
             .with_fsync(true)
             .with_automatic_cleanup(true); // no folders of days that are forgotten
@@ -281,7 +281,7 @@ impl Billing {
     }
 
     /// The bytes of a file, or some of them. Where it is not, on a node with a folder of its own, it is made first.
-    pub async fn read(&self, file: &BillFile, range: Range<u64>) -> anyhow::Result<Chunks> {
+    pub async fn read(&self, file: &BillFile, range: Range<u64>) -> anyhow::Result<ByteChunks> {
         match self.open_file(file, range.clone()).await {
             Err(object_store::Error::NotFound { .. }) => {
                 let keywords = Keywords::parse(&file.keywords)
@@ -297,7 +297,7 @@ impl Billing {
         &self,
         file: &BillFile,
         range: Range<u64>,
-    ) -> Result<Chunks, object_store::Error> {
+    ) -> Result<ByteChunks, object_store::Error> {
         if range.is_empty() {
             return Ok(futures_util::stream::empty().boxed());
         }

@@ -16,7 +16,7 @@ use crate::store::Store;
 const PAGE: u32 = 2000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum BillFormat {
     Csv,
     JsonLines,
 }
@@ -38,7 +38,7 @@ enum State {
 
 /// What was written, when it is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenBill {
     pub bytes: u64,
     pub totals: Totals,
     pub sha256: String,
@@ -47,7 +47,7 @@ pub struct Written {
 #[derive(Debug)]
 struct Writer {
     of: BillOf,
-    format: Format,
+    format: BillFormat,
     keywords: Option<Keywords>,
     cells: Cells,
     totals: Totals,
@@ -60,7 +60,7 @@ impl BillStream {
         store: Arc<dyn Store>,
         of: BillOf,
         zone: TimeZone,
-        format: Format,
+        format: BillFormat,
         keywords: Option<Keywords>,
     ) -> Self {
         let writer = Writer {
@@ -117,9 +117,9 @@ impl BillStream {
         Ok(bytes)
     }
 
-    pub fn finish(self) -> anyhow::Result<Written> {
+    pub fn finish(self) -> anyhow::Result<WrittenBill> {
         let writer = self.writer.context("the writer is here")?;
-        Ok(Written {
+        Ok(WrittenBill {
             bytes: writer.bytes,
             totals: writer.totals,
             sha256: hex::encode(writer.sha256.finalize()),
@@ -127,7 +127,7 @@ impl BillStream {
     }
 
     /// To the end, for what it adds up to.
-    pub async fn recount(mut self) -> anyhow::Result<Written> {
+    pub async fn recount(mut self) -> anyhow::Result<WrittenBill> {
         while self.next().await?.is_some() {}
         self.finish()
     }
@@ -136,7 +136,7 @@ impl BillStream {
 impl Writer {
     fn begin(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
-        if self.format == Format::Csv {
+        if self.format == BillFormat::Csv {
             csv::header(&mut out);
         }
         self.note(&out);
@@ -153,8 +153,8 @@ impl Writer {
             }
             self.totals.add(line);
             match self.format {
-                Format::Csv => csv::row(&mut out, self.cells.iter()),
-                Format::JsonLines => json_line(&mut out, &self.cells),
+                BillFormat::Csv => csv::row(&mut out, self.cells.iter()),
+                BillFormat::JsonLines => json_line(&mut out, &self.cells),
             }
         }
         self.note(&out);

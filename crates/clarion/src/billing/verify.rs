@@ -8,7 +8,7 @@ use jiff::{Span, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::Billing;
-use super::stream::{BillStream, Format, Written};
+use super::stream::{BillFormat, BillStream, WrittenBill};
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::bill::{BillFile, BillOf, Totals, calendar};
 use crate::store::bills::{CallComparison, CallSpan};
@@ -22,7 +22,7 @@ pub struct Checked {
 }
 
 #[derive(Debug)]
-pub struct Verdict {
+pub struct FileVerification {
     pub bills: Vec<Checked>,
     /// Bills that have lines and no file.
     pub without_file: Vec<BillOf>,
@@ -30,7 +30,7 @@ pub struct Verdict {
     pub calls: CallComparison,
 }
 
-impl Verdict {
+impl FileVerification {
     pub fn is_good(&self) -> bool {
         self.without_file.is_empty()
             && self.bills.iter().all(|bill| bill.faults.is_empty())
@@ -39,7 +39,7 @@ impl Verdict {
 }
 
 impl Billing {
-    pub async fn verify(&self, day: Date) -> anyhow::Result<Verdict> {
+    pub async fn verify(&self, day: Date) -> anyhow::Result<FileVerification> {
         let files = self.store.bill_files(day).await?;
         let mut without_file = self.store.bills_of_day(day).await?;
         without_file.retain(|of| {
@@ -58,7 +58,7 @@ impl Billing {
             bills.push(Checked { file, faults });
         }
         let calls = self.store.compare_with_calls(self.span(day)).await?;
-        Ok(Verdict {
+        Ok(FileVerification {
             bills,
             without_file,
             totals,
@@ -67,7 +67,7 @@ impl Billing {
     }
 
     async fn faults(&self, file: &BillFile) -> anyhow::Result<Vec<String>> {
-        let recorded = Written {
+        let recorded = WrittenBill {
             bytes: file.bytes,
             totals: file.totals,
             sha256: file.sha256.clone(),
@@ -76,7 +76,7 @@ impl Billing {
             Keywords::parse(&file.keywords).map_err(|refusal| anyhow::anyhow!(refusal.message))?;
         let zone = self.clock.zone().clone();
         let store = Arc::clone(&self.store);
-        let stream = BillStream::new(store, file.of.clone(), zone, Format::Csv, keywords);
+        let stream = BillStream::new(store, file.of.clone(), zone, BillFormat::Csv, keywords);
         let counted = stream.recount().await?;
         let mut faults = Vec::new();
         if counted != recorded {

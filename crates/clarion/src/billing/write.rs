@@ -7,7 +7,7 @@ use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStoreExt, UploadPart};
 
 use super::Billing;
-use super::stream::{BillStream, Format, Written};
+use super::stream::{BillFormat, BillStream, WrittenBill};
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::bill::{BillFile, BillOf};
 
@@ -21,10 +21,10 @@ pub async fn write(
     keywords: Option<Keywords>,
     place: &Path,
     known: Option<&BillFile>,
-) -> anyhow::Result<Written> {
+) -> anyhow::Result<WrittenBill> {
     let zone = billing.clock.zone().clone();
     let store = Arc::clone(&billing.store);
-    let stream = BillStream::new(store, of.clone(), zone, Format::Csv, keywords);
+    let stream = BillStream::new(store, of.clone(), zone, BillFormat::Csv, keywords);
     let mut upload = billing.objects.put_multipart(place).await?;
     match send(stream, &mut *upload, known).await {
         Ok(written) => Ok(written),
@@ -41,7 +41,7 @@ async fn send(
     mut stream: BillStream,
     upload: &mut dyn MultipartUpload,
     known: Option<&BillFile>,
-) -> anyhow::Result<Written> {
+) -> anyhow::Result<WrittenBill> {
     let mut under_way: Option<UploadPart> = None;
     let mut part = Vec::with_capacity(PART + (1 << 20));
     while let Some(bytes) = stream.next().await? {

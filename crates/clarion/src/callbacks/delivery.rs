@@ -29,7 +29,7 @@ use url::{Host, Position, Url};
 use super::guard::Guard;
 use super::resolver::Resolve;
 use crate::config::CallbacksConfig;
-use crate::domain::callback::{ClaimedCallback, Verdict, judge, requested_wait, sign};
+use crate::domain::callback::{ClaimedCallback, DeliveryResult, judge, requested_wait, sign};
 
 /// A statuscode is looked for in so much of the answer.
 const READ: usize = 8192;
@@ -42,8 +42,8 @@ const ADDRESSES: usize = 4;
 
 /// What came of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
-    pub verdict: Verdict,
+pub struct WebhookResponse {
+    pub verdict: DeliveryResult,
     pub status: Option<u16>,
     pub error: Option<String>,
     pub answer: Option<String>,
@@ -51,8 +51,8 @@ pub struct Reply {
     pub asked: Option<SignedDuration>,
 }
 
-impl Reply {
-    fn failed(verdict: Verdict, error: impl Into<String>) -> Self {
+impl WebhookResponse {
+    fn failed(verdict: DeliveryResult, error: impl Into<String>) -> Self {
         Self {
             verdict,
             status: None,
@@ -63,7 +63,7 @@ impl Reply {
     }
 }
 
-pub struct Courier {
+pub struct WebhookSender {
     tls: TlsConnector,
     guard: Guard,
     resolver: Arc<dyn Resolve>,
@@ -71,7 +71,7 @@ pub struct Courier {
     user_agent: HeaderValue,
 }
 
-impl std::fmt::Debug for Courier {
+impl std::fmt::Debug for WebhookSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Courier")
             .field("guard", &self.guard)
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Courier {
     }
 }
 
-impl Courier {
+impl WebhookSender {
     pub fn new(config: &CallbacksConfig, resolver: Arc<dyn Resolve>) -> anyhow::Result<Self> {
         let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
         if !config.ca_file.as_os_str().is_empty() {
@@ -114,15 +114,15 @@ impl Courier {
     }
 
     /// Never fails: whatever happens is a reply with a verdict.
-    pub async fn deliver(&self, callback: &ClaimedCallback, now: Timestamp) -> Reply {
+    pub async fn deliver(&self, callback: &ClaimedCallback, now: Timestamp) -> WebhookResponse {
         let deadline = Instant::now() + self.limit;
         let mut connection = JoinSet::new();
         let exchange = self.exchange(callback, now, &mut connection);
         match timeout_at(deadline, exchange).await {
             Ok(Ok(response)) => read(response, deadline, now).await,
             Ok(Err(reply)) => reply,
-            Err(_) => Reply::failed(
-                Verdict::TimedOut,
+            Err(_) => WebhookResponse::failed(
+                DeliveryResult::TimedOut,
                 format!("no answer within {:?}", self.limit),
             ),
         }
@@ -133,8 +133,9 @@ impl Courier {
         callback: &ClaimedCallback,
         now: Timestamp,
         connection: &mut JoinSet<()>,
-    ) -> Result<Response<Incoming>, Reply> {
-        let unsendable = |error: String| Reply::failed(Verdict::Unreachable, error);
+    ) -> Result<Response<Incoming>, WebhookResponse> {
+        let unsendable =
+            |error: String| WebhookResponse::failed(DeliveryResult::Unreachable, error);
         let url =
             Url::parse(callback.url.as_str()).map_err(|error| unsendable(error.to_string()))?;
         let request = self
@@ -144,7 +145,7 @@ impl Courier {
         if url.scheme() != "https" {
             return send(stream, request, connection).await;
         }
-        let tls_failed = |error: String| Reply::failed(Verdict::TlsFailed, error);
+        let tls_failed = |error: String| WebhookResponse::failed(DeliveryResult::TlsFailed, error);
         let name =
             ServerName::try_from(bare_host(&url)).map_err(|error| tls_failed(error.to_string()))?;
         let stream = self
@@ -175,7 +176,7 @@ impl Courier {
         request.body(Full::from(callback.body.clone()))
     }
 
-    async fn connect(&self, url: &Url) -> Result<TcpStream, Reply> {
+    async fn connect(&self, url: &Url) -> Result<TcpStream, WebhookResponse> {
         let found = self.addresses(url).await?;
         let admitted: Vec<_> = found
             .iter()
@@ -187,7 +188,7 @@ impl Courier {
                 "{} is neither public nor in callbacks.allowed_networks",
                 refused.ip()
             );
-            return Err(Reply::failed(Verdict::Blocked, error));
+            return Err(WebhookResponse::failed(DeliveryResult::Blocked, error));
         }
         let mut problem = "the name has no address".to_owned();
         // One that swallows everything must leave time for the others.
@@ -203,21 +204,28 @@ impl Courier {
                 Err(_) => "no connection in time".to_owned(),
             };
         }
-        Err(Reply::failed(Verdict::Unreachable, problem))
+        Err(WebhookResponse::failed(
+            DeliveryResult::Unreachable,
+            problem,
+        ))
     }
 
     /// The url crate reads every spelling of an address (decimal, octal, hexadecimal) as the address that it is.
-    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Reply> {
+    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, WebhookResponse> {
         let port = url.port_or_known_default().unwrap_or(80);
         match url.host() {
             Some(Host::Ipv4(address)) => Ok(vec![(address, port).into()]),
             Some(Host::Ipv6(address)) => Ok(vec![(address, port).into()]),
             Some(Host::Domain(name)) => {
-                let unknown =
-                    |error: std::io::Error| Reply::failed(Verdict::Unreachable, error.to_string());
+                let unknown = |error: std::io::Error| {
+                    WebhookResponse::failed(DeliveryResult::Unreachable, error.to_string())
+                };
                 self.resolver.resolve(name, port).await.map_err(unknown)
             }
-            None => Err(Reply::failed(Verdict::Unreachable, "the URL names no host")),
+            None => Err(WebhookResponse::failed(
+                DeliveryResult::Unreachable,
+                "the URL names no host",
+            )),
         }
     }
 }
@@ -235,8 +243,9 @@ async fn send(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
     connection: &mut JoinSet<()>,
-) -> Result<Response<Incoming>, Reply> {
-    let broken = |error: hyper::Error| Reply::failed(Verdict::Broken, error.to_string());
+) -> Result<Response<Incoming>, WebhookResponse> {
+    let broken =
+        |error: hyper::Error| WebhookResponse::failed(DeliveryResult::Broken, error.to_string());
     let (mut sender, driver) = http1::Builder::new()
         .max_buf_size(HEAD)
         .max_headers(HEADERS)
@@ -255,7 +264,7 @@ async fn send(
 }
 
 /// The status is the receiver's word. A body that drips, breaks off or never ends takes nothing back from it: what has been read counts.
-async fn read(response: Response<Incoming>, deadline: Instant, now: Timestamp) -> Reply {
+async fn read(response: Response<Incoming>, deadline: Instant, now: Timestamp) -> WebhookResponse {
     let status = response.status().as_u16();
     let retry_after = response
         .headers()
@@ -273,7 +282,7 @@ async fn read(response: Response<Incoming>, deadline: Instant, now: Timestamp) -
         }
     }
     let (verdict, error) = judge(status, &String::from_utf8_lossy(&bytes));
-    Reply {
+    WebhookResponse {
         verdict,
         status: Some(status),
         error,

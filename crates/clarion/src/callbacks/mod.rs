@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use self::delivery::Courier;
+use self::delivery::WebhookSender;
 use self::resolver::SystemResolver;
 use self::worker::Worker;
 use crate::clock::Clock;
@@ -42,7 +42,7 @@ impl Callbacks {
         clock: Clock,
         node: String,
     ) -> anyhow::Result<Self> {
-        let courier = Courier::new(config, Arc::new(SystemResolver::default()))?;
+        let courier = WebhookSender::new(config, Arc::new(SystemResolver::default()))?;
         let owed = Arc::new(Notify::new());
         let (stop, stopped) = watch::channel(false);
         let mut counting = JoinSet::new();

@@ -12,12 +12,13 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::delivery::{Courier, Reply};
+use super::delivery::{WebhookResponse, WebhookSender};
 use super::hosts::Hosts;
 use crate::clock::Clock;
 use crate::config::CallbacksConfig;
 use crate::domain::callback::{
-    CallbackAttempt, CallbackLease, ClaimedCallback, EndedAttempt, Next, RetrySchedule, Verdict,
+    CallbackAttempt, CallbackLease, ClaimedCallback, DeliveryResult, EndedAttempt, NextDelivery,
+    RetrySchedule,
 };
 use crate::random;
 use crate::store::{CallbackClaim, Store, StoreError};
@@ -33,7 +34,7 @@ enum Step {
     Idle(Option<Timestamp>),
 }
 
-type Finished = Result<(Id, (Reply, Duration)), JoinError>;
+type Finished = Result<(Id, (WebhookResponse, Duration)), JoinError>;
 
 /// A delivery under way.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ struct Held {
 pub struct Worker {
     store: Arc<dyn Store>,
     clock: Clock,
-    courier: Arc<Courier>,
+    courier: Arc<WebhookSender>,
     schedule: RetrySchedule,
     node: String,
     concurrency: usize,
@@ -55,7 +56,7 @@ pub struct Worker {
     poll: Duration,
     stop_limit: Duration,
     hosts: Hosts,
-    deliveries: JoinSet<(Reply, Duration)>,
+    deliveries: JoinSet<(WebhookResponse, Duration)>,
     held: HashMap<Id, Held>,
     ended: Vec<EndedAttempt>,
     next_reclaim: Instant,
@@ -66,7 +67,7 @@ impl Worker {
         config: &CallbacksConfig,
         store: Arc<dyn Store>,
         clock: Clock,
-        courier: Courier,
+        courier: WebhookSender,
         node: String,
     ) -> Self {
         Self {
@@ -125,7 +126,7 @@ impl Worker {
             node: self.node.clone(),
             now: self.clock.now(),
             lease: self.lease,
-            most: u32::try_from(free).unwrap_or(u32::MAX),
+            limit: u32::try_from(free).unwrap_or(u32::MAX),
             per_host: self.per_host,
             room: self.hosts.room(),
         };
@@ -182,8 +183,8 @@ impl Worker {
     /// Decides what follows from a delivery that is over. It is recorded by the next step.
     fn end(&mut self, finished: Finished) {
         let (id, (reply, took)) = finished.unwrap_or_else(|error| {
-            let reply = Reply {
-                verdict: Verdict::Broken,
+            let reply = WebhookResponse {
+                verdict: DeliveryResult::Broken,
                 status: None,
                 error: Some("the delivery panicked".to_owned()),
                 answer: None,
@@ -255,18 +256,18 @@ impl Worker {
 }
 
 /// The query of a URL may carry the receiver's secrets, so only the host is named.
-fn tell(held: &Held, reply: &Reply, took: Duration, next: Next) {
-    let word = reply.verdict.word();
+fn tell(held: &Held, reply: &WebhookResponse, took: Duration, next: NextDelivery) {
+    let word = reply.verdict.as_str();
     metrics::counter!("clarion_callback_attempts_total", "verdict" => word).increment(1);
     let (call, host) = (&held.callback.lease.call, &held.host);
     let (attempt, ms, status) = (held.callback.attempts + 1, took.as_millis(), reply.status);
     let error = reply.error.as_deref();
     match next {
-        Next::Delivered => tracing::debug!(%call, host, attempt, ms, "callback delivered"),
-        Next::RetryAt(at) => {
+        NextDelivery::Delivered => tracing::debug!(%call, host, attempt, ms, "callback delivered"),
+        NextDelivery::RetryAt(at) => {
             tracing::info!(%call, host, attempt, ms, status, verdict = word, error, retry_at = %at, "callback failed");
         }
-        Next::GivenUp => {
+        NextDelivery::GivenUp => {
             metrics::counter!("clarion_callbacks_given_up_total").increment(1);
             tracing::warn!(%call, host, attempt, ms, status, verdict = word, error, "callback given up");
         }

@@ -10,7 +10,7 @@ use super::{OnOff, OrNone, limit, print};
 use crate::clock::Clock;
 use crate::config::parse_network;
 use crate::domain::account::{
-    Account, AccountChange, AccountSid, AccountState, AuthToken, Limits, Permissions,
+    Account, AccountChange, AccountLimits, AccountSid, AccountState, AuthToken, Permissions,
 };
 use crate::domain::money::Money;
 use crate::domain::phone_number::NumberPattern;
@@ -18,7 +18,7 @@ use crate::random;
 use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum AccountCommand {
     /// Make an account; its token is shown once
     Add {
         /// Bring an existing account sid along [default: a new one]
@@ -28,7 +28,7 @@ pub enum Command {
         #[arg(long)]
         token: Option<AuthToken>,
         #[command(flatten)]
-        settings: Settings,
+        settings: AccountSettings,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -50,7 +50,7 @@ pub enum Command {
     Set {
         sid: AccountSid,
         #[command(flatten)]
-        settings: Settings,
+        settings: AccountSettings,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -75,7 +75,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
-pub struct Settings {
+pub struct AccountSettings {
     /// Friendly name
     #[arg(long)]
     name: Option<String>,
@@ -114,7 +114,7 @@ pub struct Settings {
     spending_limit: Option<OrNone<Money>>,
 }
 
-impl Settings {
+impl AccountSettings {
     fn into_change(self) -> anyhow::Result<AccountChange> {
         Ok(AccountChange {
             name: self.name,
@@ -153,9 +153,13 @@ fn list<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Res
         .collect()
 }
 
-pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+pub async fn run(
+    command: AccountCommand,
+    store: Arc<dyn Store>,
+    clock: Clock,
+) -> anyhow::Result<()> {
     match command {
-        Command::Add {
+        AccountCommand::Add {
             sid,
             token,
             settings,
@@ -167,7 +171,7 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
                 auth_token: token.unwrap_or_else(new_token),
                 state: AccountState::Active,
                 permissions: Permissions::default(),
-                limits: Limits::default(),
+                limits: AccountLimits::default(),
                 balance: None,
                 spending_limit: None,
                 display_numbers: Vec::new(),
@@ -178,7 +182,7 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
             store.add_account(account.clone()).await?;
             print(json, &with_token(&account));
         }
-        Command::Show { sid, json } => {
+        AccountCommand::Show { sid, json } => {
             let found = store.account(&sid).await?;
             let found = found.ok_or_else(|| StoreError::Missing(format!("account {sid}")))?;
             let mut value = describe(&found);
@@ -188,13 +192,13 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
             }
             print(json, &value);
         }
-        Command::List { json } => {
+        AccountCommand::List { json } => {
             print(
                 json,
                 &store.accounts().await?.iter().map(describe).collect(),
             );
         }
-        Command::Set {
+        AccountCommand::Set {
             sid,
             settings,
             json,
@@ -204,14 +208,14 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
                 &describe(&store.change_account(&sid, settings.into_change()?).await?),
             );
         }
-        Command::Suspend { sid, json } => {
+        AccountCommand::Suspend { sid, json } => {
             let change = AccountChange {
                 state: Some(AccountState::Suspended),
                 ..AccountChange::default()
             };
             print(json, &describe(&store.change_account(&sid, change).await?));
         }
-        Command::RotateToken { sid, token, json } => {
+        AccountCommand::RotateToken { sid, token, json } => {
             let change = AccountChange {
                 auth_token: Some(token.unwrap_or_else(new_token)),
                 ..AccountChange::default()
@@ -241,7 +245,7 @@ fn describe(account: &Account) -> Value {
     json!({
         "accountSid": account.sid.as_str(),
         "name": account.name,
-        "state": account.state.word(),
+        "state": account.state.as_str(),
         "createdAt": account.created_at.to_string(),
         "balance": account.balance.map(|money| money.to_string()),
         "spendingLimit": account.spending_limit.map(|money| money.to_string()),

@@ -14,7 +14,7 @@ use crate::random;
 use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum AppCommand {
     /// Make an application
     Add {
         /// The account that it belongs to
@@ -63,9 +63,9 @@ pub enum Command {
     },
 }
 
-pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+pub async fn run(command: AppCommand, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
     match command {
-        Command::Add {
+        AppCommand::Add {
             account,
             app_id,
             name,
@@ -88,7 +88,7 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
             }
             print(json, &value);
         }
-        Command::List { account, json } => {
+        AppCommand::List { account, json } => {
             if store.account(&account).await?.is_none() {
                 return Err(StoreError::Missing(format!("account {account}")).into());
             }
@@ -102,7 +102,7 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
                     .collect(),
             );
         }
-        Command::Set {
+        AppCommand::Set {
             app_id,
             name,
             state,
@@ -131,7 +131,7 @@ fn describe(application: &Application) -> Value {
     json!({
         "appId": application.id.as_str(),
         "name": application.name,
-        "state": application.state.word(),
+        "state": application.state.as_str(),
         "createdAt": application.created_at.to_string(),
         "account": application.account.as_str(),
         "signsCallbacks": application.callback_secret.is_some(),

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::print;
 use crate::billing::Billing;
-use crate::billing::close::{Closer, Step};
-use crate::billing::import::{self, MOST_BYTES, Report};
-use crate::billing::stream::{BillStream, Format};
-use crate::billing::verify::Verdict;
+use crate::billing::close::{CloseStep, Closer};
+use crate::billing::import::{self, ImportReport, MAX_BYTES};
+use crate::billing::stream::{BillFormat, BillStream};
+use crate::billing::verify::FileVerification;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::account::AppId;
@@ -25,7 +25,7 @@ use crate::random;
 use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum BillCommand {
     /// Close what is due, as a running server does by itself
     Close {
         /// This day and those before, without the grace time; it must be over
@@ -86,24 +86,24 @@ pub enum As {
 }
 
 pub async fn run(
-    command: Command,
+    command: BillCommand,
     config: &Config,
     store: Arc<dyn Store>,
     clock: Clock,
 ) -> anyhow::Result<()> {
     let billing = Arc::new(Billing::open(config, Arc::clone(&store), clock.clone())?);
     match command {
-        Command::Close { day, json } => close(billing, day, &clock, json).await,
-        Command::List { json } => {
+        BillCommand::Close { day, json } => close(billing, day, &clock, json).await,
+        BillCommand::List { json } => {
             print(json, &Value::Array(days(&*store).await?));
             Ok(())
         }
-        Command::Show { day, json } => {
+        BillCommand::Show { day, json } => {
             let files = store.bill_files(day).await?;
             print(json, &files.iter().map(describe).collect());
             Ok(())
         }
-        Command::Export {
+        BillCommand::Export {
             day,
             app,
             format,
@@ -111,13 +111,13 @@ pub async fn run(
         } => {
             let of = bill_of(&*store, app, day).await?;
             let format = match format {
-                As::Csv => Format::Csv,
-                As::Jsonl => Format::JsonLines,
+                As::Csv => BillFormat::Csv,
+                As::Jsonl => BillFormat::JsonLines,
             };
             let stream = BillStream::new(store, of, clock.zone().clone(), format, None);
             export(stream, out.as_deref()).await
         }
-        Command::Verify { day, json } => {
+        BillCommand::Verify { day, json } => {
             let open = store.first_open_day().await?;
             ensure!(day < open, "{day} is not closed yet");
             let verdict = billing.verify(day).await?;
@@ -125,7 +125,7 @@ pub async fn run(
             ensure!(verdict.is_good(), "the bill of {day} is not right");
             Ok(())
         }
-        Command::Import { file, late, json } => {
+        BillCommand::Import { file, late, json } => {
             let text = read(&file)?;
             let report = import::import(&*store, &text, &clock, late).await?;
             tell(&report, json)
@@ -147,9 +147,9 @@ async fn close(
             billing.close_now(day, &node).await?.len()
         }
         None => match Closer::new(billing, node).step().await? {
-            Step::Nothing => 0,
-            Step::Closed(days) => days,
-            Step::Elsewhere => bail!("a server is closing a day at this moment"),
+            CloseStep::Nothing => 0,
+            CloseStep::Closed(days) => days,
+            CloseStep::Elsewhere => bail!("a server is closing a day at this moment"),
         },
     };
     print(json, &json!({ "daysClosed": closed }));
@@ -212,19 +212,19 @@ fn read(file: &Path) -> anyhow::Result<String> {
     };
     let mut bytes = Vec::new();
     source
-        .take(MOST_BYTES + 1)
+        .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .with_context(context)?;
     ensure!(
-        bytes.len() as u64 <= MOST_BYTES,
+        bytes.len() as u64 <= MAX_BYTES,
         "{} is longer than {} MiB: split it",
         file.display(),
-        MOST_BYTES >> 20
+        MAX_BYTES >> 20
     );
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", file.display()))
 }
 
-fn tell(report: &Report, json: bool) -> anyhow::Result<()> {
+fn tell(report: &ImportReport, json: bool) -> anyhow::Result<()> {
     let refused: Vec<_> = report
         .refused
         .iter()
@@ -264,7 +264,7 @@ fn describe(file: &BillFile) -> Value {
     })
 }
 
-fn told(verdict: &Verdict) -> Value {
+fn told(verdict: &FileVerification) -> Value {
     let faults: Vec<_> = verdict
         .bills
         .iter()

@@ -19,7 +19,7 @@ use crate::domain::phone_number::PhoneNumber;
 use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CallCommand {
     /// Calls, the newest first
     List {
         /// Only calls of this account
@@ -33,7 +33,7 @@ pub enum Command {
         before: Option<CallSid>,
         /// How many
         #[arg(long, default_value_t = 50)]
-        most: u32,
+        limit: u32,
         #[arg(long)]
         json: bool,
     },
@@ -61,50 +61,50 @@ pub enum Command {
 }
 
 pub async fn run(
-    command: Command,
+    command: CallCommand,
     config: &Config,
     store: Arc<dyn Store>,
     clock: Clock,
 ) -> anyhow::Result<()> {
     match command {
-        Command::List {
+        CallCommand::List {
             account,
             alive,
             before,
-            most,
+            limit,
             json,
         } => {
             let filter = CallFilter {
                 account,
                 alive,
                 before,
-                most,
+                limit,
             };
             let calls = store.list_calls(filter).await?;
             let rows: Vec<_> = calls.iter().map(|call| describe(call, &clock)).collect();
             print(json, &Value::Array(rows));
         }
-        Command::Show { call, json } => {
+        CallCommand::Show { call, json } => {
             let record = store.call_record(&call).await?;
             let record = record.with_context(|| format!("there is no call {call}"))?;
             print(json, &describe(&record, &clock));
         }
-        Command::Cancel { call } => match store.cancel_call(&call).await? {
+        CallCommand::Cancel { call } => match store.cancel_call(&call).await? {
             Some(CallState::Queued) => println!("{call} will not be dialled"),
             Some(_) => println!("{call} is being hung up"),
             None => bail!("{call} has ended already, or there is no such call"),
         },
-        Command::StopAll => {
+        CallCommand::StopAll => {
             store.set_switch(STOP_ALL, Some("on"), clock.now()).await?;
             println!("nothing is dialled any more, until `clarion call resume`");
         }
-        Command::Resume => {
+        CallCommand::Resume => {
             store.set_switch(STOP_ALL, None, clock.now()).await?;
             println!("calls are dialled again");
         }
-        Command::Bar { number } => bar(&number, true, config, &*store, &clock).await?,
-        Command::Unbar { number } => bar(&number, false, config, &*store, &clock).await?,
-        Command::Barred { json } => print(json, &json!(store.barred_numbers().await?)),
+        CallCommand::Bar { number } => bar(&number, true, config, &*store, &clock).await?,
+        CallCommand::Unbar { number } => bar(&number, false, config, &*store, &clock).await?,
+        CallCommand::Barred { json } => print(json, &json!(store.barred_numbers().await?)),
     }
     Ok(())
 }
@@ -146,7 +146,7 @@ fn describe(call: &CallRecord, clock: &Clock) -> Value {
         "callSid": call.sid.as_str(),
         "to": call.number.to_string(),
         "state": call.state,
-        "outcome": call.outcome.map(Outcome::word),
+        "outcome": call.outcome.map(Outcome::as_str),
         "accountSid": call.account.as_str(),
         "appId": call.app.as_str(),
         "caller": call.caller,

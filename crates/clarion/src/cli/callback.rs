@@ -13,7 +13,7 @@ use crate::domain::callback::{Callback, CallbackAttempt, CallbackState};
 use crate::store::{CallbackFilter, Store, StoreError};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CallbackCommand {
     /// List callbacks, newest calls first
     List {
         /// waiting, delivering, delivered or given-up
@@ -30,7 +30,7 @@ pub enum Command {
         before: Option<CallSid>,
         /// How many at most
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-        most: u32,
+        limit: u32,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -54,14 +54,18 @@ pub enum Command {
     },
 }
 
-pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+pub async fn run(
+    command: CallbackCommand,
+    store: Arc<dyn Store>,
+    clock: Clock,
+) -> anyhow::Result<()> {
     match command {
-        Command::List {
+        CallbackCommand::List {
             state,
             app,
             host,
             before,
-            most,
+            limit,
             json,
         } => {
             let filter = CallbackFilter {
@@ -69,17 +73,17 @@ pub async fn run(command: Command, store: Arc<dyn Store>, clock: Clock) -> anyho
                 app,
                 host,
                 before,
-                most,
+                limit,
             };
             let found = store.callbacks(filter).await?;
             print(json, &found.iter().map(summary).collect());
         }
-        Command::Show {
+        CallbackCommand::Show {
             call_sid,
             body,
             json,
         } => show(&*store, &call_sid, body, json).await?,
-        Command::Replay { call_sid, json } => {
+        CallbackCommand::Replay { call_sid, json } => {
             store.replay_callback(&call_sid, clock.now()).await?;
             show(&*store, &call_sid, false, json).await?;
         }
@@ -110,7 +114,7 @@ async fn show(store: &dyn Store, sid: &CallSid, body: bool, json: bool) -> anyho
 fn summary(callback: &Callback) -> Value {
     json!({
         "callSid": callback.call.as_str(),
-        "state": callback.state.word(),
+        "state": callback.state.as_str(),
         "number": callback.number.as_ref().map(ToString::to_string),
         "host": callback.url.host(),
         "attempts": callback.attempts,
@@ -123,7 +127,7 @@ fn attempt(attempt: &CallbackAttempt) -> Value {
     json!({
         "startedAt": attempt.started_at.to_string(),
         "milliseconds": attempt.milliseconds,
-        "verdict": attempt.verdict.word(),
+        "verdict": attempt.verdict.as_str(),
         "status": attempt.status,
         "error": attempt.error,
         "answer": attempt.answer,

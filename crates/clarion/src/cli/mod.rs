@@ -2,6 +2,7 @@
 
 mod account;
 mod app;
+mod audio;
 mod bill;
 mod call;
 mod callback;
@@ -11,7 +12,6 @@ mod phone;
 mod rate;
 mod serve;
 mod trunk;
-mod voice;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,34 +45,34 @@ enum Command {
     Check(check::Check),
     /// Main accounts: who may ask for calls
     #[command(subcommand)]
-    Account(account::Command),
+    Account(account::AccountCommand),
     /// Applications of an account
     #[command(subcommand)]
-    App(app::Command),
+    App(app::AppCommand),
     /// What an account's calls cost
     #[command(subcommand)]
-    Rate(rate::Command),
+    Rate(rate::RateCommand),
     /// Bills: closed days, their files, records of other services
     #[command(subcommand)]
-    Bill(bill::Command),
-    /// Voice files of an application or of the platform
+    Bill(bill::BillCommand),
+    /// Audio files of an application or of the platform
     #[command(subcommand)]
-    Voice(voice::Command),
+    Audio(audio::AudioCommand),
     /// Calls: what became of them, ending one, stopping all
     #[command(subcommand)]
-    Call(call::Command),
-    /// Trunks: the ways to callees
+    Call(call::CallCommand),
+    /// TrunkPool: the ways to callees
     #[command(subcommand)]
-    Trunk(trunk::Command),
+    Trunk(trunk::TrunkCommand),
     /// Callbacks: what is owed to receivers, what became of it, and sending it again
     #[command(subcommand)]
-    Callback(callback::Command),
+    Callback(callback::CallbackCommand),
     /// Print every setting with its default value
     Config,
     /// Print the API as an OpenAPI document
     Openapi,
     /// A telephone that answers by a script: for trying Clarion without a trunk
-    Phone(Box<phone::Phone>),
+    Phone(Box<phone::PhoneOptions>),
     /// Show it all on this machine: server, account, request, crash, restart, bill
     Demo(demo::Demo),
 }
@@ -129,10 +129,10 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             })
         }
         Command::Phone(phone) => block_on(phone.run()),
-        Command::Voice(command) => {
+        Command::Audio(command) => {
             let config = load()?;
             with_store(&config, |store, clock| {
-                voice::run(command, &config, store, clock)
+                audio::run(command, &config, store, clock)
             })
         }
         Command::Demo(demo) => block_on(demo.run()),

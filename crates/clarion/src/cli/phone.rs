@@ -12,12 +12,14 @@ use clap::Args;
 use phone::call::MediaConfig;
 use phone::codec::Codec;
 use phone::ending::Side;
-use phone::signalling::{Credentials, SignallingConfig, TlsFiles, Trace, Transport, own_address};
+use phone::signalling::{
+    SignallingConfig, SipCredentials, TlsFiles, Trace, Transport, own_address,
+};
 use phone::test_phone::{HeardCall, NUMBERS, Script, TestPhone, TestPhoneConfig, Then};
 
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
-pub struct Phone {
+pub struct PhoneOptions {
     /// Where it listens
     #[arg(long, default_value = "127.0.0.1:5070", value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
@@ -151,7 +153,7 @@ fn codec(text: &str) -> Result<Codec, String> {
     Codec::by_name(text).ok_or_else(|| "PCMA and PCMU are known".to_owned())
 }
 
-impl Phone {
+impl PhoneOptions {
     pub async fn run(self) -> anyhow::Result<()> {
         if let Some(folder) = &self.record {
             fs::create_dir_all(folder)
@@ -220,7 +222,7 @@ impl Phone {
                 .user
                 .clone()
                 .zip(self.password.clone())
-                .map(|(user, password)| Credentials { user, password }),
+                .map(|(user, password)| SipCredentials { user, password }),
         })
     }
 }

@@ -12,7 +12,7 @@ use crate::domain::money::Money;
 use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum RateCommand {
     /// Set what an account's calls to a prefix cost; the longest prefix that a number has counts
     Set {
         #[arg(long)]
@@ -48,9 +48,9 @@ pub enum Command {
     },
 }
 
-pub async fn run(command: Command, store: Arc<dyn Store>) -> anyhow::Result<()> {
+pub async fn run(command: RateCommand, store: Arc<dyn Store>) -> anyhow::Result<()> {
     match command {
-        Command::Set {
+        RateCommand::Set {
             account,
             prefix,
             price,
@@ -69,14 +69,14 @@ pub async fn run(command: Command, store: Arc<dyn Store>) -> anyhow::Result<()> 
             store.set_rate(&account, rate.clone()).await?;
             print(json, &describe(&rate));
         }
-        Command::List { account, json } => {
+        RateCommand::List { account, json } => {
             if let Some(account) = &account {
                 check_account(&*store, account).await?;
             }
             let rates = store.rates(account.as_ref()).await?;
             print(json, &rates.iter().map(describe).collect());
         }
-        Command::Remove { account, prefix } => {
+        RateCommand::Remove { account, prefix } => {
             if !store.remove_rate(&account, &prefix).await? {
                 return Err(
                     StoreError::Missing(format!("rate {prefix} of account {account}")).into(),

@@ -90,7 +90,10 @@ fn raise_file_limit(connections: usize) {
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the limit on open files cannot be raised");
     }
-    if limit.maximum.is_some_and(|most| most < connections as u64) {
+    if limit
+        .maximum
+        .is_some_and(|limit| limit < connections as u64)
+    {
         tracing::warn!(
             "http.max_connections is {connections}, but the hard limit on open files is lower"
         );

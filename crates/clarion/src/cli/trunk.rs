@@ -13,8 +13,8 @@ use crate::dispatch::drained_switch;
 use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Trunks, in the order in which they are tried
+pub enum TrunkCommand {
+    /// TrunkPool, in the order in which they are tried
     List {
         #[arg(long)]
         json: bool,
@@ -26,13 +26,13 @@ pub enum Command {
 }
 
 pub async fn run(
-    command: Command,
+    command: TrunkCommand,
     config: &Config,
     store: Arc<dyn Store>,
     clock: Clock,
 ) -> anyhow::Result<()> {
     match command {
-        Command::List { json } => {
+        TrunkCommand::List { json } => {
             let switches = store.switches().await?;
             let mut trunks: Vec<_> = config.trunks.iter().collect();
             trunks.sort_by_key(|trunk| trunk.priority);
@@ -52,7 +52,7 @@ pub async fn run(
             });
             print(json, &Value::Array(rows.collect()));
         }
-        Command::Drain { trunk } => {
+        TrunkCommand::Drain { trunk } => {
             known(config, &trunk)?;
             let now = clock.now();
             store
@@ -60,7 +60,7 @@ pub async fn run(
                 .await?;
             println!("{trunk} gets no more calls, until `clarion trunk open {trunk}`");
         }
-        Command::Open { trunk } => {
+        TrunkCommand::Open { trunk } => {
             known(config, &trunk)?;
             store
                 .set_switch(&drained_switch(&trunk), None, clock.now())

@@ -12,9 +12,9 @@ use toml::{Table, Value};
 
 use self::overlay::{from_variable, nested, overlay};
 pub use self::sections::{
-    BillJsonKey, BillsConfig, CallbacksConfig, CallsConfig, DispatchConfig, HttpConfig,
-    LimitsConfig, LogConfig, LogFormat, MediaConfig, PromptsConfig, RatesConfig, SpeechConfig,
-    VoicesConfig, parse_network,
+    AudioFilesConfig, BillJsonKey, BillsConfig, CallbacksConfig, CallsConfig, DispatchConfig,
+    HttpConfig, LimitsConfig, LogConfig, LogFormat, MediaConfig, PromptsConfig, RatesConfig,
+    SpeechConfig, parse_network,
 };
 use crate::domain::phone_number::NumberingPlan;
 use crate::domain::route::TrunkConfig;
@@ -38,7 +38,7 @@ pub struct Config {
     pub calls: CallsConfig,
     pub callbacks: CallbacksConfig,
     pub numbers: NumberingPlan,
-    pub voices: VoicesConfig,
+    pub audio_files: AudioFilesConfig,
     pub speech: SpeechConfig,
     pub prompts: PromptsConfig,
     pub rates: RatesConfig,
@@ -94,11 +94,11 @@ impl Config {
         Ok(config)
     }
 
-    pub fn voices_folder(&self) -> PathBuf {
-        if self.voices.folder.as_os_str().is_empty() {
+    pub fn audio_folder(&self) -> PathBuf {
+        if self.audio_files.folder.as_os_str().is_empty() {
             return self.data_dir.join("voices");
         }
-        self.voices.folder.clone()
+        self.audio_files.folder.clone()
     }
 
     pub fn bills_folder(&self) -> PathBuf {
@@ -114,7 +114,7 @@ impl Config {
         self.http.check()?;
         self.callbacks.check()?;
         self.speech.check()?;
-        self.voices.check()?;
+        self.audio_files.check()?;
         self.rates.check()?;
         self.bills.check()?;
         self.dispatch.check()?;

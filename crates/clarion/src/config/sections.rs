@@ -126,7 +126,7 @@ pub struct CallsConfig {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct VoicesConfig {
+pub struct AudioFilesConfig {
     pub(super) folder: PathBuf,
     pub max_upload_bytes: usize,
     pub upload_seconds: u64,
@@ -135,16 +135,16 @@ pub struct VoicesConfig {
     pub max_files: usize,
 }
 
-impl VoicesConfig {
+impl AudioFilesConfig {
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if self.uploads_at_once == 0 {
-            bail!("voices.uploads_at_once must be at least 1");
+            bail!("audio_files.uploads_at_once must be at least 1");
         }
         Ok(())
     }
 
-    pub fn limits(&self) -> sound::wav::Limits {
-        sound::wav::Limits {
+    pub fn limits(&self) -> sound::wav::WavLimits {
+        sound::wav::WavLimits {
             bytes: self.max_upload_bytes,
             seconds: self.max_seconds,
         }
@@ -283,13 +283,13 @@ pub struct BillsConfig {
 
 impl BillsConfig {
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        for (name, value, least, most) in [
+        for (name, value, least, limit) in [
             ("retention_days", self.retention_days, 3, 36_500),
             ("token_hours", self.token_hours, 1, 8760),
             ("grace_seconds", self.grace_seconds, 0, 43_200),
         ] {
-            if !(least..=most).contains(&value) {
-                bail!("bills.{name} must be from {least} to {most}");
+            if !(least..=limit).contains(&value) {
+                bail!("bills.{name} must be from {least} to {limit}");
             }
         }
         Ok(())

@@ -4,15 +4,15 @@
 //! decides what is true: that is in the store, and every change there is guarded by the call's lease.
 
 mod breaker;
-mod course;
-mod limits;
-mod lost;
-mod program;
-mod pulse;
-pub mod room;
-mod rounds;
-pub mod trunks;
-mod verdict;
+mod call_task;
+pub mod capacity;
+mod customer_limits;
+mod end_reason;
+mod heartbeat;
+mod housekeeping;
+mod playback;
+mod recovery;
+pub mod trunk_pool;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -22,30 +22,30 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
 use phone::call::Phone;
-use sound::Studio;
+use sound::PromptRenderer;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::limits::Limits;
-use self::room::fair_shares;
-use self::trunks::Trunks;
+use self::capacity::fair_shares;
+use self::customer_limits::CustomerLimits;
+use self::trunk_pool::TrunkPool;
+use crate::audio_files::{AudioFiles, prompts};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
-use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, NodeId, Standing};
+use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, NodeId, NodeShare};
 use crate::domain::prompt::Prompt;
 use crate::store::{Store, StoreError};
-use crate::voices::{VoiceFiles, studio};
 
 /// How often the queue is looked at when nothing has happened.
 const LOOK: Duration = Duration::from_secs(1);
 /// Calls claimed in one go at most: a commit stays short, and other accounts get their turn.
 const LARGEST_CLAIM: u32 = 256;
 /// Prompts that wait for being made ahead.
-const MOST_AHEAD: usize = 256;
+const MAX_AHEAD: usize = 256;
 /// After the last calls were hung up, so long for writing down how they ended. What is not written then, the next start finds.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
@@ -73,14 +73,14 @@ pub struct Dispatch {
     clock: Clock,
     node: NodeId,
     phone: Phone,
-    pub trunks: Trunks,
-    studio: Studio,
-    voices: VoiceFiles,
+    pub trunks: TrunkPool,
+    renderer: PromptRenderer,
+    audio_files: AudioFiles,
     running: Mutex<HashMap<CallSid, Running>>,
-    limits: Mutex<Limits>,
-    standing: Mutex<Standing>,
+    limits: Mutex<CustomerLimits>,
+    share: Mutex<NodeShare>,
     /// Calls that were claimed and have no channel yet.
-    coming: AtomicU32,
+    pending: AtomicU32,
     /// The operator has stopped all dialling.
     stopped: AtomicBool,
     /// Somebody has put a call into the queue, or has made room.
@@ -97,19 +97,19 @@ impl Dispatch {
         store: Arc<dyn Store>,
         clock: Clock,
         node: NodeId,
-        voices: VoiceFiles,
+        audio_files: AudioFiles,
         ended: Arc<Notify>,
     ) -> anyhow::Result<Arc<Self>> {
         let phone = Phone::start(&media(&config)?).context("the sound cannot start")?;
-        let trunks = Trunks::start(&config, &phone).await?;
-        let (ahead, accepted) = mpsc::channel(MOST_AHEAD);
+        let trunks = TrunkPool::start(&config, &phone).await?;
+        let (ahead, accepted) = mpsc::channel(MAX_AHEAD);
         let dispatch = Arc::new(Self {
             ahead,
-            studio: studio::open(&config)?,
+            renderer: prompts::open(&config)?,
             running: Mutex::default(),
             limits: Mutex::default(),
-            standing: Mutex::new(Standing::ALONE),
-            coming: AtomicU32::new(0),
+            share: Mutex::new(NodeShare::ALONE),
+            pending: AtomicU32::new(0),
             stopped: AtomicBool::new(false),
             queued: Arc::default(),
             config,
@@ -118,7 +118,7 @@ impl Dispatch {
             node,
             phone,
             trunks,
-            voices,
+            audio_files,
             ended,
         });
         tokio::spawn(prepare(Arc::downgrade(&dispatch), accepted));
@@ -128,7 +128,7 @@ impl Dispatch {
     /// Makes calls until it is told to stop; then those under way have a while for finishing.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         self.obey_switches().await;
-        let beating = tokio::spawn(Arc::clone(&self).beat());
+        let beating = tokio::spawn(Arc::clone(&self).keep_beating());
         let mut calls = JoinSet::new();
         let mut turn = 0;
         let mut look = tokio::time::interval(LOOK);
@@ -148,7 +148,7 @@ impl Dispatch {
                 biased;
                 _ = stop.changed() => {}
                 // However much there is to start, the operator is heard and nothing overstays its time.
-                _ = look.tick() => self.look_around().await,
+                _ = look.tick() => self.run_housekeeping().await,
                 () = std::future::ready(()), if more => {}
                 () = self.queued.notified() => {}
             }
@@ -194,9 +194,9 @@ impl Dispatch {
             lease_until: self.lease_until(now),
             shares,
             caps: CalleeCaps {
-                a_minute: settings.callee_per_minute,
-                an_hour: settings.callee_per_hour,
-                a_day: settings.callee_per_day,
+                per_minute: settings.callee_per_minute,
+                per_hour: settings.callee_per_hour,
+                per_day: settings.callee_per_day,
             },
         }
     }
@@ -217,9 +217,9 @@ impl Dispatch {
             },
         );
         let dispatch = Arc::clone(self);
-        let coming = Coming::new(self);
+        let pending = PendingChannel::new(self);
         calls.spawn(async move {
-            dispatch.make(claimed, coming, hang_up).await;
+            dispatch.make(claimed, pending, hang_up).await;
             drop(place);
         });
     }
@@ -227,15 +227,15 @@ impl Dispatch {
     /// Calls that may still start on this node. Those that are on their way to a channel are counted as if they had it: whoever is claimed in vain
     /// loses its place in the queue.
     fn room_here(&self) -> u32 {
-        let most = self.config.dispatch.max_calls;
+        let limit = self.config.dispatch.max_calls;
         let running = u32::try_from(self.running().len()).unwrap_or(u32::MAX);
-        let own = if most == 0 {
+        let own = if limit == 0 {
             u32::MAX
         } else {
-            most.saturating_sub(running)
+            limit.saturating_sub(running)
         };
-        let coming = self.coming.load(Ordering::Relaxed);
-        let left = self.trunks.left().saturating_sub(coming);
+        let pending = self.pending.load(Ordering::Relaxed);
+        let left = self.trunks.left().saturating_sub(pending);
         left.min(own).min(LARGEST_CLAIM)
     }
 
@@ -263,31 +263,33 @@ impl Dispatch {
         }
     }
 
-    fn standing(&self) -> Standing {
-        *lock(&self.standing)
+    fn share(&self) -> NodeShare {
+        *lock(&self.share)
     }
 
-    fn take_standing(&self, standing: Standing) {
-        *lock(&self.standing) = standing;
-        self.trunks.share(standing);
+    fn set_share(&self, share: NodeShare) {
+        *lock(&self.share) = share;
+        self.trunks.share(share);
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<CallSid, Running>> {
         lock(&self.running)
     }
 
-    fn limits(&self) -> MutexGuard<'_, Limits> {
+    fn limits(&self) -> MutexGuard<'_, CustomerLimits> {
         lock(&self.limits)
     }
 }
 
-/// One at a time: the studio's other workers are for calls whose turn it is. What is not made here is made then.
+/// One at a time: the prompt renderer's other workers are for calls whose turn it is. What is not made here is made then.
 async fn prepare(dispatch: Weak<Dispatch>, mut accepted: mpsc::Receiver<Prompt>) {
     while let Some(prompt) = accepted.recv().await {
         let Some(dispatch) = dispatch.upgrade() else {
             return;
         };
-        if let Err(error) = studio::make_ready(&dispatch.studio, &dispatch.voices, &prompt).await {
+        if let Err(error) =
+            prompts::make_ready(&dispatch.renderer, &dispatch.audio_files, &prompt).await
+        {
             tracing::debug!(%error, "a prompt could not be made ahead");
         }
     }
@@ -298,18 +300,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A call that has no channel yet, from its claim until it has one or is over.
-struct Coming(Arc<Dispatch>);
+struct PendingChannel(Arc<Dispatch>);
 
-impl Coming {
+impl PendingChannel {
     fn new(dispatch: &Arc<Dispatch>) -> Self {
-        dispatch.coming.fetch_add(1, Ordering::Relaxed);
+        dispatch.pending.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(dispatch))
     }
 }
 
-impl Drop for Coming {
+impl Drop for PendingChannel {
     fn drop(&mut self) {
-        self.0.coming.fetch_sub(1, Ordering::Relaxed);
+        self.0.pending.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

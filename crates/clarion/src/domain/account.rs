@@ -113,7 +113,7 @@ macro_rules! named_states {
         impl $name {
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            pub fn word(self) -> &'static str {
+            pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }
         }
@@ -146,9 +146,9 @@ pub struct Permissions {
     pub custom_display_number: bool,
 }
 
-/// Limits of one account; `None` means the platform's default from the configuration.
+/// AccountLimits of one account; `None` means the platform's default from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Limits {
+pub struct AccountLimits {
     pub requests_per_second: Option<u32>,
     pub requests_at_once: Option<u32>,
     pub calls_per_second: Option<u32>,
@@ -162,7 +162,7 @@ pub struct Account {
     pub auth_token: AuthToken,
     pub state: AccountState,
     pub permissions: Permissions,
-    pub limits: Limits,
+    pub limits: AccountLimits,
     /// Prepaid money; `None` where the operator does not keep a balance.
     pub balance: Option<Money>,
     pub spending_limit: Option<Money>,
@@ -278,7 +278,7 @@ pub struct Application {
     pub created_at: Timestamp,
 }
 
-/// Limits of one application beside those of its account; `None` means that only the account's hold.
+/// AccountLimits of one application beside those of its account; `None` means that only the account's hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct AppLimits {
     pub calls_per_second: Option<u32>,
@@ -403,7 +403,7 @@ mod tests {
                 custom_display_number: true,
                 ..Permissions::default()
             },
-            limits: Limits::default(),
+            limits: AccountLimits::default(),
             balance: None,
             spending_limit: None,
             display_numbers: vec!["+864001234567".parse().unwrap(), "+86138*".parse().unwrap()],

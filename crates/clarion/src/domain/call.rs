@@ -107,21 +107,21 @@ impl CallProgress {
 }
 
 /// Third-party data comes back unchanged, so nothing about it is judged but its size.
-pub fn user_data(value: Option<&str>, most_bytes: usize) -> Result<Option<String>, Refusal> {
+pub fn user_data(value: Option<&str>, byte_limit: usize) -> Result<Option<String>, Refusal> {
     match value {
-        Some(text) if text.len() > most_bytes => Err(Refusal::new(
+        Some(text) if text.len() > byte_limit => Err(Refusal::new(
             StatusCode::DataTooLong,
-            format!("userData is longer than {most_bytes} bytes"),
+            format!("userData is longer than {byte_limit} bytes"),
         )),
         other => Ok(other.map(str::to_owned)),
     }
 }
 
 /// The older interface's `maxCallTime`: whole seconds. 0 means no wish; more than the platform allows means what the platform allows.
-pub fn max_talk(value: Option<&str>, platform_most: u32) -> Result<Option<u32>, Refusal> {
+pub fn max_talk(value: Option<&str>, platform_limit: u32) -> Result<Option<u32>, Refusal> {
     match value.map(str::parse::<u32>) {
         None | Some(Ok(0)) => Ok(None),
-        Some(Ok(seconds)) => Ok(Some(seconds.min(platform_most))),
+        Some(Ok(seconds)) => Ok(Some(seconds.min(platform_limit))),
         Some(Err(_)) => Err(Refusal::field(
             "maxCallTime must be a whole number of seconds",
         )),

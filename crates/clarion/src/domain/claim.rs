@@ -43,14 +43,14 @@ pub struct Lease {
 
 /// This node among those that live: what all of them may use together is shared out by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct NodeShare {
     /// How many of the others come before this one.
     pub rank: u32,
     /// This one included.
     pub nodes: u32,
 }
 
-impl Standing {
+impl NodeShare {
     pub const ALONE: Self = Self { rank: 0, nodes: 1 };
 
     /// This node's part of `all`: the parts of all nodes together are `all`, exactly. What cannot be divided goes to some of them, and not
@@ -81,18 +81,18 @@ pub struct Claim {
 /// How often one callee is called at most, counted when a call is claimed; 0: as often as asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CalleeCaps {
-    pub a_minute: u32,
-    pub an_hour: u32,
-    pub a_day: u32,
+    pub per_minute: u32,
+    pub per_hour: u32,
+    pub per_day: u32,
 }
 
 impl CalleeCaps {
     /// Each cap with the milliseconds that it looks back.
     pub fn windows(self) -> [(u32, i64); 3] {
         [
-            (self.a_minute, 60_000),
-            (self.an_hour, 3_600_000),
-            (self.a_day, 86_400_000),
+            (self.per_minute, 60_000),
+            (self.per_hour, 3_600_000),
+            (self.per_day, 86_400_000),
         ]
     }
 }
@@ -125,7 +125,7 @@ pub enum Overdue {
 
 /// A step of a call that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum CallUpdate {
     /// Committed before the first INVITE leaves.
     Dialling { trunk: String, at: Timestamp },
     /// It has left: from now on it can be cancelled from another process.
@@ -143,29 +143,29 @@ pub enum Step {
     },
 }
 
-impl Step {
+impl CallUpdate {
     pub fn state(&self) -> CallState {
         match self {
-            Step::Dialling { .. } | Step::Sent { .. } => CallState::Dialling,
-            Step::Ringing { .. } => CallState::Ringing,
-            Step::Answered { .. } => CallState::Answered,
+            CallUpdate::Dialling { .. } | CallUpdate::Sent { .. } => CallState::Dialling,
+            CallUpdate::Ringing { .. } => CallState::Ringing,
+            CallUpdate::Answered { .. } => CallState::Answered,
         }
     }
 
     /// What it takes to end the leg from another process.
     pub fn dialog(&self) -> Option<&str> {
         match self {
-            Step::Dialling { .. } => None,
-            Step::Sent { dialog, .. }
-            | Step::Ringing { dialog, .. }
-            | Step::Answered { dialog, .. } => dialog.as_deref(),
+            CallUpdate::Dialling { .. } => None,
+            CallUpdate::Sent { dialog, .. }
+            | CallUpdate::Ringing { dialog, .. }
+            | CallUpdate::Answered { dialog, .. } => dialog.as_deref(),
         }
     }
 }
 
 /// How far a call had come when its process was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostCall {
+pub struct OrphanedCall {
     pub claimed: ClaimedCall,
     pub state: CallState,
     pub trunk: Option<String>,
@@ -231,7 +231,7 @@ impl EndedCall {
             units: charge.units,
             rate: charge.rate,
             fee: charge.fee,
-            outcome: self.outcome.word().to_owned(),
+            outcome: self.outcome.as_str().to_owned(),
             user_data: call.user_data.clone(),
         }
     }
@@ -268,7 +268,7 @@ pub struct CallFilter {
     pub alive: bool,
     /// Only calls before this one: the next page.
     pub before: Option<CallSid>,
-    pub most: u32,
+    pub limit: u32,
 }
 
 #[cfg(test)]
@@ -280,11 +280,14 @@ mod tests {
         for name in ["provider", "backup", "x"] {
             for nodes in 1..=7 {
                 for all in [0, 1, 2, 5, 30, 1000] {
-                    let parts = (0..nodes).map(|rank| Standing { rank, nodes }.part(all, name));
+                    let parts = (0..nodes).map(|rank| NodeShare { rank, nodes }.part(all, name));
                     assert_eq!(parts.sum::<u32>(), all, "{all} among {nodes} of {name}");
                 }
             }
         }
-        assert_eq!(Standing { rank: 1, nodes: 3 }.part(u32::MAX, "x"), u32::MAX);
+        assert_eq!(
+            NodeShare { rank: 1, nodes: 3 }.part(u32::MAX, "x"),
+            u32::MAX
+        );
     }
 }

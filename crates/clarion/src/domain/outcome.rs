@@ -14,7 +14,7 @@ macro_rules! outcomes {
             pub const ALL: &'static [Outcome] = &[$(Outcome::$name),+];
 
             /// The word in bills, logs and the command line.
-            pub fn word(self) -> &'static str {
+            pub fn as_str(self) -> &'static str {
                 match self { $(Outcome::$name => $word),+ }
             }
 

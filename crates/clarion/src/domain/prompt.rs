@@ -59,16 +59,16 @@ impl FileName {
 }
 
 /// Reads mediaName: several files are separated by semicolons, and an empty piece between them means nothing.
-pub fn file_names(media_name: &str, most: usize) -> Result<Vec<FileName>, Refusal> {
+pub fn file_names(media_name: &str, limit: usize) -> Result<Vec<FileName>, Refusal> {
     let names: Vec<_> = media_name
         .split(';')
         .map(str::trim)
         .filter(|name| !name.is_empty())
         .collect();
-    if names.len() > most {
+    if names.len() > limit {
         return Err(Refusal::new(
             StatusCode::DataTooLong,
-            format!("mediaName names more than {most} files"),
+            format!("mediaName names more than {limit} files"),
         ));
     }
     names.into_iter().map(str::parse).collect()
@@ -85,12 +85,12 @@ pub enum FileOwner {
 
 /// Whose a voice file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum VoiceOwner {
+pub enum AudioOwner {
     Application(AppId),
     Platform,
 }
 
-impl VoiceOwner {
+impl AudioOwner {
     /// As it is stored: an application's id, or nothing.
     pub fn as_stored(&self) -> &str {
         match self {
@@ -103,7 +103,7 @@ impl VoiceOwner {
 /// A voice file that somebody has added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedFile {
-    pub owner: VoiceOwner,
+    pub owner: AudioOwner,
     pub name: FileName,
     pub content: ContentId,
     pub bytes: u64,
@@ -114,7 +114,7 @@ pub struct AddedFile {
 
 /// One voice file as it was when the call was accepted: a file replaced later does not change calls already accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VoiceFile {
+pub struct AudioFile {
     pub name: FileName,
     pub content: ContentId,
 }
@@ -179,7 +179,7 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speech: Option<Speech>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<VoiceFile>,
+    pub files: Vec<AudioFile>,
     pub plays: u8,
 }
 
@@ -239,7 +239,7 @@ mod tests {
                 pitch: 0,
                 background: 6,
             }),
-            files: vec![VoiceFile {
+            files: vec![AudioFile {
                 name: "a.wav".parse().unwrap(),
                 content: ContentId::test_file(),
             }],

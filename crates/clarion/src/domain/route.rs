@@ -1,4 +1,4 @@
-//! Trunks as they are configured: which numbers each carries, in which form, and in which order they are tried.
+//! TrunkPool as they are configured: which numbers each carries, in which form, and in which order they are tried.
 
 use serde::Deserialize;
 

@@ -6,8 +6,8 @@ use jiff::civil::Date;
 
 use super::StoreError;
 use crate::domain::account::AccountSid;
-use crate::domain::bill::import::{Brought, Imported};
-use crate::domain::bill::rating::{Prefix, Purse, Rate, Shortage};
+use crate::domain::bill::import::{Imported, ImportedRecord};
+use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::claim::{Lease, NodeId};
@@ -36,13 +36,13 @@ pub trait BillBook: Send + Sync {
         lease: &Lease,
         longest_talk: u32,
     ) -> Result<Option<u32>, StoreError>;
-    async fn purse(&self, account: &AccountSid) -> Result<Option<Purse>, StoreError>;
+    async fn purse(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError>;
 
     // Lines and days.
     /// Takes all of the records, or none if one is refused. What is there already, word for word, is left alone.
     async fn import_records(
         &self,
-        brought: Vec<Brought>,
+        brought: Vec<ImportedRecord>,
         late: bool,
     ) -> Result<Imported, StoreError>;
     /// Every day before this one is closed.
@@ -61,7 +61,7 @@ pub trait BillBook: Send + Sync {
         &self,
         of: &BillOf,
         after: Option<LinePlace>,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<BillLine>, StoreError>;
     async fn compare_with_calls(&self, span: CallSpan) -> Result<CallComparison, StoreError>;
 
@@ -85,7 +85,7 @@ pub trait BillBook: Send + Sync {
         &self,
         before: Date,
         now: Timestamp,
-        most: u32,
+        limit: u32,
     ) -> Result<Forgotten, StoreError>;
 
     // Duties that must be done once however many nodes there are.

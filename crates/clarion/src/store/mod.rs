@@ -23,10 +23,10 @@ use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, EndedAttempt,
 };
 use crate::domain::claim::{
-    CallFilter, CallRecord, Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue,
-    QueuedApp, Standing, Step,
+    CallFilter, CallRecord, CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare,
+    OrphanedCall, Overdue, QueuedApp,
 };
-use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
+use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName, FileOwner};
 
 pub mod bills;
 mod inspection;
@@ -50,13 +50,13 @@ pub trait CallQueue: Send + Sync {
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError>;
     async fn advance_call(
         &self,
         sid: &CallSid,
         lease: &Lease,
-        step: Step,
+        step: CallUpdate,
     ) -> Result<bool, StoreError>;
     /// Back to the queue: nothing has rung, so it does not count for its callee either.
     async fn requeue_call(
@@ -68,21 +68,21 @@ pub trait CallQueue: Send + Sync {
     /// Outcome, bill line and owed callback in one commit.
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError>;
     /// Takes calls over whose process is gone, and those of our own that nobody here works at any more (`abandoned`).
-    async fn take_lost_calls(
+    async fn take_orphaned_calls(
         &self,
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
         abandoned: &[CallSid],
-        most: u32,
-    ) -> Result<Vec<LostCall>, StoreError>;
+        limit: u32,
+    ) -> Result<Vec<OrphanedCall>, StoreError>;
     /// This process lives, and holds what it holds.
     async fn heartbeat(
         &self,
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
-    ) -> Result<Standing, StoreError>;
+    ) -> Result<NodeShare, StoreError>;
     /// This process stops in good order: the others may use its part at once.
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError>;
     /// Calls that this node holds.
@@ -96,7 +96,7 @@ pub trait CallQueue: Send + Sync {
     /// How often a callee was called since then, of the last day.
     async fn calls_to(&self, callee: &str, since: Timestamp) -> Result<u32, StoreError>;
     /// Forgets calls that ended before, with their callbacks; at most so many, the oldest first. What is still owed is kept. How many went.
-    async fn forget_calls(&self, before: Timestamp, most: u32) -> Result<u64, StoreError>;
+    async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }
 
 /// What operators ask and switch.
@@ -146,7 +146,7 @@ pub trait Store: CallQueue + Records + BillBook + fmt::Debug {
 
     // Voice files.
     /// What each name means to the application now; `None` where there is no such file.
-    async fn voice_files(
+    async fn audio_files(
         &self,
         app: &AppId,
         owner: FileOwner,
@@ -155,16 +155,16 @@ pub trait Store: CallQueue + Records + BillBook + fmt::Debug {
 
     /// Adds files, all of them or none. A name that its owner has already means the new content from now on; calls that were
     /// accepted before keep the old.
-    async fn add_voice_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError>;
+    async fn add_audio_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError>;
     /// Ordered by name.
-    async fn voice_files_of(&self, owner: &VoiceOwner) -> Result<Vec<AddedFile>, StoreError>;
-    async fn remove_voice_file(
+    async fn audio_files_of(&self, owner: &AudioOwner) -> Result<Vec<AddedFile>, StoreError>;
+    async fn remove_audio_file(
         &self,
-        owner: &VoiceOwner,
+        owner: &AudioOwner,
         name: &FileName,
     ) -> Result<(), StoreError>;
     /// What a name means, or a call in the queue wants.
-    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError>;
+    async fn audio_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError>;
 
     // Calls.
     /// Makes the call durable and queues it. When this returns `Ok`, a power cut loses nothing. Calling it again with the same
@@ -210,7 +210,7 @@ pub struct CallbackClaim {
     pub now: Timestamp,
     /// Longer than an attempt may take, so that leases need no renewal.
     pub lease: SignedDuration,
-    pub most: u32,
+    pub limit: u32,
     pub per_host: u32,
     /// Hosts that have less room than `per_host` at the moment.
     pub room: HashMap<String, u32>,
@@ -232,9 +232,9 @@ impl CallbackClaim {
             .filter(|(_, _, _, room)| *room > 0)
             .collect();
         due.sort();
-        due.truncate(usize::try_from(self.most).unwrap_or(usize::MAX));
+        due.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
         let sharing = u32::try_from(due.len()).unwrap_or(u32::MAX).max(1);
-        let share = (self.most / sharing).max(1);
+        let share = (self.limit / sharing).max(1);
         let taken = due
             .into_iter()
             .map(|(_, _, host, room)| (host, room.min(share)));
@@ -257,7 +257,7 @@ pub struct CallbackFilter {
     pub host: Option<String>,
     /// The page after this one: its last callSid.
     pub before: Option<CallSid>,
-    pub most: u32,
+    pub limit: u32,
 }
 
 /// What is still to be delivered.
@@ -379,11 +379,11 @@ mod tests {
     #[test]
     fn hosts_share_what_is_free_and_the_least_busy_come_first() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let claim = |most, room: &[(&str, u32)]| CallbackClaim {
+        let claim = |limit, room: &[(&str, u32)]| CallbackClaim {
             node: "n".to_owned(),
             now: at(10),
             lease: SignedDuration::ZERO,
-            most,
+            limit,
             per_host: 8,
             room: room
                 .iter()
@@ -392,7 +392,7 @@ mod tests {
         };
         let waiting = [("busy", 1), ("full", 2), ("idle", 3), ("later", 11)];
         let waiting = waiting.map(|(host, second)| (host.to_owned(), at(second)));
-        let chosen = |most, room: &[(&str, u32)]| claim(most, room).choose(waiting.to_vec());
+        let chosen = |limit, room: &[(&str, u32)]| claim(limit, room).choose(waiting.to_vec());
         let named = |host: &str, count| (host.to_owned(), count);
         let room = [("busy", 3), ("full", 0)];
         let next = Some(at(11));

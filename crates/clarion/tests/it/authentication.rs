@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use clarion::client::Credentials;
+use clarion::client::ApiCredentials;
 use clarion::domain::account::{AccountChange, AccountState};
 use jiff::SignedDuration;
 use md5::{Digest, Md5};
@@ -202,7 +202,7 @@ async fn a_lower_case_sig_and_unpadded_base64_are_understood() {
 #[tokio::test]
 async fn an_unknown_account_is_answered_as_a_wrong_sig_is() {
     let server = TestServer::start().await;
-    let nobody = Credentials {
+    let nobody = ApiCredentials {
         sid: "f".repeat(32).parse().unwrap(),
         token: TOKEN.parse().unwrap(),
     };
@@ -259,7 +259,7 @@ async fn a_rotated_token_works_at_once_and_the_old_one_stops_within_a_second() {
             ..AccountChange::default()
         })
         .await;
-    let new = Credentials {
+    let new = ApiCredentials {
         sid: SID.parse().unwrap(),
         token: new_token.parse().unwrap(),
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clarion::domain::account::{AccountChange, AccountSid};
-use clarion::domain::bill::rating::{Charge, Purse, Rate, Shortage};
+use clarion::domain::bill::rating::{Charge, Funds, Rate, Shortage};
 use clarion::domain::bill::{BillFile, Totals};
 use clarion::domain::claim::NodeId;
 use clarion::domain::outcome::Outcome;
@@ -64,7 +64,7 @@ async fn limit(store: &dyn Store, balance: Option<&str>, spending_limit: Option<
     store.change_account(&account(), change).await.unwrap();
 }
 
-async fn purse(store: &dyn Store) -> Purse {
+async fn purse(store: &dyn Store) -> Funds {
     store.purse(&account()).await.unwrap().unwrap()
 }
 

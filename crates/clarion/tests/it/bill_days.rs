@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use clarion::billing::Billing;
-use clarion::billing::close::{Closer, Step};
+use clarion::billing::close::{CloseStep, Closer};
 use clarion::billing::import;
-use clarion::billing::stream::{BillStream, Format};
+use clarion::billing::stream::{BillFormat, BillStream};
 use clarion::clock::Clock;
 use clarion::config::Config;
 use clarion::domain::bill::{BillOf, csv};
@@ -97,12 +97,12 @@ async fn a_day_begins_and_ends_to_the_second() {
     office.set_time("2028-03-01T00:04:59+08:00");
     assert_eq!(
         office.closer.step().await.unwrap(),
-        Step::Closed(1),
+        CloseStep::Closed(1),
         "the 28th only"
     );
     office.set_time("2028-03-01T00:05:00+08:00");
-    assert_eq!(office.closer.step().await.unwrap(), Step::Closed(1));
-    assert_eq!(office.closer.step().await.unwrap(), Step::Nothing);
+    assert_eq!(office.closer.step().await.unwrap(), CloseStep::Closed(1));
+    assert_eq!(office.closer.step().await.unwrap(), CloseStep::Nothing);
     assert_eq!(office.lines_on(day("2028-02-28")).await, ["last-of-28"]);
     assert_eq!(
         office.lines_on(day("2028-02-29")).await,
@@ -132,7 +132,7 @@ async fn days_of_23_and_25_hours_have_all_their_lines() {
         office.set_time(&after.to_string());
         assert_eq!(
             office.closer.step().await.unwrap(),
-            Step::Closed(2),
+            CloseStep::Closed(2),
             "{date} and the day before"
         );
         assert_eq!(
@@ -160,9 +160,9 @@ async fn a_call_over_midnight_belongs_to_the_day_in_which_it_ended() {
     );
     assert!(store.end_call(end).await.unwrap());
     office.set_time("2026-11-16T00:10:00+08:00");
-    assert_eq!(office.closer.step().await.unwrap(), Step::Nothing);
+    assert_eq!(office.closer.step().await.unwrap(), CloseStep::Nothing);
     office.set_time("2026-11-17T00:10:00+08:00");
-    assert_eq!(office.closer.step().await.unwrap(), Step::Closed(1));
+    assert_eq!(office.closer.step().await.unwrap(), CloseStep::Closed(1));
     assert_eq!(
         office.lines_on(day("2026-11-16")).await,
         [late.sid.to_string()]
@@ -176,7 +176,7 @@ async fn a_clock_that_jumps_loses_no_line_and_closes_no_year() {
     assert_eq!(office.bring("morning", "2026-11-15 11:00:00").await, 1);
     // A year ahead for a moment: today is closed early, and nothing after it.
     office.set_time("2027-11-15T12:00:00+08:00");
-    assert_eq!(office.closer.step().await.unwrap(), Step::Closed(1));
+    assert_eq!(office.closer.step().await.unwrap(), CloseStep::Closed(1));
     assert_eq!(
         office.store.first_open_day().await.unwrap(),
         day("2026-11-16")
@@ -195,7 +195,7 @@ async fn a_clock_that_jumps_loses_no_line_and_closes_no_year() {
     );
     line_of(&*store, afternoon.sid.as_str(), ends).await;
     office.set_time("2026-11-17T01:00:00+08:00");
-    assert_eq!(office.closer.step().await.unwrap(), Step::Closed(1));
+    assert_eq!(office.closer.step().await.unwrap(), CloseStep::Closed(1));
     assert_eq!(office.lines_on(day("2026-11-15")).await, ["morning"]);
     assert_eq!(
         office.lines_on(day("2026-11-16")).await,
@@ -203,7 +203,7 @@ async fn a_clock_that_jumps_loses_no_line_and_closes_no_year() {
     );
     // Back by two days: what was closed stays as it is, and its lease binds nobody.
     office.set_time("2026-11-15T01:00:00+08:00");
-    assert_eq!(office.closer.step().await.unwrap(), Step::Nothing);
+    assert_eq!(office.closer.step().await.unwrap(), CloseStep::Nothing);
     assert_eq!(
         office.bring("again", "2026-11-15 00:30:00").await,
         0,
@@ -218,7 +218,7 @@ async fn what_is_beyond_its_retention_goes_and_the_rest_stays() {
     assert_eq!(office.bring("old", "2026-11-01 11:00:00").await, 1);
     assert_eq!(office.bring("young", "2026-11-02 11:00:00").await, 1);
     office.set_time("2026-11-03T12:00:00+08:00");
-    assert_eq!(office.closer.step().await.unwrap(), Step::Closed(2));
+    assert_eq!(office.closer.step().await.unwrap(), CloseStep::Closed(2));
     let sweep = async || {
         clarion::billing::retention::sweep(&office.billing)
             .await
@@ -249,7 +249,7 @@ async fn what_is_not_closed_yet_is_not_forgotten_however_old_it_is() {
             .unwrap()
     };
     assert_eq!(sweep(&office).await, 0);
-    assert_eq!(office.closer.step().await.unwrap(), Step::Closed(1));
+    assert_eq!(office.closer.step().await.unwrap(), CloseStep::Closed(1));
     assert_eq!(office.lines_on(day("2026-11-01")).await, ["old"]);
     assert_eq!(sweep(&office).await, 1);
     let folder = office.folder.path().join("bills");
@@ -290,7 +290,7 @@ async fn whatever_an_interrupted_night_has_left_the_next_look_makes_one_right_fi
         office.closer = Closer::new(Arc::clone(&office.billing), NodeId::new([2; 8]));
         assert_eq!(
             office.closer.step().await.unwrap(),
-            Step::Closed(1),
+            CloseStep::Closed(1),
             "{what}"
         );
         let written = std::fs::read_to_string(&file).unwrap();
@@ -399,7 +399,7 @@ proptest! {
             assert_eq!((again.added, again.known), (0, records.len()));
             let zone = office.clock.zone().clone();
             let stream = BillStream::new(
-                Arc::clone(&office.store), bill_of("2026-11-15"), zone, Format::Csv, None,
+                Arc::clone(&office.store), bill_of("2026-11-15"), zone, BillFormat::Csv, None,
             );
             let written = stream.recount().await.unwrap();
             assert_eq!(written.totals.lines, fees.len() as u64);

@@ -1,6 +1,6 @@
 //! The token opens one file of one account for its time, and a token that is not good tells nothing, in either format.
 
-use clarion::client::Credentials;
+use clarion::client::ApiCredentials;
 use clarion::domain::account::AccountChange;
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ async fn a_token_of_another_account_does_not_open_the_file() {
     let server = morning_after("").await;
     let ours = server.bill("").await;
     let app = application_of_another_account(&server).await;
-    let stranger = Credentials {
+    let stranger = ApiCredentials {
         sid: "f".repeat(32).parse().unwrap(),
         token: TOKEN.parse().unwrap(),
     };

@@ -27,7 +27,7 @@ const SETTINGS: &str = "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\nretry
 fn verdicts(attempts: &[CallbackAttempt]) -> Vec<&'static str> {
     attempts
         .iter()
-        .map(|attempt| attempt.verdict.word())
+        .map(|attempt| attempt.verdict.as_str())
         .collect()
 }
 
@@ -366,7 +366,7 @@ async fn no_more_are_under_way_than_allowed_in_all() {
     server.deliver_callbacks();
     let under_way = CallbackFilter {
         state: Some(CallbackState::Delivering),
-        most: 10,
+        limit: 10,
         ..CallbackFilter::default()
     };
     assert_eq!(server.store.callbacks(under_way).await.unwrap().len(), 3);

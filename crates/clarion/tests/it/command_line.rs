@@ -60,7 +60,7 @@ async fn existing_credentials_are_brought_along_and_work_at_once() {
         &["app", "add", "--account", &sid, "--app-id", &app],
     )
     .await;
-    let credentials = clarion::client::Credentials {
+    let credentials = clarion::client::ApiCredentials {
         sid: sid.parse().unwrap(),
         token: token.parse().unwrap(),
     };

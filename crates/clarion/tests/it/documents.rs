@@ -69,7 +69,7 @@ fn the_table_of_outcomes_is_that_of_the_code() {
         writeln!(
             outcomes,
             "| {} | {} | {} |",
-            outcome.word(),
+            outcome.as_str(),
             outcome.callback_state(),
             outcome.meaning()
         )

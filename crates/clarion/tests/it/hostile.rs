@@ -6,7 +6,7 @@ mod heads;
 mod http2;
 mod memory;
 
-use clarion::client::Credentials;
+use clarion::client::ApiCredentials;
 use clarion::clock::Clock;
 use jiff::tz::TimeZone;
 
@@ -15,7 +15,7 @@ use crate::support::{APP, SID, TOKEN, status_code};
 
 /// A LandingCalls request that is right so far; the header lines that a test adds and the empty line are still to come.
 fn head(format: &str) -> String {
-    let credentials = Credentials {
+    let credentials = ApiCredentials {
         sid: SID.parse().unwrap(),
         token: TOKEN.parse().unwrap(),
     };

@@ -76,7 +76,7 @@ async fn one_accounts_limit_is_not_anothers() {
         status_code(&server.ask("AccountInfo", "json", None).await) == "111111"
     })
     .await;
-    let credentials = clarion::client::Credentials {
+    let credentials = clarion::client::ApiCredentials {
         sid: other.sid,
         token: other.auth_token,
     };
@@ -106,7 +106,7 @@ async fn calling(dispatch: &str) -> TestServer {
 /// All calls, when so many have ended.
 async fn ended(server: &TestServer, count: usize) -> Vec<CallRecord> {
     let all = CallFilter {
-        most: 100,
+        limit: 100,
         ..CallFilter::default()
     };
     let mut records = Vec::new();

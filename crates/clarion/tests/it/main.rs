@@ -4,6 +4,7 @@
 mod support;
 
 mod architecture;
+mod audio_files;
 mod authentication;
 mod backup;
 mod bill_contract;
@@ -37,5 +38,4 @@ mod quirks;
 mod soak;
 mod status_codes;
 mod store_contract;
-mod voices;
 mod watching;

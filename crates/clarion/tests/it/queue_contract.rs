@@ -8,7 +8,7 @@ use clarion::domain::call::{CallSid, NewCall};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::{OwedCallback, RespUrl};
 use clarion::domain::claim::{
-    CalleeCaps, Claim, ClaimedCall, EndedCall, LostCall, NodeId, Overdue, Standing, Step,
+    CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, NodeId, NodeShare, OrphanedCall, Overdue,
 };
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
@@ -59,12 +59,12 @@ fn account() -> AccountSid {
     SID.parse().unwrap()
 }
 
-fn claim_for(node: &NodeId, now: Timestamp, most: u32) -> Claim {
+fn claim_for(node: &NodeId, now: Timestamp, limit: u32) -> Claim {
     Claim {
         node: node.clone(),
         now,
         lease_until: now + SignedDuration::from_secs(30),
-        shares: vec![(APP.parse().unwrap(), most)],
+        shares: vec![(APP.parse().unwrap(), limit)],
         caps: CalleeCaps::default(),
     }
 }
@@ -73,9 +73,12 @@ async fn claim(
     store: &Arc<dyn Store>,
     node: &NodeId,
     now: Timestamp,
-    most: u32,
+    limit: u32,
 ) -> Vec<ClaimedCall> {
-    store.claim_calls(claim_for(node, now, most)).await.unwrap()
+    store
+        .claim_calls(claim_for(node, now, limit))
+        .await
+        .unwrap()
 }
 
 fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
@@ -152,9 +155,9 @@ async fn a_callee_is_not_called_more_often_than_allowed(database: Database) {
         store.accept_call(call("8613800000001")).await.unwrap();
     }
     let caps = CalleeCaps {
-        a_minute: 1,
-        an_hour: 2,
-        a_day: 0,
+        per_minute: 1,
+        per_hour: 2,
+        per_day: 0,
     };
     let take = async |now: Timestamp| {
         let wish = Claim {
@@ -189,19 +192,19 @@ async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
     assert_eq!(state().await, CallState::Claimed);
     let dialog = "{}".to_owned();
     for step in [
-        Step::Dialling {
+        CallUpdate::Dialling {
             trunk: "first".to_owned(),
             at: now,
         },
-        Step::Dialling {
+        CallUpdate::Dialling {
             trunk: "second".to_owned(),
             at: now,
         },
-        Step::Ringing {
+        CallUpdate::Ringing {
             at: now,
             dialog: Some(dialog.clone()),
         },
-        Step::Answered {
+        CallUpdate::Answered {
             at: now,
             dialog: Some(dialog),
         },
@@ -215,7 +218,7 @@ async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
         );
         assert_eq!(state().await, wanted);
     }
-    let back = Step::Ringing {
+    let back = CallUpdate::Ringing {
         at: now,
         dialog: None,
     };
@@ -245,7 +248,7 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     let call = call("8613800000001");
     store.accept_call(call.clone()).await.unwrap();
     let claimed = claim(&store, &node(1), now, 1).await.remove(0);
-    let dial = Step::Dialling {
+    let dial = CallUpdate::Dialling {
         trunk: "first".to_owned(),
         at: now,
     };
@@ -274,7 +277,7 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
             .await
             .unwrap()
     );
-    let ring = Step::Ringing {
+    let ring = CallUpdate::Ringing {
         at: later,
         dialog: Some("{}".to_owned()),
     };
@@ -311,7 +314,7 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
         store.held_calls(&node(1)).await.unwrap(),
         std::slice::from_ref(&call.sid)
     );
-    let lost = take_lost(&store, &node(2), over, &[]).await;
+    let lost = take_orphaned(&store, &node(2), over, &[]).await;
     assert_eq!(lost.len(), 1);
     assert_eq!(
         (lost[0].state, &lost[0].claimed.call.sid),
@@ -319,7 +322,7 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     );
     assert!(lost[0].claimed.lease.fence > old.lease.fence);
     assert!(store.held_calls(&node(1)).await.unwrap().is_empty());
-    let step = Step::Dialling {
+    let step = CallUpdate::Dialling {
         trunk: "first".to_owned(),
         at: now,
     };
@@ -337,7 +340,7 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     );
     assert!(!store.end_call(ended(&old, now)).await.unwrap());
     assert!(
-        take_lost(&store, &node(2), over, &[]).await.is_empty(),
+        take_orphaned(&store, &node(2), over, &[]).await.is_empty(),
         "its own, and not abandoned"
     );
     // Whoever took it over may be lost too: the call was last known to go on while its first node lived.
@@ -345,20 +348,20 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     for node in [node(2), node(3)] {
         store.heartbeat(&node, later, later).await.unwrap();
     }
-    let again = take_lost(&store, &node(3), over, &[]).await;
+    let again = take_orphaned(&store, &node(3), over, &[]).await;
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].last_seen, lost[0].last_seen);
     assert!(store.end_call(ended(&again[0].claimed, now)).await.unwrap());
 }
 
-async fn take_lost(
+async fn take_orphaned(
     store: &Arc<dyn Store>,
     node: &NodeId,
     lease_until: Timestamp,
     abandoned: &[CallSid],
-) -> Vec<LostCall> {
+) -> Vec<OrphanedCall> {
     store
-        .take_lost_calls(node, now(), lease_until, abandoned, 10)
+        .take_orphaned_calls(node, now(), lease_until, abandoned, 10)
         .await
         .unwrap()
 }
@@ -373,7 +376,7 @@ async fn a_call_of_our_own_that_nobody_works_at_is_taken_over(database: Database
     store.heartbeat(&node(1), now, until).await.unwrap();
     let claimed = claim(&store, &node(1), now, 2).await;
     let abandoned = claimed[0].call.sid.clone();
-    let lost = take_lost(&store, &node(1), until, std::slice::from_ref(&abandoned)).await;
+    let lost = take_orphaned(&store, &node(1), until, std::slice::from_ref(&abandoned)).await;
     assert_eq!(lost.len(), 1);
     assert_eq!(lost[0].claimed.call.sid, abandoned);
     assert!(!store.end_call(ended(&claimed[0], now)).await.unwrap());
@@ -393,7 +396,7 @@ async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Databa
     let call = call("8613800000001");
     store.accept_call(call.clone()).await.unwrap();
     let caps = CalleeCaps {
-        a_day: 2,
+        per_day: 2,
         ..CalleeCaps::default()
     };
     let day_before = now - SignedDuration::from_hours(24);
@@ -531,23 +534,23 @@ async fn after_an_outage_nobody_is_taken_for_dead_at_once() {
         ..claim_for(&node(1), now, 1)
     };
     let claimed = store.claim_calls(wish).await.unwrap().remove(0);
-    assert!(take_lost(&store, &node(2), until, &[]).await.is_empty());
+    assert!(take_orphaned(&store, &node(2), until, &[]).await.is_empty());
     let standing = store.heartbeat(&node(2), now, until).await.unwrap();
-    assert_eq!(standing, Standing::ALONE);
-    assert!(take_lost(&store, &node(2), until, &[]).await.is_empty());
+    assert_eq!(standing, NodeShare::ALONE);
+    assert!(take_orphaned(&store, &node(2), until, &[]).await.is_empty());
     // One that stops in good order is not waited for.
     store.heartbeat(&node(3), now, until).await.unwrap();
     store.leave(&node(3)).await.unwrap();
     // The first one is back: what it holds is its own again, however late it is.
     let standing = store.heartbeat(&node(1), now, until).await.unwrap();
-    assert_eq!(standing, Standing { rank: 0, nodes: 2 });
-    let dialling = Step::Dialling {
+    assert_eq!(standing, NodeShare { rank: 0, nodes: 2 });
+    let dialling = CallUpdate::Dialling {
         trunk: "first".to_owned(),
         at: now,
     };
     let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling);
     assert!(advanced.await.unwrap());
-    assert!(take_lost(&store, &node(2), now, &[]).await.is_empty());
+    assert!(take_orphaned(&store, &node(2), now, &[]).await.is_empty());
 }
 
 /// On PostgreSQL: with hardly anything left on the lease nothing is sent any more.
@@ -562,7 +565,7 @@ async fn a_call_whose_lease_is_nearly_over_is_not_dialled() {
         ..claim_for(&node(1), now, 1)
     };
     let claimed = store.claim_calls(wish).await.unwrap().remove(0);
-    let dialling = Step::Dialling {
+    let dialling = CallUpdate::Dialling {
         trunk: "first".to_owned(),
         at: now,
     };

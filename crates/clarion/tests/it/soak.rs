@@ -41,22 +41,22 @@ async fn accepting_for_a_while_keeps_memory_flat_and_the_log_bounded() {
         });
     }
     tokio::time::sleep_until(end - duration() * 3 / 4).await;
-    let (warm, mut most_memory, mut most_log) = (server.memory(), 0, 0);
+    let (warm, mut memory_limit, mut log_limit) = (server.memory(), 0, 0);
     while Instant::now() < end {
-        most_memory = most_memory.max(server.memory());
+        memory_limit = memory_limit.max(server.memory());
         let log = std::fs::metadata(installation.folder.path().join("clarion.db-wal"));
-        most_log = most_log.max(log.map_or(0, |log| log.len()));
+        log_limit = log_limit.max(log.map_or(0, |log| log.len()));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let accepted: u64 = callers.join_all().await.into_iter().sum();
     println!(
-        "{accepted} calls accepted in {:?}; memory {warm} bytes after a quarter, {most_memory} at most; log {most_log} bytes at most",
+        "{accepted} calls accepted in {:?}; memory {warm} bytes after a quarter, {memory_limit} at most; log {log_limit} bytes at most",
         duration()
     );
     assert!(accepted > 0);
     assert!(
-        most_memory < warm + SLACK,
-        "memory grew from {warm} to {most_memory} bytes"
+        memory_limit < warm + SLACK,
+        "memory grew from {warm} to {memory_limit} bytes"
     );
-    assert!(most_log < LONGEST_LOG, "the log grew to {most_log} bytes");
+    assert!(log_limit < LONGEST_LOG, "the log grew to {log_limit} bytes");
 }

@@ -26,7 +26,7 @@ const ELSEWHERE: &[(StatusCode, &str)] = &[
     ),
     (
         StatusCode::VoiceFileUnplayable,
-        "voices::what_cannot_be_taken_is_refused_with_its_code_and_reason",
+        "audio_files::what_cannot_be_taken_is_refused_with_its_code_and_reason",
     ),
     (
         StatusCode::NoRoute,

@@ -9,7 +9,7 @@ use clarion::domain::call_state::CallState;
 use clarion::domain::callback::RespUrl;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{
-    AddedFile, ContentId, FileName, FileOwner, Prompt, Speech, VoiceFile, VoiceOwner,
+    AddedFile, AudioFile, AudioOwner, ContentId, FileName, FileOwner, Prompt, Speech,
 };
 use clarion::store::{Database, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
@@ -64,7 +64,7 @@ pub fn call(number: u128) -> NewCall {
                 pitch: 1,
                 background: 6,
             }),
-            files: vec![VoiceFile {
+            files: vec![AudioFile {
                 name: "a.wav".parse().unwrap(),
                 content: ContentId::test_file(),
             }],
@@ -272,13 +272,13 @@ async fn unknown_voice_files_are_none(database: Database) {
     let names = ["a.wav".parse().unwrap(), "b.wav".parse().unwrap()];
     for owner in [FileOwner::Application, FileOwner::Platform] {
         assert_eq!(
-            store.voice_files(&app_id(), owner, &names).await.unwrap(),
+            store.audio_files(&app_id(), owner, &names).await.unwrap(),
             [None, None]
         );
     }
 }
 
-fn added(owner: &VoiceOwner, name: &str, content: &str) -> AddedFile {
+fn added(owner: &AudioOwner, name: &str, content: &str) -> AddedFile {
     AddedFile {
         owner: owner.clone(),
         name: name.parse().unwrap(),
@@ -291,24 +291,24 @@ fn added(owner: &VoiceOwner, name: &str, content: &str) -> AddedFile {
 
 async fn a_voice_file_means_what_was_added_last_and_belongs_to_its_owner(database: Database) {
     let store = with_account(&database).await;
-    let (own, common) = (VoiceOwner::Application(app_id()), VoiceOwner::Platform);
+    let (own, common) = (AudioOwner::Application(app_id()), AudioOwner::Platform);
     let names: Vec<_> = ["欢迎.wav", "a.wav", "B.wav"]
         .map(|name| name.parse().unwrap())
         .into();
     let files = names
         .iter()
         .map(|name: &FileName| added(&own, name.as_str(), "old"));
-    store.add_voice_files(files.collect()).await.unwrap();
+    store.add_audio_files(files.collect()).await.unwrap();
     store
-        .add_voice_files(vec![added(&own, "a.wav", "new")])
+        .add_audio_files(vec![added(&own, "a.wav", "new")])
         .await
         .unwrap();
     store
-        .add_voice_files(vec![added(&common, "a.wav", "common")])
+        .add_audio_files(vec![added(&common, "a.wav", "common")])
         .await
         .unwrap();
 
-    let found = store.voice_files_of(&own).await.unwrap();
+    let found = store.audio_files_of(&own).await.unwrap();
     let wanted = [
         added(&own, "B.wav", "old"),
         added(&own, "a.wav", "new"),
@@ -324,14 +324,14 @@ async fn a_voice_file_means_what_was_added_last_and_belongs_to_its_owner(databas
     let [capital, small, han] = &wanted;
     assert_eq!(
         store
-            .voice_files(&app_id(), FileOwner::Application, &names)
+            .audio_files(&app_id(), FileOwner::Application, &names)
             .await
             .unwrap(),
         contents(&[han.clone(), small.clone(), capital.clone()])
     );
     assert_eq!(
         store
-            .voice_files(&app_id(), FileOwner::Platform, &names[1..2])
+            .audio_files(&app_id(), FileOwner::Platform, &names[1..2])
             .await
             .unwrap(),
         contents(&[added(&common, "a.wav", "common")])
@@ -341,16 +341,16 @@ async fn a_voice_file_means_what_was_added_last_and_belongs_to_its_owner(databas
     let mut in_use: HashSet<_> = ["old", "new", "common"]
         .map(|text| ContentId::of(text.as_bytes()))
         .into();
-    assert_eq!(store.voice_contents_in_use().await.unwrap(), in_use);
+    assert_eq!(store.audio_contents_in_use().await.unwrap(), in_use);
     store.accept_call(call(1)).await.unwrap();
     in_use.insert(ContentId::test_file());
-    assert_eq!(store.voice_contents_in_use().await.unwrap(), in_use);
+    assert_eq!(store.audio_contents_in_use().await.unwrap(), in_use);
 
-    store.remove_voice_file(&own, &names[1]).await.unwrap();
-    let again = store.remove_voice_file(&own, &names[1]).await;
+    store.remove_audio_file(&own, &names[1]).await.unwrap();
+    let again = store.remove_audio_file(&own, &names[1]).await;
     assert!(matches!(again, Err(StoreError::Missing(_))), "{again:?}");
-    assert_eq!(store.voice_files_of(&own).await.unwrap().len(), 2);
-    assert_eq!(store.voice_files_of(&common).await.unwrap().len(), 1);
+    assert_eq!(store.audio_files_of(&own).await.unwrap().len(), 2);
+    assert_eq!(store.audio_files_of(&common).await.unwrap().len(), 1);
 }
 
 async fn is_there(store: &dyn Store, sid: &CallSid) -> bool {

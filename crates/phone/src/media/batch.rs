@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg};
 
-use super::clock::PACKET_ROOM;
+use super::pacer::PACKET_ROOM;
 
 /// So many packets leave at once: the cost of the call is spread well before this, and the first one waits for the last.
-const MOST: usize = 64;
+const LIMIT: usize = 64;
 
 /// What one socket is to send.
 pub struct Batch {
@@ -27,7 +27,7 @@ impl Batch {
     pub fn new(socket: Arc<UdpSocket>) -> Self {
         Self {
             socket,
-            packets: Vec::with_capacity(MOST),
+            packets: Vec::with_capacity(LIMIT),
         }
     }
 
@@ -47,7 +47,7 @@ impl Batch {
             length,
             to: to.into(),
         });
-        if self.packets.len() == MOST {
+        if self.packets.len() == LIMIT {
             self.send();
         }
     }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::clock::Clock;
 use super::dtmf::KeyTiming;
-use super::hearing::Heard;
+use super::inbound::InboundEvent;
+use super::pacer::Pacer;
 use super::ports::{EXPEDITED, Ports};
-use super::receive::Receiver;
+use super::receiver::RtpReceiver;
 use super::session::Session;
 use super::shared::SharedLine;
 use crate::codec::Codec;
@@ -42,7 +42,7 @@ impl MediaConfig {
 
 /// What one call wants of its sound: mostly what its trunk wants.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct MediaOptions {
     /// In the order of preference.
     pub codecs: Vec<Codec>,
     pub encryption: Encryption,
@@ -59,7 +59,7 @@ pub struct Terms {
     pub advertised: Option<IpAddr>,
 }
 
-impl Default for Terms {
+impl Default for MediaOptions {
     fn default() -> Self {
         Self {
             codecs: Codec::ALL.to_vec(),
@@ -107,23 +107,23 @@ pub enum MediaError {
 
 #[derive(Debug)]
 struct Parts {
-    clock: Clock,
-    receiver: Receiver,
+    pacer: Pacer,
+    receiver: RtpReceiver,
     ports: Ports,
     config: MediaConfig,
 }
 
 /// The handle; threads end when all handles and all sessions are gone.
 #[derive(Debug, Clone)]
-pub struct Engine(Arc<Parts>);
+pub struct MediaEngine(Arc<Parts>);
 
-impl Engine {
+impl MediaEngine {
     pub fn start(config: &MediaConfig) -> Result<Self, MediaError> {
         let ports =
             Ports::new(&config.ports).ok_or_else(|| MediaError::Ports(config.ports.clone()))?;
         Ok(Self(Arc::new(Parts {
-            clock: Clock::start()?,
-            receiver: Receiver::start()?,
+            pacer: Pacer::start()?,
+            receiver: RtpReceiver::start()?,
             ports: ports.marking(config.dscp),
             config: config.clone(),
         })))
@@ -139,17 +139,17 @@ impl Engine {
     /// calls: it must be quick, and must not use the session.
     pub fn open(
         &self,
-        terms: Terms,
-        on_heard: impl FnMut(Heard<'_>) + Send + 'static,
+        options: MediaOptions,
+        on_heard: impl FnMut(InboundEvent<'_>) + Send + 'static,
     ) -> io::Result<Session> {
-        Session::open(self.clone(), terms, Box::new(on_heard))
+        Session::open(self.clone(), options, Box::new(on_heard))
     }
 
-    pub(super) fn clock(&self) -> &Clock {
-        &self.0.clock
+    pub(super) fn pacer(&self) -> &Pacer {
+        &self.0.pacer
     }
 
-    pub(super) fn receiver(&self) -> &Receiver {
+    pub(super) fn receiver(&self) -> &RtpReceiver {
         &self.0.receiver
     }
 

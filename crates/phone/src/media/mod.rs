@@ -3,15 +3,14 @@
 //! `engine` is what all calls share and `session` is one call; the rest are their parts.
 
 mod batch;
-pub mod clock;
 pub mod dtmf;
 pub mod engine;
-pub mod facts;
-pub mod hearing;
+pub mod inbound;
 mod latch;
+pub mod pacer;
 pub mod ports;
-pub mod receive;
-pub mod reception;
+pub mod receiver;
+pub mod receiver_stats;
 mod reporter;
 pub mod rtcp;
 pub mod rtp;
@@ -19,4 +18,5 @@ pub mod session;
 pub mod shared;
 mod sockets;
 pub mod srtp;
+pub mod stats;
 pub mod stream;

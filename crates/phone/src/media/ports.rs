@@ -161,8 +161,8 @@ mod tests {
     fn a_flood_of_one_port_costs_little_memory() {
         let pair = Ports::new(&(47_300..=47_399)).unwrap().open(HERE).unwrap();
         // The kernel counts twice what was asked for.
-        for (socket, most) in [(&pair.rtp, 2 * RTP_BUFFER), (&pair.rtcp, 2 * RTCP_BUFFER)] {
-            assert!(sockopt::socket_recv_buffer_size(socket).unwrap() <= most);
+        for (socket, limit) in [(&pair.rtp, 2 * RTP_BUFFER), (&pair.rtcp, 2 * RTCP_BUFFER)] {
+            assert!(sockopt::socket_recv_buffer_size(socket).unwrap() <= limit);
         }
     }
 }

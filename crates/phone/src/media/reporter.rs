@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::clock::Playing;
-use super::reception;
-use super::rtcp::{Heard, Report, ReportClock, Sent};
+use super::pacer::Playing;
+use super::receiver_stats;
+use super::rtcp::{OutgoingBlock, ReportClock, RtcpReport, SenderInfo};
 use super::srtp::{MasterKey, RtcpSealer};
 
 /// The first report is early, so that even a short message has one, but after the first packets.
@@ -61,11 +61,11 @@ impl Reporter {
         &mut self,
         now: Instant,
         playing: &Arc<Playing>,
-        heard: Option<Heard>,
+        heard: Option<OutgoingBlock>,
         goodbye: bool,
     ) -> Vec<u8> {
         self.due = Some(now + INTERVAL.mul_f64(spread() / COMPENSATION));
-        let report = Report {
+        let report = RtcpReport {
             source: self.source,
             name: &self.name,
             sent: self.sent(now, playing),
@@ -81,16 +81,16 @@ impl Reporter {
         packet
     }
 
-    fn sent(&self, now: Instant, playing: &Playing) -> Option<Sent> {
+    fn sent(&self, now: Instant, playing: &Playing) -> Option<SenderInfo> {
         let began = playing.began.get()?;
         let packets = playing.packets.load(Ordering::Relaxed);
         let since = now.saturating_duration_since(*began);
-        (packets != self.sent_before[1]).then(|| Sent {
-            clock: ReportClock::at(now.saturating_duration_since(self.began)),
+        (packets != self.sent_before[1]).then(|| SenderInfo {
+            pacer: ReportClock::at(now.saturating_duration_since(self.began)),
             // What the timestamp would be of a packet that left now: eight samples a millisecond since the first.
             timestamp: self
                 .first_timestamp
-                .wrapping_add(reception::in_samples(since)),
+                .wrapping_add(receiver_stats::in_samples(since)),
             packets,
             octets: playing.octets.load(Ordering::Relaxed),
         })

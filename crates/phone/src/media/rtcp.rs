@@ -7,7 +7,7 @@ use rtcp_types::{
     SdesItem, SenderReport,
 };
 
-use super::reception::Block;
+use super::receiver_stats::ReceptionBlock;
 
 /// Longer than any report of ours.
 const ROOM: usize = 256;
@@ -16,8 +16,8 @@ const LOST_MASK: u32 = 0x00ff_ffff;
 
 /// What we have sent until now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sent {
-    pub clock: ReportClock,
+pub struct SenderInfo {
+    pub pacer: ReportClock,
     pub timestamp: u32,
     pub packets: u32,
     pub octets: u32,
@@ -25,19 +25,19 @@ pub struct Sent {
 
 /// Our block about the peer, with what lets the peer compute the round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heard {
-    pub block: Block,
+pub struct OutgoingBlock {
+    pub block: ReceptionBlock,
     /// The clock of the peer's last report, and how long ago that came.
     pub last_report: Option<(u32, Duration)>,
 }
 
 /// A report to be written.
 #[derive(Debug, Clone, Copy)]
-pub struct Report<'a> {
+pub struct RtcpReport<'a> {
     pub source: u32,
     pub name: &'a str,
-    pub sent: Option<Sent>,
-    pub heard: Option<Heard>,
+    pub sent: Option<SenderInfo>,
+    pub heard: Option<OutgoingBlock>,
     /// The last one: we are leaving.
     pub goodbye: bool,
 }
@@ -61,8 +61,8 @@ impl ReportClock {
     }
 }
 
-fn middle(clock: u64) -> u32 {
-    (clock >> 16 & 0xffff_ffff) as u32
+fn middle(pacer: u64) -> u32 {
+    (pacer >> 16 & 0xffff_ffff) as u32
 }
 
 /// As 2^-16 seconds, the unit of delays in reports.
@@ -70,7 +70,7 @@ fn short(time: Duration) -> u32 {
     u32::try_from((time.as_micros() << 16) / 1_000_000).unwrap_or(u32::MAX)
 }
 
-impl Report<'_> {
+impl RtcpReport<'_> {
     /// A compound packet: a report, who we are, and a goodbye where it is the last.
     pub fn write(&self) -> Vec<u8> {
         let name =
@@ -78,7 +78,7 @@ impl Report<'_> {
         let mut compound = Compound::builder();
         if let Some(sent) = self.sent {
             let mut report = SenderReport::builder(self.source)
-                .ntp_timestamp(sent.clock.0)
+                .ntp_timestamp(sent.pacer.0)
                 .rtp_timestamp(sent.timestamp)
                 .packet_count(sent.packets)
                 .octet_count(sent.octets);
@@ -106,14 +106,14 @@ impl Report<'_> {
     }
 }
 
-fn block(heard: &Heard) -> rtcp_types::ReportBlockBuilder {
-    let (clock, delay) = heard.last_report.unwrap_or_default();
+fn block(heard: &OutgoingBlock) -> rtcp_types::ReportBlockBuilder {
+    let (pacer, delay) = heard.last_report.unwrap_or_default();
     ReportBlock::builder(heard.block.source)
         .fraction_lost(heard.block.fraction_lost)
         .cumulative_lost(heard.block.lost.cast_unsigned() & LOST_MASK)
         .extended_sequence_number(heard.block.highest)
         .interarrival_jitter(heard.block.jitter)
-        .last_sender_report_timestamp(clock)
+        .last_sender_report_timestamp(pacer)
         .delay_since_last_sender_report_timestamp(short(delay))
 }
 
@@ -121,14 +121,14 @@ fn block(heard: &Heard) -> rtcp_types::ReportBlockBuilder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PeerReport {
     /// The clock of its sender's report, to be sent back.
-    pub clock: Option<u32>,
+    pub pacer: Option<u32>,
     pub about_us: Option<AboutUs>,
     pub goodbye: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AboutUs {
-    pub block: Block,
+    pub block: ReceptionBlock,
     /// Our clock as it was in our last report that has reached the peer, and how long the peer had it.
     answered: Option<(u32, u32)>,
 }
@@ -136,8 +136,8 @@ pub struct AboutUs {
 impl AboutUs {
     /// Section 6.4.1: what of the time since our report was not spent at the peer.
     pub fn round_trip(&self, now: ReportClock) -> Option<Duration> {
-        let (clock, delay) = self.answered?;
-        let units = now.middle().wrapping_sub(clock).wrapping_sub(delay);
+        let (pacer, delay) = self.answered?;
+        let units = now.middle().wrapping_sub(pacer).wrapping_sub(delay);
         // Less than nothing is a peer that measures badly, and half a day a peer that makes it up.
         let units = if units.cast_signed() < 0 { 0 } else { units };
         Some(Duration::from_micros((u64::from(units) * 1_000_000) >> 16))
@@ -151,7 +151,7 @@ pub fn read(bytes: &[u8], our_source: u32) -> Option<PeerReport> {
     let mut read = PeerReport::default();
     match packets.next()? {
         Packet::Sr(report) => {
-            read.clock = Some(middle(report.ntp_timestamp()));
+            read.pacer = Some(middle(report.ntp_timestamp()));
             read.about_us = about_us(report.report_blocks(), our_source);
         }
         Packet::Rr(report) => read.about_us = about_us(report.report_blocks(), our_source),
@@ -166,16 +166,16 @@ fn about_us<'a>(
     our_source: u32,
 ) -> Option<AboutUs> {
     let block = blocks.find(|block| block.ssrc() == our_source)?;
-    let clock = block.last_sender_report_timestamp();
+    let pacer = block.last_sender_report_timestamp();
     Some(AboutUs {
-        block: Block {
+        block: ReceptionBlock {
             source: our_source,
             fraction_lost: block.fraction_lost(),
             lost: (block.cumulative_lost() << 8).cast_signed() >> 8,
             highest: block.extended_sequence_number(),
             jitter: block.interarrival_jitter(),
         },
-        answered: (clock != 0).then(|| (clock, block.delay_since_last_sender_report_timestamp())),
+        answered: (pacer != 0).then(|| (pacer, block.delay_since_last_sender_report_timestamp())),
     })
 }
 
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const BLOCK: Block = Block {
+    const BLOCK: ReceptionBlock = ReceptionBlock {
         source: 42,
         fraction_lost: 64,
         lost: -3,
@@ -192,8 +192,8 @@ mod tests {
         jitter: 17,
     };
 
-    fn report(sent: Option<Sent>, heard: Option<Heard>, goodbye: bool) -> Vec<u8> {
-        Report {
+    fn report(sent: Option<SenderInfo>, heard: Option<OutgoingBlock>, goodbye: bool) -> Vec<u8> {
+        RtcpReport {
             source: 7,
             name: "someone",
             sent,
@@ -203,9 +203,9 @@ mod tests {
         .write()
     }
 
-    fn sent(at: Duration) -> Sent {
-        Sent {
-            clock: ReportClock::at(at),
+    fn sent(at: Duration) -> SenderInfo {
+        SenderInfo {
+            pacer: ReportClock::at(at),
             timestamp: 1600,
             packets: 10,
             octets: 1600,
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let heard = Heard {
+        let heard = OutgoingBlock {
             block: BLOCK,
             last_report: Some((0x1234, Duration::from_millis(1500))),
         };
@@ -222,7 +222,7 @@ mod tests {
             let bytes = report(sent, Some(heard), false);
             assert!(super::super::rtp::is_rtcp(&bytes) && bytes.len().is_multiple_of(4));
             let read = read(&bytes, 42).unwrap();
-            assert_eq!(read.clock, sent.map(|sent| sent.clock.middle()));
+            assert_eq!(read.pacer, sent.map(|sent| sent.pacer.middle()));
             let about_us = read.about_us.unwrap();
             assert_eq!(about_us.block, BLOCK);
             assert_eq!(about_us.answered, Some((0x1234, 3 << 15)));
@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn the_round_trip_is_what_the_peer_did_not_spend() {
         let ours = report(Some(sent(Duration::from_secs(10))), None, false);
-        let clock = read(&ours, 0).unwrap().clock.unwrap();
-        let heard = Heard {
+        let pacer = read(&ours, 0).unwrap().pacer.unwrap();
+        let heard = OutgoingBlock {
             block: BLOCK,
-            last_report: Some((clock, Duration::from_secs(2))),
+            last_report: Some((pacer, Duration::from_secs(2))),
         };
         let theirs = read(&report(None, Some(heard), false), 42).unwrap();
         let about_us = theirs.about_us.unwrap();
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn without_a_report_of_ours_there_is_no_round_trip() {
-        let heard = Heard {
+        let heard = OutgoingBlock {
             block: BLOCK,
             last_report: None,
         };

@@ -11,29 +11,29 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::clock::{Outgoing, Playing, Target};
-use super::engine::{Encryption, Engine, MediaError, Terms};
-use super::facts::Facts;
-use super::hearing::{Expected, Hearing, OnHeard};
+use super::engine::{Encryption, MediaEngine, MediaError, MediaOptions};
+use super::inbound::{Expected, Inbound, OnInbound};
+use super::pacer::{Outgoing, Playing, Target};
 use super::reporter::Reporter;
 use super::rtp::Numbers;
 use super::sockets::Sockets;
 use super::srtp::{MasterKey, RtpSealer, Suite};
-use super::stream::{Step, Stream};
+use super::stats::MediaStats;
+use super::stream::{PlaybackItem, Stream};
 use crate::sdp::{self, LocalMedia, RemoteMedia};
 
 /// It ends, with a goodbye, when this is dropped.
 #[derive(Debug)]
 pub struct Session {
-    engine: Engine,
-    terms: Terms,
+    engine: MediaEngine,
+    options: MediaOptions,
     local: LocalMedia,
     remote: Option<RemoteMedia>,
     answered: bool,
     sockets: Sockets,
     /// Where our packets go.
     target: Target,
-    hearing: Arc<Mutex<Hearing>>,
+    hearing: Arc<Mutex<Inbound>>,
     /// Taken by what is played: two streams of the same numbers would have the same key stream.
     numbers: Option<Numbers>,
     playing: Arc<Playing>,
@@ -43,14 +43,18 @@ pub struct Session {
 }
 
 impl Session {
-    pub(super) fn open(engine: Engine, mut terms: Terms, on_heard: OnHeard) -> io::Result<Self> {
+    pub(super) fn open(
+        engine: MediaEngine,
+        mut options: MediaOptions,
+        on_heard: OnInbound,
+    ) -> io::Result<Self> {
         let now = Instant::now();
-        let bind = terms.bind.unwrap_or(engine.config().bind);
-        let sockets = Sockets::open(&engine, &terms.sockets, bind)?;
+        let bind = options.bind.unwrap_or(engine.config().bind);
+        let sockets = Sockets::open(&engine, &options.sockets, bind)?;
         // Calls that share a socket are told apart by where the packets come from, which must be known before.
-        terms.symmetric &= !sockets.are_shared();
+        options.symmetric &= !sockets.are_shared();
         let config = engine.config();
-        let keys = match terms.encryption {
+        let keys = match options.encryption {
             Encryption::Off => vec![],
             Encryption::Sdes => Suite::ALL
                 .into_iter()
@@ -58,16 +62,16 @@ impl Session {
                 .collect::<io::Result<_>>()?,
         };
         let local = LocalMedia {
-            address: terms
+            address: options
                 .advertised
-                .or(terms.bind)
+                .or(options.bind)
                 .or(config.advertised)
                 .unwrap_or(config.bind),
             port: sockets.port(),
-            codecs: terms.codecs.clone(),
+            codecs: options.codecs.clone(),
             telephone_event: true,
             keys,
-            rtcp_mux: terms.rtcp_mux,
+            rtcp_mux: options.rtcp_mux,
             session: rand::random::<u32>().into(),
             version: 1,
         };
@@ -79,12 +83,12 @@ impl Session {
             answered: false,
             sockets,
             target: Arc::new(Mutex::new(nowhere)),
-            hearing: Arc::new(Mutex::new(Hearing::new(now, numbers.source, on_heard))),
+            hearing: Arc::new(Mutex::new(Inbound::new(now, numbers.source, on_heard))),
             playing: Arc::new(Playing::default()),
             reporter: Reporter::new(numbers.source, numbers.timestamp, now),
             numbers: Some(numbers),
             engine,
-            terms,
+            options,
             stopped: false,
             vanished: false,
         })
@@ -111,7 +115,7 @@ impl Session {
         self.settle(remote)
     }
 
-    /// Answers an offer of the peer: its first one, or a change (hold, resume, another address) of what was agreed on.
+    /// ResponseFilter an offer of the peer: its first one, or a change (hold, resume, another address) of what was agreed on.
     pub fn answer(&mut self, offer: &[u8]) -> Result<String, MediaError> {
         if self.remote.is_some() {
             self.local.version += 1;
@@ -123,20 +127,23 @@ impl Session {
     }
 
     /// Plays from now on, once a call; the moment of the last packet comes back.
-    pub fn play(&mut self, program: &[Step]) -> Result<oneshot::Receiver<Instant>, MediaError> {
+    pub fn play(
+        &mut self,
+        plan: &[PlaybackItem],
+    ) -> Result<oneshot::Receiver<Instant>, MediaError> {
         let remote = self.remote.as_ref().ok_or(MediaError::NotAgreed)?;
         let numbers = self.numbers.take().ok_or(MediaError::PlayedBefore)?;
         let mut stream = Stream::new(remote.codec, remote.telephone_event, numbers)
-            .with_key_timing(self.terms.key_timing);
-        stream.append(program);
+            .with_key_timing(self.options.key_timing);
+        stream.append(plan);
         let sealer = remote
             .keys
             .as_ref()
             .map(|keys| Box::new(RtpSealer::new(keys.suite, &keys.ours)));
         let (finished, when) = oneshot::channel();
-        self.engine.clock().play(Outgoing {
+        self.engine.pacer().play(Outgoing {
             stream,
-            way: self.sockets.way(self.terms.symmetric, &self.target),
+            way: self.sockets.way(self.options.symmetric, &self.target),
             sealer,
             playing: Arc::clone(&self.playing),
             finished,
@@ -174,15 +181,15 @@ impl Session {
     }
 
     /// What is known now.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> MediaStats {
         let load = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
-        let mut facts = Facts {
+        let mut facts = MediaStats {
             peer: self.remote.as_ref().map(|remote| remote.rtp),
             packets_sent: load(&self.playing.packets),
             packets_late: load(&self.playing.late),
             worst_lateness: Duration::from_micros(load(&self.playing.worst_micros).into()),
             peer_vanished: self.vanished,
-            ..Facts::default()
+            ..MediaStats::default()
         };
         self.hearing().add_to(&mut facts);
         facts
@@ -211,7 +218,7 @@ impl Session {
     fn point(&mut self, remote: &RemoteMedia, now: Instant) -> io::Result<()> {
         let place = |remote: &RemoteMedia| (remote.rtp, remote.rtcp);
         let moved = self.remote.as_ref().map(place) != Some(place(remote));
-        if moved && !self.terms.symmetric {
+        if moved && !self.options.symmetric {
             self.sockets.point(remote, &self.hearing)?;
         }
         let keys = remote.keys.as_ref();
@@ -221,7 +228,7 @@ impl Session {
             codec: remote.codec,
             telephone_event: remote.telephone_event,
             key: keys.map(|keys| (keys.suite, keys.theirs.clone())),
-            symmetric: self.terms.symmetric,
+            symmetric: self.options.symmetric,
             answered: self.answered,
         };
         {
@@ -266,12 +273,12 @@ impl Session {
     /// When the peer will have been silent for too long, if it should be speaking.
     fn vanishes(&self) -> Option<Instant> {
         let remote = self.remote.as_ref().filter(|_| self.answered)?;
-        let limit = self.terms.vanished_after?;
+        let limit = self.options.vanished_after?;
         (remote.listens && remote.speaks && self.sockets.can_hear())
             .then(|| self.hearing().last_heard() + limit)
     }
 
-    fn hearing(&self) -> MutexGuard<'_, Hearing> {
+    fn hearing(&self) -> MutexGuard<'_, Inbound> {
         self.hearing.lock().expect("hearing does not panic")
     }
 }

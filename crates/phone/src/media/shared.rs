@@ -8,11 +8,11 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use super::hearing::Hearing;
+use super::inbound::Inbound;
 use super::ports::{PortPair, Ports};
-use super::receive::{Listening, Receiver};
+use super::receiver::{Listening, RtpReceiver};
 
-type Ears = HashMap<SocketAddr, Arc<Mutex<Hearing>>>;
+type Ears = HashMap<SocketAddr, Arc<Mutex<Inbound>>>;
 
 #[derive(Debug, Default)]
 struct Peers(Mutex<Ears>);
@@ -42,7 +42,7 @@ pub struct SharedLine {
 }
 
 impl SharedLine {
-    pub(super) fn open(ports: &Ports, receiver: &Receiver, address: IpAddr) -> io::Result<Self> {
+    pub(super) fn open(ports: &Ports, receiver: &RtpReceiver, address: IpAddr) -> io::Result<Self> {
         let pair = ports.open_shared(address)?;
         let peers = Arc::new(Peers::default());
         let listen = |socket: &Arc<UdpSocket>| {
@@ -67,7 +67,7 @@ impl SharedLine {
         &self,
         rtp: SocketAddr,
         rtcp: SocketAddr,
-        hearing: &Arc<Mutex<Hearing>>,
+        hearing: &Arc<Mutex<Inbound>>,
     ) -> Option<Place> {
         let mut ears = self.peers.ears();
         let mut addresses = Vec::with_capacity(2);
@@ -108,11 +108,11 @@ mod tests {
 
     #[test]
     fn a_peers_address_belongs_to_one_call_at_a_time() {
-        let receiver = Receiver::start().unwrap();
+        let receiver = RtpReceiver::start().unwrap();
         let ports = Ports::new(&(47_400..=47_499)).unwrap();
         let line = SharedLine::open(&ports, &receiver, "127.0.0.1".parse().unwrap()).unwrap();
         let hearing = || {
-            let hearing = Hearing::new(Instant::now(), 1, Box::new(|_| ()));
+            let hearing = Inbound::new(Instant::now(), 1, Box::new(|_| ()));
             Arc::new(Mutex::new(hearing))
         };
         let address = |port| SocketAddr::from(([192, 0, 2, 1], port));

@@ -4,10 +4,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
-use super::clock::{Target, Way};
-use super::engine::{Engine, SocketChoice};
-use super::hearing::Hearing;
-use super::receive::{Listening, Receiver};
+use super::engine::{MediaEngine, SocketChoice};
+use super::inbound::Inbound;
+use super::pacer::{SendPath, Target};
+use super::receiver::{Listening, RtpReceiver};
 use super::rtp;
 use super::shared::{Place, SharedLine};
 use crate::sdp::RemoteMedia;
@@ -28,7 +28,7 @@ pub enum Sockets {
 }
 
 impl Sockets {
-    pub fn open(engine: &Engine, choice: &SocketChoice, bind: IpAddr) -> io::Result<Self> {
+    pub fn open(engine: &MediaEngine, choice: &SocketChoice, bind: IpAddr) -> io::Result<Self> {
         Ok(match choice {
             SocketChoice::Own => {
                 let pair = engine.ports().open(bind)?;
@@ -58,12 +58,14 @@ impl Sockets {
     }
 
     /// How a stream leaves through them.
-    pub fn way(&self, symmetric: bool, target: &Target) -> Way {
+    pub fn way(&self, symmetric: bool, target: &Target) -> SendPath {
         match self {
-            Self::Own { rtp, .. } if symmetric => Way::Towards(Arc::clone(rtp), Arc::clone(target)),
-            Self::Own { rtp, .. } => Way::Connected(Arc::clone(rtp)),
+            Self::Own { rtp, .. } if symmetric => {
+                SendPath::Towards(Arc::clone(rtp), Arc::clone(target))
+            }
+            Self::Own { rtp, .. } => SendPath::Connected(Arc::clone(rtp)),
             Self::Shared { line, .. } => {
-                Way::Shared(Arc::clone(&line.pair().rtp), Arc::clone(target))
+                SendPath::Shared(Arc::clone(&line.pair().rtp), Arc::clone(target))
             }
         }
     }
@@ -77,7 +79,7 @@ impl Sockets {
     }
 
     /// The peer is, or has moved, where its description says. Connected sockets drop what others send.
-    pub fn point(&mut self, remote: &RemoteMedia, hearing: &Arc<Mutex<Hearing>>) -> io::Result<()> {
+    pub fn point(&mut self, remote: &RemoteMedia, hearing: &Arc<Mutex<Inbound>>) -> io::Result<()> {
         match self {
             Self::Own { rtp, rtcp, .. } => {
                 rtp.connect(remote.rtp)?;
@@ -100,8 +102,8 @@ impl Sockets {
     /// Hears from now on, each socket once.
     pub fn listen(
         &mut self,
-        receiver: &Receiver,
-        hearing: &Arc<Mutex<Hearing>>,
+        receiver: &RtpReceiver,
+        hearing: &Arc<Mutex<Inbound>>,
         target: &Target,
         muxed: bool,
     ) -> io::Result<()> {
@@ -165,7 +167,7 @@ impl Sockets {
 /// When the peer's address has been learned, our packets go there and the socket is closed to everybody else.
 fn ear(
     socket: &Arc<UdpSocket>,
-    hearing: &Arc<Mutex<Hearing>>,
+    hearing: &Arc<Mutex<Inbound>>,
     target: &Target,
 ) -> impl FnMut(&[u8], SocketAddr, std::time::Instant) + Send + use<> {
     let (socket, hearing, target) = (Arc::clone(socket), Arc::clone(hearing), Arc::clone(target));

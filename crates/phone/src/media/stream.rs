@@ -13,7 +13,7 @@ const FRAME_SAMPLES: u16 = 160;
 
 /// One thing after the other.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub enum PlaybackItem {
     Silence {
         frames: u32,
     },
@@ -90,16 +90,16 @@ impl Stream {
         self.new
     }
 
-    pub fn append(&mut self, steps: &[Step]) {
+    pub fn append(&mut self, steps: &[PlaybackItem]) {
         for step in steps {
             match step {
-                Step::Silence { frames } => self.append_silence(*frames),
-                Step::Sound(sound) if sound.frames() == 0 => {}
-                Step::Sound(sound) => {
+                PlaybackItem::Silence { frames } => self.append_silence(*frames),
+                PlaybackItem::Sound(sound) if sound.frames() == 0 => {}
+                PlaybackItem::Sound(sound) => {
                     let bytes = Arc::clone(sound.bytes(self.codec));
                     self.segments.push_back(Segment::Bytes { bytes, place: 0 });
                 }
-                Step::Keys(keys) => keys
+                PlaybackItem::Keys(keys) => keys
                     .chars()
                     .filter_map(dtmf::event_of)
                     .for_each(|event| self.append_key(event)),
@@ -247,9 +247,9 @@ mod tests {
         let sound = Sound::encode(&samples);
         let mut stream = stream(None);
         stream.append(&[
-            Step::Silence { frames: 2 },
-            Step::Sound(sound.clone()),
-            Step::Sound(sound.clone()),
+            PlaybackItem::Silence { frames: 2 },
+            PlaybackItem::Sound(sound.clone()),
+            PlaybackItem::Sound(sound.clone()),
         ]);
         let packets = packets(&mut stream);
         assert_eq!(packets.len(), 22);
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_hold_stops_the_program_and_not_the_time() {
         let mut stream = stream(None);
-        stream.append(&[Step::Silence { frames: 2 }]);
+        stream.append(&[PlaybackItem::Silence { frames: 2 }]);
         let mut buffer = [0; LARGEST_PACKET];
         stream.next(&mut buffer);
         let before = Packet::parse(&buffer).unwrap().timestamp;
@@ -295,7 +295,10 @@ mod tests {
     #[test]
     fn keys_are_events_that_the_listener_hears_once_each() {
         let mut stream = stream(Some(101));
-        stream.append(&[Step::Keys("36*7 ".to_owned()), Step::Silence { frames: 1 }]);
+        stream.append(&[
+            PlaybackItem::Keys("36*7 ".to_owned()),
+            PlaybackItem::Silence { frames: 1 },
+        ]);
         let mut listener = dtmf::KeyListener::default();
         let packets = packets(&mut stream);
         let events: Vec<_> = packets.iter().filter(|packet| packet.0 == 101).collect();
@@ -313,7 +316,7 @@ mod tests {
     #[test]
     fn without_telephone_event_keys_are_tones() {
         let mut stream = stream(None);
-        stream.append(&[Step::Keys("5".to_owned())]);
+        stream.append(&[PlaybackItem::Keys("5".to_owned())]);
         let packets = packets(&mut stream);
         assert_eq!(packets.len(), 10);
         assert!(packets.iter().all(|packet| packet.0 == 8));
@@ -325,7 +328,7 @@ mod tests {
             let timing = KeyTiming::new(Duration::from_millis(tone), Duration::from_millis(pause));
             for telephone_event in [None, Some(101)] {
                 let mut stream = stream(telephone_event).with_key_timing(timing);
-                stream.append(&[Step::Keys("12".to_owned())]);
+                stream.append(&[PlaybackItem::Keys("12".to_owned())]);
                 assert_eq!(
                     packets(&mut stream).len(),
                     2 * frames,
@@ -338,7 +341,10 @@ mod tests {
     #[test]
     fn nothing_to_play_takes_no_time() {
         let mut stream = stream(None);
-        stream.append(&[Step::Silence { frames: 0 }, Step::Sound(Sound::encode(&[]))]);
+        stream.append(&[
+            PlaybackItem::Silence { frames: 0 },
+            PlaybackItem::Sound(Sound::encode(&[])),
+        ]);
         assert_eq!(packets(&mut stream).len(), 0);
     }
 

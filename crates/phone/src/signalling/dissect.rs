@@ -3,7 +3,7 @@
 use rsipstack::sip::{HeadersExt, SipMessage};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 
-use super::{LegFacts, SessionTimer, Transport, challenge, incoming, leg, orphan, trace};
+use super::{DialogSnapshot, SessionTimer, Transport, challenge, incoming, leg, orphan, trace};
 use crate::ending::Cause;
 
 /// Reads a message as if it came from the wire. False if the library refuses it.
@@ -23,7 +23,7 @@ pub fn message(bytes: &[u8]) -> bool {
             let _ = request.to_header().map(|to| to.tag().is_ok());
             let _ = incoming::fault(&request);
             let _ = incoming::unknown_extensions(&request);
-            facts(LegFacts::of_invite(&request, None).as_ref());
+            facts(DialogSnapshot::of_invite(&request, None).as_ref());
         }
         SipMessage::Response(mut response) => {
             let _ = TransactionKey::from_response(&response, TransactionRole::Client);
@@ -32,14 +32,14 @@ pub fn message(bytes: &[u8]) -> bool {
             let _ = Cause::from_response(response.status_code.code(), q850);
             let interval = leg::header_value(&response, "Session-Expires");
             let _ = interval.and_then(|value| SessionTimer::from_answer(&value));
-            facts(LegFacts::of_answer(&response, None).as_ref());
+            facts(DialogSnapshot::of_answer(&response, None).as_ref());
         }
     }
     true
 }
 
 /// Where a request about a leg would go.
-pub fn facts(facts: Option<&LegFacts>) {
+pub fn facts(facts: Option<&DialogSnapshot>) {
     for transport in Transport::ALL {
         let _ = facts.and_then(|facts| facts.destination(transport));
     }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::leg::Leg;
-use super::{Credentials, SignallingError};
+use super::{SignallingError, SipCredentials};
 
 /// A call to us.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub type CallSender = mpsc::UnboundedSender<IncomingCall>;
 pub struct Answering {
     pub calls: CallSender,
     /// Callers must know these.
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SipCredentials>,
 }
 
 pub async fn answer_requests(
@@ -200,7 +200,7 @@ async fn refuse(mut transaction: Transaction, status: StatusCode) -> Result<(), 
     Ok(transaction.reply(status).await?)
 }
 
-fn authentic(request: &Request, credentials: &Credentials) -> bool {
+fn authentic(request: &Request, credentials: &SipCredentials) -> bool {
     let given = request.headers.iter().find_map(|header| match header {
         Header::ProxyAuthorization(value) => Some(value.value().to_owned()),
         _ => None,

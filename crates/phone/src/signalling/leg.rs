@@ -11,12 +11,12 @@ use rsipstack::dialog::invite_dialog::InviteDialog;
 use rsipstack::sip::{HasHeaders, Header, HeadersExt, Response, StatusCode};
 use tokio::task::JoinHandle;
 
-use super::gate::GateKept;
-use super::orphan::LegFacts;
+use super::answer_hold::AnswerHold;
+use super::invite_routes::InviteRoute;
+use super::orphan::DialogSnapshot;
 use super::refresher::Refresher;
-use super::reply::Reply;
+use super::reply::SessionReply;
 use super::session_timer::SessionTimer;
-use super::ways::WayKept;
 use crate::ending::{Cause, Failure, Side, q850_cause};
 
 /// What happens on a leg.
@@ -27,7 +27,7 @@ pub enum LegEvent {
     /// Answered, with the peer's session description. For an incoming leg: the caller has confirmed our answer.
     Answered { description: Vec<u8> },
     /// The peer wants to change the session (re-INVITE or UPDATE) or only shows that it is still there; an empty offer is the latter.
-    Changed { offer: Vec<u8>, reply: Reply },
+    Changed { offer: Vec<u8>, reply: SessionReply },
     /// Never answered. Nothing comes after this.
     Failed(Failure),
     /// Hung up after it was answered. Nothing comes after this.
@@ -61,9 +61,9 @@ pub struct Leg {
     /// The last 18x to it.
     ringing: Option<Response>,
     /// Where its answer waits until it is written down; `None` once we have given up, and on an incoming leg.
-    gate: Option<GateKept>,
+    gate: Option<AnswerHold>,
     /// For as long as a CANCEL may have to follow the INVITE.
-    _way: Option<WayKept>,
+    _way: Option<InviteRoute>,
 }
 
 impl Leg {
@@ -72,7 +72,7 @@ impl Leg {
         dialog: InviteDialog,
         states: DialogStateReceiver,
         outcome: JoinHandle<InviteAsyncResult>,
-        (gate, way): (GateKept, WayKept),
+        (gate, way): (AnswerHold, InviteRoute),
     ) -> Self {
         Self {
             dialogs,
@@ -173,7 +173,7 @@ impl Leg {
                 })
             }
             DialogState::Updated(_, request, handle) => Some(LegEvent::Changed {
-                reply: Reply::to(&request, handle),
+                reply: SessionReply::to(&request, handle),
                 offer: request.body,
             }),
             DialogState::Info(_, _, handle) | DialogState::Options(_, _, handle) => {
@@ -288,16 +288,18 @@ impl Leg {
     }
 
     /// What it takes to end this leg from elsewhere, as far as the peer has told it. `None` on an incoming leg.
-    pub fn facts(&self, sent_to: SocketAddr) -> Option<LegFacts> {
+    pub fn facts(&self, sent_to: SocketAddr) -> Option<DialogSnapshot> {
         let answer = self.answer.as_ref().filter(|_| self.answered);
-        if let Some(facts) = answer.and_then(|answer| LegFacts::of_answer(answer, Some(sent_to))) {
+        if let Some(facts) =
+            answer.and_then(|answer| DialogSnapshot::of_answer(answer, Some(sent_to)))
+        {
             return Some(facts);
         }
         let ringing = self.ringing.as_ref().filter(|ringing| has_tag(ringing));
-        let facts = LegFacts::of_invite(&self.dialog.initial_request(), Some(sent_to))?;
-        Some(LegFacts {
+        let facts = DialogSnapshot::of_invite(&self.dialog.initial_request(), Some(sent_to))?;
+        Some(DialogSnapshot {
             ringing: ringing
-                .and_then(|ringing| LegFacts::of_answer(ringing, Some(sent_to)))
+                .and_then(|ringing| DialogSnapshot::of_answer(ringing, Some(sent_to)))
                 .map(Box::new),
             ..facts
         })

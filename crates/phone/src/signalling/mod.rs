@@ -6,24 +6,24 @@
 //! remembers is acknowledged and ended (`answers`), another is acknowledged only when it is written down (`gate`), refreshes of a session
 //! are sent (`refresher`), challenges are put into its words (`challenge`).
 
-mod answers;
+mod answer_hold;
 mod challenge;
 #[doc(hidden)]
 pub mod dissect;
-mod gate;
 mod incoming;
+mod invite_routes;
 mod leg;
 mod orphan;
 mod refresher;
 mod registration;
 mod reply;
 mod resolve;
+mod response_filter;
 mod session_timer;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod transport;
-mod ways;
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -42,19 +42,19 @@ use rsipstack::transport::TransportLayer;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-pub use gate::OnAnswer;
-use gate::{GateKept, Gates};
+pub use answer_hold::OnAnswer;
+use answer_hold::{AnswerHold, AnswerHolds};
 pub use incoming::{Answering, CallSender, IncomingCall};
+use invite_routes::{InviteRoute, InviteRoutes, Located};
 pub use leg::{Leg, LegEvent};
-pub use orphan::LegFacts;
+pub use orphan::DialogSnapshot;
 pub use refresher::{Refreshed, Refresher};
 pub use registration::{Registered, Registration};
-pub use reply::Reply;
+pub use reply::SessionReply;
 pub use resolve::{Host, LookupSource, Resolver, SrvRecord};
 pub use session_timer::SessionTimer;
 pub use trace::{Direction, Trace, TracedMessage};
 pub use transport::{TlsFiles, Transport, own_address};
-use ways::{Located, WayKept, Ways};
 
 /// 64 times T1 of RFC 3261, cut from 32 seconds: a trunk that says nothing at all for so long is down, and the next one is waiting.
 pub const SILENCE: Duration = Duration::from_secs(8);
@@ -124,18 +124,18 @@ pub struct Invite {
     pub destination: SocketAddr,
     /// Chosen by the caller, so that it is known before the first packet leaves.
     pub call_id: String,
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SipCredentials>,
     pub headers: Vec<(String, String)>,
     pub offer: String,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
+pub struct SipCredentials {
     pub user: String,
     pub password: String,
 }
 
-impl Credentials {
+impl SipCredentials {
     fn in_library(self) -> Credential {
         Credential {
             username: self.user,
@@ -146,7 +146,7 @@ impl Credentials {
     }
 }
 
-impl std::fmt::Debug for Credentials {
+impl std::fmt::Debug for SipCredentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials")
             .field("user", &self.user)
@@ -162,8 +162,8 @@ pub struct Signalling {
     contact: SocketAddr,
     /// Whom we talk to. Only they are helped to end a call that we do not remember.
     peers: Arc<Peers>,
-    gates: Arc<Gates>,
-    ways: Arc<Ways>,
+    gates: Arc<AnswerHolds>,
+    ways: Arc<InviteRoutes>,
     /// One connection at a time is opened, so that a burst of calls shares it.
     connecting: tokio::sync::Mutex<()>,
     stop: CancellationToken,
@@ -185,7 +185,7 @@ struct Peers(Mutex<HashSet<IpAddr>>);
 impl Peers {
     fn add(&self, peer: IpAddr) {
         let mut peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Trunks have few addresses; a name that resolves to ever new ones must not fill the memory.
+        // TrunkPool have few addresses; a name that resolves to ever new ones must not fill the memory.
         if peers.len() > 4096 {
             peers.clear();
         }
@@ -208,9 +208,9 @@ impl Signalling {
         let layer = TransportLayer::new(stop.child_token());
         let (local, contact) = transport::open(config, &layer, &stop).await?;
         let peers = Arc::new(Peers::default());
-        let gates = Arc::new(Gates::default());
-        let answers = answers::Answers::new(Arc::clone(&peers), Arc::clone(&gates));
-        let ways = Arc::new(Ways::default());
+        let gates = Arc::new(AnswerHolds::default());
+        let answers = response_filter::ResponseFilter::new(Arc::clone(&peers), Arc::clone(&gates));
+        let ways = Arc::new(InviteRoutes::default());
         let mut builder = EndpointBuilder::new();
         builder
             .with_user_agent(&config.user_agent)
@@ -235,7 +235,7 @@ impl Signalling {
                 callid_suffix: Some(contact.ip().to_string()),
                 ..EndpointOption::default()
             });
-        builder.with_inspector(Box::new(trace::Watched(config.trace.clone())));
+        builder.with_inspector(Box::new(trace::TraceInspector(config.trace.clone())));
         let endpoint = builder.build();
         answers.belong_to(&endpoint.inner);
         let dialogs = Arc::new(DialogLayer::new(endpoint.inner.clone()));
@@ -282,7 +282,7 @@ impl Signalling {
         (self.dialogs.len(), transactions)
     }
 
-    /// Answers of this peer are ours to end, even those of calls of an earlier life of the process.
+    /// ResponseFilter of this peer are ours to end, even those of calls of an earlier life of the process.
     pub fn know(&self, peer: IpAddr) {
         self.peers.add(peer);
     }
@@ -323,16 +323,16 @@ impl Signalling {
             content_type: Some("application/sdp".to_owned()),
             offer: Some(invite.offer.into_bytes()),
             contact: self.contact_uri()?,
-            credential: invite.credentials.map(Credentials::in_library),
+            credential: invite.credentials.map(SipCredentials::in_library),
             headers: Some(headers(invite.headers)),
             support_prack: true,
             call_id: Some(invite.call_id.clone()),
             ..InviteOption::default()
         };
         let (sender, states) = self.dialogs.new_dialog_state_channel();
-        let gate = GateKept::close(&self.gates, invite.call_id, on_answer);
+        let gate = AnswerHold::close(&self.gates, invite.call_id, on_answer);
         let address = transport::sip_address(self.transport, invite.destination);
-        let way = WayKept::remember(&self.ways, &option.callee, address);
+        let way = InviteRoute::remember(&self.ways, &option.callee, address);
         let (dialog, outcome) = self.dialogs.do_invite_async(option, sender)?;
         Ok(Leg::calling(
             Arc::clone(&self.dialogs),

@@ -14,7 +14,7 @@ use super::{SILENCE, Signalling, SignallingError, uri};
 
 /// What it takes to end a leg later, even from another process: CANCEL while it has not been answered, BYE after that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LegFacts {
+pub struct DialogSnapshot {
     /// Where the request is addressed to: the callee before the answer, the peer's Contact after it.
     pub target: String,
     pub from: String,
@@ -29,10 +29,10 @@ pub struct LegFacts {
     pub sent_to: Option<SocketAddr>,
     /// The facts of the leg as it rang: if it was answered while nobody looked, only a BYE ends it.
     #[serde(default)]
-    pub ringing: Option<Box<LegFacts>>,
+    pub ringing: Option<Box<DialogSnapshot>>,
 }
 
-impl LegFacts {
+impl DialogSnapshot {
     /// The facts of an INVITE that is under way.
     pub(super) fn of_invite(invite: &Request, sent_to: Option<SocketAddr>) -> Option<Self> {
         Some(Self {
@@ -150,7 +150,7 @@ pub(super) fn split_routes(value: &str) -> Vec<String> {
 
 impl Signalling {
     /// Ends a leg by its facts. True if the peer confirmed it or does not know the leg (any more); false for silence.
-    pub async fn end_orphan(&self, facts: &LegFacts) -> Result<bool, SignallingError> {
+    pub async fn end_orphan(&self, facts: &DialogSnapshot) -> Result<bool, SignallingError> {
         let (method, cseq) = match facts.via {
             Some(_) => (Method::Cancel, facts.cseq),
             None => (Method::Bye, facts.later_cseq()),
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn facts_survive_being_written_down() {
-        let facts = LegFacts {
+        let facts = DialogSnapshot {
             target: "sip:100@192.0.2.1".to_owned(),
             from: "<sip:1@us>;tag=a".to_owned(),
             to: "<sip:2@them>;tag=b".to_owned(),
@@ -227,6 +227,9 @@ mod tests {
             ringing: None,
         };
         let text = serde_json::to_string(&facts).unwrap();
-        assert_eq!(serde_json::from_str::<LegFacts>(&text).unwrap(), facts);
+        assert_eq!(
+            serde_json::from_str::<DialogSnapshot>(&text).unwrap(),
+            facts
+        );
     }
 }

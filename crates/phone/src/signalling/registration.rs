@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rsipstack::sip::typed::Contact;
 
-use super::{Credentials, Signalling, SignallingError, uri};
+use super::{Signalling, SignallingError, SipCredentials, uri};
 
 /// What the registrar said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Signalling {
         &self,
         domain: &str,
         destination: SocketAddr,
-        credentials: Credentials,
+        credentials: SipCredentials,
     ) -> Result<Registration, SignallingError> {
         let user = credentials.user.clone();
         let mut inner = rsipstack::dialog::registration::Registration::new(

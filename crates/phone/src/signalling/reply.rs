@@ -5,16 +5,16 @@ use rsipstack::sip::{Header, Method, Request, StatusCode};
 
 use super::leg::header_value;
 
-/// Answers one request of the peer; dropping it refuses.
+/// ResponseFilter one request of the peer; dropping it refuses.
 #[derive(Debug)]
-pub struct Reply {
+pub struct SessionReply {
     handle: TransactionHandle,
     method: Method,
     /// The refresh that the peer asks for, as it wrote it.
     session_expires: Option<String>,
 }
 
-impl Reply {
+impl SessionReply {
     pub(super) fn to(request: &Request, handle: TransactionHandle) -> Self {
         let session_expires = header_value(request, "Session-Expires");
         Self {

@@ -63,9 +63,9 @@ impl fmt::Debug for Trace {
 }
 
 /// Every message passes here: what the library gets wrong is put right, and whoever traces sees what is on the wire.
-pub(super) struct Watched(pub Option<Trace>);
+pub(super) struct TraceInspector(pub Option<Trace>);
 
-impl MessageInspector for Watched {
+impl MessageInspector for TraceInspector {
     fn before_send(&self, mut message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
         if let SipMessage::Request(request) = &mut message {
             challenge::name_properly(request);
@@ -87,7 +87,7 @@ impl MessageInspector for Watched {
     }
 }
 
-/// Credentials and media keys replaced by stars.
+/// SipCredentials and media keys replaced by stars.
 pub(super) fn masked(text: &str) -> String {
     let lines = text.split_inclusive('\n').map(|line| {
         let name = line.split(':').next().unwrap_or_default().trim();

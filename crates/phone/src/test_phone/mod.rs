@@ -14,12 +14,12 @@ pub use script::{NUMBERS, Script, Then};
 
 use crate::call::{MediaConfig, PhoneError};
 use crate::codec::{Codec, FRAME_BYTES, Sound};
-use crate::media::engine::{Encryption, Engine, Terms};
-use crate::media::hearing::Heard;
+use crate::media::engine::{Encryption, MediaEngine, MediaOptions};
+use crate::media::inbound::InboundEvent;
 use crate::media::session::Session;
-use crate::media::stream::Step;
+use crate::media::stream::PlaybackItem;
 use crate::signalling::{
-    Answering, Credentials, IncomingCall, Leg, LegEvent, Signalling, SignallingConfig,
+    Answering, IncomingCall, Leg, LegEvent, Signalling, SignallingConfig, SipCredentials,
 };
 
 /// How long it rings where nobody answers.
@@ -36,12 +36,12 @@ pub struct TestPhoneConfig {
     pub media: MediaConfig,
     pub codecs: Vec<Codec>,
     /// Callers must know these.
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SipCredentials>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    media: Engine,
+    media: MediaEngine,
     codecs: Vec<Codec>,
 }
 
@@ -63,7 +63,7 @@ impl TestPhone {
             credentials: config.credentials.clone(),
         };
         let shared = Arc::new(Shared {
-            media: Engine::start(&config.media)?,
+            media: MediaEngine::start(&config.media)?,
             codecs: config.codecs.clone(),
         });
         let signalling = Arc::new(Signalling::start(&config.sip, Some(answering)).await?);
@@ -98,10 +98,10 @@ struct Memory {
 }
 
 impl Memory {
-    fn keep(&mut self, heard: &Heard<'_>) {
+    fn keep(&mut self, heard: &InboundEvent<'_>) {
         match heard {
-            Heard::Key(key) => self.keys.push(*key),
-            Heard::Sound(packet, arrived) => {
+            InboundEvent::Key(key) => self.keys.push(*key),
+            InboundEvent::Sound(packet, arrived) => {
                 if self.packets.len() < MOST_PACKETS && packet.payload.len() <= FRAME_BYTES {
                     self.packets.push(HeardPacket {
                         arrived: *arrived,
@@ -168,27 +168,27 @@ impl Shared {
     }
 
     /// Our side of the sound: it is listened to from now on. `None` if nothing can be agreed on.
-    fn hear(&self, offer: &[u8]) -> Option<Hearing> {
+    fn hear(&self, offer: &[u8]) -> Option<Inbound> {
         let encrypted = String::from_utf8_lossy(offer).contains("RTP/SAVP");
-        let terms = Terms {
+        let options = MediaOptions {
             codecs: self.codecs.clone(),
             encryption: if encrypted {
                 Encryption::Sdes
             } else {
                 Encryption::Off
             },
-            ..Terms::default()
+            ..MediaOptions::default()
         };
         let memory = Arc::new(Mutex::new(Memory::default()));
         let keep = Arc::clone(&memory);
-        let on_heard = move |heard: Heard<'_>| {
+        let on_heard = move |heard: InboundEvent<'_>| {
             keep.lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .keep(&heard);
         };
-        let mut session = self.media.open(terms, on_heard).ok()?;
+        let mut session = self.media.open(options, on_heard).ok()?;
         let answer = session.answer(offer).ok()?;
-        Some(Hearing {
+        Some(Inbound {
             session,
             answer,
             memory,
@@ -198,7 +198,7 @@ impl Shared {
 
 async fn answer(
     leg: &mut Leg,
-    hearing: &mut Hearing,
+    hearing: &mut Inbound,
     hang_up: Option<Duration>,
     keys: &str,
     heard: &mut HeardCall,
@@ -207,9 +207,10 @@ async fn answer(
     let answered = Instant::now();
     heard.codec = hearing.session.facts().codec;
     if !keys.is_empty() {
-        let _ = hearing
-            .session
-            .play(&[Step::Silence { frames: 10 }, Step::Keys(keys.to_owned())]);
+        let _ = hearing.session.play(&[
+            PlaybackItem::Silence { frames: 10 },
+            PlaybackItem::Keys(keys.to_owned()),
+        ]);
     }
     let too_long = tokio::time::sleep(hang_up.unwrap_or(LONGEST_CALL));
     tokio::pin!(too_long);
@@ -240,13 +241,13 @@ async fn answer(
 }
 
 /// Our side of the sound of one call.
-struct Hearing {
+struct Inbound {
     session: Session,
     answer: String,
     memory: Arc<Mutex<Memory>>,
 }
 
-impl Hearing {
+impl Inbound {
     /// What was heard, without what we are deaf to.
     fn recall(&self, deaf_to_every: u32, heard: &mut HeardCall) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,7 +264,7 @@ impl Hearing {
 }
 
 /// The sound of a line that rings: a second of 425 Hz, as long as it takes.
-fn early_tone() -> [Step; 1] {
+fn early_tone() -> [PlaybackItem; 1] {
     let samples: Vec<i16> = (0..8000)
         .map(|index| {
             let turn = f64::from(index) * 425.0 / 8000.0 * std::f64::consts::TAU;
@@ -275,7 +276,7 @@ fn early_tone() -> [Step; 1] {
             sample
         })
         .collect();
-    [Step::Sound(Sound::encode(&samples))]
+    [PlaybackItem::Sound(Sound::encode(&samples))]
 }
 
 /// Waits on a leg that is not answered yet; false if the caller gave up meanwhile.

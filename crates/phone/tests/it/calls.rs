@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use phone::call::{Order, Terms};
+use phone::call::{CallRequest, MediaOptions};
 use phone::codec::Codec;
 use phone::ending::{Cause, Side};
 use phone::media::engine::Encryption;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::test_phone::Script;
 
 use crate::lab::{Lab, call, order, sound};
@@ -19,13 +19,13 @@ async fn what_was_to_be_played_is_heard_to_the_last_sample() {
     ] {
         let mut lab = Lab::new(codecs, Script::answer()).await;
         let sound = sound(50);
-        let program = vec![
-            Step::Silence { frames: 25 },
-            Step::Sound(sound.clone()),
-            Step::Silence { frames: 5 },
-            Step::Sound(sound.clone()),
+        let plan = vec![
+            PlaybackItem::Silence { frames: 25 },
+            PlaybackItem::Sound(sound.clone()),
+            PlaybackItem::Silence { frames: 5 },
+            PlaybackItem::Sound(sound.clone()),
         ];
-        let story = lab.call(order(program)).await;
+        let story = lab.call(order(plan)).await;
         assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
         assert_eq!(
             (story.facts.packets_sent, story.facts.codec),
@@ -51,19 +51,21 @@ async fn what_was_to_be_played_is_heard_to_the_last_sample() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_extension_is_dialled_before_the_sound() {
     let mut lab = Lab::new(&Codec::ALL, Script::answer()).await;
-    let program = vec![
-        Step::Silence { frames: 5 },
-        Step::Keys("36*7".to_owned()),
-        Step::Sound(sound(5)),
+    let plan = vec![
+        PlaybackItem::Silence { frames: 5 },
+        PlaybackItem::Keys("36*7".to_owned()),
+        PlaybackItem::Sound(sound(5)),
     ];
-    lab.call(order(program)).await.talked();
+    lab.call(order(plan)).await.talked();
     assert_eq!(lab.heard().await.keys, "36*7");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_of_the_callee_are_heard() {
     let lab = Lab::new(&Codec::ALL, Script::press("12#")).await;
-    let story = lab.call(order(vec![Step::Silence { frames: 75 }])).await;
+    let story = lab
+        .call(order(vec![PlaybackItem::Silence { frames: 75 }]))
+        .await;
     assert_eq!(
         story.course(),
         ["dialling", "ringing", "answered", "1", "2", "#"]
@@ -77,7 +79,7 @@ async fn the_callee_hangs_up_in_the_middle() {
         Script::hang_up_after(Duration::from_millis(300)),
     )
     .await;
-    let story = lab.call(order(vec![Step::Sound(sound(500))])).await;
+    let story = lab.call(order(vec![PlaybackItem::Sound(sound(500))])).await;
     let (time, side) = story.talked();
     assert_eq!(side, Side::Them);
     assert!(time < Duration::from_secs(5), "{time:?}");
@@ -87,7 +89,7 @@ async fn the_callee_hangs_up_in_the_middle() {
 async fn a_call_that_is_not_answered_in_time_is_given_up() {
     let lab = Lab::new(&Codec::ALL, Script::never_answer()).await;
     let story = lab
-        .call(Order {
+        .call(CallRequest {
             ring_time: Duration::from_millis(300),
             ..order(vec![])
         })
@@ -101,9 +103,9 @@ async fn a_call_that_is_not_answered_in_time_is_given_up() {
 async fn the_longest_talk_time_is_kept() {
     let lab = Lab::new(&Codec::ALL, Script::answer()).await;
     let story = lab
-        .call(Order {
+        .call(CallRequest {
             talk_time: Duration::from_millis(200),
-            ..order(vec![Step::Sound(sound(500))])
+            ..order(vec![PlaybackItem::Sound(sound(500))])
         })
         .await;
     let (time, side) = story.talked();
@@ -118,9 +120,9 @@ async fn the_longest_talk_time_is_kept() {
 async fn without_a_common_codec_the_call_is_refused_as_bad_media() {
     let lab = Lab::new(&[Codec::Pcmu], Script::answer()).await;
     let trunk = lab
-        .trunk_with(Terms {
+        .trunk_with(MediaOptions {
             codecs: vec![Codec::Pcma],
-            ..Terms::default()
+            ..MediaOptions::default()
         })
         .await;
     let story = call(&lab.phone, &trunk, order(vec![])).await;
@@ -131,12 +133,17 @@ async fn without_a_common_codec_the_call_is_refused_as_bad_media() {
 async fn a_callee_that_has_vanished_is_noticed_where_that_is_wanted() {
     let lab = Lab::new(&Codec::ALL, Script::answer()).await;
     let trunk = lab
-        .trunk_with(Terms {
+        .trunk_with(MediaOptions {
             vanished_after: Some(Duration::from_millis(300)),
-            ..Terms::default()
+            ..MediaOptions::default()
         })
         .await;
-    let story = call(&lab.phone, &trunk, order(vec![Step::Sound(sound(500))])).await;
+    let story = call(
+        &lab.phone,
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(500))]),
+    )
+    .await;
     let facts = story.facts.clone();
     assert!(facts.peer_vanished && facts.packets_sent > 0 && facts.packets_received == 0);
     let (time, side) = story.talked();
@@ -151,12 +158,17 @@ async fn a_callee_that_has_vanished_is_noticed_where_that_is_wanted() {
 async fn an_encrypted_call_is_heard_to_the_last_sample() {
     let mut lab = Lab::new(&Codec::ALL, Script::answer()).await;
     let trunk = lab
-        .trunk_with(Terms {
+        .trunk_with(MediaOptions {
             encryption: Encryption::Sdes,
-            ..Terms::default()
+            ..MediaOptions::default()
         })
         .await;
-    let story = call(&lab.phone, &trunk, order(vec![Step::Sound(sound(50))])).await;
+    let story = call(
+        &lab.phone,
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(50))]),
+    )
+    .await;
     assert!(story.facts.encrypted);
     story.talked();
     assert_eq!(
@@ -172,7 +184,7 @@ async fn early_media_is_listened_to_and_nothing_is_played_into_it() {
         ..Script::answer_after(Duration::from_millis(500))
     };
     let mut lab = Lab::new(&Codec::ALL, script).await;
-    let story = lab.call(order(vec![Step::Sound(sound(10))])).await;
+    let story = lab.call(order(vec![PlaybackItem::Sound(sound(10))])).await;
     assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
     story.talked();
     let heard = lab.heard().await;

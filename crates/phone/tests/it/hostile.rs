@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use phone::codec::Codec;
 use phone::ending::Side;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::test_phone::{Script, TestPhone};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::unbounded_channel;
@@ -105,7 +105,9 @@ async fn garbage_brings_nothing_down() {
         }
     }
     is_alive(us).await;
-    lab.call(order(vec![Step::Sound(sound(5))])).await.talked();
+    lab.call(order(vec![PlaybackItem::Sound(sound(5))]))
+        .await
+        .talked();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -115,7 +117,7 @@ async fn a_call_is_not_disturbed_by_strangers() {
     let callee = lab.callee.contact();
     let (events, mut happened) = unbounded_channel();
     let never = CancellationToken::new();
-    let order = order(vec![Step::Sound(sound(100))]);
+    let order = order(vec![PlaybackItem::Sound(sound(100))]);
     let call_id = order.call_id.clone();
     let attack = async move {
         let facts = loop {

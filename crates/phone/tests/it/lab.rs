@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use phone::call::{CallEvent, Facts, MediaConfig, Order, Phone, Terms};
+use phone::call::{CallEvent, CallRequest, MediaConfig, MediaOptions, MediaStats, Phone};
 use phone::codec::{Codec, Sound};
 use phone::ending::{Cause, Ending, Failure, Side};
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::signalling::{
     LookupSource, Resolver, Signalling, SignallingConfig, SrvRecord, Transport,
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
-use phone::trunk::{Trunk, TrunkConfig};
+use phone::trunk::{SipTrunkConfig, Trunk};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -72,10 +72,10 @@ pub async fn signalling(transport: Transport) -> Arc<Signalling> {
 
 /// A trunk over UDP to an address.
 pub async fn trunk_to(address: SocketAddr) -> Arc<Trunk> {
-    trunk(TrunkConfig::new("test", address.into())).await
+    trunk(SipTrunkConfig::new("test", address.into())).await
 }
 
-pub async fn trunk(config: TrunkConfig) -> Arc<Trunk> {
+pub async fn trunk(config: SipTrunkConfig) -> Arc<Trunk> {
     Trunk::start(
         config,
         signalling(Transport::Udp).await,
@@ -106,20 +106,20 @@ impl LookupSource for Names {
 /// A trunk of several addresses.
 pub async fn trunk_of(addresses: Vec<SocketAddr>) -> Arc<Trunk> {
     Trunk::start(
-        TrunkConfig::new("test", "trunk.example".parse().unwrap()),
+        SipTrunkConfig::new("test", "trunk.example".parse().unwrap()),
         signalling(Transport::Udp).await,
         Resolver::of(Names(addresses)),
     )
 }
 
-pub fn order(program: Vec<Step>) -> Order {
+pub fn order(plan: Vec<PlaybackItem>) -> CallRequest {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let number = CALLS.fetch_add(1, Ordering::Relaxed);
-    Order {
+    CallRequest {
         number: "13800000000".to_owned(),
         caller: "4001234567".to_owned(),
         call_id: format!("call-{number}-{:08x}", rand::random::<u32>()),
-        program,
+        plan,
         ring_time: Duration::from_secs(10),
         talk_time: Duration::from_secs(60),
     }
@@ -133,7 +133,7 @@ pub fn caller() -> Phone {
 #[derive(Debug)]
 pub struct Story {
     pub ending: Ending,
-    pub facts: Facts,
+    pub facts: MediaStats,
     pub events: Vec<CallEvent>,
 }
 
@@ -177,11 +177,16 @@ impl Story {
     }
 }
 
-pub async fn call(phone: &Phone, trunk: &Trunk, order: Order) -> Story {
+pub async fn call(phone: &Phone, trunk: &Trunk, order: CallRequest) -> Story {
     call_within(PATIENCE, phone, trunk, order).await
 }
 
-pub async fn call_within(time: Duration, phone: &Phone, trunk: &Trunk, order: Order) -> Story {
+pub async fn call_within(
+    time: Duration,
+    phone: &Phone,
+    trunk: &Trunk,
+    order: CallRequest,
+) -> Story {
     let (events, mut happened) = unbounded_channel();
     let never = CancellationToken::new();
     let call = phone.call(trunk, &order, &events, &never);
@@ -237,19 +242,19 @@ impl Lab {
     }
 
     /// Another trunk to the same callee, with other terms.
-    pub async fn trunk_with(&self, media: Terms) -> Arc<Trunk> {
-        trunk(TrunkConfig {
+    pub async fn trunk_with(&self, media: MediaOptions) -> Arc<Trunk> {
+        trunk(SipTrunkConfig {
             media,
-            ..TrunkConfig::new("test", self.callee.contact().into())
+            ..SipTrunkConfig::new("test", self.callee.contact().into())
         })
         .await
     }
 
-    pub async fn call(&self, order: Order) -> Story {
+    pub async fn call(&self, order: CallRequest) -> Story {
         call(&self.phone, &self.trunk, order).await
     }
 
-    pub async fn call_within(&self, time: Duration, order: Order) -> Story {
+    pub async fn call_within(&self, time: Duration, order: CallRequest) -> Story {
         call_within(time, &self.phone, &self.trunk, order).await
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use phone::call::Order;
+use phone::call::CallRequest;
 use phone::codec::Codec;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::test_phone::Script;
 
 use crate::lab::{Lab, order, sound};
@@ -18,11 +18,11 @@ async fn a_long_message_is_exact_and_does_not_drift() {
     let seconds = minutes.map_or(10, |minutes| minutes * 60);
     // A sound of ten seconds, time and again: every second of it differs from the others.
     let piece = sound(500);
-    let program = vec![Step::Sound(piece.clone()); seconds as usize / 10];
+    let plan = vec![PlaybackItem::Sound(piece.clone()); seconds as usize / 10];
     let mut lab = Lab::new(&Codec::ALL, Script::answer()).await;
-    let order = Order {
+    let order = CallRequest {
         talk_time: Duration::from_secs(u64::from(seconds) + 60),
-        ..order(program)
+        ..order(plan)
     };
     lab.call_within(Duration::from_secs(u64::from(seconds) + 60), order)
         .await

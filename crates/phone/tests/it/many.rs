@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use phone::call::{Order, Phone};
+use phone::call::{CallRequest, Phone};
 use phone::codec::Codec;
 use phone::ending::{Ending, Side};
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::test_phone::{HeardCall, Script, TestPhone};
 use phone::trunk::Trunk;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lab::{PATIENCE, callee_config, caller, order, sound, trunk_to};
 
-async fn place(phone: Arc<Phone>, trunk: Arc<Trunk>, order: Order) -> Ending {
+async fn place(phone: Arc<Phone>, trunk: Arc<Trunk>, order: CallRequest) -> Ending {
     let (events, _happened) = unbounded_channel();
     let never = CancellationToken::new();
     phone.call(&trunk, &order, &events, &never).await.0
@@ -35,18 +35,18 @@ async fn five_hundred_callees_hear_every_sample() {
         .unwrap();
     let (phone, trunk) = (Arc::new(caller()), trunk_to(callee.contact()).await);
     // Three times with gaps, as a prompt that is repeated.
-    let (sound, gap) = (sound(60), Step::Silence { frames: 10 });
-    let mut program = vec![Step::Silence { frames: 25 }];
+    let (sound, gap) = (sound(60), PlaybackItem::Silence { frames: 10 });
+    let mut plan = vec![PlaybackItem::Silence { frames: 25 }];
     for _ in 0..3 {
-        program.push(Step::Sound(sound.clone()));
-        program.push(gap.clone());
+        plan.push(PlaybackItem::Sound(sound.clone()));
+        plan.push(gap.clone());
     }
     let mut calls = JoinSet::new();
     for _ in 0..CALLS {
         calls.spawn(place(
             Arc::clone(&phone),
             Arc::clone(&trunk),
-            order(program.clone()),
+            order(plan.clone()),
         ));
     }
     while let Some(ending) = calls.join_next().await {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use phone::call::{CallEvent, Order};
+use phone::call::{CallEvent, CallRequest};
 use phone::ending::{Cause, Ending, Side};
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use tokio::task::JoinHandle;
 
 use crate::lab::{Story, call, caller, eventually, order, sound, trunk_to};
@@ -12,9 +12,9 @@ use crate::puppet::{Puppet, header};
 
 async fn calling(puppet: &Puppet, frames: i32, ring_time: Duration) -> JoinHandle<Story> {
     let trunk = trunk_to(puppet.address()).await;
-    let order = Order {
+    let order = CallRequest {
         ring_time,
-        ..order(vec![Step::Sound(sound(frames))])
+        ..order(vec![PlaybackItem::Sound(sound(frames))])
     };
     tokio::spawn(async move {
         let story = call(&caller(), &trunk, order).await;
@@ -161,7 +161,7 @@ async fn an_answer_is_acknowledged_when_it_is_written_down() {
     let trunk = trunk_to(puppet.address()).await;
     let (events, mut happened) = tokio::sync::mpsc::unbounded_channel();
     let calling = tokio::spawn(async move {
-        let order = order(vec![Step::Sound(sound(10))]);
+        let order = order(vec![PlaybackItem::Sound(sound(10))]);
         let hang_up = tokio_util::sync::CancellationToken::new();
         caller().call(&trunk, &order, &events, &hang_up).await
     });
@@ -199,7 +199,7 @@ async fn a_callee_does_not_wait_for_a_writer_that_does_not_write() {
     // Nobody ever looks at the events.
     let (events, _happened) = tokio::sync::mpsc::unbounded_channel();
     let calling = tokio::spawn(async move {
-        let order = order(vec![Step::Sound(sound(10))]);
+        let order = order(vec![PlaybackItem::Sound(sound(10))]);
         let hang_up = tokio_util::sync::CancellationToken::new();
         caller().call(&trunk, &order, &events, &hang_up).await
     });

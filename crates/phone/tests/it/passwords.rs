@@ -4,25 +4,23 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use phone::ending::Cause;
-use phone::signalling::Credentials;
-use phone::trunk::TrunkConfig;
+use phone::signalling::SipCredentials;
+use phone::trunk::SipTrunkConfig;
 
 use crate::lab::{call, caller, order, trunk};
 use crate::puppet::Puppet;
 
 /// By a program that nobody here wrote.
-fn hash(program: &str, text: &str) -> String {
-    let mut program = Command::new(program)
+fn hash(plan: &str, text: &str) -> String {
+    let mut plan = Command::new(plan)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|_| {
-            panic!("{program} must be there: it is in the Debian package coreutils")
-        });
-    let mut input = program.stdin.take().unwrap();
+        .unwrap_or_else(|_| panic!("{plan} must be there: it is in the Debian package coreutils"));
+    let mut input = plan.stdin.take().unwrap();
     input.write_all(text.as_bytes()).unwrap();
     drop(input);
-    let output = String::from_utf8(program.wait_with_output().unwrap().stdout).unwrap();
+    let output = String::from_utf8(plan.wait_with_output().unwrap().stdout).unwrap();
     output.split_whitespace().next().unwrap().to_owned()
 }
 
@@ -37,18 +35,18 @@ fn field<'a>(proof: &'a str, name: &str) -> &'a str {
 }
 
 async fn calling(puppet: &Puppet) -> tokio::task::JoinHandle<crate::lab::Story> {
-    let trunk = trunk(TrunkConfig {
-        credentials: Some(Credentials {
+    let trunk = trunk(SipTrunkConfig {
+        credentials: Some(SipCredentials {
             user: "customer".to_owned(),
             password: "secret".to_owned(),
         }),
-        ..TrunkConfig::new("test", puppet.address().into())
+        ..SipTrunkConfig::new("test", puppet.address().into())
     })
     .await;
     tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await })
 }
 
-async fn check_proof(status: &str, kind: &str, algorithm: &str, program: &str) {
+async fn check_proof(status: &str, kind: &str, algorithm: &str, plan: &str) {
     let mut puppet = Puppet::new().await;
     let calling = calling(&puppet).await;
     let invite = puppet.request("INVITE").await;
@@ -68,7 +66,7 @@ async fn check_proof(status: &str, kind: &str, algorithm: &str, program: &str) {
         assert_eq!(field(proof, name), value, "{proof}");
     }
     // RFC 7616 section 3.4.1.
-    let hash = |text: &str| hash(program, text);
+    let hash = |text: &str| hash(plan, text);
     let who = hash("customer:trunk:secret");
     let what = hash(&format!("INVITE:{}", field(proof, "uri")));
     let (count, own) = (field(proof, "nc"), field(proof, "cnonce"));

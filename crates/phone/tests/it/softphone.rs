@@ -8,17 +8,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use phone::call::{MediaConfig, Order, Phone, Terms};
+use phone::call::{CallRequest, MediaConfig, MediaOptions, Phone};
 use phone::codec::{Codec, Sound};
 use phone::ending::Side;
 use phone::media::engine::Encryption;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, Transport};
-use phone::trunk::{Trunk, TrunkConfig};
+use phone::trunk::{SipTrunkConfig, Trunk};
 
 use crate::lab::{self, Story};
 
-/// Answers at once, speaks a steady tone, and records what it hears.
+/// ResponseFilter at once, speaks a steady tone, and records what it hears.
 struct Softphone {
     process: Child,
     folder: PathBuf,
@@ -115,19 +115,19 @@ fn own_address() -> IpAddr {
     routed.map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
 }
 
-async fn call(softphone: &Softphone, terms: Terms, program: Vec<Step>) -> Story {
+async fn call(softphone: &Softphone, options: MediaOptions, plan: Vec<PlaybackItem>) -> Story {
     let here = softphone.address.ip();
     let config = SignallingConfig::new(Transport::Udp, (here, 0).into());
     let signalling = Arc::new(Signalling::start(&config, None).await.unwrap());
-    let trunk = TrunkConfig {
-        media: terms,
-        ..TrunkConfig::new("softphone", softphone.address.into())
+    let trunk = SipTrunkConfig {
+        media: options,
+        ..SipTrunkConfig::new("softphone", softphone.address.into())
     };
     let trunk = Trunk::start(trunk, signalling, Resolver::default());
     let phone = Phone::start(&MediaConfig::new(here, 28_000..=29_999)).unwrap();
-    let order = Order {
+    let order = CallRequest {
         number: "callee".to_owned(),
-        ..lab::order(program)
+        ..lab::order(plan)
     };
     lab::call(&phone, &trunk, order).await
 }
@@ -150,18 +150,18 @@ fn frames_found(heard: &[i16], played: &[i16]) -> usize {
 async fn a_call_is_heard_and_reported(encryption: Encryption, account: &str) {
     let softphone = Softphone::start(account);
     let played = samples(100);
-    let terms = Terms {
+    let options = MediaOptions {
         encryption,
         vanished_after: Some(Duration::from_secs(5)),
-        ..Terms::default()
+        ..MediaOptions::default()
     };
     // Its first report comes after five seconds, and that is awaited.
-    let program = vec![
-        Step::Silence { frames: 25 },
-        Step::Sound(Sound::encode(&played)),
-        Step::Silence { frames: 250 },
+    let plan = vec![
+        PlaybackItem::Silence { frames: 25 },
+        PlaybackItem::Sound(Sound::encode(&played)),
+        PlaybackItem::Silence { frames: 250 },
     ];
-    let story = call(&softphone, terms, program).await;
+    let story = call(&softphone, options, plan).await;
     let facts = story.facts.clone();
     assert_eq!(story.talked().1, Side::Us);
     assert_eq!(facts.encrypted, encryption == Encryption::Sdes);
@@ -196,11 +196,16 @@ async fn a_softphone_and_we_refuse_each_other_where_only_one_wants_encryption() 
         (Encryption::Off, ";mediaenc=srtp-mand"),
     ] {
         let softphone = Softphone::start(account);
-        let terms = Terms {
+        let options = MediaOptions {
             encryption,
-            ..Terms::default()
+            ..MediaOptions::default()
         };
-        let story = call(&softphone, terms, vec![Step::Silence { frames: 10 }]).await;
+        let story = call(
+            &softphone,
+            options,
+            vec![PlaybackItem::Silence { frames: 10 }],
+        )
+        .await;
         story.failure();
     }
 }

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use phone::codec::{Codec, Sound};
-use phone::media::engine::{Engine, MediaConfig, SocketChoice, Terms};
-use phone::media::receive::Receiver;
+use phone::media::engine::{MediaConfig, MediaEngine, MediaOptions, SocketChoice};
+use phone::media::receiver::RtpReceiver;
 use phone::media::rtp::Packet;
 use phone::media::session::Session;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn engine() -> Engine {
+fn engine() -> MediaEngine {
     let here = "127.0.0.1".parse().unwrap();
-    Engine::start(&MediaConfig::new(here, 40_000..=45_999)).unwrap()
+    MediaEngine::start(&MediaConfig::new(here, 40_000..=45_999)).unwrap()
 }
 
 /// A callee that is only a socket, with room for everything that a call of this file sends.
@@ -79,19 +79,19 @@ async fn five_hundred_calls_at_once_are_exact_to_the_last_sample() {
         } else {
             SocketChoice::Shared(Arc::clone(&line))
         };
-        let terms = Terms {
+        let options = MediaOptions {
             sockets,
-            ..Terms::default()
+            ..MediaOptions::default()
         };
-        let (mut session, callee) = (engine.open(terms, |_| ()).unwrap(), callee());
+        let (mut session, callee) = (engine.open(options, |_| ()).unwrap(), callee());
         session.answered(&answer(&callee)).unwrap();
         calls.push((session, callee, sounds[place % 7].clone()));
     }
     let finished: Vec<_> = calls
         .iter_mut()
         .map(|(session, _, sound)| {
-            let sound = Step::Sound(sound.clone());
-            let gap = Step::Silence { frames: 10 };
+            let sound = PlaybackItem::Sound(sound.clone());
+            let gap = PlaybackItem::Silence { frames: 10 };
             session.play(&[sound.clone(), gap, sound]).unwrap()
         })
         .collect();
@@ -112,7 +112,10 @@ async fn five_hundred_calls_at_once_are_exact_to_the_last_sample() {
 /// Arrival and timestamp of every packet of one call.
 type Arrivals = Arc<Mutex<Vec<(Instant, u32)>>>;
 
-fn listen(receiver: &Receiver, callee: UdpSocket) -> (phone::media::receive::Listening, Arrivals) {
+fn listen(
+    receiver: &RtpReceiver,
+    callee: UdpSocket,
+) -> (phone::media::receiver::Listening, Arrivals) {
     let arrivals = Arrivals::default();
     let noting = Arc::clone(&arrivals);
     let ear = move |bytes: &[u8], _, now| {
@@ -152,19 +155,22 @@ fn drift(arrivals: &[(Instant, u32)]) -> f64 {
 }
 
 /// The drift of the clock: the middle of what twenty calls in different slots show over four seconds.
-async fn measured_drift(engine: &Engine) -> f64 {
-    let receiver = Receiver::start().unwrap();
+async fn measured_drift(engine: &MediaEngine) -> f64 {
+    let receiver = RtpReceiver::start().unwrap();
     let mut calls: Vec<(Session, _)> = (0..20)
         .map(|_| {
-            let (mut session, callee) = (engine.open(Terms::default(), |_| ()).unwrap(), callee());
+            let (mut session, callee) = (
+                engine.open(MediaOptions::default(), |_| ()).unwrap(),
+                callee(),
+            );
             session.answered(&answer(&callee)).unwrap();
             (session, listen(&receiver, callee))
         })
         .collect();
-    let program = [Step::Silence { frames: 200 }];
+    let plan = [PlaybackItem::Silence { frames: 200 }];
     let finished: Vec<_> = calls
         .iter_mut()
-        .map(|(session, _)| session.play(&program).unwrap())
+        .map(|(session, _)| session.play(&plan).unwrap())
         .collect();
     for finished in finished {
         tokio::time::timeout(PATIENCE, finished)

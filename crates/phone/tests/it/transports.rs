@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use phone::call::{MediaConfig, Phone};
 use phone::codec::Codec;
 use phone::ending::{Cause, Side};
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
-use phone::trunk::{Trunk, TrunkConfig};
+use phone::trunk::{SipTrunkConfig, Trunk};
 
 use crate::lab::{PATIENCE, call, caller, loopback, media, order, sound};
 
@@ -61,7 +61,7 @@ async fn callee(
 async fn trunk(sip: SignallingConfig, address: SocketAddr) -> Arc<Trunk> {
     let signalling = Arc::new(Signalling::start(&sip, None).await.unwrap());
     Trunk::start(
-        TrunkConfig::new("test", address.into()),
+        SipTrunkConfig::new("test", address.into()),
         signalling,
         Resolver::default(),
     )
@@ -72,7 +72,12 @@ async fn a_call_goes_over_tcp() {
     let sip = SignallingConfig::new(Transport::Tcp, loopback());
     let (callee, mut heard) = callee(sip.clone(), media(30_000..=39_999)).await;
     let trunk = trunk(sip, callee.contact()).await;
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(20))])).await;
+    let story = call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(20))]),
+    )
+    .await;
     assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
     assert_eq!(story.talked().1, Side::Us);
     let heard = tokio::time::timeout(PATIENCE, heard.recv())
@@ -92,7 +97,7 @@ async fn a_call_goes_over_ipv6() {
     let (callee, mut heard) = callee(sip.clone(), six.clone()).await;
     let trunk = trunk(sip, callee.contact()).await;
     let phone = Phone::start(&six).unwrap();
-    call(&phone, &trunk, order(vec![Step::Sound(sound(20))]))
+    call(&phone, &trunk, order(vec![PlaybackItem::Sound(sound(20))]))
         .await
         .talked();
     let heard = tokio::time::timeout(PATIENCE, heard.recv())
@@ -115,7 +120,12 @@ async fn over_tls(authority: Option<Vec<u8>>, peer_name: &str) -> crate::lab::St
         own: None,
     };
     let trunk = trunk(ours, callee.contact()).await;
-    call(&caller(), &trunk, order(vec![Step::Sound(sound(20))])).await
+    call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(20))]),
+    )
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -166,9 +176,9 @@ async fn the_advertised_address_is_what_the_peer_sees() {
         ..media(20_000..=29_999)
     })
     .unwrap();
-    let order = phone::call::Order {
+    let order = phone::call::CallRequest {
         talk_time: Duration::from_millis(100),
-        ..order(vec![Step::Silence { frames: 100 }])
+        ..order(vec![PlaybackItem::Silence { frames: 100 }])
     };
     call(&phone, &trunk, order).await;
     let invite = seen.lock().unwrap().clone();

@@ -4,13 +4,13 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use phone::call::{CallEvent, Order};
+use phone::call::{CallEvent, CallRequest};
 use phone::codec::Codec;
 use phone::ending::{Cause, Side};
-use phone::media::stream::Step;
-use phone::signalling::{Credentials, Signalling, SignallingConfig, Trace, Transport};
+use phone::media::stream::PlaybackItem;
+use phone::signalling::{Signalling, SignallingConfig, SipCredentials, Trace, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
-use phone::trunk::{Health, Identity, TrunkConfig};
+use phone::trunk::{Health, Identity, SipTrunkConfig};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
@@ -20,15 +20,15 @@ use crate::lab::{
 };
 use crate::puppet::Puppet;
 
-fn credentials(password: &str) -> Credentials {
-    Credentials {
+fn credentials(password: &str) -> SipCredentials {
+    SipCredentials {
         user: "customer".to_owned(),
         password: password.to_owned(),
     }
 }
 
 /// A trunk that sees what is sent to it.
-async fn seen(config: impl FnOnce(SocketAddr) -> TrunkConfig) -> String {
+async fn seen(config: impl FnOnce(SocketAddr) -> SipTrunkConfig) -> String {
     let seen = Arc::new(Mutex::new(String::new()));
     let keep = Arc::clone(&seen);
     let mut theirs = callee_config(&Codec::ALL);
@@ -47,13 +47,13 @@ async fn seen(config: impl FnOnce(SocketAddr) -> TrunkConfig) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_caller_is_shown_as_the_trunk_wants_it() {
-    let plain = seen(|address| TrunkConfig::new("test", address.into())).await;
+    let plain = seen(|address| SipTrunkConfig::new("test", address.into())).await;
     assert!(
         plain.contains("From: <sip:4001234567@127.0.0.1:"),
         "{plain}"
     );
     assert!(!plain.contains("P-Asserted-Identity"), "{plain}");
-    let told = seen(|address| TrunkConfig {
+    let told = seen(|address| SipTrunkConfig {
         domain: Some("customer.example".to_owned()),
         identity: Identity {
             from_user: Some("customer".to_owned()),
@@ -61,7 +61,7 @@ async fn the_caller_is_shown_as_the_trunk_wants_it() {
             display_name: Some("Clarion".to_owned()),
         },
         session_interval: Some(Duration::from_secs(1800)),
-        ..TrunkConfig::new("test", address.into())
+        ..SipTrunkConfig::new("test", address.into())
     })
     .await;
     for part in [
@@ -84,12 +84,17 @@ async fn a_trunk_that_wants_a_password_gets_it() {
     let lab = Lab::with(&config, Script::answer()).await;
     assert_eq!(lab.call(order(vec![])).await.cause(), Cause::Rejected);
     for (password, talks) in [("wrong", false), ("secret", true)] {
-        let trunk = trunk(TrunkConfig {
+        let trunk = trunk(SipTrunkConfig {
             credentials: Some(credentials(password)),
-            ..TrunkConfig::new("test", lab.callee.contact().into())
+            ..SipTrunkConfig::new("test", lab.callee.contact().into())
         })
         .await;
-        let story = call(&lab.phone, &trunk, order(vec![Step::Sound(sound(5))])).await;
+        let story = call(
+            &lab.phone,
+            &trunk,
+            order(vec![PlaybackItem::Sound(sound(5))]),
+        )
+        .await;
         if talks {
             assert_eq!(story.talked().1, Side::Us);
         } else {
@@ -101,9 +106,9 @@ async fn a_trunk_that_wants_a_password_gets_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_that_is_there_is_up_and_one_that_is_gone_is_down() {
     let silent = UdpSocket::bind(loopback()).unwrap();
-    let asked = |address: SocketAddr| TrunkConfig {
+    let asked = |address: SocketAddr| SipTrunkConfig {
         ask_every: Some(Duration::from_millis(100)),
-        ..TrunkConfig::new("test", address.into())
+        ..SipTrunkConfig::new("test", address.into())
     };
     let (callee, _heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
         .await
@@ -127,9 +132,9 @@ async fn a_trunk_that_is_there_is_up_and_one_that_is_gone_is_down() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_that_says_trying_and_no_more_is_cancelled() {
     let mut puppet = Puppet::new().await;
-    let trunk = trunk(TrunkConfig {
+    let trunk = trunk(SipTrunkConfig {
         progress_time: Some(Duration::from_millis(200)),
-        ..TrunkConfig::new("test", puppet.address().into())
+        ..SipTrunkConfig::new("test", puppet.address().into())
     })
     .await;
     let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
@@ -146,9 +151,9 @@ async fn a_trunk_that_says_trying_and_no_more_is_cancelled() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_that_dies_after_trying_does_not_keep_the_call_for_ever() {
     let mut puppet = Puppet::new().await;
-    let trunk = trunk(TrunkConfig {
+    let trunk = trunk(SipTrunkConfig {
         progress_time: Some(Duration::from_millis(200)),
-        ..TrunkConfig::new("test", puppet.address().into())
+        ..SipTrunkConfig::new("test", puppet.address().into())
     })
     .await;
     let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
@@ -163,11 +168,11 @@ async fn a_trunk_that_dies_after_trying_does_not_keep_the_call_for_ever() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_goes_where_the_invite_went() {
     let mut puppet = Puppet::new().await;
-    let trunk = trunk(TrunkConfig {
+    let trunk = trunk(SipTrunkConfig {
         progress_time: Some(Duration::from_millis(200)),
         // Nobody is there: the name is only for From and To.
         domain: Some("127.0.0.9".to_owned()),
-        ..TrunkConfig::new("test", puppet.address().into())
+        ..SipTrunkConfig::new("test", puppet.address().into())
     })
     .await;
     let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
@@ -247,7 +252,7 @@ fn die_in_a_call(callee: SocketAddr, ringing: bool) -> (SocketAddr, String) {
         let (phone, trunk) = (caller(), trunk_to(callee).await);
         let (events, mut happened) = unbounded_channel();
         let never = CancellationToken::new();
-        let order = order(vec![Step::Silence { frames: 1000 }]);
+        let order = order(vec![PlaybackItem::Silence { frames: 1000 }]);
         let call = phone.call(&trunk, &order, &events, &never);
         tokio::pin!(call);
         loop {
@@ -299,10 +304,14 @@ async fn the_second_address_of_a_trunk_is_tried_where_the_first_is_silent() {
         .await
         .unwrap();
     let trunk = trunk_of(vec![dead.address(), callee.contact()]).await;
-    let calling =
-        tokio::spawn(
-            async move { call(&caller(), &trunk, order(vec![Step::Sound(sound(5))])).await },
-        );
+    let calling = tokio::spawn(async move {
+        call(
+            &caller(),
+            &trunk,
+            order(vec![PlaybackItem::Sound(sound(5))]),
+        )
+        .await
+    });
     let invite = dead.request("INVITE").await;
     dead.respond(&invite, "503 Service Unavailable", "").await;
     dead.request("ACK").await;
@@ -340,13 +349,18 @@ async fn a_redirect_is_followed_only_where_that_is_allowed() {
         let (callee, _heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
             .await
             .unwrap();
-        let trunk = trunk(TrunkConfig {
+        let trunk = trunk(SipTrunkConfig {
             follow_redirects: allowed,
-            ..TrunkConfig::new("test", puppet.address().into())
+            ..SipTrunkConfig::new("test", puppet.address().into())
         })
         .await;
         let calling = tokio::spawn(async move {
-            call(&caller(), &trunk, order(vec![Step::Sound(sound(5))])).await
+            call(
+                &caller(),
+                &trunk,
+                order(vec![PlaybackItem::Sound(sound(5))]),
+            )
+            .await
         });
         let invite = puppet.request("INVITE").await;
         let elsewhere = format!("Contact: <sip:1@{}>\r\n", callee.contact());
@@ -367,7 +381,7 @@ async fn a_call_that_is_dropped_is_cancelled() {
     let mut lab = Lab::new(&Codec::ALL, Script::never_answer()).await;
     let (events, mut happened) = unbounded_channel();
     let never = CancellationToken::new();
-    let order = Order {
+    let order = CallRequest {
         ring_time: Duration::from_secs(20),
         ..order(vec![])
     };

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::Key;
 use super::lru::Lru;
-use crate::encoded::Encoded;
+use crate::encoded::EncodedAudio;
 
 const MAGIC: &[u8; 4] = b"CLS1";
 const CHECK_BYTES: usize = 8;
@@ -27,7 +27,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// Takes stock of what is there, oldest first, and removes what was never finished and what is too much.
-    pub fn open(folder: &Path, most: u64) -> io::Result<Self> {
+    pub fn open(folder: &Path, limit: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let mut found = Vec::new();
         for shard in fs::read_dir(folder)? {
@@ -39,7 +39,7 @@ impl Disk {
         found.sort_unstable();
         let disk = Self {
             folder: folder.to_owned(),
-            index: Mutex::new(Lru::new(most)),
+            index: Mutex::new(Lru::new(limit)),
             written: AtomicU64::new(0),
         };
         for (_, key, bytes) in found {
@@ -48,7 +48,7 @@ impl Disk {
         Ok(disk)
     }
 
-    pub fn get(&self, key: &Key) -> Option<Encoded> {
+    pub fn get(&self, key: &Key) -> Option<EncodedAudio> {
         self.lock().get(key)?;
         let path = self.path(key);
         let sound = fs::read(&path).ok().and_then(|bytes| read(&bytes));
@@ -73,7 +73,7 @@ impl Disk {
     }
 
     /// A full disk is no reason to fail a call: it is said in the log, and the sound is played all the same.
-    pub fn put(&self, key: &Key, sound: &Encoded) {
+    pub fn put(&self, key: &Key, sound: &EncodedAudio) {
         let path = self.path(key);
         match self.write(&path, sound) {
             Ok(bytes) => self.note(*key, bytes),
@@ -81,7 +81,7 @@ impl Disk {
         }
     }
 
-    fn write(&self, path: &Path, sound: &Encoded) -> io::Result<u64> {
+    fn write(&self, path: &Path, sound: &EncodedAudio) -> io::Result<u64> {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let aside = path.with_extension(format!("{}-{number}.{UNFINISHED}", std::process::id()));
         if let Some(shard) = path.parent() {
@@ -151,12 +151,12 @@ fn check(pcma: &[u8], pcmu: &[u8]) -> [u8; CHECK_BYTES] {
     check
 }
 
-fn read(bytes: &[u8]) -> Option<Encoded> {
+fn read(bytes: &[u8]) -> Option<EncodedAudio> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (written, sound) = rest.split_first_chunk::<CHECK_BYTES>()?;
     let (pcma, pcmu) = sound.split_at(sound.len() / 2);
     if check(pcma, pcmu) != *written {
         return None;
     }
-    Encoded::from_parts(pcma.into(), pcmu.into())
+    EncodedAudio::from_parts(pcma.into(), pcmu.into())
 }

@@ -6,7 +6,7 @@ use super::Key;
 
 #[derive(Debug)]
 pub(crate) struct Lru<V> {
-    most: u64,
+    limit: u64,
     held: u64,
     /// Counts what was asked for: a clock that never stands still or goes back.
     now: u64,
@@ -22,9 +22,9 @@ struct Entry<V> {
 }
 
 impl<V> Lru<V> {
-    pub fn new(most: u64) -> Self {
+    pub fn new(limit: u64) -> Self {
         Self {
-            most,
+            limit,
             held: 0,
             now: 0,
             entries: HashMap::new(),
@@ -54,7 +54,7 @@ impl<V> Lru<V> {
             asked: self.now,
         };
         self.entries.insert(key, entry);
-        while self.held > self.most {
+        while self.held > self.limit {
             let Some(oldest) = self.order.first_entry().map(|first| *first.get()) else {
                 break;
             };

@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use super::process::Program;
-use super::{Engine, Mute, Speech};
-use crate::wav::{Limits, Wav};
+use super::{SpeechEngine, SpeechError, Utterance};
+use crate::wav::{Wav, WavLimits};
 
 /// The program and its arguments are the operator's; the text reaches neither. Speed and pitch stand in its environment as
 /// `VOICE_SPEED` and `VOICE_PITCH`, in the numbers of the request.
 #[derive(Debug, Clone)]
-pub struct Command {
+pub struct CommandEngine {
     pub program: String,
     pub arguments: Vec<String>,
     pub time: Duration,
-    pub limits: Limits,
+    pub limits: WavLimits,
     /// Changed by the operator when the voice behind the command changes, so that old prompts are not played again.
     pub version: String,
 }
 
-impl Engine for Command {
+impl SpeechEngine for CommandEngine {
     fn identity(&self) -> String {
         format!(
             "command {:?} {:?} {}",
@@ -26,7 +26,7 @@ impl Engine for Command {
         )
     }
 
-    fn speak(&self, speech: &Speech) -> Result<Vec<f32>, Mute> {
+    fn speak(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError> {
         let program = Program {
             path: &self.program,
             arguments: self.arguments.iter().map(Into::into).collect(),
@@ -35,15 +35,15 @@ impl Engine for Command {
                 ("VOICE_PITCH", speech.voice.pitch.to_string()),
             ],
             time: self.time,
-            most_bytes: self.limits.bytes,
+            byte_limit: self.limits.bytes,
         };
         let bytes = program.run(speech.text.clone().into_bytes())?;
         played(&self.program, &bytes, &self.limits)
     }
 }
 
-pub(super) fn played(who: &str, bytes: &[u8], limits: &Limits) -> Result<Vec<f32>, Mute> {
-    let wav = Wav::read(bytes, limits).map_err(|error| Mute::NotWav {
+pub(super) fn played(who: &str, bytes: &[u8], limits: &WavLimits) -> Result<Vec<f32>, SpeechError> {
+    let wav = Wav::read(bytes, limits).map_err(|error| SpeechError::NotWav {
         who: who.to_owned(),
         reason: error.to_string(),
     })?;

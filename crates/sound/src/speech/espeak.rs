@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use super::process::Program;
 use super::readings::by_sound;
-use super::{Engine, Mute, Speech, Voice};
+use super::{SpeechEngine, SpeechError, Utterance, Voice};
 use crate::text::{Language, Pause, Phrase, phrases};
-use crate::wav::{Limits, Unplayable, Wav};
+use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{RATE, level};
 
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct Espeak {
     /// For one phrase.
     pub time: Duration,
     /// For the whole text.
-    pub most_seconds: u32,
+    pub second_limit: u32,
 }
 
 impl Default for Espeak {
@@ -35,7 +35,7 @@ impl Default for Espeak {
             chinese_voice: "cmn-latn-pinyin".into(),
             english_voice: "en-us".into(),
             time: Duration::from_secs(20),
-            most_seconds: 1800,
+            second_limit: 1800,
         }
     }
 }
@@ -51,14 +51,14 @@ const NOTHING_SAID: usize = RATE as usize / 2;
 /// espeak-ng writes 22,050 samples a second of two bytes.
 const BYTES_A_SECOND: usize = 44_100;
 
-impl Engine for Espeak {
+impl SpeechEngine for Espeak {
     fn identity(&self) -> String {
         format!("espeak-ng {} {}", self.chinese_voice, self.english_voice)
     }
 
-    fn speak(&self, speech: &Speech) -> Result<Vec<f32>, Mute> {
+    fn speak(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError> {
         let phrases = phrases(&speech.text);
-        let most = self.most_seconds as usize * RATE as usize;
+        let limit = self.second_limit as usize * RATE as usize;
         let mut samples = Vec::new();
         for (index, phrase) in phrases.iter().enumerate() {
             let spoken = self.phrase(phrase, speech.voice)?;
@@ -67,10 +67,10 @@ impl Engine for Espeak {
                 let pause = pause(phrase.pause, speech.voice);
                 samples.extend(std::iter::repeat_n(0.0, pause));
             }
-            if samples.len() > most {
-                return Err(Mute::TooMuch {
+            if samples.len() > limit {
+                return Err(SpeechError::TooMuch {
                     who: self.program.clone(),
-                    most: self.most_seconds as usize * BYTES_A_SECOND,
+                    limit: self.second_limit as usize * BYTES_A_SECOND,
                 });
             }
         }
@@ -83,7 +83,7 @@ impl Engine for Espeak {
 
 impl Espeak {
     /// How the program is called for each phrase of a text: its arguments, and what it reads.
-    pub fn calls(&self, speech: &Speech) -> Vec<(Vec<OsString>, String)> {
+    pub fn calls(&self, speech: &Utterance) -> Vec<(Vec<OsString>, String)> {
         phrases(&speech.text)
             .iter()
             .map(|phrase| {
@@ -95,25 +95,25 @@ impl Espeak {
             .collect()
     }
 
-    fn phrase(&self, phrase: &Phrase, voice: Voice) -> Result<Vec<f32>, Mute> {
+    fn phrase(&self, phrase: &Phrase, voice: Voice) -> Result<Vec<f32>, SpeechError> {
         let program = Program {
             path: &self.program,
             arguments: self.arguments(phrase.language, voice),
             environment: Vec::new(),
             time: self.time,
-            most_bytes: self.most_seconds as usize * BYTES_A_SECOND,
+            byte_limit: self.second_limit as usize * BYTES_A_SECOND,
         };
         let bytes = program.run(written(phrase).into_bytes())?;
-        let limits = Limits {
+        let limits = WavLimits {
             bytes: usize::MAX,
-            seconds: self.most_seconds,
+            seconds: self.second_limit,
         };
         let mut samples = match Wav::read(&bytes, &limits) {
             Ok(wav) => wav.for_the_line(),
             // Characters that the engine does not know are no reason to fail the rest.
-            Err(Unplayable::NoSamples) => return Ok(Vec::new()),
+            Err(AudioError::NoSamples) => return Ok(Vec::new()),
             Err(error) => {
-                return Err(Mute::NotWav {
+                return Err(SpeechError::NotWav {
                     who: self.program.clone(),
                     reason: error.to_string(),
                 });

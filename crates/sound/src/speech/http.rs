@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::command::played;
-use super::{Engine, Mute, Speech};
-use crate::wav::Limits;
+use super::{SpeechEngine, SpeechError, Utterance};
+use crate::wav::WavLimits;
 
 /// Posts JSON and hands back the body of a successful answer. Whoever implements this keeps the limits.
-pub trait Transport: Send + Sync {
+pub trait SpeechTransport: Send + Sync {
     fn post(
         &self,
         url: &str,
         json: String,
-        most_bytes: usize,
+        byte_limit: usize,
         time: Duration,
     ) -> Result<Vec<u8>, String>;
 }
 
-impl<F> Transport for F
+impl<F> SpeechTransport for F
 where
     F: Fn(&str, String, usize, Duration) -> Result<Vec<u8>, String> + Send + Sync,
 {
@@ -27,36 +27,36 @@ where
         &self,
         url: &str,
         json: String,
-        most_bytes: usize,
+        byte_limit: usize,
         time: Duration,
     ) -> Result<Vec<u8>, String> {
-        self(url, json, most_bytes, time)
+        self(url, json, byte_limit, time)
     }
 }
 
 #[derive(Clone)]
-pub struct Http {
+pub struct HttpEngine {
     pub url: String,
-    pub transport: Arc<dyn Transport>,
+    pub transport: Arc<dyn SpeechTransport>,
     pub time: Duration,
-    pub limits: Limits,
+    pub limits: WavLimits,
     /// Changed by the operator when the voice behind the address changes, so that old prompts are not played again.
     pub version: String,
 }
 
-impl fmt::Debug for Http {
+impl fmt::Debug for HttpEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The address may carry a key.
         f.debug_struct("Http").finish_non_exhaustive()
     }
 }
 
-impl Engine for Http {
+impl SpeechEngine for HttpEngine {
     fn identity(&self) -> String {
         format!("http {} {}", self.url, self.version)
     }
 
-    fn speak(&self, speech: &Speech) -> Result<Vec<f32>, Mute> {
+    fn speak(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError> {
         const WHO: &str = "the HTTP voice";
         let json = serde_json::json!({
             "text": speech.text,
@@ -66,14 +66,14 @@ impl Engine for Http {
         let bytes = self
             .transport
             .post(&self.url, json.to_string(), self.limits.bytes, self.time)
-            .map_err(|reason| Mute::Failed {
+            .map_err(|reason| SpeechError::Failed {
                 who: WHO.into(),
                 reason,
             })?;
         if bytes.len() > self.limits.bytes {
-            return Err(Mute::TooMuch {
+            return Err(SpeechError::TooMuch {
                 who: WHO.into(),
-                most: self.limits.bytes,
+                limit: self.limits.bytes,
             });
         }
         played(WHO, &bytes, &self.limits)

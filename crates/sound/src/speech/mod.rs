@@ -7,9 +7,9 @@ mod process;
 mod readings;
 mod voice;
 
-pub use command::Command;
+pub use command::CommandEngine;
 pub use espeak::Espeak;
-pub use http::{Http, Transport};
+pub use http::{HttpEngine, SpeechTransport};
 pub use voice::Voice;
 
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use crate::mix;
 
 /// A text to be spoken, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Speech {
+pub struct Utterance {
     pub text: String,
     pub voice: Voice,
 }
 
-/// Something that speaks. Blocking: it is called on the threads of the studio.
-pub trait Engine: Send + Sync + std::fmt::Debug {
+/// Something that speaks. Blocking: it is called on the threads of the prompt renderer.
+pub trait SpeechEngine: Send + Sync + std::fmt::Debug {
     /// What distinguishes its sound from that of another engine or another setting of this one; part of the name under which a
     /// prompt is remembered.
     fn identity(&self) -> String;
 
     /// Speaks at the pitch and speed of the voice. Loudness and background are not its business.
-    fn speak(&self, speech: &Speech) -> Result<Vec<f32>, Mute>;
+    fn speak(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError>;
 }
 
 /// Why an engine did not speak.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Mute {
+pub enum SpeechError {
     #[error("{program} cannot be started: {reason}")]
     NotStarted { program: String, reason: String },
     #[error("{who} took longer than {time:?}")]
     TooSlow { who: String, time: Duration },
-    #[error("{who} sent more than {most} bytes")]
-    TooMuch { who: String, most: usize },
+    #[error("{who} sent more than {limit} bytes")]
+    TooMuch { who: String, limit: usize },
     #[error("{who} failed: {reason}")]
     Failed { who: String, reason: String },
     #[error("what {who} sent cannot be played: {reason}")]
@@ -54,12 +54,12 @@ pub enum Mute {
 #[derive(Debug)]
 pub struct Speaker {
     pub preferred: Option<Preferred>,
-    pub embedded: Arc<dyn Engine>,
+    pub embedded: Arc<dyn SpeechEngine>,
 }
 
 #[derive(Debug)]
 pub struct Preferred {
-    pub engine: Arc<dyn Engine>,
+    pub engine: Arc<dyn SpeechEngine>,
     /// How often it is asked before the embedded engine speaks instead.
     pub tries: u32,
 }
@@ -69,7 +69,7 @@ pub struct Preferred {
 pub struct Spoken {
     pub samples: Vec<f32>,
     /// The embedded engine stood in. Not to be remembered for long: the better voice may be back soon.
-    pub is_makeshift: bool,
+    pub is_fallback: bool,
 }
 
 impl Speaker {
@@ -78,9 +78,9 @@ impl Speaker {
         engine.unwrap_or(&self.embedded).identity()
     }
 
-    /// Speech at its level, with its background, ready for the line.
-    pub fn speak(&self, speech: &Speech) -> Result<Spoken, Mute> {
-        let (mut samples, is_makeshift) = self.raw(speech)?;
+    /// Utterance at its level, with its background, ready for the line.
+    pub fn speak(&self, speech: &Utterance) -> Result<Spoken, SpeechError> {
+        let (mut samples, is_fallback) = self.raw(speech)?;
         let voice = speech.voice;
         let loudness = level::active_rms(&samples);
         if loudness > 0.0 {
@@ -90,11 +90,11 @@ impl Speaker {
         level::limit(&mut samples);
         Ok(Spoken {
             samples,
-            is_makeshift,
+            is_fallback,
         })
     }
 
-    fn raw(&self, speech: &Speech) -> Result<(Vec<f32>, bool), Mute> {
+    fn raw(&self, speech: &Utterance) -> Result<(Vec<f32>, bool), SpeechError> {
         let Some(preferred) = &self.preferred else {
             return Ok((self.embedded.speak(speech)?, false));
         };

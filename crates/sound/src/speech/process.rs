@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::Mute;
+use super::SpeechError;
 
 /// Where programs that are not named by a whole path are looked for.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -22,12 +22,12 @@ pub(super) struct Program<'a> {
     pub arguments: Vec<OsString>,
     pub environment: Vec<(&'static str, String)>,
     pub time: Duration,
-    pub most_bytes: usize,
+    pub byte_limit: usize,
 }
 
 impl Program<'_> {
     /// Runs to the end and hands out what the program wrote.
-    pub fn run(&self, input: Vec<u8>) -> Result<Vec<u8>, Mute> {
+    pub fn run(&self, input: Vec<u8>) -> Result<Vec<u8>, SpeechError> {
         let mut running = Running(self.start()?);
         let deadline = Instant::now() + self.time;
         let child = &mut running.0;
@@ -36,12 +36,12 @@ impl Program<'_> {
             thread::spawn(move || stdin.write_all(&input));
         }
         let complaint = reading(child.stderr.take(), LONGEST_COMPLAINT);
-        let output = reading(child.stdout.take(), self.most_bytes as u64 + 1);
+        let output = reading(child.stdout.take(), self.byte_limit as u64 + 1);
         let output = self.wait(&output, deadline)?;
-        if output.len() > self.most_bytes {
-            return Err(Mute::TooMuch {
+        if output.len() > self.byte_limit {
+            return Err(SpeechError::TooMuch {
                 who: self.path.into(),
-                most: self.most_bytes,
+                limit: self.byte_limit,
             });
         }
         let status = running.ended_by(deadline).ok_or_else(|| self.too_slow())?;
@@ -49,14 +49,14 @@ impl Program<'_> {
             return Ok(output);
         }
         let said = self.wait(&complaint, deadline).unwrap_or_default();
-        Err(Mute::Failed {
+        Err(SpeechError::Failed {
             who: self.path.into(),
             reason: format!("{status}, {}", String::from_utf8_lossy(&said).trim()),
         })
     }
 
     /// Our own environment holds secrets (the address of the database), so a program gets only what it needs to run.
-    fn start(&self) -> Result<Child, Mute> {
+    fn start(&self) -> Result<Child, SpeechError> {
         let mut command = Command::new(self.path);
         command
             .args(&self.arguments)
@@ -69,19 +69,19 @@ impl Program<'_> {
             .stderr(Stdio::piped())
             // A group of its own, so that what it starts can be ended with it.
             .process_group(0);
-        command.spawn().map_err(|error| Mute::NotStarted {
+        command.spawn().map_err(|error| SpeechError::NotStarted {
             program: self.path.into(),
             reason: error.to_string(),
         })
     }
 
-    fn wait(&self, output: &Receiver<Vec<u8>>, deadline: Instant) -> Result<Vec<u8>, Mute> {
+    fn wait(&self, output: &Receiver<Vec<u8>>, deadline: Instant) -> Result<Vec<u8>, SpeechError> {
         let left = deadline.saturating_duration_since(Instant::now());
         output.recv_timeout(left).map_err(|_| self.too_slow())
     }
 
-    fn too_slow(&self) -> Mute {
-        Mute::TooSlow {
+    fn too_slow(&self) -> SpeechError {
+        SpeechError::TooSlow {
             who: self.path.into(),
             time: self.time,
         }
@@ -89,13 +89,13 @@ impl Program<'_> {
 }
 
 /// Reads a pipe to its end on a thread of its own. What exceeds the limit is left in the pipe.
-fn reading(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>> {
+fn reading(pipe: Option<impl Read + Send + 'static>, limit: u64) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(pipe) = pipe {
             // An error ends the stream like its end does: what came is judged by whoever asked for it.
-            let _ = pipe.take(most).read_to_end(&mut bytes);
+            let _ = pipe.take(limit).read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);
     });

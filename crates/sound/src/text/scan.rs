@@ -73,11 +73,11 @@ impl Scan<'_> {
         }
     }
 
-    fn take_while(&mut self, most: usize, belongs: impl Fn(char) -> bool) -> String {
+    fn take_while(&mut self, limit: usize, belongs: impl Fn(char) -> bool) -> String {
         let rest = &self.text[self.at..];
         let length = rest
             .iter()
-            .take(most)
+            .take(limit)
             .take_while(|character| belongs(**character))
             .count();
         self.at += length;

@@ -1,6 +1,6 @@
 //! The chunks of a RIFF file, with the mistakes that programs make in their lengths.
 
-use super::Unplayable;
+use super::AudioError;
 
 pub(super) struct Chunk<'a> {
     pub id: [u8; 4],
@@ -9,26 +9,26 @@ pub(super) struct Chunk<'a> {
     pub is_cut: bool,
 }
 
-pub(super) struct Chunks<'a> {
+pub(super) struct RiffChunks<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> RiffChunks<'a> {
     /// The length of the whole in the RIFF header is never believed: programs that write into a pipe cannot know it.
-    pub fn of(bytes: &'a [u8]) -> Result<Self, Unplayable> {
+    pub fn of(bytes: &'a [u8]) -> Result<Self, AudioError> {
         let Some((head, rest)) = bytes.split_first_chunk::<12>() else {
-            return Err(Unplayable::NotWav { kind: kind(bytes) });
+            return Err(AudioError::NotWav { kind: kind(bytes) });
         };
         // RF64 is RIFF for more than 4 GB: its lengths are all ones, which means "to the end" here as well.
         let is_riff = head.starts_with(b"RIFF") || head.starts_with(b"RF64");
         if !is_riff || !head.ends_with(b"WAVE") {
-            return Err(Unplayable::NotWav { kind: kind(bytes) });
+            return Err(AudioError::NotWav { kind: kind(bytes) });
         }
         Ok(Self { rest })
     }
 }
 
-impl<'a> Iterator for Chunks<'a> {
+impl<'a> Iterator for RiffChunks<'a> {
     type Item = Chunk<'a>;
 
     fn next(&mut self) -> Option<Chunk<'a>> {

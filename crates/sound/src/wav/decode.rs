@@ -2,12 +2,12 @@
 
 use audio_codec_algorithms::{decode_alaw, decode_ulaw};
 
-use super::{Encoding, Format};
+use super::{Encoding, WavFormat};
 
 /// Float samples may exceed full scale, and the level is put right later. This much is still sound; beyond it are broken files.
 const LOUDEST: f32 = 16.0;
 
-pub(super) fn mono(data: &[u8], format: Format, out: &mut [f32]) -> usize {
+pub(super) fn mono(data: &[u8], format: WavFormat, out: &mut [f32]) -> usize {
     let mut mix = |sample: &dyn Fn(&[u8]) -> f32| mix(data, format, out, sample);
     match format.encoding {
         Encoding::Unsigned8 => mix(&|b| (f32::from(b[0]) - 128.0) / 128.0),
@@ -25,7 +25,7 @@ pub(super) fn mono(data: &[u8], format: Format, out: &mut [f32]) -> usize {
 }
 
 /// The mean of the channels. How many frames were there is what comes back.
-fn mix(data: &[u8], format: Format, out: &mut [f32], sample: &dyn Fn(&[u8]) -> f32) -> usize {
+fn mix(data: &[u8], format: WavFormat, out: &mut [f32], sample: &dyn Fn(&[u8]) -> f32) -> usize {
     let share = 1.0 / f32::from(format.channels);
     let width = format.encoding.width();
     let frames = data.chunks_exact(format.frame_bytes());

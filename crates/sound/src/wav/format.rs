@@ -1,6 +1,6 @@
 //! The fmt chunk: how the samples are written.
 
-use super::Unplayable;
+use super::AudioError;
 
 const MOST_CHANNELS: u16 = 32;
 const LOWEST_RATE: u32 = 2_000;
@@ -40,22 +40,22 @@ impl Encoding {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Format {
+pub struct WavFormat {
     pub encoding: Encoding,
     pub channels: u16,
     pub rate: u32,
 }
 
-impl Format {
+impl WavFormat {
     /// Bytes of one sample of every channel. Byte rate and block size in the file are not read: they follow from the rest, and
     /// programs get them wrong.
     pub fn frame_bytes(self) -> usize {
         self.encoding.width() * usize::from(self.channels)
     }
 
-    pub(super) fn read(chunk: &[u8]) -> Result<Self, Unplayable> {
+    pub(super) fn read(chunk: &[u8]) -> Result<Self, AudioError> {
         let Some((head, extension)) = chunk.split_first_chunk::<16>() else {
-            return Err(Unplayable::NoFormat);
+            return Err(AudioError::NoFormat);
         };
         let half = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
         let (mut tag, channels, bits) = (half(0), half(2), half(14));
@@ -65,16 +65,16 @@ impl Format {
         }
         let encoding = encoding(tag, bits)?;
         if !(1..=MOST_CHANNELS).contains(&channels) {
-            return Err(Unplayable::Channels {
+            return Err(AudioError::Channels {
                 channels,
-                most: MOST_CHANNELS,
+                limit: MOST_CHANNELS,
             });
         }
         if !(LOWEST_RATE..=HIGHEST_RATE).contains(&rate) {
-            return Err(Unplayable::Rate {
+            return Err(AudioError::Rate {
                 rate,
                 least: LOWEST_RATE,
-                most: HIGHEST_RATE,
+                limit: HIGHEST_RATE,
             });
         }
         Ok(Self {
@@ -86,19 +86,19 @@ impl Format {
 }
 
 /// The tag proper is the beginning of a GUID, behind the extension's length, the valid bits and the channel mask.
-fn extended_tag(extension: &[u8]) -> Result<u16, Unplayable> {
+fn extended_tag(extension: &[u8]) -> Result<u16, AudioError> {
     match extension.get(8..24) {
         Some([a, b, tail @ ..]) if *tail == GUID_TAIL => Ok(u16::from_le_bytes([*a, *b])),
-        Some(_) => Err(Unplayable::Encoding {
+        Some(_) => Err(AudioError::Encoding {
             name: "of a private kind",
             tag: EXTENSIBLE,
         }),
-        None => Err(Unplayable::NoFormat),
+        None => Err(AudioError::NoFormat),
     }
 }
 
 /// Bits that are no whole bytes stand at the upper end of their container, so the container is what is read.
-fn encoding(tag: u16, bits: u16) -> Result<Encoding, Unplayable> {
+fn encoding(tag: u16, bits: u16) -> Result<Encoding, AudioError> {
     Ok(match (tag, bits) {
         (PCM, 1..=8) => Encoding::Unsigned8,
         (PCM, 9..=16) => Encoding::Signed16,
@@ -109,9 +109,9 @@ fn encoding(tag: u16, bits: u16) -> Result<Encoding, Unplayable> {
         // Some programs leave out the bits of a format that has only one width.
         (A_LAW, 8 | 0) => Encoding::ALaw,
         (MU_LAW, 8 | 0) => Encoding::MuLaw,
-        (PCM | FLOAT | A_LAW | MU_LAW, bits) => return Err(Unplayable::Bits { bits }),
+        (PCM | FLOAT | A_LAW | MU_LAW, bits) => return Err(AudioError::Bits { bits }),
         (tag, _) => {
-            return Err(Unplayable::Encoding {
+            return Err(AudioError::Encoding {
                 name: name(tag),
                 tag,
             });

@@ -8,19 +8,19 @@ mod decode;
 mod format;
 mod write;
 
-pub use format::{Encoding, Format};
+pub use format::{Encoding, WavFormat};
 pub use write::mono_16_bit;
 
-use chunks::Chunks;
+use chunks::RiffChunks;
 
 /// What is taken at most. Bytes are judged before anything is read, seconds before anything is decoded.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct WavLimits {
     pub bytes: usize,
     pub seconds: u32,
 }
 
-impl Default for Limits {
+impl Default for WavLimits {
     fn default() -> Self {
         Self {
             bytes: 20_000_000,
@@ -31,11 +31,11 @@ impl Default for Limits {
 
 /// Why a file cannot be played: what it is, and which rule that breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unplayable {
+pub enum AudioError {
     #[error("the file is empty")]
     Empty,
-    #[error("the file has {bytes} bytes; at most {most} are taken")]
-    TooLarge { bytes: usize, most: usize },
+    #[error("the file has {bytes} bytes; at most {limit} are taken")]
+    TooLarge { bytes: usize, limit: usize },
     #[error("this is {kind}; a voice file must be WAV")]
     NotWav { kind: &'static str },
     #[error("the WAV file has no complete fmt chunk before its samples")]
@@ -46,53 +46,53 @@ pub enum Unplayable {
     Encoding { name: &'static str, tag: u16 },
     #[error("{bits} bits a sample; PCM may have 8 to 32, float 32 or 64, A-law and µ-law 8")]
     Bits { bits: u16 },
-    #[error("{channels} channels; a voice file has 1 to {most}")]
-    Channels { channels: u16, most: u16 },
-    #[error("{rate} samples a second; a voice file has {least} to {most}")]
-    Rate { rate: u32, least: u32, most: u32 },
+    #[error("{channels} channels; a voice file has 1 to {limit}")]
+    Channels { channels: u16, limit: u16 },
+    #[error("{rate} samples a second; a voice file has {least} to {limit}")]
+    Rate { rate: u32, least: u32, limit: u32 },
     #[error("the WAV file has no data chunk")]
     NoData,
     #[error("the data chunk holds not one whole sample")]
     NoSamples,
-    #[error("the sound lasts {seconds} s; at most {most} s are played")]
-    TooLong { seconds: u64, most: u32 },
+    #[error("the sound lasts {seconds} s; at most {limit} s are played")]
+    TooLong { seconds: u64, limit: u32 },
 }
 
 /// A WAV file whose every field has been judged: reading its samples cannot fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Wav<'a> {
-    format: Format,
+    format: WavFormat,
     data: &'a [u8],
 }
 
 impl<'a> Wav<'a> {
-    pub fn read(bytes: &'a [u8], limits: &Limits) -> Result<Self, Unplayable> {
+    pub fn read(bytes: &'a [u8], limits: &WavLimits) -> Result<Self, AudioError> {
         if bytes.is_empty() {
-            return Err(Unplayable::Empty);
+            return Err(AudioError::Empty);
         }
         if bytes.len() > limits.bytes {
-            return Err(Unplayable::TooLarge {
+            return Err(AudioError::TooLarge {
                 bytes: bytes.len(),
-                most: limits.bytes,
+                limit: limits.bytes,
             });
         }
-        let (format, data) = find_samples(Chunks::of(bytes)?)?;
+        let (format, data) = find_samples(RiffChunks::of(bytes)?)?;
         let data = &data[..data.len() - data.len() % format.frame_bytes()];
         if data.is_empty() {
-            return Err(Unplayable::NoSamples);
+            return Err(AudioError::NoSamples);
         }
         let wav = Self { format, data };
         let seconds = (wav.frames() as u64).div_ceil(u64::from(format.rate));
         if seconds > u64::from(limits.seconds) {
-            return Err(Unplayable::TooLong {
+            return Err(AudioError::TooLong {
                 seconds,
-                most: limits.seconds,
+                limit: limits.seconds,
             });
         }
         Ok(wav)
     }
 
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> WavFormat {
         self.format
     }
 
@@ -122,19 +122,19 @@ impl<'a> Wav<'a> {
 }
 
 /// The format must stand before the samples. Of several fmt or data chunks the first counts.
-fn find_samples(chunks: Chunks<'_>) -> Result<(Format, &[u8]), Unplayable> {
+fn find_samples(chunks: RiffChunks<'_>) -> Result<(WavFormat, &[u8]), AudioError> {
     let mut format = None;
     for chunk in chunks {
         match (&chunk.id, format) {
-            (b"fmt ", None) if chunk.is_cut => return Err(Unplayable::NoFormat),
-            (b"fmt ", None) => format = Some(Format::read(chunk.bytes)?),
+            (b"fmt ", None) if chunk.is_cut => return Err(AudioError::NoFormat),
+            (b"fmt ", None) => format = Some(WavFormat::read(chunk.bytes)?),
             (b"data", Some(format)) => return Ok((format, chunk.bytes)),
-            (b"data", None) => return Err(Unplayable::NoFormat),
+            (b"data", None) => return Err(AudioError::NoFormat),
             _ => {}
         }
     }
     Err(match format {
-        Some(_) => Unplayable::NoData,
-        None => Unplayable::NoFormat,
+        Some(_) => AudioError::NoData,
+        None => AudioError::NoFormat,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Write};
 
-use sound::archive::{Limits, Refused, is_zip, unpack};
+use sound::archive::{ArchiveError, ArchiveLimits, is_zip, unpack};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -17,14 +17,16 @@ fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 fn refusal(bytes: &[u8]) -> String {
-    unpack(bytes, &Limits::default()).unwrap_err().to_string()
+    unpack(bytes, &ArchiveLimits::default())
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
 fn a_zip_of_wav_files_is_unpacked_in_order() {
     let bytes = zip(&[("b.wav", b"one"), ("欢迎.WAV", b"two")]);
     assert!(is_zip(&bytes));
-    let entries = unpack(&bytes, &Limits::default()).unwrap();
+    let entries = unpack(&bytes, &ArchiveLimits::default()).unwrap();
     let found: Vec<_> = entries
         .iter()
         .map(|entry| (entry.name.as_str(), entry.bytes.as_slice()))
@@ -46,7 +48,7 @@ fn names_that_chinese_windows_wrote_are_read() {
         bytes[*at..*at + 8].copy_from_slice(&[&gbk[..4], b"0000"].concat());
     }
     assert_eq!(replaced.len(), 2);
-    let entries = unpack(&bytes, &Limits::default()).unwrap();
+    let entries = unpack(&bytes, &ArchiveLimits::default()).unwrap();
     assert_eq!(entries[0].name, "欢迎0000.wav");
 }
 
@@ -123,8 +125,8 @@ fn a_header_that_lies_about_the_size_is_refused() {
     // It claims ten bytes and holds millions.
     let zeros = vec![0; 21_000_000];
     let lying = with_size(zip(&[("a.wav", &zeros)]), 10);
-    match unpack(&lying, &Limits::default()) {
-        Err(Refused::TooLarge { .. } | Refused::Broken(_)) => {}
+    match unpack(&lying, &ArchiveLimits::default()) {
+        Err(ArchiveError::TooLarge { .. } | ArchiveError::Broken(_)) => {}
         Ok(entries) => assert!(entries[0].bytes.len() <= 10, "{}", entries[0].bytes.len()),
         Err(other) => panic!("{other}"),
     }

@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use sound::speech::{Command, Engine, Espeak, Http, Mute, Preferred, Speaker};
-use sound::wav::{Limits, mono_16_bit};
-use sound::{Speech, Voice};
+use sound::speech::{
+    CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeechEngine, SpeechError,
+};
+use sound::wav::{WavLimits, mono_16_bit};
+use sound::{Utterance, Voice};
 
 use super::support::speech;
 
-fn shell(script: &str) -> Command {
-    Command {
+fn shell(script: &str) -> CommandEngine {
+    CommandEngine {
         program: "sh".into(),
         arguments: vec!["-c".into(), script.into()],
         time: Duration::from_secs(5),
-        limits: Limits::default(),
+        limits: WavLimits::default(),
         version: String::new(),
     }
 }
@@ -31,7 +33,7 @@ fn tone() -> Vec<u8> {
     mono_16_bit(&(0..16_000).map(wave).collect::<Vec<_>>(), 16_000)
 }
 
-fn hello() -> Speech {
+fn hello() -> Utterance {
     speech("hello", Voice::default())
 }
 
@@ -73,13 +75,13 @@ fn a_command_that_hangs_is_ended_with_all_it_started() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     let script = format!("sleep 60 & echo $! > {}; wait", file.display());
-    let engine = Command {
+    let engine = CommandEngine {
         time: Duration::from_millis(300),
         ..shell(&script)
     };
     let begun = Instant::now();
     let failed = engine.speak(&hello()).unwrap_err();
-    assert!(matches!(failed, Mute::TooSlow { .. }), "{failed}");
+    assert!(matches!(failed, SpeechError::TooSlow { .. }), "{failed}");
     assert!(begun.elapsed() < Duration::from_secs(5));
     let child = std::fs::read_to_string(&file).unwrap();
     let stat = format!("/proc/{}/stat", child.trim());
@@ -107,8 +109,8 @@ fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
         failed.to_string(),
         "what sh sent cannot be played: this is not a sound file we know; a voice file must be WAV"
     );
-    let endless = Command {
-        limits: Limits {
+    let endless = CommandEngine {
+        limits: WavLimits {
             bytes: 100_000,
             seconds: 10,
         },
@@ -118,19 +120,19 @@ fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
         endless.speak(&hello()).unwrap_err().to_string(),
         "sh sent more than 100000 bytes"
     );
-    let missing = Command {
+    let missing = CommandEngine {
         program: "/no/such/voice".into(),
         ..shell("")
     };
     assert!(matches!(
         missing.speak(&hello()),
-        Err(Mute::NotStarted { .. })
+        Err(SpeechError::NotStarted { .. })
     ));
     // One that never reads its input does not hold anybody up either.
     let deaf = shell("exec 0<&-; echo x");
     assert!(matches!(
         deaf.speak(&speech(&"long ".repeat(100_000), Voice::default())),
-        Err(Mute::NotWav { .. })
+        Err(SpeechError::NotWav { .. })
     ));
 }
 
@@ -138,14 +140,14 @@ fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
 fn an_http_voice_gets_json_and_answers_with_wav() {
     let seen = Arc::new(std::sync::Mutex::new(String::new()));
     let noted = Arc::clone(&seen);
-    let engine = Http {
+    let engine = HttpEngine {
         url: "http://voice.example/speak".into(),
-        transport: Arc::new(move |url: &str, json: String, most: usize, _: Duration| {
-            *noted.lock().unwrap() = format!("{url} {most} {json}");
+        transport: Arc::new(move |url: &str, json: String, limit: usize, _: Duration| {
+            *noted.lock().unwrap() = format!("{url} {limit} {json}");
             Ok(tone())
         }),
         time: Duration::from_secs(1),
-        limits: Limits::default(),
+        limits: WavLimits::default(),
         version: "2".into(),
     };
     let voice = Voice {
@@ -167,7 +169,7 @@ fn an_http_voice_gets_json_and_answers_with_wav() {
     );
     assert_ne!(
         engine.identity(),
-        Http {
+        HttpEngine {
             version: "3".into(),
             ..engine.clone()
         }
@@ -181,14 +183,14 @@ struct Flaky {
     fails: u32,
 }
 
-impl Engine for Flaky {
+impl SpeechEngine for Flaky {
     fn identity(&self) -> String {
         "flaky".into()
     }
 
-    fn speak(&self, _: &Speech) -> Result<Vec<f32>, Mute> {
+    fn speak(&self, _: &Utterance) -> Result<Vec<f32>, SpeechError> {
         if self.asked.fetch_add(1, Ordering::Relaxed) < self.fails {
-            return Err(Mute::Failed {
+            return Err(SpeechError::Failed {
                 who: "flaky".into(),
                 reason: "not now".into(),
             });
@@ -215,11 +217,11 @@ fn a_voice_that_fails_is_asked_again_and_then_the_embedded_one_stands_in() {
     };
     let (engine, twice) = speaker(2);
     let spoken = twice.speak(&hello()).unwrap();
-    assert!(!spoken.is_makeshift && spoken.samples.len() == 800);
+    assert!(!spoken.is_fallback && spoken.samples.len() == 800);
     assert_eq!(engine.asked.load(Ordering::Relaxed), 3);
     let (engine, always) = speaker(99);
     let spoken = always.speak(&hello()).unwrap();
-    assert!(spoken.is_makeshift && spoken.samples.len() > 1000);
+    assert!(spoken.is_fallback && spoken.samples.len() > 1000);
     assert_eq!(engine.asked.load(Ordering::Relaxed), 3);
     assert_eq!(always.identity(), "flaky");
 }

@@ -7,6 +7,6 @@ mod mandarin;
 mod measure;
 mod options;
 mod refusals;
-mod studio;
+mod renderer;
 mod support;
 mod zoo;

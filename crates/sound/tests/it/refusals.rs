@@ -1,11 +1,13 @@
 //! Every kind of file that cannot be played, with the reason that its owner is told.
 
-use sound::wav::{Limits, Unplayable, Wav};
+use sound::wav::{AudioError, Wav, WavLimits};
 
 use super::support::{File, sine};
 
 fn refusal(file: &[u8]) -> String {
-    Wav::read(file, &Limits::default()).unwrap_err().to_string()
+    Wav::read(file, &WavLimits::default())
+        .unwrap_err()
+        .to_string()
 }
 
 fn silence(file: &File) -> Vec<u8> {
@@ -135,7 +137,7 @@ fn a_private_kind_of_samples_is_refused() {
     .with(&sine(440.0, 8000, 0.1, 0.5));
     private[50] = 0x77;
     assert!(matches!(
-        Wav::read(&private, &Limits::default()),
-        Err(Unplayable::Encoding { tag: 0xfffe, .. })
+        Wav::read(&private, &WavLimits::default()),
+        Err(AudioError::Encoding { tag: 0xfffe, .. })
     ));
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sound::speech::{Espeak, Speaker};
-use sound::wav::{Limits, Wav};
-use sound::{Encoded, Speech, Voice};
+use sound::wav::{Wav, WavLimits};
+use sound::{EncodedAudio, Utterance, Voice};
 
 /// A file that a test describes and then writes. Every field may be wrong on purpose.
 #[derive(Debug, Clone)]
@@ -133,7 +133,9 @@ pub fn sine(frequency: f64, rate: u32, seconds: f64, strength: f64) -> Vec<f64> 
 }
 
 pub fn played(bytes: &[u8]) -> Vec<f32> {
-    Wav::read(bytes, &Limits::default()).unwrap().for_the_line()
+    Wav::read(bytes, &WavLimits::default())
+        .unwrap()
+        .for_the_line()
 }
 
 pub fn embedded() -> Speaker {
@@ -143,8 +145,8 @@ pub fn embedded() -> Speaker {
     }
 }
 
-pub fn speech(text: &str, voice: Voice) -> Speech {
-    Speech {
+pub fn speech(text: &str, voice: Voice) -> Utterance {
+    Utterance {
         text: text.into(),
         voice,
     }
@@ -153,6 +155,6 @@ pub fn speech(text: &str, voice: Voice) -> Speech {
 /// What somebody at the other end of the line hears.
 pub fn heard(text: &str, voice: Voice) -> Vec<f32> {
     let spoken = embedded().speak(&speech(text, voice)).unwrap();
-    let sound = Encoded::encode(&sound::level::to_whole(&spoken.samples));
+    let sound = EncodedAudio::encode(&sound::level::to_whole(&spoken.samples));
     super::measure::floats(&sound.heard())[..spoken.samples.len()].to_vec()
 }

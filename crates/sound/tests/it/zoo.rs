@@ -1,6 +1,6 @@
 //! Every kind of WAV file that people have, made here. What is refused is in `refusals`.
 
-use sound::wav::{Limits, Wav, mono_16_bit};
+use sound::wav::{Wav, WavLimits, mono_16_bit};
 
 use super::measure::{db, noise_against_tone, rms};
 use super::support::{File, chunk, played, sine};
@@ -204,7 +204,7 @@ fn a_file_cut_short_plays_as_far_as_it_goes() {
     }
     // Any beginning of a file is played or refused.
     for length in 0..400 {
-        let _ = Wav::read(&whole[..length], &Limits::default()).map(|wav| wav.for_the_line());
+        let _ = Wav::read(&whole[..length], &WavLimits::default()).map(|wav| wav.for_the_line());
     }
 }
 
@@ -243,7 +243,7 @@ proptest::proptest! {
                 *place = *byte;
             }
         }
-        let limits = Limits { bytes: 10_000, seconds: 10 };
+        let limits = WavLimits { bytes: 10_000, seconds: 10 };
         if let Ok(wav) = Wav::read(&file, &limits) {
             proptest::prop_assert!(wav.for_the_line().iter().all(|sample| sample.abs() <= 0.951));
         }

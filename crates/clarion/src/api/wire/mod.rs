@@ -19,12 +19,12 @@ pub use reply::{Content, answer};
 const LONGEST_PROBLEM: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum BodyFormat {
     Xml,
     Json,
 }
 
-impl Format {
+impl BodyFormat {
     fn named_in(header: &str) -> Option<Self> {
         let header = header.to_ascii_lowercase();
         // Where both are named, the first one is preferred, as every client that names both means it.
@@ -147,7 +147,7 @@ impl Form {
 
 /// Reads a body by its format. A body that is in neither is told so.
 pub fn read(form: &Form, headers: &HeaderMap, body: &[u8]) -> Result<Fields, Refusal> {
-    match Format::of_body(headers, body) {
+    match BodyFormat::of_body(headers, body) {
         Some(format) => read_as(format, form, body),
         None => Err(Refusal::new(
             StatusCode::BodyFormat,
@@ -157,17 +157,17 @@ pub fn read(form: &Form, headers: &HeaderMap, body: &[u8]) -> Result<Fields, Ref
 }
 
 /// Reads a body that is meant to be of this format. The fuzz targets come in here.
-pub fn read_as(format: Format, form: &Form, body: &[u8]) -> Result<Fields, Refusal> {
+pub fn read_as(format: BodyFormat, form: &Form, body: &[u8]) -> Result<Fields, Refusal> {
     let (code, name) = match format {
-        Format::Xml => (StatusCode::XmlUnreadable, "XML"),
-        Format::Json => (StatusCode::BodyFormat, "JSON"),
+        BodyFormat::Xml => (StatusCode::XmlUnreadable, "XML"),
+        BodyFormat::Json => (StatusCode::BodyFormat, "JSON"),
     };
     let text =
         std::str::from_utf8(body).map_err(|_| Refusal::new(code, "the body is not valid UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let read = match format {
-        Format::Xml => xml::read(form, text),
-        Format::Json => json::read(form, text),
+        BodyFormat::Xml => xml::read(form, text),
+        BodyFormat::Json => json::read(form, text),
     };
     read.map_err(|problem| {
         let problem = shortened(&problem);

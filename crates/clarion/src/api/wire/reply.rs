@@ -1,11 +1,11 @@
-//! Answers: one line, no attributes, every value a string; `statusMsg` only on failure.
+//! ResponseFilter: one line, no attributes, every value a string; `statusMsg` only on failure.
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::Response;
 use quick_xml::escape::escape;
 
-use super::Format;
+use super::BodyFormat;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 /// What a successful answer carries beside its statusCode. Nothing but these shapes is ever sent: an unknown scalar at the top level of
@@ -28,10 +28,10 @@ pub enum Content {
 const CAPACITY: usize = 320;
 
 /// HTTP 200 whatever the statusCode: client libraries throw the body of anything else away.
-pub fn answer(format: Format, result: &Result<Content, Refusal>) -> Response {
+pub fn answer(format: BodyFormat, result: &Result<Content, Refusal>) -> Response {
     let (body, content_type) = match format {
-        Format::Xml => (xml(result), "application/xml;charset=utf-8"),
-        Format::Json => (json(result), "application/json;charset=utf-8"),
+        BodyFormat::Xml => (xml(result), "application/xml;charset=utf-8"),
+        BodyFormat::Json => (json(result), "application/json;charset=utf-8"),
     };
     let code = result
         .as_ref()

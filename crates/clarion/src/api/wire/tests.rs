@@ -9,24 +9,24 @@ use crate::api::{LANDING_CALL, landing_calls};
 
 const FIELDS: [&str; 4] = ["to", "mediaTxt", "userData", "respUrl"];
 
-fn read_texts(format: Format, body: &str) -> Result<Vec<String>, Refusal> {
+fn read_texts(format: BodyFormat, body: &str) -> Result<Vec<String>, Refusal> {
     let fields = read_as(format, &LANDING_CALL, body.as_bytes())?;
     let text = |name| Ok(fields.raw(name)?.unwrap_or_default().to_owned());
     FIELDS.into_iter().map(text).collect()
 }
 
 /// The body that has these values in it, each written by `write`.
-fn body(format: Format, values: &[String], write: impl Fn(&str) -> String) -> String {
+fn body(format: BodyFormat, values: &[String], write: impl Fn(&str) -> String) -> String {
     let each = FIELDS.iter().zip(values);
     match format {
-        Format::Xml => {
+        BodyFormat::Xml => {
             let elements = each.map(|(name, text)| format!("<{name}>{}</{name}>\r\n", write(text)));
             format!(
                 "<LandingCall>{}</LandingCall>",
                 elements.collect::<String>()
             )
         }
-        Format::Json => {
+        BodyFormat::Json => {
             let members = each.map(|(name, text)| format!("'{name}' : {}", write(text)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(",\n"))
         }
@@ -128,7 +128,7 @@ fn anything_like_a_body() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in any::<Vec<u8>>()) {
-        for (format, code) in [(Format::Xml, StatusCode::XmlUnreadable), (Format::Json, StatusCode::BodyFormat)] {
+        for (format, code) in [(BodyFormat::Xml, StatusCode::XmlUnreadable), (BodyFormat::Json, StatusCode::BodyFormat)] {
             if let Err(refusal) = read_as(format, &LANDING_CALL, &bytes) {
                 prop_assert_eq!(refusal.code, code);
             }
@@ -137,7 +137,7 @@ proptest! {
 
     #[test]
     fn anything_like_a_body_is_read_or_refused_briefly_and_holds_no_control_characters(text in anything_like_a_body()) {
-        for format in [Format::Xml, Format::Json] {
+        for format in [BodyFormat::Xml, BodyFormat::Json] {
             match read_texts(format, &text) {
                 Ok(values) => prop_assert!(!values.concat().contains(is_forbidden)),
                 Err(refusal) => prop_assert!(refusal.message.chars().count() < LONGEST_PROBLEM + 50),
@@ -157,8 +157,8 @@ proptest! {
             // A raw ampersand is itself unless the text after it makes it one of the predefined references.
             let predefined = ["&lt;", "&gt;", "&amp;", "&quot;", "&apos;"];
             let values: Vec<_> = values.iter().map(|text| predefined.iter().fold(text.clone(), |text, name| text.replace(name, ""))).collect();
-            let body = body(Format::Xml, &values, write);
-            prop_assert_eq!(&read_texts(Format::Xml, &body).unwrap(), &values, "{}", body);
+            let body = body(BodyFormat::Xml, &values, write);
+            prop_assert_eq!(&read_texts(BodyFormat::Xml, &body).unwrap(), &values, "{}", body);
         }
     }
 
@@ -171,8 +171,8 @@ proptest! {
             json_escapes,
         ];
         for write in writings {
-            let body = body(Format::Json, &values, write);
-            prop_assert_eq!(&read_texts(Format::Json, &body).unwrap(), &values, "{}", body);
+            let body = body(BodyFormat::Json, &values, write);
+            prop_assert_eq!(&read_texts(BodyFormat::Json, &body).unwrap(), &values, "{}", body);
         }
     }
 
@@ -182,7 +182,7 @@ proptest! {
         let attribute = format!("<LandingCall><mediaName type=\"{written}\">a.wav</mediaName></LandingCall>");
         let element = format!("<LandingCall><mediaNameType>{written}</mediaNameType></LandingCall>");
         let read = |body: &str| {
-            let fields = read_as(Format::Xml, &LANDING_CALL, body.as_bytes()).unwrap();
+            let fields = read_as(BodyFormat::Xml, &LANDING_CALL, body.as_bytes()).unwrap();
             fields.text("mediaNameType").unwrap().map(str::to_owned)
         };
         prop_assert_eq!(read(&attribute), read(&element));
@@ -196,7 +196,7 @@ proptest! {
                 headers.insert(name, value);
             }
         }
-        Format::of_answer(&headers, &body);
+        BodyFormat::of_answer(&headers, &body);
         let _ = read(&LANDING_CALL, &headers, &body);
     }
 }
@@ -215,7 +215,7 @@ fn a_reference_is_decoded_only_where_it_is_one() {
         ("a=1&b=2;c&d", "a=1&b=2;c&d"),
     ] {
         let texts = read_texts(
-            Format::Xml,
+            BodyFormat::Xml,
             &format!("<LandingCall><to>{written}</to></LandingCall>"),
         );
         assert_eq!(texts.unwrap()[0], meant);
@@ -226,7 +226,7 @@ fn a_reference_is_decoded_only_where_it_is_one() {
 fn the_attribute_wins_over_the_element_unless_it_is_blank() {
     let kind = |body: &str| {
         let body = format!("<LandingCall>{body}</LandingCall>");
-        let fields = read_as(Format::Xml, &landing_calls::FORM, body.as_bytes()).unwrap();
+        let fields = read_as(BodyFormat::Xml, &landing_calls::FORM, body.as_bytes()).unwrap();
         fields.text("mediaNameType").unwrap().map(str::to_owned)
     };
     let element = "<mediaNameType>0</mediaNameType>";
@@ -253,10 +253,10 @@ fn a_problem_is_described_without_quoting_the_whole_body() {
     let name = "x".repeat(60_000);
     for (format, body) in [
         (
-            Format::Xml,
+            BodyFormat::Xml,
             format!("<LandingCall><{name}></to></LandingCall>"),
         ),
-        (Format::Json, format!("\"{name}\"")),
+        (BodyFormat::Json, format!("\"{name}\"")),
     ] {
         let refusal = read_as(format, &LANDING_CALL, body.as_bytes()).unwrap_err();
         assert!(refusal.message.len() < 300, "{}", refusal.message.len());
@@ -270,25 +270,25 @@ fn the_answers_format_is_what_accept_names_or_else_the_bodys() {
         for (name, value) in [(ACCEPT, accept), (CONTENT_TYPE, content_type)] {
             headers.extend(value.map(|value| (name, HeaderValue::from_static(value))));
         }
-        Format::of_answer(&headers, body.as_bytes())
+        BodyFormat::of_answer(&headers, body.as_bytes())
     };
     let json_body = Some("Application/JSON;");
     for (accept, content_type, body, expected) in [
-        (None, json_body, "{}", Format::Xml),
-        (Some(""), json_body, "{}", Format::Xml),
-        (Some("application/json;"), None, "", Format::Json),
-        (Some("APPLICATION/XML"), json_body, "{}", Format::Xml),
+        (None, json_body, "{}", BodyFormat::Xml),
+        (Some(""), json_body, "{}", BodyFormat::Xml),
+        (Some("application/json;"), None, "", BodyFormat::Json),
+        (Some("APPLICATION/XML"), json_body, "{}", BodyFormat::Xml),
         (
             Some("text/html, application/json, text/xml"),
             None,
             "",
-            Format::Json,
+            BodyFormat::Json,
         ),
-        (Some("*/*"), json_body, "<", Format::Json),
-        (Some("*/*"), Some("text/plain"), " {", Format::Json),
-        (Some("*/*"), None, "\u{feff}\r\n{", Format::Json),
-        (Some("*/*"), None, "<", Format::Xml),
-        (Some("text/html"), None, "", Format::Xml),
+        (Some("*/*"), json_body, "<", BodyFormat::Json),
+        (Some("*/*"), Some("text/plain"), " {", BodyFormat::Json),
+        (Some("*/*"), None, "\u{feff}\r\n{", BodyFormat::Json),
+        (Some("*/*"), None, "<", BodyFormat::Xml),
+        (Some("text/html"), None, "", BodyFormat::Xml),
     ] {
         let found = format(accept, content_type, body);
         assert_eq!(found, expected, "{accept:?} {content_type:?} {body}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::report::Finding;
 use super::sockets;
-use crate::callbacks::delivery::Courier;
+use crate::callbacks::delivery::WebhookSender;
 use crate::callbacks::resolver::SystemResolver;
 use crate::config::Config;
 use crate::store::Database;
@@ -51,7 +51,7 @@ pub fn server(config: &Config, serving: Option<u32>) -> Vec<Finding> {
 
 /// Settings that are read only when their part starts.
 pub fn parts(config: &Config) -> Vec<Finding> {
-    let courier = Courier::new(&config.callbacks, Arc::new(SystemResolver::default())).err();
+    let courier = WebhookSender::new(&config.callbacks, Arc::new(SystemResolver::default())).err();
     let logs = telemetry::filter(&config.log).err();
     let wrong = courier.into_iter().chain(logs);
     wrong

@@ -46,7 +46,7 @@ pub fn disk(config: &Config, database: &Database) -> Vec<Finding> {
         folders.push(("database", folder));
     }
     for (what, folder) in [
-        ("voices.folder", config.voices_folder()),
+        ("audio_files.folder", config.audio_folder()),
         ("bills.folder", config.bills_folder()),
     ] {
         if !folder.starts_with(&config.data_dir) {
@@ -182,7 +182,7 @@ pub fn files(config: &Config, serving: Option<u32>) -> Finding {
         .sum();
     let calls = match config.dispatch.max_calls {
         0 => channels,
-        most => channels.min(most.into()),
+        limit => channels.min(limit.into()),
     };
     let wanted = config.http.max_connections as u64
         + calls * FILES_A_CALL

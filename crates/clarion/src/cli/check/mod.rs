@@ -18,7 +18,7 @@ use std::path::Path;
 use anyhow::bail;
 use clap::Args;
 
-use self::report::{Finding, Report};
+use self::report::{CheckReport, Finding};
 use crate::clock::Clock;
 use crate::config::Config;
 
@@ -47,7 +47,7 @@ impl OtherClock {
 
 impl Check {
     pub async fn run(self, file: Option<&Path>) -> anyhow::Result<()> {
-        let mut report = Report::new(self.json);
+        let mut report = CheckReport::new(self.json);
         match Config::load(file) {
             Ok(config) => {
                 report.tell([Finding::ok(
@@ -70,7 +70,7 @@ impl Check {
     }
 }
 
-async fn examine(config: &Config, report: &mut Report) {
+async fn examine(config: &Config, report: &mut CheckReport) {
     // Both were read when the configuration was checked.
     let (Ok(zone), Ok(database)) = (config.time_zone(), config.database()) else {
         return;

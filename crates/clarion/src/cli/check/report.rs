@@ -14,7 +14,7 @@ pub enum Level {
 }
 
 impl Level {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Level::Ok => "ok",
             Level::Warning => "warning",
@@ -86,7 +86,7 @@ impl Finding {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         format!(
             "{on}{:<8}{off} {:<14} {text}",
-            self.level.word(),
+            self.level.as_str(),
             self.subject
         )
     }
@@ -94,7 +94,7 @@ impl Finding {
     fn json(&self) -> Value {
         json!({
             "check": self.subject,
-            "level": self.level.word(),
+            "level": self.level.as_str(),
             "found": self.found,
             "remedy": self.remedy,
         })
@@ -103,13 +103,13 @@ impl Finding {
 
 /// Tells what is found as it is found; as JSON all at the end.
 #[derive(Debug)]
-pub struct Report {
+pub struct CheckReport {
     json: bool,
     colours: bool,
     findings: Vec<Finding>,
 }
 
-impl Report {
+impl CheckReport {
     pub fn new(json: bool) -> Self {
         Self {
             json,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use sound::{RATE, Speech, Voice};
+use sound::{RATE, Utterance, Voice};
 
 use super::report::Finding;
+use crate::audio_files::prompts;
 use crate::config::Config;
-use crate::voices::studio;
 
 const SUBJECT: &str = "speech";
 const TEXTS: [(&str, &str); 2] = [
@@ -18,11 +18,11 @@ const SHORTEST: Duration = Duration::from_millis(500);
 const QUIETEST: f32 = 0.01;
 
 pub async fn check(config: &Config) -> Vec<Finding> {
-    let speaker = studio::speaker(&config.speech);
+    let speaker = prompts::speaker(&config.speech);
     let program = config.speech.program.clone();
     let spoken = tokio::task::spawn_blocking(move || {
         TEXTS.map(|(language, text)| {
-            let speech = Speech {
+            let speech = Utterance {
                 text: text.to_owned(),
                 voice: Voice::default(),
             };
@@ -58,10 +58,10 @@ fn judge(language: &str, spoken: &sound::speech::Spoken) -> Finding {
         return Finding::problem(
             SUBJECT,
             format!("the voice for {language} makes {seconds:.1} s of nearly nothing"),
-            "see that its voice is installed: `clarion voice play --text …` lets you hear it",
+            "see that its voice is installed: `clarion audio play --text …` lets you hear it",
         );
     }
-    if spoken.is_makeshift {
+    if spoken.is_fallback {
         return Finding::warning(
             SUBJECT,
             format!("the configured voice does not speak {language}; the embedded one stands in"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use phone::codec::Codec;
 use phone::signalling::{
-    Credentials, Direction, Host, Registered, Resolver, Signalling, SignallingConfig, Trace,
+    Direction, Host, Registered, Resolver, Signalling, SignallingConfig, SipCredentials, Trace,
     Transport,
 };
 
@@ -17,7 +17,7 @@ use super::sockets;
 use crate::callbacks::guard::is_public;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::dispatch::trunks::tls_files;
+use crate::dispatch::trunk_pool::tls_files;
 use crate::domain::route::TrunkConfig;
 
 const LOOKUP_TIME: Duration = Duration::from_secs(10);
@@ -243,7 +243,7 @@ impl Look<'_> {
             self.ok("its registration is left to the running server (metric clarion_trunk_up)");
             return;
         }
-        let credentials = Credentials {
+        let credentials = SipCredentials {
             user: self.trunk.user.clone(),
             password: self.trunk.password.clone(),
         };

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, ensure};
 
-use super::customer::Customer;
+use super::customer::DemoCustomer;
 use super::paint::{bold, more, shown, step};
-use super::stage::{RunningServer, Stage};
+use super::stage::{DemoStage, RunningServer};
 use crate::domain::bill::{COLUMNS, csv};
 use crate::domain::money::Money;
 
@@ -21,9 +21,9 @@ const SHOWN: [(&str, usize); 8] = [
 ];
 
 pub async fn show(
-    stage: &mut Stage<'_>,
+    stage: &mut DemoStage<'_>,
     server: RunningServer,
-    customer: &mut Customer,
+    customer: &mut DemoCustomer,
 ) -> anyhow::Result<RunningServer> {
     step("Midnight: the demonstration moves its own clock on; the machine's stays as it is");
     server.stop().await?;
@@ -108,7 +108,7 @@ impl Bill {
 }
 
 /// The bill against what the result query says about each call.
-async fn compare(bill: &Bill, customer: &mut Customer) -> anyhow::Result<()> {
+async fn compare(bill: &Bill, customer: &mut DemoCustomer) -> anyhow::Result<()> {
     let calls = customer.calls.clone();
     ensure!(
         bill.0.len() == calls.len(),

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use super::stage::{RunningServer, Stage};
-use crate::client::{Connection, Credentials};
+use super::stage::{DemoStage, RunningServer};
+use crate::client::{ApiCredentials, Connection};
 use crate::clock::Clock;
 use crate::domain::money::Money;
 
@@ -21,11 +21,11 @@ pub const PRICE: &str = "0.03";
 pub const UNIT_SECONDS: u32 = 3;
 pub const UNANSWERED: &str = "0.01";
 
-pub struct Customer {
+pub struct DemoCustomer {
     pub app_id: String,
     /// What was accepted, in its order.
     pub calls: Vec<String>,
-    credentials: Credentials,
+    credentials: ApiCredentials,
     clock: Clock,
     connection: Connection,
 }
@@ -48,12 +48,12 @@ impl CallEnd {
     }
 }
 
-impl Customer {
-    pub async fn sign_up(stage: &Stage<'_>, server: &RunningServer) -> anyhow::Result<Self> {
+impl DemoCustomer {
+    pub async fn sign_up(stage: &DemoStage<'_>, server: &RunningServer) -> anyhow::Result<Self> {
         let account = ["account", "add", "--name", "Demo", "--bill-download", "on"];
         let account = stage.command(&[&account[..], &["--json"]].concat()).await?;
         let read = |name| text(&account, name);
-        let credentials = Credentials {
+        let credentials = ApiCredentials {
             sid: read("accountSid")?.parse().map_err(anyhow::Error::msg)?,
             token: read("authToken")?.parse().map_err(anyhow::Error::msg)?,
         };
@@ -79,7 +79,7 @@ impl Customer {
 
     pub async fn connect(
         &mut self,
-        stage: &Stage<'_>,
+        stage: &DemoStage<'_>,
         server: &RunningServer,
     ) -> anyhow::Result<()> {
         self.connection = server.client(stage)?.connect().await?;

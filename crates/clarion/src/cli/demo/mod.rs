@@ -12,9 +12,9 @@ use std::time::Instant;
 use anyhow::{bail, ensure};
 use clap::Args;
 
-use self::customer::{Customer, JSON, LOOK, PATIENCE, XML};
+use self::customer::{DemoCustomer, JSON, LOOK, PATIENCE, XML};
 use self::paint::{more, step};
-use self::stage::{Receiver, RunningServer, Stage};
+use self::stage::{DemoReceiver, DemoStage, RunningServer};
 use crate::random;
 
 #[derive(Debug, Args)]
@@ -36,15 +36,15 @@ impl Demo {
     }
 
     async fn show(&self, folder: &Path) -> anyhow::Result<()> {
-        let mut stage = Stage::prepare(folder)?;
+        let mut stage = DemoStage::prepare(folder)?;
         step(
             "A server on an embedded database, with a trunk that leads to a telephone in the same machine",
         );
         let server = stage.start().await?;
         step("An account, an application and a price, made beside the running server");
-        let mut customer = Customer::sign_up(&stage, &server).await?;
+        let mut customer = DemoCustomer::sign_up(&stage, &server).await?;
         more("clarion account --help, docs/operating.md");
-        let mut receiver = Receiver::start().await?;
+        let mut receiver = DemoReceiver::start().await?;
 
         step("A voice notification in XML over HTTPS, in Chinese and English");
         let body = format!(
@@ -82,10 +82,10 @@ impl Demo {
 
     async fn crash(
         &self,
-        stage: &Stage<'_>,
+        stage: &DemoStage<'_>,
         mut server: RunningServer,
-        customer: &mut Customer,
-        receiver: &mut Receiver,
+        customer: &mut DemoCustomer,
+        receiver: &mut DemoReceiver,
     ) -> anyhow::Result<RunningServer> {
         let body = format!(
             r#"{{"appId":"{}","to":"13800000003","mediaTxt":"hello","respUrl":"{}"}}"#,
@@ -102,7 +102,11 @@ impl Demo {
         Ok(server)
     }
 
-    async fn finish(&self, mut server: RunningServer, stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    async fn finish(
+        &self,
+        mut server: RunningServer,
+        stage: &mut DemoStage<'_>,
+    ) -> anyhow::Result<()> {
         if self.keep {
             server.stop().await?;
             stage.reset_clock();
@@ -126,7 +130,7 @@ impl Demo {
 }
 
 /// What the callee heard.
-async fn hear(stage: &Stage<'_>, sid: &str) -> anyhow::Result<()> {
+async fn hear(stage: &DemoStage<'_>, sid: &str) -> anyhow::Result<()> {
     step("What the callee heard");
     let path = stage.folder.join("heard").join(format!("{sid}.wav"));
     let began = Instant::now();

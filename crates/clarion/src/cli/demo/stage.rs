@@ -30,7 +30,7 @@ const EVENING: SignedDuration = SignedDuration::from_mins(10);
 /// A report is short; nobody reads more than this of one.
 const LONGEST_REPORT: usize = 64 * 1024;
 
-pub struct Stage<'a> {
+pub struct DemoStage<'a> {
     pub folder: &'a Path,
     /// The demonstration's own clock: the machine's, until it is moved on.
     pub clock: Clock,
@@ -40,7 +40,7 @@ pub struct Stage<'a> {
     config: PathBuf,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> DemoStage<'a> {
     pub fn prepare(folder: &'a Path) -> anyhow::Result<Self> {
         let config = folder.join("clarion.toml");
         let data = folder.join("data");
@@ -148,7 +148,7 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    pub fn client(&self, stage: &Stage<'_>) -> anyhow::Result<Client> {
+    pub fn client(&self, stage: &DemoStage<'_>) -> anyhow::Result<Client> {
         Client::new(self.address, &stage.ca())
     }
 
@@ -166,12 +166,12 @@ impl RunningServer {
 }
 
 /// Gets the reports that the server sends.
-pub struct Receiver {
+pub struct DemoReceiver {
     pub url: String,
     reports: mpsc::UnboundedReceiver<String>,
 }
 
-impl Receiver {
+impl DemoReceiver {
     pub async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/callback", listener.local_addr()?);

@@ -54,10 +54,10 @@ pub fn unguarded(cell: &str) -> &str {
 }
 
 /// A row of a file, and the line that it begins on.
-pub type Row = (usize, Vec<String>);
+pub type CsvRow = (usize, Vec<String>);
 
 /// Reads a file into its rows. Lines may end in CRLF or LF; blank lines are skipped.
-pub fn read(text: &str) -> Result<Vec<Row>, (usize, &'static str)> {
+pub fn read(text: &str) -> Result<Vec<CsvRow>, (usize, &'static str)> {
     let mut rows = Vec::new();
     let mut rest = text;
     let mut line = 1;

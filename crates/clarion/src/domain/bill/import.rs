@@ -11,7 +11,7 @@ use crate::domain::account::{AccountSid, AppId};
 
 /// A record with the day in which it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brought {
+pub struct ImportedRecord {
     pub record: Record,
     pub day: Date,
 }
@@ -46,7 +46,7 @@ pub struct NewLine {
 }
 
 /// Sorts out what is new. The lines are to be added only if none was refused.
-pub fn judge(brought: &[Brought], mut known: Known, late: bool) -> (Imported, Vec<NewLine>) {
+pub fn judge(brought: &[ImportedRecord], mut known: Known, late: bool) -> (Imported, Vec<NewLine>) {
     let mut imported = Imported::default();
     let mut new = Vec::new();
     for (place, brought) in brought.iter().enumerate() {
@@ -67,7 +67,11 @@ pub fn judge(brought: &[Brought], mut known: Known, late: bool) -> (Imported, Ve
     (imported, new)
 }
 
-fn judge_one(brought: &Brought, known: &Known, late: bool) -> Result<Option<NewLine>, Fault> {
+fn judge_one(
+    brought: &ImportedRecord,
+    known: &Known,
+    late: bool,
+) -> Result<Option<NewLine>, Fault> {
     let Record { app, line } = &brought.record;
     let account = known
         .owners

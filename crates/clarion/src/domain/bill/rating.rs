@@ -201,7 +201,7 @@ impl Reservation {
 
 /// What an account may still spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Purse {
+pub struct Funds {
     pub balance: Option<Money>,
     pub spending_limit: Option<Money>,
     pub spent: Money,
@@ -215,7 +215,7 @@ pub enum Shortage {
     SpendingLimit,
 }
 
-impl Purse {
+impl Funds {
     pub fn reserve(&self, rate: &Rate, longest_talk: u32) -> Result<Reservation, Shortage> {
         let mut available = Money::MAX;
         if let Some(balance) = self.balance {
@@ -300,13 +300,13 @@ mod tests {
     #[test]
     fn a_poor_account_reserves_what_it_can_pay_and_is_refused_without_one_unit() {
         let rate = rate(60, "0.5", "0");
-        let purse = |balance: &str, limit: &str| Purse {
+        let purse = |balance: &str, limit: &str| Funds {
             balance: balance.parse().ok(),
             spending_limit: limit.parse().ok(),
             spent: "1".parse().unwrap(),
             reserved: "1".parse().unwrap(),
         };
-        let units = |purse: Purse| purse.reserve(&rate, 600).map(|held| held.units);
+        let units = |purse: Funds| purse.reserve(&rate, 600).map(|held| held.units);
         assert_eq!(units(purse("100", "")), Ok(10));
         assert_eq!(units(purse("2.3", "")), Ok(2));
         assert_eq!(units(purse("1.4", "")), Err(Shortage::Balance));

@@ -176,9 +176,9 @@ fn short<'a>(field: &'static str, text: &'a str) -> Result<&'a str, Fault> {
     checked(field, text, LONGEST_TEXT)
 }
 
-fn checked<'a>(field: &'static str, text: &'a str, most: usize) -> Result<&'a str, Fault> {
-    if text.len() > most {
-        return Err(Fault::new(field, format!("is longer than {most} bytes")));
+fn checked<'a>(field: &'static str, text: &'a str, limit: usize) -> Result<&'a str, Fault> {
+    if text.len() > limit {
+        return Err(Fault::new(field, format!("is longer than {limit} bytes")));
     }
     let forbidden = |c: char| c.is_control() && !matches!(c, '\t' | '\r' | '\n');
     if text.contains(forbidden) {

@@ -3,22 +3,25 @@
 use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
 
-use super::Verdict;
+use super::DeliveryResult;
 
 const WORD: &str = "statuscode";
 /// Longer than any code that anyone has seen.
 const LONGEST_CODE: usize = 32;
 
 /// Success is 2xx, unless the body holds a readable `statuscode` that says otherwise. Also returns why not.
-pub fn judge(status: u16, body: &str) -> (Verdict, Option<String>) {
+pub fn judge(status: u16, body: &str) -> (DeliveryResult, Option<String>) {
     if !(200..300).contains(&status) {
-        return (Verdict::BadStatus, Some(format!("HTTP status {status}")));
+        return (
+            DeliveryResult::BadStatus,
+            Some(format!("HTTP status {status}")),
+        );
     }
     match status_code(body) {
         Some(code) if !code.bytes().all(|digit| digit == b'0') => {
-            (Verdict::Refused, Some(format!("statuscode {code}")))
+            (DeliveryResult::Refused, Some(format!("statuscode {code}")))
         }
-        _ => (Verdict::Delivered, None),
+        _ => (DeliveryResult::Delivered, None),
     }
 }
 
@@ -84,10 +87,10 @@ mod tests {
             "<statuscode",
             "<html>\u{fffd}\u{fffd}<a:b>",
         ] {
-            assert_eq!(judge(200, body).0, Verdict::Delivered, "{body}");
-            assert_eq!(judge(204, body).0, Verdict::Delivered, "{body}");
+            assert_eq!(judge(200, body).0, DeliveryResult::Delivered, "{body}");
+            assert_eq!(judge(204, body).0, DeliveryResult::Delivered, "{body}");
             for status in [100, 199, 300, 301, 404, 410, 429, 500, 503] {
-                assert_eq!(judge(status, body).0, Verdict::BadStatus, "{status}");
+                assert_eq!(judge(status, body).0, DeliveryResult::BadStatus, "{status}");
             }
         }
     }
@@ -103,7 +106,7 @@ mod tests {
             "{'statuscode':111}",
             "{\"statuscode\":\"\",\"data\":{\"statuscode\":111}}",
         ] {
-            let wanted = (Verdict::Refused, Some("statuscode 111".to_owned()));
+            let wanted = (DeliveryResult::Refused, Some("statuscode 111".to_owned()));
             assert_eq!(judge(200, body), wanted, "{body}");
         }
     }
@@ -112,7 +115,7 @@ mod tests {
         #[test]
         fn any_answer_has_a_verdict(status in 0_u16..1000, before in "\\PC{0,20}", spelling in "<?/?[sS]tatus[cC]ode", after in "\\PC{0,40}") {
             let (verdict, error) = judge(status, &format!("{before}{spelling}{after}"));
-            prop_assert_eq!(verdict == Verdict::Delivered, error.is_none());
+            prop_assert_eq!(verdict == DeliveryResult::Delivered, error.is_none());
         }
     }
 

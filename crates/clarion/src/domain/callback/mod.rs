@@ -77,7 +77,7 @@ impl CallbackState {
         Self::ALL.into_iter().find(|state| state.number() == number)
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Delivering => "delivering",
@@ -91,7 +91,7 @@ impl FromStr for CallbackState {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|state| state.word() == text);
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
         found.ok_or_else(|| "write waiting, delivering, delivered or given-up".to_owned())
     }
 }
@@ -119,7 +119,7 @@ pub struct ClaimedCallback {
 
 /// What one attempt came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum DeliveryResult {
     Delivered,
     /// 2xx, but the body holds a statuscode that says no.
     Refused,
@@ -135,19 +135,19 @@ pub enum Verdict {
     Blocked,
 }
 
-impl Verdict {
-    pub const ALL: [Verdict; 8] = [
-        Verdict::Delivered,
-        Verdict::Refused,
-        Verdict::BadStatus,
-        Verdict::TimedOut,
-        Verdict::Unreachable,
-        Verdict::Broken,
-        Verdict::TlsFailed,
-        Verdict::Blocked,
+impl DeliveryResult {
+    pub const ALL: [DeliveryResult; 8] = [
+        DeliveryResult::Delivered,
+        DeliveryResult::Refused,
+        DeliveryResult::BadStatus,
+        DeliveryResult::TimedOut,
+        DeliveryResult::Unreachable,
+        DeliveryResult::Broken,
+        DeliveryResult::TlsFailed,
+        DeliveryResult::Blocked,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
             Self::Refused => "refused",
@@ -166,11 +166,13 @@ impl Verdict {
     }
 }
 
-impl FromStr for Verdict {
+impl FromStr for DeliveryResult {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|verdict| verdict.word() == text);
+        let found = Self::ALL
+            .into_iter()
+            .find(|verdict| verdict.as_str() == text);
         found.ok_or_else(|| format!("there is no verdict `{text}`"))
     }
 }
@@ -179,7 +181,7 @@ impl FromStr for Verdict {
 pub struct CallbackAttempt {
     pub started_at: Timestamp,
     pub milliseconds: i64,
-    pub verdict: Verdict,
+    pub verdict: DeliveryResult,
     pub status: Option<u16>,
     /// Why there was no good answer, in words.
     pub error: Option<String>,
@@ -189,13 +191,13 @@ pub struct CallbackAttempt {
 
 /// What follows from an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextDelivery {
     Delivered,
     RetryAt(Timestamp),
     GivenUp,
 }
 
-impl Next {
+impl NextDelivery {
     pub fn state(self) -> CallbackState {
         match self {
             Self::Delivered => CallbackState::Delivered,
@@ -218,7 +220,7 @@ pub struct EndedAttempt {
     pub lease: CallbackLease,
     pub attempt: CallbackAttempt,
     pub ended_at: Timestamp,
-    pub next: Next,
+    pub next: NextDelivery,
 }
 
 /// A callback as the operator sees it.
@@ -246,10 +248,10 @@ mod tests {
     fn states_and_verdicts_read_back() {
         for state in CallbackState::ALL {
             assert_eq!(CallbackState::from_number(state.number()), Some(state));
-            assert_eq!(state.word().parse(), Ok(state));
+            assert_eq!(state.as_str().parse(), Ok(state));
         }
-        for verdict in Verdict::ALL {
-            assert_eq!(verdict.word().parse(), Ok(verdict));
+        for verdict in DeliveryResult::ALL {
+            assert_eq!(verdict.as_str().parse(), Ok(verdict));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Next, Verdict};
+use super::{DeliveryResult, NextDelivery};
 
 #[derive(Debug, Clone)]
 pub struct RetrySchedule {
@@ -19,23 +19,23 @@ impl RetrySchedule {
     /// receiver can ask for more time than the schedule gives it, not for less.
     pub fn next(
         &self,
-        verdict: Verdict,
+        verdict: DeliveryResult,
         failures: u32,
         ended_at: Timestamp,
         asked: Option<SignedDuration>,
         random: f64,
-    ) -> Next {
-        if verdict == Verdict::Delivered {
-            return Next::Delivered;
+    ) -> NextDelivery {
+        if verdict == DeliveryResult::Delivered {
+            return NextDelivery::Delivered;
         }
         let place = usize::try_from(failures).unwrap_or(usize::MAX);
         match self.waits.get(place) {
-            Some(wait) if verdict != Verdict::Blocked => {
+            Some(wait) if verdict != DeliveryResult::Blocked => {
                 let asked = asked.unwrap_or_default().min(self.longest_asked);
                 let wait = stretched(*wait, self.jitter * random).max(asked);
-                Next::RetryAt(ended_at.checked_add(wait).unwrap_or(Timestamp::MAX))
+                NextDelivery::RetryAt(ended_at.checked_add(wait).unwrap_or(Timestamp::MAX))
             }
-            _ => Next::GivenUp,
+            _ => NextDelivery::GivenUp,
         }
     }
 }
@@ -58,7 +58,12 @@ mod tests {
         }
     }
 
-    fn wait(verdict: Verdict, failures: u32, asked: Option<i64>, random: f64) -> Option<i64> {
+    fn wait(
+        verdict: DeliveryResult,
+        failures: u32,
+        asked: Option<i64>,
+        random: f64,
+    ) -> Option<i64> {
         let asked = asked.map(SignedDuration::from_secs);
         let now = "2026-11-15T02:35:09Z".parse().unwrap();
         let next = schedule().next(verdict, failures, now, asked, random);
@@ -69,29 +74,35 @@ mod tests {
     #[test]
     fn nine_retries_and_then_it_is_given_up() {
         let waits: Vec<_> = (0..11)
-            .map_while(|failures| wait(Verdict::TimedOut, failures, None, 0.0))
+            .map_while(|failures| wait(DeliveryResult::TimedOut, failures, None, 0.0))
             .collect();
         let seconds = [5, 30, 120, 600, 1800, 7200, 18_000, 36_000, 86_400];
         assert_eq!(waits, seconds.map(|wait| wait * 1000));
-        assert_eq!(wait(Verdict::TimedOut, u32::MAX, None, 0.0), None);
+        assert_eq!(wait(DeliveryResult::TimedOut, u32::MAX, None, 0.0), None);
     }
 
     #[test]
     fn jitter_only_makes_it_later() {
-        assert_eq!(wait(Verdict::BadStatus, 0, None, 1.0), Some(5500));
-        assert_eq!(wait(Verdict::BadStatus, 1, None, 0.5), Some(31_500));
+        assert_eq!(wait(DeliveryResult::BadStatus, 0, None, 1.0), Some(5500));
+        assert_eq!(wait(DeliveryResult::BadStatus, 1, None, 0.5), Some(31_500));
     }
 
     #[test]
     fn a_receiver_may_ask_for_more_time_within_bounds_and_not_for_less() {
-        assert_eq!(wait(Verdict::BadStatus, 0, Some(60), 0.0), Some(60_000));
-        assert_eq!(wait(Verdict::BadStatus, 1, Some(1), 0.0), Some(30_000));
         assert_eq!(
-            wait(Verdict::BadStatus, 0, Some(i64::MAX), 0.0),
+            wait(DeliveryResult::BadStatus, 0, Some(60), 0.0),
+            Some(60_000)
+        );
+        assert_eq!(
+            wait(DeliveryResult::BadStatus, 1, Some(1), 0.0),
+            Some(30_000)
+        );
+        assert_eq!(
+            wait(DeliveryResult::BadStatus, 0, Some(i64::MAX), 0.0),
             Some(86_400_000)
         );
         assert_eq!(
-            wait(Verdict::BadStatus, 0, Some(i64::MIN), 0.0),
+            wait(DeliveryResult::BadStatus, 0, Some(i64::MIN), 0.0),
             Some(5_000)
         );
     }
@@ -100,7 +111,7 @@ mod tests {
     fn what_is_delivered_or_blocked_is_not_tried_again() {
         let now = Timestamp::UNIX_EPOCH;
         let next = |verdict| schedule().next(verdict, 0, now, None, 0.0);
-        assert_eq!(next(Verdict::Delivered), Next::Delivered);
-        assert_eq!(next(Verdict::Blocked), Next::GivenUp);
+        assert_eq!(next(DeliveryResult::Delivered), NextDelivery::Delivered);
+        assert_eq!(next(DeliveryResult::Blocked), NextDelivery::GivenUp);
     }
 }

@@ -7,8 +7,8 @@ use tokio_postgres::{Client, GenericClient, Row};
 
 use super::super::StoreError;
 use crate::domain::account::{
-    Account, AccountChange, AccountSid, AppId, AppLimits, Application, ApplicationChange,
-    CallbackSecret, Limits, Permissions,
+    Account, AccountChange, AccountLimits, AccountSid, AppId, AppLimits, Application,
+    ApplicationChange, CallbackSecret, Permissions,
 };
 use crate::domain::money::Money;
 
@@ -59,7 +59,7 @@ async fn save<C: GenericClient>(client: &C, account: &Account) -> Result<(), Sto
                 &sid,
                 &account.name,
                 &account.auth_token.reveal(),
-                &account.state.word(),
+                &account.state.as_str(),
                 &account.permissions.bill_download,
                 &account.permissions.custom_display_number,
                 &limit(account.limits.requests_per_second),
@@ -148,7 +148,7 @@ fn read_account(row: &Row) -> Result<Account, StoreError> {
             bill_download: row.get(4),
             custom_display_number: row.get(5),
         },
-        limits: Limits {
+        limits: AccountLimits {
             requests_per_second: limit(6),
             requests_at_once: limit(7),
             calls_per_second: limit(8),
@@ -217,7 +217,7 @@ async fn save_application<C: GenericClient>(
                 &application.id.as_str(),
                 &application.account.as_str(),
                 &application.name,
-                &application.state.word(),
+                &application.state.as_str(),
                 &application.callback_secret.as_ref().map(CallbackSecret::reveal),
                 &limit(application.limits.calls_per_second),
                 &limit(application.limits.calls_at_once),

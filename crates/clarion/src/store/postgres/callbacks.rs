@@ -10,8 +10,8 @@ use super::accounts::{parsed, time};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::callback::{
-    Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, EndedAttempt,
-    OwedCallback, RespUrl, Verdict,
+    Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, DeliveryResult,
+    EndedAttempt, OwedCallback, RespUrl,
 };
 use crate::domain::phone_number::PhoneNumber;
 
@@ -89,7 +89,7 @@ pub async fn claim(
                 &column(hosts, |(host, _)| host.as_str()),
                 &column(hosts, |(_, room)| i64::from(*room)),
                 &claim.now.as_millisecond(),
-                &i64::from(claim.most),
+                &i64::from(claim.limit),
                 &claim.node,
                 &lease,
             ],
@@ -156,7 +156,7 @@ pub async fn record(
                 &column(ended, finished),
                 &column(ended, |ended| ended.attempt.started_at.as_millisecond()),
                 &column(ended, |ended| ended.attempt.milliseconds),
-                &column(ended, |ended| ended.attempt.verdict.word()),
+                &column(ended, |ended| ended.attempt.verdict.as_str()),
                 &column(ended, status),
                 &column(ended, |ended| ended.attempt.error.as_deref()),
                 &column(ended, |ended| ended.attempt.answer.as_deref()),
@@ -203,13 +203,13 @@ pub async fn list<C: GenericClient>(
         || "true".to_owned(),
         |state| format!("state = {}", state.number()),
     );
-    let most = i64::from(filter.most);
+    let limit = i64::from(filter.limit);
     let (app, host, before) = (
         filter.app.as_ref().map(AppId::as_str),
         filter.host.as_deref(),
         filter.before.as_ref().map(CallSid::as_str),
     );
-    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&most];
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&limit];
     for (condition, value) in [
         ("callbacks.app_id =", &app),
         ("host =", &host),
@@ -271,7 +271,7 @@ fn read_attempt(row: &Row) -> Result<CallbackAttempt, StoreError> {
     Ok(CallbackAttempt {
         started_at: time(row.get(0))?,
         milliseconds: row.get(1),
-        verdict: parsed::<Verdict>(row.get(2))?,
+        verdict: parsed::<DeliveryResult>(row.get(2))?,
         status: status.and_then(|status| u16::try_from(status).ok()),
         error: row.get(4),
         answer: row.get(5),

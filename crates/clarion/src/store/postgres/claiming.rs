@@ -10,7 +10,7 @@ use super::queue::{NOW, lease_millis, parsed, time};
 use crate::domain::call::NewCall;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
-use crate::domain::claim::{Claim, ClaimedCall, Lease, LostCall, NodeId, Overdue};
+use crate::domain::claim::{Claim, ClaimedCall, Lease, NodeId, OrphanedCall, Overdue};
 use crate::domain::phone_number::PhoneNumber;
 
 /// What a claimed call is read from; the fence is that of the lease which was given.
@@ -35,7 +35,7 @@ pub(super) async fn claim(
         .iter()
         .map(|share| i64::from(share.1))
         .collect();
-    let [minute, hour, day] = claim.caps.windows().map(|(most, _)| i64::from(most));
+    let [minute, hour, day] = claim.caps.windows().map(|(limit, _)| i64::from(limit));
     let rows = query_in(
         &transaction,
         &due_calls(),
@@ -88,7 +88,7 @@ pub(super) async fn claim_overdue(
     node: &NodeId,
     now: Timestamp,
     lease: i64,
-    most: u32,
+    limit: u32,
 ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
     let transaction = client.transaction().await?;
     lock_claims(&transaction).await?;
@@ -97,7 +97,7 @@ pub(super) async fn claim_overdue(
         &overdue_calls(),
         &[
             &now.as_millisecond(),
-            &i64::from(most),
+            &i64::from(limit),
             &node.as_str(),
             &lease,
         ],
@@ -136,7 +136,7 @@ fn overdue_calls() -> String {
 
 /// Calls of nodes whose leases have run out, and those that nobody works at. A node that has not itself been steady for a lease takes none of
 /// the former: the others may have missed the database as it did.
-pub(super) fn lost_calls() -> String {
+pub(super) fn orphaned_calls() -> String {
     format!(
         "WITH lost AS (SELECT call_sid, node FROM call_queue WHERE state > 0 AND (node = $2 AND call_sid = ANY($4) \
                  OR node <> $2 AND lease_until <= {NOW} \
@@ -189,9 +189,9 @@ fn claimed(row: &Row, node: &NodeId) -> Result<ClaimedCall, StoreError> {
     })
 }
 
-pub(super) fn lost(row: &Row, node: &NodeId) -> Result<LostCall, StoreError> {
+pub(super) fn lost(row: &Row, node: &NodeId) -> Result<OrphanedCall, StoreError> {
     let at = |column: usize| row.get::<_, Option<i64>>(column).map(time).transpose();
-    Ok(LostCall {
+    Ok(OrphanedCall {
         claimed: claimed(row, node)?,
         state: CallState::from_number(row.get(15)).unwrap_or(CallState::Dialling),
         trunk: row.get(16),

@@ -61,7 +61,7 @@ pub(super) async fn end(
                 &ended.reason,
                 &ended.bill_day.to_string(),
                 &ended.whole_seconds().cast_signed(),
-                &ended.outcome.word(),
+                &ended.outcome.as_str(),
                 &callback.map(|owed| owed.url.as_str()),
                 &callback.map(|owed| owed.body.as_str()),
                 &callback.map(|owed| owed.webhook_id.as_str()),

@@ -19,10 +19,11 @@ use crate::domain::account::{
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackLease, EndedAttempt};
-use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
+use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName, FileOwner};
 
 pub mod accept;
 mod accounts;
+mod audio_files;
 mod bills;
 pub mod callbacks;
 mod calls;
@@ -31,7 +32,6 @@ mod ending;
 mod queue;
 mod records;
 mod schema;
-mod voices;
 
 const CONNECTIONS: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -207,33 +207,33 @@ impl Store for PostgresStore {
         accounts::change_application(&mut *self.client().await?, id, change).await
     }
 
-    async fn voice_files(
+    async fn audio_files(
         &self,
         app: &AppId,
         owner: FileOwner,
         names: &[FileName],
     ) -> Result<Vec<Option<ContentId>>, StoreError> {
-        voices::voice_files(&**self.client().await?, app, owner, names).await
+        audio_files::audio_files(&**self.client().await?, app, owner, names).await
     }
 
-    async fn add_voice_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError> {
-        voices::add(&**self.client().await?, files).await
+    async fn add_audio_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError> {
+        audio_files::add(&**self.client().await?, files).await
     }
 
-    async fn voice_files_of(&self, owner: &VoiceOwner) -> Result<Vec<AddedFile>, StoreError> {
-        voices::all(&**self.client().await?, owner).await
+    async fn audio_files_of(&self, owner: &AudioOwner) -> Result<Vec<AddedFile>, StoreError> {
+        audio_files::all(&**self.client().await?, owner).await
     }
 
-    async fn remove_voice_file(
+    async fn remove_audio_file(
         &self,
-        owner: &VoiceOwner,
+        owner: &AudioOwner,
         name: &FileName,
     ) -> Result<(), StoreError> {
-        voices::remove(&**self.client().await?, owner, name).await
+        audio_files::remove(&**self.client().await?, owner, name).await
     }
 
-    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
-        voices::in_use(&**self.client().await?).await
+    async fn audio_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
+        audio_files::in_use(&**self.client().await?).await
     }
 
     async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {

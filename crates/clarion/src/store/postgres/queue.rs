@@ -8,7 +8,8 @@ use super::{PostgresStore, claiming, ending};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedApp, Standing, Step,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, OrphanedCall, Overdue,
+    QueuedApp,
 };
 
 /// Milliseconds by the database's clock.
@@ -52,23 +53,23 @@ impl CallQueue for PostgresStore {
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
         let lease = lease_millis(now, lease_until);
-        claiming::claim_overdue(&mut self.client().await?, node, now, lease, most).await
+        claiming::claim_overdue(&mut self.client().await?, node, now, lease, limit).await
     }
 
     async fn advance_call(
         &self,
         sid: &CallSid,
         lease: &Lease,
-        step: Step,
+        step: CallUpdate,
     ) -> Result<bool, StoreError> {
         let (column, at, trunk) = match &step {
-            Step::Dialling { trunk, at } => ("dialled_at", at, Some(trunk.as_str())),
-            Step::Sent { at, .. } => ("dialled_at", at, None),
-            Step::Ringing { at, .. } => ("rang_at", at, None),
-            Step::Answered { at, .. } => ("answered_at", at, None),
+            CallUpdate::Dialling { trunk, at } => ("dialled_at", at, Some(trunk.as_str())),
+            CallUpdate::Sent { at, .. } => ("dialled_at", at, None),
+            CallUpdate::Ringing { at, .. } => ("rang_at", at, None),
+            CallUpdate::Answered { at, .. } => ("answered_at", at, None),
         };
         // It has left, or another trunk is tried before anything has rung.
         let from = states(|state| {
@@ -92,7 +93,7 @@ impl CallQueue for PostgresStore {
                     &lease.node.as_str(),
                     &lease.fence,
                     &from,
-                    &matches!(step, Step::Dialling { .. }),
+                    &matches!(step, CallUpdate::Dialling { .. }),
                 ],
             )
             .await?;
@@ -129,20 +130,20 @@ impl CallQueue for PostgresStore {
         ending::end(&self.client().await?, &ended).await
     }
 
-    async fn take_lost_calls(
+    async fn take_orphaned_calls(
         &self,
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
         abandoned: &[CallSid],
-        most: u32,
-    ) -> Result<Vec<LostCall>, StoreError> {
+        limit: u32,
+    ) -> Result<Vec<OrphanedCall>, StoreError> {
         let abandoned: Vec<_> = abandoned.iter().map(CallSid::as_str).collect();
         let lease = lease_millis(now, lease_until);
         let rows = self
             .query(
-                &claiming::lost_calls(),
-                &[&i64::from(most), &node.as_str(), &lease, &abandoned],
+                &claiming::orphaned_calls(),
+                &[&i64::from(limit), &node.as_str(), &lease, &abandoned],
             )
             .await?;
         rows.iter().map(|row| claiming::lost(row, node)).collect()
@@ -153,7 +154,7 @@ impl CallQueue for PostgresStore {
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
-    ) -> Result<Standing, StoreError> {
+    ) -> Result<NodeShare, StoreError> {
         let row = self.query_one(
                 &format!(
                     "WITH renewed AS (UPDATE call_queue SET lease_until = {NOW} + $2 WHERE node = $1 AND state > 0), \
@@ -168,7 +169,7 @@ impl CallQueue for PostgresStore {
             )
             .await?;
         let count = |column| u32::try_from(row.get::<_, i64>(column)).unwrap_or(0);
-        Ok(Standing {
+        Ok(NodeShare {
             rank: count(0),
             nodes: count(1) + 1,
         })
@@ -228,14 +229,14 @@ impl CallQueue for PostgresStore {
     }
 
     /// The oldest calls first: callSids sort by time. One whose callback is still owed is kept until that is settled.
-    async fn forget_calls(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
+    async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let forgotten = self.execute(
                 "WITH old AS (SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT $1) AS oldest \
                    LEFT JOIN callbacks USING (call_sid) WHERE ended_at < $2 AND coalesce(callbacks.state, 2) >= 2), \
                  attempts AS (DELETE FROM callback_attempts USING old WHERE callback_attempts.call_sid = old.call_sid), \
                  settled AS (DELETE FROM callbacks USING old WHERE callbacks.call_sid = old.call_sid) \
                  DELETE FROM calls USING old WHERE calls.call_sid = old.call_sid",
-                &[&i64::from(most), &before.as_millisecond()],
+                &[&i64::from(limit), &before.as_millisecond()],
             )
             .await?;
         Ok(forgotten)

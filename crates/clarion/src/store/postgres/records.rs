@@ -68,7 +68,7 @@ impl Records for PostgresStore {
                 &[
                     &filter.account.as_ref().map(AccountSid::as_str),
                     &filter.before.as_ref().map(CallSid::as_str),
-                    &i64::from(filter.most),
+                    &i64::from(filter.limit),
                 ],
             )
             .await?;

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::StoreError;
 use crate::domain::account::{
-    Account, AccountChange, AccountSid, AppId, AppLimits, Application, ApplicationChange,
-    CallbackSecret, Limits, Permissions,
+    Account, AccountChange, AccountLimits, AccountSid, AppId, AppLimits, Application,
+    ApplicationChange, CallbackSecret, Permissions,
 };
 use crate::domain::money::Money;
 
@@ -53,7 +53,7 @@ fn save(db: &Connection, account: &Account) -> rusqlite::Result<()> {
         sid,
         account.name,
         account.auth_token.reveal(),
-        account.state.word(),
+        account.state.as_str(),
         account.permissions.bill_download,
         account.permissions.custom_display_number,
         account.limits.requests_per_second,
@@ -121,7 +121,7 @@ fn read_account(row: &Row<'_>) -> rusqlite::Result<Account> {
             bill_download: row.get(4)?,
             custom_display_number: row.get(5)?,
         },
-        limits: Limits {
+        limits: AccountLimits {
             requests_per_second: row.get(6)?,
             requests_at_once: row.get(7)?,
             calls_per_second: row.get(8)?,
@@ -202,7 +202,7 @@ fn save_application(db: &Connection, application: &Application) -> rusqlite::Res
         application.id.as_str(),
         application.account.as_str(),
         application.name,
-        application.state.word(),
+        application.state.as_str(),
         application.callback_secret.as_ref().map(CallbackSecret::reveal),
         application.limits.calls_per_second,
         application.limits.calls_at_once,

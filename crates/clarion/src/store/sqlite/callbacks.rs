@@ -8,8 +8,8 @@ use super::accounts::{parsed, time};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::callback::{
-    Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, EndedAttempt,
-    OwedCallback, RespUrl, Verdict,
+    Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, DeliveryResult,
+    EndedAttempt, OwedCallback, RespUrl,
 };
 use crate::domain::phone_number::PhoneNumber;
 
@@ -54,7 +54,7 @@ pub fn claim(
 ) -> rusqlite::Result<Vec<ClaimedCallback>> {
     let mut claimed = Vec::new();
     for (host, room) in hosts {
-        let left = u64::from(claim.most).saturating_sub(claimed.len() as u64);
+        let left = u64::from(claim.limit).saturating_sub(claimed.len() as u64);
         claimed.extend(claim_of_host(db, claim, host, left.min((*room).into()))?);
     }
     Ok(claimed)
@@ -64,14 +64,14 @@ fn claim_of_host(
     db: &Connection,
     claim: &CallbackClaim,
     host: &str,
-    most: u64,
+    limit: u64,
 ) -> rusqlite::Result<Vec<ClaimedCallback>> {
     let sids: Vec<String> = db
         .prepare_cached(
             "SELECT call_sid FROM callbacks WHERE state = 0 AND host = ? AND due_at <= ? ORDER BY due_at LIMIT ?",
         )?
         .query_map(
-            params![host, claim.now.as_millisecond(), i64::try_from(most).unwrap_or(i64::MAX)],
+            params![host, claim.now.as_millisecond(), i64::try_from(limit).unwrap_or(i64::MAX)],
             |row| row.get(0),
         )?
         .collect::<Result<_, _>>()?;
@@ -144,7 +144,7 @@ fn record_one(db: &Connection, ended: &EndedAttempt) -> rusqlite::Result<bool> {
         number,
         attempt.started_at.as_millisecond(),
         attempt.milliseconds,
-        attempt.verdict.word(),
+        attempt.verdict.as_str(),
         attempt.status,
         attempt.error,
         attempt.answer,
@@ -187,7 +187,7 @@ pub fn list(db: &Connection, filter: &CallbackFilter) -> rusqlite::Result<Vec<Ca
         filter.host.as_deref(),
         filter.before.as_ref().map(CallSid::as_str),
     );
-    let mut values: Vec<(&str, &dyn ToSql)> = vec![(":most", &filter.most)];
+    let mut values: Vec<(&str, &dyn ToSql)> = vec![(":most", &filter.limit)];
     for (name, condition, value) in [
         (":app", "callbacks.app_id = :app", &app),
         (":host", "host = :host", &host),
@@ -254,7 +254,7 @@ fn read_attempt(row: &Row<'_>) -> rusqlite::Result<CallbackAttempt> {
     Ok(CallbackAttempt {
         started_at: time(row, 0)?,
         milliseconds: row.get(1)?,
-        verdict: parsed::<Verdict>(row, 2)?,
+        verdict: parsed::<DeliveryResult>(row, 2)?,
         status: row.get(3)?,
         error: row.get(4)?,
         answer: row.get(5)?,

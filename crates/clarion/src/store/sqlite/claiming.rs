@@ -10,7 +10,7 @@ use crate::domain::account::AppId;
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
-use crate::domain::claim::{Claim, ClaimedCall, Lease, LostCall, NodeId, Overdue, QueuedApp};
+use crate::domain::claim::{Claim, ClaimedCall, Lease, NodeId, OrphanedCall, Overdue, QueuedApp};
 use crate::domain::phone_number::PhoneNumber;
 
 /// What a claimed call is read from; the fence is that of the lease which is given.
@@ -150,7 +150,7 @@ pub(super) fn claim_overdue(
     node: &NodeId,
     now: Timestamp,
     lease_until: Timestamp,
-    most: u32,
+    limit: u32,
 ) -> rusqlite::Result<Vec<(ClaimedCall, Overdue)>> {
     let sources = [
         (
@@ -180,7 +180,7 @@ pub(super) fn claim_overdue(
     for (why, query) in sources {
         let calls: Vec<ClaimedCall> = db
             .prepare_cached(&query)?
-            .query_map(params![now.as_millisecond(), most], |row| {
+            .query_map(params![now.as_millisecond(), limit], |row| {
                 claimed(row, node)
             })?
             .collect::<rusqlite::Result<_>>()?;
@@ -193,24 +193,24 @@ pub(super) fn claim_overdue(
 }
 
 /// Calls of processes that are gone, and those that nobody works at, now ours.
-pub(super) fn take_lost(
+pub(super) fn take_orphaned(
     db: &Connection,
     node: &NodeId,
     lease_until: Timestamp,
     abandoned: &[CallSid],
-    most: u32,
-) -> rusqlite::Result<Vec<LostCall>> {
+    limit: u32,
+) -> rusqlite::Result<Vec<OrphanedCall>> {
     let abandoned: Vec<_> = abandoned.iter().map(CallSid::as_str).collect();
     let abandoned = serde_json::json!(abandoned).to_string();
-    let lost: Vec<LostCall> = db
+    let lost: Vec<OrphanedCall> = db
         .prepare_cached(&format!(
             "SELECT {CLAIMED}, queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, \
                coalesce(queue.seen_at, nodes.heartbeat_at, queue.answered_at, queue.rang_at, queue.dialled_at, calls.accepted_at) \
              FROM call_queue AS queue JOIN calls USING (call_sid) LEFT JOIN nodes ON nodes.node = queue.node \
              WHERE queue.state > 0 AND (queue.node <> ?1 OR call_sid IN (SELECT value FROM json_each(?2))) LIMIT ?3"
         ))?
-        .query_map(params![node.as_str(), abandoned, most], |row| {
-            Ok(LostCall {
+        .query_map(params![node.as_str(), abandoned, limit], |row| {
+            Ok(OrphanedCall {
                 claimed: claimed(row, node)?,
                 state: CallState::from_number(row.get(15)?).unwrap_or(CallState::Dialling),
                 trunk: row.get(16)?,

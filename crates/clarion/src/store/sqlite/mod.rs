@@ -24,9 +24,10 @@ use crate::domain::account::{
 };
 use crate::domain::call::{CallProgress, CallSid, NewCall};
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackLease, EndedAttempt};
-use crate::domain::prompt::{AddedFile, ContentId, FileName, FileOwner, VoiceOwner};
+use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName, FileOwner};
 
 mod accounts;
+mod audio_files;
 mod bills;
 pub mod callbacks;
 pub mod calls;
@@ -36,7 +37,6 @@ mod ending;
 mod queue;
 mod records;
 mod schema;
-mod voices;
 mod writer;
 
 /// Another process (the command line beside a server) may hold the write lock for a moment; nobody holds it for seconds.
@@ -260,39 +260,41 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn voice_files(
+    async fn audio_files(
         &self,
         app: &AppId,
         owner: FileOwner,
         names: &[FileName],
     ) -> Result<Vec<Option<ContentId>>, StoreError> {
         let (app, names) = (app.clone(), names.to_vec());
-        self.read(move |db| voices::voice_files(db, &app, owner, &names))
+        self.read(move |db| audio_files::audio_files(db, &app, owner, &names))
             .await
     }
 
-    async fn add_voice_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError> {
-        self.writer.write(move |db| voices::add(db, &files)).await
+    async fn add_audio_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| audio_files::add(db, &files))
+            .await
     }
 
-    async fn voice_files_of(&self, owner: &VoiceOwner) -> Result<Vec<AddedFile>, StoreError> {
+    async fn audio_files_of(&self, owner: &AudioOwner) -> Result<Vec<AddedFile>, StoreError> {
         let owner = owner.clone();
-        self.read(move |db| voices::all(db, &owner)).await
+        self.read(move |db| audio_files::all(db, &owner)).await
     }
 
-    async fn remove_voice_file(
+    async fn remove_audio_file(
         &self,
-        owner: &VoiceOwner,
+        owner: &AudioOwner,
         name: &FileName,
     ) -> Result<(), StoreError> {
         let (owner, name) = (owner.clone(), name.clone());
         self.writer
-            .write(move |db| voices::remove(db, &owner, &name))
+            .write(move |db| audio_files::remove(db, &owner, &name))
             .await
     }
 
-    async fn voice_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
-        self.read(voices::in_use).await
+    async fn audio_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
+        self.read(audio_files::in_use).await
     }
 
     async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {

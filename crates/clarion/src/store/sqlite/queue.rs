@@ -10,7 +10,8 @@ use super::{SqliteStore, claiming, ending};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    Claim, ClaimedCall, EndedCall, Lease, LostCall, NodeId, Overdue, QueuedApp, Standing, Step,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, OrphanedCall, Overdue,
+    QueuedApp,
 };
 use crate::store::{CallQueue, StoreError};
 
@@ -29,10 +30,10 @@ impl CallQueue for SqliteStore {
         node: &NodeId,
         now: Timestamp,
         lease_until: Timestamp,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
         let node = node.clone();
-        self.write(move |db| claiming::claim_overdue(db, &node, now, lease_until, most))
+        self.write(move |db| claiming::claim_overdue(db, &node, now, lease_until, limit))
             .await
     }
 
@@ -40,7 +41,7 @@ impl CallQueue for SqliteStore {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        step: Step,
+        step: CallUpdate,
     ) -> Result<bool, StoreError> {
         let (sid, lease) = (sid.clone(), lease.clone());
         self.write(move |db| advance(db, &sid, &lease, &step)).await
@@ -61,16 +62,16 @@ impl CallQueue for SqliteStore {
         self.write(move |db| ending::end(db, &ended)).await
     }
 
-    async fn take_lost_calls(
+    async fn take_orphaned_calls(
         &self,
         node: &NodeId,
         _now: Timestamp,
         lease_until: Timestamp,
         abandoned: &[CallSid],
-        most: u32,
-    ) -> Result<Vec<LostCall>, StoreError> {
+        limit: u32,
+    ) -> Result<Vec<OrphanedCall>, StoreError> {
         let (node, abandoned) = (node.clone(), abandoned.to_vec());
-        self.write(move |db| claiming::take_lost(db, &node, lease_until, &abandoned, most))
+        self.write(move |db| claiming::take_orphaned(db, &node, lease_until, &abandoned, limit))
             .await
     }
 
@@ -79,7 +80,7 @@ impl CallQueue for SqliteStore {
         node: &NodeId,
         now: Timestamp,
         _lease_until: Timestamp,
-    ) -> Result<Standing, StoreError> {
+    ) -> Result<NodeShare, StoreError> {
         let node = node.clone();
         self.write(move |db| heartbeat(db, &node, now)).await
     }
@@ -119,8 +120,8 @@ impl CallQueue for SqliteStore {
         .await
     }
 
-    async fn forget_calls(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
-        self.write(move |db| forget(db, before, most)).await
+    async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.write(move |db| forget(db, before, limit)).await
     }
 }
 
@@ -143,7 +144,12 @@ pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
 }
 
 /// False if the call is not ours any more, or cannot go there from where it is.
-fn advance(db: &Connection, sid: &CallSid, lease: &Lease, step: &Step) -> rusqlite::Result<bool> {
+fn advance(
+    db: &Connection,
+    sid: &CallSid,
+    lease: &Lease,
+    step: &CallUpdate,
+) -> rusqlite::Result<bool> {
     let Some(state) = held_state(db, sid, lease)? else {
         return Ok(false);
     };
@@ -153,10 +159,10 @@ fn advance(db: &Connection, sid: &CallSid, lease: &Lease, step: &Step) -> rusqli
         return Ok(false);
     }
     let (column, at, trunk) = match step {
-        Step::Dialling { trunk, at } => ("dialled_at", at, Some(trunk)),
-        Step::Sent { at, .. } => ("dialled_at", at, None),
-        Step::Ringing { at, .. } => ("rang_at", at, None),
-        Step::Answered { at, .. } => ("answered_at", at, None),
+        CallUpdate::Dialling { trunk, at } => ("dialled_at", at, Some(trunk)),
+        CallUpdate::Sent { at, .. } => ("dialled_at", at, None),
+        CallUpdate::Ringing { at, .. } => ("rang_at", at, None),
+        CallUpdate::Answered { at, .. } => ("answered_at", at, None),
     };
     db.prepare_cached(&format!(
         "UPDATE call_queue SET state = ?, {column} = coalesce({column}, ?), trunk = coalesce(?, trunk), dialog = coalesce(?, dialog), \
@@ -167,7 +173,7 @@ fn advance(db: &Connection, sid: &CallSid, lease: &Lease, step: &Step) -> rusqli
         at.as_millisecond(),
         trunk,
         step.dialog(),
-        i32::from(matches!(step, Step::Dialling { .. })),
+        i32::from(matches!(step, CallUpdate::Dialling { .. })),
         sid.as_str()
     ])?;
     Ok(true)
@@ -214,7 +220,7 @@ fn requeue(
 }
 
 /// This process lives. What it holds needs no renewing: it is held until the process is gone.
-fn heartbeat(db: &Connection, node: &NodeId, now: Timestamp) -> rusqlite::Result<Standing> {
+fn heartbeat(db: &Connection, node: &NodeId, now: Timestamp) -> rusqlite::Result<NodeShare> {
     let now = now.as_millisecond();
     db.prepare_cached(
         "INSERT INTO nodes (node, steady_since, heartbeat_at) VALUES (?1, ?2, ?2) ON CONFLICT (node) DO UPDATE SET heartbeat_at = ?2",
@@ -225,7 +231,7 @@ fn heartbeat(db: &Connection, node: &NodeId, now: Timestamp) -> rusqlite::Result
         "DELETE FROM nodes WHERE heartbeat_at < ? AND node NOT IN (SELECT node FROM call_queue WHERE node IS NOT NULL)",
     )?
     .execute([now - 86_400_000])?;
-    Ok(Standing::ALONE)
+    Ok(NodeShare::ALONE)
 }
 
 /// The name stays while calls are held by it: what becomes of them begins with when it was last seen.
@@ -244,13 +250,13 @@ fn held_by(db: &Connection, node: &NodeId) -> rusqlite::Result<Vec<CallSid>> {
 }
 
 /// The oldest calls first: callSids sort by time. One whose callback is still owed is kept until that is settled.
-fn forget(db: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<u64> {
+fn forget(db: &Connection, before: Timestamp, limit: u32) -> rusqlite::Result<u64> {
     let old: Vec<String> = db
         .prepare_cached(
             "SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT ?1) AS oldest \
              LEFT JOIN callbacks USING (call_sid) WHERE ended_at < ?2 AND coalesce(callbacks.state, 2) >= 2",
         )?
-        .query_map(params![most, before.as_millisecond()], |row| row.get(0))?
+        .query_map(params![limit, before.as_millisecond()], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for sid in &old {
         for table in ["callback_attempts", "callbacks", "calls"] {

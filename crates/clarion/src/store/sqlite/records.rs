@@ -56,7 +56,7 @@ fn list(db: &Connection, filter: &CallFilter) -> rusqlite::Result<Vec<CallRecord
         params![
             filter.account.as_ref().map(AccountSid::as_str),
             filter.before.as_ref().map(CallSid::as_str),
-            filter.most
+            filter.limit
         ],
         record,
     )?

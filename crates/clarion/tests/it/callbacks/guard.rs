@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use clarion::callbacks::delivery::{Courier, Reply};
+use clarion::callbacks::delivery::{WebhookResponse, WebhookSender};
 use clarion::callbacks::resolver::Resolve;
 use clarion::config::Config;
-use clarion::domain::callback::{CallbackLease, CallbackState, ClaimedCallback, RespUrl, Verdict};
+use clarion::domain::callback::{
+    CallbackLease, CallbackState, ClaimedCallback, DeliveryResult, RespUrl,
+};
 
 use crate::support::TestServer;
 use crate::support::owed::{call, now};
@@ -72,7 +74,7 @@ async fn addresses_that_are_not_public_are_blocked_and_given_up_at_once() {
         assert_eq!(attempts.len(), 1, "{host}");
         assert_eq!(
             attempts[0].verdict,
-            Verdict::Blocked,
+            DeliveryResult::Blocked,
             "{host}: {attempts:?}"
         );
         let error = attempts[0].error.as_deref().unwrap();
@@ -123,11 +125,11 @@ impl Resolve for Liar {
 }
 
 /// 127.0.0.2 stands for a public address, because the operator allows it and nothing else.
-async fn deliver_by(resolver: &Arc<Liar>) -> Reply {
+async fn deliver_by(resolver: &Arc<Liar>) -> WebhookResponse {
     let settings = "[callbacks]\nallowed_networks = [\"127.0.0.2\"]\ntime_limit_seconds = 5\n";
     let config = Config::from_parts(settings, &[]).unwrap();
     let resolver: Arc<dyn Resolve> = Arc::clone(resolver) as _;
-    let courier = Courier::new(&config.callbacks, resolver).unwrap();
+    let courier = WebhookSender::new(&config.callbacks, resolver).unwrap();
     let callback = ClaimedCallback {
         lease: CallbackLease {
             call: call(1),
@@ -151,10 +153,10 @@ async fn a_name_that_turns_from_a_public_to_a_private_address_does_not_get_throu
     let liar = Liar::new(vec![vec![outside], vec![inside.address]]);
     // The first answer is judged and connected to; nobody asks a second time in between.
     let reply = deliver_by(&liar).await;
-    assert_eq!(reply.verdict, Verdict::Unreachable, "{reply:?}");
+    assert_eq!(reply.verdict, DeliveryResult::Unreachable, "{reply:?}");
     assert_eq!(liar.asked.load(Ordering::Relaxed), 1);
     let reply = deliver_by(&liar).await;
-    assert_eq!(reply.verdict, Verdict::Blocked);
+    assert_eq!(reply.verdict, DeliveryResult::Blocked);
     assert_eq!(inside.connections(), 0);
 }
 
@@ -164,8 +166,11 @@ async fn of_several_addresses_only_admitted_ones_are_tried() {
     let outside = SocketAddr::from(([127, 0, 0, 2], inside.address.port()));
     let liar = Liar::new(vec![vec![inside.address, outside, inside.address]]);
     let reply = deliver_by(&liar).await;
-    assert_eq!(reply.verdict, Verdict::Unreachable, "{reply:?}");
+    assert_eq!(reply.verdict, DeliveryResult::Unreachable, "{reply:?}");
     assert_eq!(inside.connections(), 0);
     let nothing = Liar::new(vec![vec![]]);
-    assert_eq!(deliver_by(&nothing).await.verdict, Verdict::Unreachable);
+    assert_eq!(
+        deliver_by(&nothing).await.verdict,
+        DeliveryResult::Unreachable
+    );
 }

@@ -8,13 +8,13 @@ use phone::codec::Codec;
 use phone::ending::Side;
 use phone::test_phone::{HeardCall, Script};
 use sound::speech::{Espeak, Speaker};
-use sound::wav::{Limits, Wav, mono_16_bit};
-use sound::{Encoded, Speech, Voice, level};
+use sound::wav::{Wav, WavLimits, mono_16_bit};
+use sound::{EncodedAudio, Utterance, Voice, level};
 
 use super::stage::Stage;
+use crate::audio_files::upload;
 use crate::support::status_code;
 use crate::support::telephone::Telephone;
-use crate::voices::upload;
 
 const FRAME: usize = 160;
 const LEAD_IN_MS: usize = 500;
@@ -64,7 +64,7 @@ fn spoken(text: &str, voice: Voice) -> Vec<u8> {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
     };
-    let speech = Speech {
+    let speech = Utterance {
         text: text.to_owned(),
         voice,
     };
@@ -72,11 +72,17 @@ fn spoken(text: &str, voice: Voice) -> Vec<u8> {
 }
 
 fn played(wav: &[u8]) -> Vec<u8> {
-    encoded(&Wav::read(wav, &Limits::default()).unwrap().for_the_line())
+    encoded(
+        &Wav::read(wav, &WavLimits::default())
+            .unwrap()
+            .for_the_line(),
+    )
 }
 
 fn encoded(samples: &[f32]) -> Vec<u8> {
-    Encoded::encode(&level::to_whole(samples)).pcma().to_vec()
+    EncodedAudio::encode(&level::to_whole(samples))
+        .pcma()
+        .to_vec()
 }
 
 /// No two places of it sound alike.

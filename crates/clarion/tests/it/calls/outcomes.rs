@@ -42,7 +42,7 @@ impl Expected {
 
     /// In the report and in the bill.
     fn is(&self, sid: &CallSid, report: &str, line: &BillLine) {
-        let word = self.outcome.word();
+        let word = self.outcome.as_str();
         assert_eq!(field(report, "state"), self.state, "{word}: {report}");
         assert_eq!(field(report, "callSid"), sid.as_str());
         assert_eq!(line.outcome, word);
@@ -190,7 +190,11 @@ async fn a_call_whose_server_is_lost_is_hung_up_reported_and_billed_as_far_as_it
     assert_eq!(field(&report, "duration"), line.seconds.to_string());
     assert_eq!(
         (line.outcome.as_str(), line.units, line.fee),
-        (expected.outcome.word(), expected.units, money(expected.fee))
+        (
+            expected.outcome.as_str(),
+            expected.units,
+            money(expected.fee)
+        )
     );
     assert!(expected.seconds.contains(&line.seconds) && line.answered_at.is_some());
     assert_eq!(field(&report, "state"), expected.state);

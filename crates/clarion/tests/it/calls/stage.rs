@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clarion::client::{Client, Connection, Credentials, Signature};
+use clarion::client::{ApiCredentials, Client, Connection, Signature};
 use clarion::domain::account::{Account, AppId};
 use clarion::domain::bill::BillLine;
 use clarion::domain::call::CallSid;
@@ -148,7 +148,7 @@ pub fn field<'a>(body: &'a str, name: &str) -> &'a str {
 /// Somebody with an account, an application and one connection.
 pub struct Customer {
     connection: Connection,
-    credentials: Credentials,
+    credentials: ApiCredentials,
     signature: Signature,
     app: AppId,
     url: String,
@@ -170,7 +170,7 @@ impl Customer {
     }
 
     pub async fn connect(client: &Client, sid: &str, app: &str, now: &Zoned, url: String) -> Self {
-        let credentials = Credentials {
+        let credentials = ApiCredentials {
             sid: sid.parse().unwrap(),
             token: TOKEN.parse().unwrap(),
         };

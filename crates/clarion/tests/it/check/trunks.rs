@@ -1,4 +1,4 @@
-//! Trunks that answer, that do not, and that answer oddly.
+//! TrunkPool that answer, that do not, and that answer oddly.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};

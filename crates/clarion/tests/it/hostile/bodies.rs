@@ -22,7 +22,7 @@ fn json(fields: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_xml_body_that_cannot_be_read_is_refused_with_its_code() {
-    // Room enough for ten thousand elements that are closed again.
+    // Capacity enough for ten thousand elements that are closed again.
     let server = TestServer::start_with("[http]\nmax_body_bytes = 100000").await;
     let door = server.door();
     for body in [

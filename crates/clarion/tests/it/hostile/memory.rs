@@ -7,7 +7,7 @@ use super::{assert_still_serves, code};
 use crate::support::child::Installation;
 
 /// What all attacks together may add to what the idle server holds.
-const MOST: u64 = 48 << 20;
+const LIMIT: u64 = 48 << 20;
 
 #[tokio::test]
 async fn the_servers_memory_stays_bounded_under_attack() {
@@ -41,6 +41,6 @@ async fn the_servers_memory_stays_bounded_under_attack() {
 
     let grown = server.peak_memory() - before;
     println!("{} MiB, then {} MiB more", before >> 20, grown >> 20);
-    assert!(grown < MOST, "{} MiB more", grown >> 20);
+    assert!(grown < LIMIT, "{} MiB more", grown >> 20);
     assert_still_serves(door).await;
 }

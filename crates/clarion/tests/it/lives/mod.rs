@@ -107,7 +107,7 @@ impl World {
         eventually_within(DRAIN, "nothing is under way any more", async || {
             let filter = clarion::domain::claim::CallFilter {
                 alive: true,
-                most: 1,
+                limit: 1,
                 ..Default::default()
             };
             let backlog = store.callback_backlog().await.unwrap();

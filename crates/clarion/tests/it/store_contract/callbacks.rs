@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clarion::domain::account::{ApplicationChange, CallbackSecret};
 use clarion::domain::callback::{
-    CallbackAttempt, CallbackState, ClaimedCallback, EndedAttempt, Next, Verdict,
+    CallbackAttempt, CallbackState, ClaimedCallback, DeliveryResult, EndedAttempt, NextDelivery,
 };
 use clarion::store::{CallbackClaim, CallbackFilter, Database, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
@@ -40,7 +40,7 @@ fn claim(node: &str) -> CallbackClaim {
         node: node.to_owned(),
         now: now(),
         lease: SignedDuration::from_secs(60),
-        most: 100,
+        limit: 100,
         per_host: 10,
         room: HashMap::new(),
     }
@@ -58,7 +58,7 @@ async fn claimed(store: &dyn Store, claim: CallbackClaim) -> Vec<ClaimedCallback
     store.claim_callbacks(claim).await.unwrap().callbacks
 }
 
-fn ended(callback: &ClaimedCallback, verdict: Verdict, next: Next) -> EndedAttempt {
+fn ended(callback: &ClaimedCallback, verdict: DeliveryResult, next: NextDelivery) -> EndedAttempt {
     EndedAttempt {
         lease: callback.lease.clone(),
         attempt: CallbackAttempt {
@@ -102,7 +102,11 @@ async fn an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs(
 async fn owing_the_same_again_changes_nothing(database: Database) {
     let store = owing(&database, &["http://h/"]).await;
     let found = claimed(&*store, claim("n")).await;
-    let delivered = ended(&found[0], Verdict::Delivered, Next::Delivered);
+    let delivered = ended(
+        &found[0],
+        DeliveryResult::Delivered,
+        NextDelivery::Delivered,
+    );
     store.record_attempts(vec![delivered]).await.unwrap();
     owe(&database, vec![owed_to("http://h/", 1, now())]).await;
     assert_eq!(claimed(&*store, claim("n")).await, []);
@@ -131,7 +135,7 @@ async fn each_host_gets_what_it_has_room_for_and_the_next_due_time_is_told(datab
     assert_eq!(hosts, ["a:80", "a:80", "b:80"]);
     assert_eq!(batch.next_due, Some(after(60)));
     small.room = HashMap::from([("a:80".to_owned(), 0)]);
-    small.most = 1;
+    small.limit = 1;
     let batch = store.claim_callbacks(small.clone()).await.unwrap();
     assert_eq!(batch.callbacks[0].url.host(), "c:81");
     let batch = store.claim_callbacks(small.clone()).await.unwrap();
@@ -166,10 +170,10 @@ async fn many_claims_at_once_never_give_one_callback_twice(database: Database) {
 async fn attempts_are_recorded_with_what_follows_from_them(database: Database) {
     let store = owing(&database, &["http://a/", "http://b/"]).await;
     let found = claimed(&*store, claim("n")).await;
-    let later = Next::RetryAt(after(30));
+    let later = NextDelivery::RetryAt(after(30));
     let attempts: Vec<_> = found
         .iter()
-        .map(|callback| ended(callback, Verdict::BadStatus, later))
+        .map(|callback| ended(callback, DeliveryResult::BadStatus, later))
         .collect();
     let mut recorded = store.record_attempts(attempts.clone()).await.unwrap();
     recorded.sort();
@@ -185,8 +189,8 @@ async fn attempts_are_recorded_with_what_follows_from_them(database: Database) {
     let found = claimed(&*store, due).await;
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].attempts, found[0].failures), (1, 1));
-    let follows = [Next::Delivered, Next::GivenUp];
-    let verdicts = [Verdict::Delivered, Verdict::Blocked];
+    let follows = [NextDelivery::Delivered, NextDelivery::GivenUp];
+    let verdicts = [DeliveryResult::Delivered, DeliveryResult::Blocked];
     let last = found.iter().zip(verdicts).zip(follows);
     let last = last.map(|((callback, verdict), next)| ended(callback, verdict, next));
     store.record_attempts(last.collect()).await.unwrap();
@@ -209,7 +213,11 @@ async fn a_lost_lease_records_nothing(database: Database) {
         .unwrap();
     let current = claimed(&*store, claim("other")).await;
     assert!(current[0].lease.fence > stale[0].lease.fence);
-    let late = ended(&stale[0], Verdict::Delivered, Next::Delivered);
+    let late = ended(
+        &stale[0],
+        DeliveryResult::Delivered,
+        NextDelivery::Delivered,
+    );
     assert_eq!(store.record_attempts(vec![late]).await.unwrap(), []);
     store
         .release_callbacks(vec![stale[0].lease.clone()])
@@ -218,7 +226,11 @@ async fn a_lost_lease_records_nothing(database: Database) {
     let (callback, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
     assert_eq!(callback.state, CallbackState::Delivering);
     assert_eq!(attempts, []);
-    let delivered = ended(&current[0], Verdict::Delivered, Next::Delivered);
+    let delivered = ended(
+        &current[0],
+        DeliveryResult::Delivered,
+        NextDelivery::Delivered,
+    );
     let twice = store
         .record_attempts(vec![delivered.clone()])
         .await
@@ -250,16 +262,23 @@ async fn a_replay_starts_the_schedule_again_and_keeps_the_attempts(database: Dat
     let found = claimed(&*store, claim("n")).await;
     let busy = store.replay_callback(&call(1), now()).await;
     assert!(matches!(busy, Err(StoreError::Conflict(_))), "{busy:?}");
-    let given_up = ended(&found[0], Verdict::TimedOut, Next::GivenUp);
+    let given_up = ended(&found[0], DeliveryResult::TimedOut, NextDelivery::GivenUp);
     store.record_attempts(vec![given_up]).await.unwrap();
     store.replay_callback(&call(1), now()).await.unwrap();
     let found = claimed(&*store, claim("n")).await;
     assert_eq!((found[0].attempts, found[0].failures), (1, 0));
-    let delivered = ended(&found[0], Verdict::Delivered, Next::Delivered);
+    let delivered = ended(
+        &found[0],
+        DeliveryResult::Delivered,
+        NextDelivery::Delivered,
+    );
     store.record_attempts(vec![delivered]).await.unwrap();
     let (_, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
     let verdicts: Vec<_> = attempts.iter().map(|attempt| attempt.verdict).collect();
-    assert_eq!(verdicts, [Verdict::TimedOut, Verdict::Delivered]);
+    assert_eq!(
+        verdicts,
+        [DeliveryResult::TimedOut, DeliveryResult::Delivered]
+    );
     let missing = store.replay_callback(&call(2), now()).await;
     assert!(matches!(missing, Err(StoreError::Missing(_))));
     assert_eq!(store.callback(&call(2)).await.unwrap(), None);
@@ -271,7 +290,7 @@ async fn lists_are_filtered_and_paged(database: Database) {
     let mut only_b = claim("n");
     only_b.room = HashMap::from([("a:80".to_owned(), 0)]);
     let found = claimed(&*store, only_b).await;
-    let given_up = ended(&found[0], Verdict::Blocked, Next::GivenUp);
+    let given_up = ended(&found[0], DeliveryResult::Blocked, NextDelivery::GivenUp);
     store.record_attempts(vec![given_up]).await.unwrap();
     let numbers = async |filter: CallbackFilter| {
         let found = store.callbacks(filter).await.unwrap();
@@ -280,7 +299,7 @@ async fn lists_are_filtered_and_paged(database: Database) {
             .collect::<Vec<_>>()
     };
     let all = CallbackFilter {
-        most: 100,
+        limit: 100,
         ..CallbackFilter::default()
     };
     assert_eq!(numbers(all.clone()).await, ["3", "2", "1"]);
@@ -304,7 +323,7 @@ async fn lists_are_filtered_and_paged(database: Database) {
     };
     assert_eq!(numbers(filter).await, ["1"]);
     let filter = CallbackFilter {
-        most: 2,
+        limit: 2,
         ..all.clone()
     };
     assert_eq!(numbers(filter).await, ["3", "2"]);
@@ -332,7 +351,7 @@ async fn the_backlog_is_what_has_not_been_delivered(database: Database) {
     assert_eq!(store.callback_backlog().await.unwrap(), backlog);
     let delivered = found
         .iter()
-        .map(|callback| ended(callback, Verdict::Delivered, Next::Delivered));
+        .map(|callback| ended(callback, DeliveryResult::Delivered, NextDelivery::Delivered));
     store.record_attempts(delivered.collect()).await.unwrap();
     let backlog = store.callback_backlog().await.unwrap();
     assert_eq!((backlog.waiting, backlog.oldest_owed_at), (0, None));

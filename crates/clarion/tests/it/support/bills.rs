@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clarion::domain::account::AccountChange;
 use clarion::domain::bill::call_type::CallType;
-use clarion::domain::bill::import::Brought;
+use clarion::domain::bill::import::ImportedRecord;
 use clarion::domain::bill::record::Record;
 use clarion::domain::bill::{BillLine, BillOf, calendar};
 use clarion::domain::call::NewCall;
@@ -56,12 +56,12 @@ pub fn call(digits: &str, accepted_at: Timestamp) -> NewCall {
     }
 }
 
-pub async fn claim(store: &dyn Store, now: Timestamp, most: u32) -> Vec<ClaimedCall> {
+pub async fn claim(store: &dyn Store, now: Timestamp, limit: u32) -> Vec<ClaimedCall> {
     let claim = Claim {
         node: NodeId::new([7; 8]),
         now,
         lease_until: now + SignedDuration::from_secs(60),
-        shares: vec![(APP.parse().unwrap(), most)],
+        shares: vec![(APP.parse().unwrap(), limit)],
         caps: CalleeCaps::default(),
     };
     store.claim_calls(claim).await.unwrap()
@@ -120,7 +120,7 @@ pub async fn line_of(store: &dyn Store, id: &str, ended_at: Timestamp) -> BillLi
 }
 
 /// A record as another service would bring it.
-pub fn record(id: &str, ended_at: Timestamp, fee: Money) -> Brought {
+pub fn record(id: &str, ended_at: Timestamp, fee: Money) -> ImportedRecord {
     let line = BillLine {
         order_id: id.to_owned(),
         call_type: CallType::TemplateSms,
@@ -137,7 +137,7 @@ pub fn record(id: &str, ended_at: Timestamp, fee: Money) -> Brought {
         outcome: "sent".to_owned(),
         user_data: Some("=1+1, \"x\"".to_owned()),
     };
-    Brought {
+    ImportedRecord {
         record: Record {
             app: APP.parse().unwrap(),
             line,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
 
-use clarion::client::{Client, Connection, Credentials, Signature};
+use clarion::client::{ApiCredentials, Client, Connection, Signature};
 use clarion::clock::Clock;
 use clarion::domain::account::AccountChange;
 use clarion::store::Database;
@@ -208,13 +208,13 @@ impl ChildServer {
 /// A client that places calls one after the other on one connection.
 pub struct Caller {
     connection: Connection,
-    credentials: Credentials,
+    credentials: ApiCredentials,
     signature: Signature,
 }
 
 impl Caller {
     pub async fn connect(client: &Client) -> anyhow::Result<Self> {
-        let credentials = Credentials {
+        let credentials = ApiCredentials {
             sid: SID.parse().unwrap(),
             token: TOKEN.parse().unwrap(),
         };

@@ -18,12 +18,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clarion::client::{Client, Credentials, Signature};
+use clarion::client::{ApiCredentials, Client, Signature};
 use clarion::clock::Clock;
 use clarion::config::Config;
 use clarion::domain::account::{
-    Account, AccountChange, AccountState, AppId, AppLimits, AppState, Application,
-    ApplicationChange, Limits, Permissions,
+    Account, AccountChange, AccountLimits, AccountState, AppId, AppLimits, AppState, Application,
+    ApplicationChange, Permissions,
 };
 use clarion::domain::call::CallSid;
 use clarion::server::Server;
@@ -45,7 +45,7 @@ pub fn account() -> Account {
         auth_token: TOKEN.parse().unwrap(),
         state: AccountState::Active,
         permissions: Permissions::default(),
-        limits: Limits::default(),
+        limits: AccountLimits::default(),
         balance: None,
         spending_limit: None,
         display_numbers: vec![],
@@ -131,8 +131,8 @@ impl TestServer {
     }
 
     #[expect(clippy::unused_self, reason = "reads better where it is used")]
-    pub fn credentials(&self) -> Credentials {
-        Credentials {
+    pub fn credentials(&self) -> ApiCredentials {
+        ApiCredentials {
             sid: SID.parse().unwrap(),
             token: TOKEN.parse().unwrap(),
         }

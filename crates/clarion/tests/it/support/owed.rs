@@ -82,7 +82,7 @@ impl TestServer {
 
     /// Waits until a callback has come to this state, and returns its attempts.
     pub async fn callback_is(&self, number: u32, state: CallbackState) -> Vec<CallbackAttempt> {
-        let what = format!("callback {number} is {}", state.word());
+        let what = format!("callback {number} is {}", state.as_str());
         eventually(&what, async || self.callback(number).await.0.state == state).await;
         self.callback(number).await.1
     }

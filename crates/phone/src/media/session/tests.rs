@@ -1,6 +1,6 @@
 use super::super::engine::{MediaConfig, SocketChoice};
-use super::super::hearing::Heard;
-use super::super::rtcp::{self, Report};
+use super::super::inbound::InboundEvent;
+use super::super::rtcp::{self, RtcpReport};
 use super::super::rtp::{self, Packet};
 use super::*;
 use crate::codec::{Codec, Sound};
@@ -18,28 +18,28 @@ struct Memory {
 }
 
 struct Lab {
-    engine: Engine,
+    engine: MediaEngine,
 }
 
 impl Lab {
     fn new() -> Self {
         let config = MediaConfig::new("127.0.0.1".parse().unwrap(), 48_000..=54_999);
         Self {
-            engine: Engine::start(&config).unwrap(),
+            engine: MediaEngine::start(&config).unwrap(),
         }
     }
 
-    fn session(&self, terms: Terms) -> (Session, Arc<Mutex<Memory>>) {
+    fn session(&self, options: MediaOptions) -> (Session, Arc<Mutex<Memory>>) {
         let memory = Arc::new(Mutex::new(Memory::default()));
         let remembering = Arc::clone(&memory);
-        let on_heard = move |heard: Heard<'_>| {
+        let on_heard = move |heard: InboundEvent<'_>| {
             let mut memory = remembering.lock().unwrap();
             match heard {
-                Heard::Key(key) => memory.keys.push(key),
-                Heard::Sound(packet, _) => memory.sound.extend_from_slice(packet.payload),
+                InboundEvent::Key(key) => memory.keys.push(key),
+                InboundEvent::Sound(packet, _) => memory.sound.extend_from_slice(packet.payload),
             }
         };
-        (self.engine.open(terms, on_heard).unwrap(), memory)
+        (self.engine.open(options, on_heard).unwrap(), memory)
     }
 }
 
@@ -136,22 +136,28 @@ fn sound(frames: i32) -> Sound {
     Sound::encode(&(0..frames * 160).map(sample).collect::<Vec<_>>())
 }
 
-fn silence() -> [Step; 1] {
-    [Step::Silence { frames: 10_000 }]
+fn silence() -> [PlaybackItem; 1] {
+    [PlaybackItem::Silence { frames: 10_000 }]
 }
 
 /// Two sessions that talk to each other; what each of them has heard.
-async fn talk(terms: Terms, callee_terms: Terms) -> (Facts, Facts, Vec<u8>, String) {
+async fn talk(
+    options: MediaOptions,
+    callee_terms: MediaOptions,
+) -> (MediaStats, MediaStats, Vec<u8>, String) {
     let lab = Lab::new();
-    let (mut caller, heard_by_caller) = lab.session(terms);
+    let (mut caller, heard_by_caller) = lab.session(options);
     let (mut callee, heard_by_callee) = lab.session(callee_terms);
     let answer = callee.answer(caller.offer().as_bytes()).unwrap();
     caller.answered(answer.as_bytes()).unwrap();
     let played = sound(50);
     let pressed = callee
-        .play(&[Step::Silence { frames: 5 }, Step::Keys("17#".to_owned())])
+        .play(&[
+            PlaybackItem::Silence { frames: 5 },
+            PlaybackItem::Keys("17#".to_owned()),
+        ])
         .unwrap();
-    let finished = caller.play(&[Step::Sound(played.clone())]).unwrap();
+    let finished = caller.play(&[PlaybackItem::Sound(played.clone())]).unwrap();
     let (mut last, mut keys) = (false, false);
     let both = async { (finished.await.unwrap(), pressed.await.unwrap()) };
     tokio::pin!(both);
@@ -185,12 +191,12 @@ async fn two_sessions_hear_each_other_and_report() {
         (Encryption::Sdes, false),
         (Encryption::Sdes, true),
     ] {
-        let terms = Terms {
+        let options = MediaOptions {
             encryption,
             rtcp_mux,
-            ..Terms::default()
+            ..MediaOptions::default()
         };
-        let (caller, callee, _, keys) = talk(terms.clone(), terms).await;
+        let (caller, callee, _, keys) = talk(options.clone(), options).await;
         assert_eq!(keys, "17#", "{encryption:?} {rtcp_mux}");
         assert_eq!(caller.codec, Some(Codec::Pcma));
         assert_eq!(caller.encrypted, encryption == Encryption::Sdes);
@@ -203,9 +209,9 @@ async fn two_sessions_hear_each_other_and_report() {
 #[tokio::test]
 async fn the_round_trip_is_known_after_both_have_reported() {
     let lab = Lab::new();
-    let (mut session, _) = lab.session(Terms {
+    let (mut session, _) = lab.session(MediaOptions {
         rtcp_mux: false,
-        ..Terms::default()
+        ..MediaOptions::default()
     });
     let peer = Peer::new();
     session.answered(&peer.description("")).unwrap();
@@ -219,21 +225,21 @@ async fn the_round_trip_is_known_after_both_have_reported() {
         }) => report.unwrap(),
     };
     assert_eq!(first[1], 200, "a sender's report");
-    let clock = rtcp::read(&first, 0).unwrap().clock.unwrap();
-    let block = super::super::reception::Block {
+    let pacer = rtcp::read(&first, 0).unwrap().pacer.unwrap();
+    let block = super::super::receiver_stats::ReceptionBlock {
         source,
         fraction_lost: 0,
         lost: 0,
         highest: 1,
         jitter: 8,
     };
-    let answer = Report {
+    let answer = RtcpReport {
         source: 1,
         name: "peer",
         sent: None,
-        heard: Some(rtcp::Heard {
+        heard: Some(rtcp::OutgoingBlock {
             block,
-            last_report: Some((clock, Duration::ZERO)),
+            last_report: Some((pacer, Duration::ZERO)),
         }),
         goodbye: false,
     };
@@ -255,12 +261,12 @@ async fn the_round_trip_is_known_after_both_have_reported() {
 async fn packets_from_a_third_address_disturb_nothing() {
     for encryption in [Encryption::Off, Encryption::Sdes] {
         let lab = Lab::new();
-        let terms = Terms {
+        let options = MediaOptions {
             encryption,
-            ..Terms::default()
+            ..MediaOptions::default()
         };
-        let (mut caller, heard_by_caller) = lab.session(terms.clone());
-        let (mut callee, heard_by_callee) = lab.session(terms);
+        let (mut caller, heard_by_caller) = lab.session(options.clone());
+        let (mut callee, heard_by_callee) = lab.session(options);
         let ports = [address(&caller), address(&callee)];
         let mut attacker = Peer::new();
         // Some are there before anything is agreed on.
@@ -271,7 +277,7 @@ async fn packets_from_a_third_address_disturb_nothing() {
         caller.answered(answer.as_bytes()).unwrap();
         callee.play(&silence()).unwrap();
         let played = sound(25);
-        let finished = caller.play(&[Step::Sound(played.clone())]).unwrap();
+        let finished = caller.play(&[PlaybackItem::Sound(played.clone())]).unwrap();
         for _ in 0..50 {
             for port in ports {
                 attacker.press(9, port);
@@ -300,9 +306,9 @@ async fn packets_from_a_third_address_disturb_nothing() {
 #[tokio::test]
 async fn a_peer_behind_a_nat_is_found_and_then_fixed() {
     let lab = Lab::new();
-    let (mut session, memory) = lab.session(Terms {
+    let (mut session, memory) = lab.session(MediaOptions {
         symmetric: true,
-        ..Terms::default()
+        ..MediaOptions::default()
     });
     // What it describes is not where it is.
     let (described, mut real, mut attacker) = (Peer::new(), Peer::new(), Peer::new());
@@ -333,7 +339,7 @@ async fn a_peer_behind_a_nat_is_found_and_then_fixed() {
 #[tokio::test]
 async fn without_symmetry_nobody_is_believed_but_the_description() {
     let lab = Lab::new();
-    let (mut session, _) = lab.session(Terms::default());
+    let (mut session, _) = lab.session(MediaOptions::default());
     let (described, mut stranger) = (Peer::new(), Peer::new());
     session.answered(&described.description("")).unwrap();
     session.play(&silence()).unwrap();
@@ -349,12 +355,12 @@ async fn without_symmetry_nobody_is_believed_but_the_description() {
 async fn a_peer_that_vanishes_is_noticed_only_while_it_should_speak() {
     let lab = Lab::new();
     let limit = Duration::from_millis(200);
-    let terms = Terms {
+    let options = MediaOptions {
         vanished_after: Some(limit),
-        ..Terms::default()
+        ..MediaOptions::default()
     };
     for quiet in ["a=sendonly\r\n", "a=recvonly\r\n", "a=inactive\r\n"] {
-        let (mut session, _) = lab.session(terms.clone());
+        let (mut session, _) = lab.session(options.clone());
         let peer = Peer::new();
         session.answered(&peer.description(quiet)).unwrap();
         let watched = tokio::time::timeout(limit * 2, session.watch()).await;
@@ -374,16 +380,16 @@ async fn sound_or_reports_keep_a_peer_alive() {
     let lab = Lab::new();
     let limit = Duration::from_millis(600);
     for reports in [false, true] {
-        let (mut session, _) = lab.session(Terms {
+        let (mut session, _) = lab.session(MediaOptions {
             vanished_after: Some(limit),
-            ..Terms::default()
+            ..MediaOptions::default()
         });
         let mut peer = Peer::new();
         session
             .answered(&peer.description("a=rtcp-mux\r\n"))
             .unwrap();
         let (to, began) = (address(&session), Instant::now());
-        let report = Report {
+        let report = RtcpReport {
             source: 1,
             name: "x",
             sent: None,
@@ -410,7 +416,7 @@ async fn sound_or_reports_keep_a_peer_alive() {
 #[tokio::test]
 async fn early_media_is_listened_to_and_nothing_is_sent() {
     let lab = Lab::new();
-    let (mut session, memory) = lab.session(Terms::default());
+    let (mut session, memory) = lab.session(MediaOptions::default());
     let mut peer = Peer::new();
     session.listen_early(&peer.description("")).unwrap();
     peer.press(3, address(&session));
@@ -431,7 +437,7 @@ async fn early_media_is_listened_to_and_nothing_is_sent() {
 #[tokio::test]
 async fn a_hold_pauses_and_an_answer_keeps_the_codec() {
     let lab = Lab::new();
-    let (mut session, _) = lab.session(Terms::default());
+    let (mut session, _) = lab.session(MediaOptions::default());
     let peer = Peer::new();
     session.answered(&peer.description("")).unwrap();
     session.play(&silence()).unwrap();
@@ -463,17 +469,17 @@ async fn a_hold_pauses_and_an_answer_keeps_the_codec() {
 async fn calls_on_a_shared_line_do_not_hear_each_other() {
     let lab = Lab::new();
     let line = lab.engine.shared_line().unwrap();
-    let terms = Terms {
+    let options = MediaOptions {
         sockets: SocketChoice::Shared(Arc::clone(&line)),
         symmetric: true,
-        ..Terms::default()
+        ..MediaOptions::default()
     };
     let mut calls: Vec<_> = (0..20)
-        .map(|_| (lab.session(terms.clone()), Peer::new()))
+        .map(|_| (lab.session(options.clone()), Peer::new()))
         .collect();
     for ((session, _), peer) in &mut calls {
         session.answered(&peer.description("")).unwrap();
-        session.play(&[Step::Sound(sound(10))]).unwrap();
+        session.play(&[PlaybackItem::Sound(sound(10))]).unwrap();
     }
     let to = address(&calls[0].0.0);
     for (place, (_, peer)) in (0_u8..).zip(&mut calls) {
@@ -503,13 +509,13 @@ async fn a_port_that_nobody_listens_on_ends_no_call() {
     let lab = Lab::new();
     let line = lab.engine.shared_line().unwrap();
     for sockets in [SocketChoice::Own, SocketChoice::Shared(line)] {
-        let (mut session, _) = lab.session(Terms {
+        let (mut session, _) = lab.session(MediaOptions {
             sockets,
-            ..Terms::default()
+            ..MediaOptions::default()
         });
         let description = Peer::new().description("");
         session.answered(&description).unwrap();
-        let finished = session.play(&[Step::Sound(sound(10))]).unwrap();
+        let finished = session.play(&[PlaybackItem::Sound(sound(10))]).unwrap();
         tokio::time::timeout(PATIENCE, finished)
             .await
             .unwrap()
@@ -521,7 +527,7 @@ async fn a_port_that_nobody_listens_on_ends_no_call() {
 #[tokio::test]
 async fn nothing_is_played_before_something_is_agreed_on() {
     let lab = Lab::new();
-    let (mut session, _) = lab.session(Terms::default());
+    let (mut session, _) = lab.session(MediaOptions::default());
     assert!(matches!(
         session.play(&silence()),
         Err(MediaError::NotAgreed)

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use phone::codec::{Codec, Sound};
 use phone::ending::{Cause, Side};
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};
-use phone::trunk::{Trunk, TrunkConfig};
+use phone::trunk::{SipTrunkConfig, Trunk};
 
 use super::Softphone;
 use crate::lab::{Story, call, caller, eventually, loopback, order, sound};
@@ -21,7 +21,7 @@ async fn trunk(softphone: &Softphone, transport: Transport, tls: TlsFiles) -> Ar
         Transport::Tls => softphone.tls,
         _ => softphone.plain,
     };
-    let config = TrunkConfig::new("test", address.into());
+    let config = SipTrunkConfig::new("test", address.into());
     Trunk::start(config, signalling, Resolver::default())
 }
 
@@ -38,9 +38,9 @@ async fn softphone() -> (Softphone, TlsFiles) {
     (softphone, tls)
 }
 
-async fn plain_call(softphone: &Softphone, program: Vec<Step>) -> Story {
+async fn plain_call(softphone: &Softphone, plan: Vec<PlaybackItem>) -> Story {
     let trunk = trunk(softphone, Transport::Udp, TlsFiles::default()).await;
-    call(&caller(), &trunk, order(program)).await
+    call(&caller(), &trunk, order(plan)).await
 }
 
 /// How alike two sounds are at the place where they are most alike: that place, and 1.0 for the same.
@@ -73,12 +73,12 @@ async fn the_softphone_hears_what_was_played_over_every_transport() {
         let (softphone, tls) = softphone().await;
         let trunk = trunk(&softphone, transport, tls).await;
         // Its jitter buffer gives a packet out when another one comes: what is last in a call is not heard by it.
-        let program = vec![
-            Step::Silence { frames: 10 },
-            Step::Sound(sound(50)),
-            Step::Silence { frames: 15 },
+        let plan = vec![
+            PlaybackItem::Silence { frames: 10 },
+            PlaybackItem::Sound(sound(50)),
+            PlaybackItem::Silence { frames: 15 },
         ];
-        let story = call(&caller(), &trunk, order(program)).await;
+        let story = call(&caller(), &trunk, order(plan)).await;
         assert_eq!(story.facts.packets_sent, 75, "{transport}: {story:?}");
         assert_eq!(story.talked().1, Side::Us);
         let heard = softphone.heard().await;
@@ -117,12 +117,12 @@ async fn a_softphone_with_a_wrong_certificate_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_softphone_hears_our_keys() {
     let (softphone, _) = softphone().await;
-    let program = vec![
-        Step::Silence { frames: 10 },
-        Step::Keys("36*7#0".to_owned()),
-        Step::Silence { frames: 10 },
+    let plan = vec![
+        PlaybackItem::Silence { frames: 10 },
+        PlaybackItem::Keys("36*7#0".to_owned()),
+        PlaybackItem::Silence { frames: 10 },
     ];
-    plain_call(&softphone, program).await.talked();
+    plain_call(&softphone, plan).await.talked();
     let keys = softphone.happened("CALL_DTMF_START");
     assert_eq!(keys.concat(), "36*7#0", "{}", softphone.log());
 }
@@ -131,7 +131,7 @@ async fn the_softphone_hears_our_keys() {
 async fn we_hear_the_keys_of_the_softphone() {
     let (mut softphone, _) = softphone().await;
     let trunk = trunk(&softphone, Transport::Udp, TlsFiles::default()).await;
-    let (phone, order) = (caller(), order(vec![Step::Silence { frames: 150 }]));
+    let (phone, order) = (caller(), order(vec![PlaybackItem::Silence { frames: 150 }]));
     let calling = async { call(&phone, &trunk, order).await };
     let pressing = async {
         softphone.wait_for("CALL_ESTABLISHED").await;
@@ -150,7 +150,7 @@ async fn we_hear_the_keys_of_the_softphone() {
 async fn the_softphone_holds_and_resumes() {
     let (mut softphone, _) = softphone().await;
     let trunk = trunk(&softphone, Transport::Udp, TlsFiles::default()).await;
-    let (phone, order) = (caller(), order(vec![Step::Sound(sound(75))]));
+    let (phone, order) = (caller(), order(vec![PlaybackItem::Sound(sound(75))]));
     let calling = async { call(&phone, &trunk, order).await };
     let holding = async {
         softphone.wait_for("CALL_ESTABLISHED").await;
@@ -173,7 +173,7 @@ async fn the_softphone_holds_and_resumes() {
 async fn the_softphone_hangs_up() {
     let (mut softphone, _) = softphone().await;
     let trunk = trunk(&softphone, Transport::Tcp, TlsFiles::default()).await;
-    let (phone, order) = (caller(), order(vec![Step::Sound(sound(1000))]));
+    let (phone, order) = (caller(), order(vec![PlaybackItem::Sound(sound(1000))]));
     let calling = async { call(&phone, &trunk, order).await };
     let hanging_up = async {
         softphone.wait_for("CALL_ESTABLISHED").await;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use phone::call::Order;
+use phone::call::CallRequest;
 use phone::ending::Side;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Transport};
 use phone::test_phone::{Script, TestPhone};
-use phone::trunk::{Trunk, TrunkConfig};
+use phone::trunk::{SipTrunkConfig, Trunk};
 
 use super::Play;
 use super::relay::{Relay, Weather};
@@ -18,11 +18,16 @@ async fn a_call_with_early_media_is_answered_and_hung_up_by_us() {
     for transport in [Transport::Udp, Transport::Tcp] {
         let sipp = Play::new("answer").over(transport).start().await;
         let trunk = Trunk::start(
-            TrunkConfig::new("test", sipp.address.into()),
+            SipTrunkConfig::new("test", sipp.address.into()),
             signalling(transport).await,
             Resolver::default(),
         );
-        let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
+        let story = call(
+            &caller(),
+            &trunk,
+            order(vec![PlaybackItem::Sound(sound(10))]),
+        )
+        .await;
         assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
         assert_eq!(story.facts.packets_sent, 10);
         assert_eq!(story.talked().1, Side::Us);
@@ -34,7 +39,12 @@ async fn a_call_with_early_media_is_answered_and_hung_up_by_us() {
 async fn a_call_is_hung_up_by_them() {
     let sipp = Play::new("hang_up").start().await;
     let trunk = trunk_to(sipp.address).await;
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(500))])).await;
+    let story = call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(500))]),
+    )
+    .await;
     let (time, side) = story.talked();
     assert_eq!(side, Side::Them);
     assert!(time < Duration::from_secs(8), "{time:?}");
@@ -51,7 +61,12 @@ async fn through(weather: Weather) -> Relay {
     relay.carry(sipp.address, weather);
     let trunk = trunk_to(relay.address).await;
     // Long enough for the last ACK to be there before the first BYE, whatever is lost.
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(100))])).await;
+    let story = call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(100))]),
+    )
+    .await;
     assert_eq!(story.facts.packets_sent, 100);
     assert_eq!(story.talked().1, Side::Us);
     sipp.end_satisfied().await;
@@ -81,7 +96,12 @@ async fn a_call_survives_that_every_message_comes_twice() {
 async fn ringing_that_must_be_confirmed_is_confirmed() {
     let sipp = Play::new("reliable").start().await;
     let trunk = trunk_to(sipp.address).await;
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
+    let story = call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(10))]),
+    )
+    .await;
     assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
     assert_eq!(story.talked().1, Side::Us);
     sipp.end_satisfied().await;
@@ -91,7 +111,12 @@ async fn ringing_that_must_be_confirmed_is_confirmed() {
 async fn proxies_that_want_to_see_what_follows_are_passed_in_order() {
     let sipp = Play::new("two_proxies").start().await;
     let trunk = trunk_to(sipp.address).await;
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
+    let story = call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(10))]),
+    )
+    .await;
     assert_eq!(story.talked().1, Side::Us);
     sipp.end_satisfied().await;
 }
@@ -112,12 +137,17 @@ async fn a_redirect_of_sipp_is_followed_where_that_is_allowed() {
         )
         .start()
         .await;
-    let trunk = trunk(TrunkConfig {
+    let trunk = trunk(SipTrunkConfig {
         follow_redirects: true,
-        ..TrunkConfig::new("test", sipp.address.into())
+        ..SipTrunkConfig::new("test", sipp.address.into())
     })
     .await;
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
+    let story = call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(10))]),
+    )
+    .await;
     assert_eq!(story.talked().1, Side::Us);
     sipp.end_satisfied().await;
 }
@@ -125,17 +155,17 @@ async fn a_redirect_of_sipp_is_followed_where_that_is_allowed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_longer_session_is_agreed_to() {
     let sipp = Play::new("longer_session").calls(2).start().await;
-    let trunk = trunk(TrunkConfig {
+    let trunk = trunk(SipTrunkConfig {
         session_interval: Some(Duration::from_secs(120)),
-        ..TrunkConfig::new("test", sipp.address.into())
+        ..SipTrunkConfig::new("test", sipp.address.into())
     })
     .await;
     let story = call(
         &caller(),
         &trunk,
-        Order {
+        CallRequest {
             ring_time: Duration::from_secs(5),
-            ..order(vec![Step::Sound(sound(10))])
+            ..order(vec![PlaybackItem::Sound(sound(10))])
         },
     )
     .await;

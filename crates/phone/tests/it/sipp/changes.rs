@@ -3,11 +3,11 @@
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use phone::call::Order;
+use phone::call::CallRequest;
 use phone::ending::Side;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, Trace, Transport};
-use phone::trunk::{Trunk, TrunkConfig};
+use phone::trunk::{SipTrunkConfig, Trunk};
 
 use super::Play;
 use crate::lab::{PATIENCE, call, caller, loopback, order, sound, trunk_to};
@@ -36,7 +36,12 @@ async fn the_prompt_pauses_while_we_are_held() {
         .await;
     let trunk = trunk_to(sipp.address).await;
     let listening = tokio::task::spawn_blocking(move || arrivals(&rtp, 75));
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(75))])).await;
+    let story = call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(75))]),
+    )
+    .await;
     assert_eq!(story.facts.packets_sent, 75);
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
@@ -52,7 +57,12 @@ async fn whoever_asks_for_our_offer_or_refreshes_the_session_gets_an_answer() {
     for scenario in ["no_offer", "refresh"] {
         let sipp = Play::new(scenario).start().await;
         let trunk = trunk_to(sipp.address).await;
-        let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(50))])).await;
+        let story = call(
+            &caller(),
+            &trunk,
+            order(vec![PlaybackItem::Sound(sound(50))]),
+        )
+        .await;
         assert_eq!(story.facts.packets_sent, 50);
         assert_eq!(story.talked().1, Side::Us);
         sipp.end_satisfied().await;
@@ -72,11 +82,11 @@ async fn call_and_leap(sipp: &super::Sipp, leap: Duration) -> crate::lab::Story 
         ..SignallingConfig::new(Transport::Udp, loopback())
     };
     let signalling = Signalling::start(&config, None).await.unwrap();
-    let trunk = TrunkConfig::new("test", sipp.address.into());
+    let trunk = SipTrunkConfig::new("test", sipp.address.into());
     let trunk = Trunk::start(trunk, signalling.into(), Resolver::default());
-    let order = Order {
+    let order = CallRequest {
         talk_time: Duration::from_secs(3600),
-        ..order(vec![Step::Sound(sound(150))])
+        ..order(vec![PlaybackItem::Sound(sound(150))])
     };
     let phone = caller();
     let (events, happened) = tokio::sync::mpsc::unbounded_channel();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use phone::call::Order;
+use phone::call::CallRequest;
 use phone::ending::Cause;
 
 use super::Play;
@@ -16,7 +16,7 @@ async fn a_call_that_rings_too_long_is_cancelled() {
         let story = call(
             &caller(),
             &trunk,
-            Order {
+            CallRequest {
                 ring_time: Duration::from_millis(300),
                 ..order(vec![])
             },

@@ -1,9 +1,9 @@
 //! SIPp asks for a password and checks what it gets.
 
 use phone::ending::{Cause, Side};
-use phone::media::stream::Step;
-use phone::signalling::Credentials;
-use phone::trunk::TrunkConfig;
+use phone::media::stream::PlaybackItem;
+use phone::signalling::SipCredentials;
+use phone::trunk::SipTrunkConfig;
 
 use super::Play;
 use crate::lab::{call, caller, order, sound, trunk};
@@ -30,15 +30,20 @@ async fn check(code: u16, challenge: &'static str, how: &'static str, password: 
         .key("nonce", format!("{:016x}", rand::random::<u64>()))
         .start()
         .await;
-    let trunk = trunk(TrunkConfig {
-        credentials: Some(Credentials {
+    let trunk = trunk(SipTrunkConfig {
+        credentials: Some(SipCredentials {
             user: "customer".to_owned(),
             password: password.to_owned(),
         }),
-        ..TrunkConfig::new("test", sipp.address.into())
+        ..SipTrunkConfig::new("test", sipp.address.into())
     })
     .await;
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(5))])).await;
+    let story = call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(5))]),
+    )
+    .await;
     if password == "secret" {
         assert_eq!(story.talked().1, Side::Us);
     } else {

@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use phone::signalling::{Credentials, Resolver, Signalling, SignallingConfig, Trace, Transport};
-use phone::trunk::{Health, Trunk, TrunkConfig};
+use phone::signalling::{Resolver, Signalling, SignallingConfig, SipCredentials, Trace, Transport};
+use phone::trunk::{Health, SipTrunkConfig, Trunk};
 
 use super::Play;
 use crate::lab::{PATIENCE, eventually, loopback};
 
-pub fn registering(address: std::net::SocketAddr) -> TrunkConfig {
-    TrunkConfig {
-        credentials: Some(Credentials {
+pub fn registering(address: std::net::SocketAddr) -> SipTrunkConfig {
+    SipTrunkConfig {
+        credentials: Some(SipCredentials {
             user: "customer".to_owned(),
             password: "secret".to_owned(),
         }),
         register: Some(Duration::from_secs(3600)),
-        ..TrunkConfig::new("test", address.into())
+        ..SipTrunkConfig::new("test", address.into())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use phone::ending::{Cause, Side};
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::test_phone::{Script, TestPhone};
 use phone::trunk::Health;
 
@@ -35,7 +35,12 @@ async fn silence_is_noticed_and_an_answer_that_comes_after_it_is_ended() {
 async fn a_hang_up_that_nobody_confirms_ends_the_call_all_the_same() {
     let sipp = Play::new("deaf").key("linger", 10_000).start().await;
     let trunk = trunk_to(sipp.address).await;
-    let story = call(&caller(), &trunk, order(vec![Step::Sound(sound(10))])).await;
+    let story = call(
+        &caller(),
+        &trunk,
+        order(vec![PlaybackItem::Sound(sound(10))]),
+    )
+    .await;
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
     assert!(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use messages::TORTURES;
 use phone::codec::Codec;
 use phone::ending::Side;
-use phone::media::stream::Step;
+use phone::media::stream::PlaybackItem;
 use phone::test_phone::Script;
 use tokio::net::UdpSocket;
 
@@ -91,7 +91,7 @@ impl Torturer {
         );
         self.socket.send_to(&probe, self.victim).await.unwrap();
         let (mut codes, mut alive) = (Vec::new(), false);
-        // Answers may overtake each other, so a moment more is given after the probe's.
+        // ResponseFilter may overtake each other, so a moment more is given after the probe's.
         loop {
             let patience = if alive {
                 Duration::from_millis(60)
@@ -132,8 +132,8 @@ async fn torture_disturbs_no_call_and_is_answered_as_it_deserves() {
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     };
-    let program = order(vec![Step::Sound(sound(300))]);
-    let (story, ()) = tokio::join!(lab.call(program), torture);
+    let plan = order(vec![PlaybackItem::Sound(sound(300))]);
+    let (story, ()) = tokio::join!(lab.call(plan), torture);
     assert_eq!(story.facts.packets_sent, 300);
     assert_eq!(story.talked().1, Side::Us);
     let heard = lab.heard().await;
@@ -149,5 +149,7 @@ async fn torture_does_not_bring_down_a_phone_that_answers() {
         let agreed = codes.contains(&200) && text.starts_with("INVITE");
         assert!(!agreed, "{name}: {codes:?}, {then:?}");
     }
-    lab.call(order(vec![Step::Sound(sound(5))])).await.talked();
+    lab.call(order(vec![PlaybackItem::Sound(sound(5))]))
+        .await
+        .talked();
 }

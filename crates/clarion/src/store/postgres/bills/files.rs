@@ -130,15 +130,15 @@ pub async fn forget(
     client: &mut Client,
     before: Date,
     now: Timestamp,
-    most: u32,
+    limit: u32,
 ) -> Result<Forgotten, StoreError> {
-    let (before, now, most) = (before.to_string(), now.as_millisecond(), i64::from(most));
+    let (before, now, limit) = (before.to_string(), now.as_millisecond(), i64::from(limit));
     let transaction = client.transaction().await?;
     transaction
         .execute(
             "DELETE FROM bill_tokens WHERE token_hash IN (SELECT token_hash FROM bill_tokens WHERE expires_at <= $1 LIMIT $2 \
                FOR UPDATE SKIP LOCKED)",
-            &[&now, &most],
+            &[&now, &limit],
         )
         .await?;
     let rows = transaction
@@ -146,7 +146,7 @@ pub async fn forget(
             &format!(
                 "SELECT {FILE} FROM bill_files WHERE expires_at <= $1 OR day < $2 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED"
             ),
-            &[&now, &before, &most],
+            &[&now, &before, &limit],
         )
         .await?;
     let files: Vec<BillFile> = rows.iter().map(file).collect::<Result<_, _>>()?;
@@ -163,7 +163,7 @@ pub async fn forget(
     let lines = transaction
         .execute(
             "DELETE FROM bill_lines WHERE order_id IN (SELECT order_id FROM bill_lines WHERE bill_day < $1 ORDER BY bill_day LIMIT $2)",
-            &[&before, &most],
+            &[&before, &limit],
         )
         .await?;
     transaction.commit().await?;

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, GenericClient, Row};
 use super::super::queue::{parsed, time};
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::bill::call_type::CallType;
-use crate::domain::bill::import::{self, Brought, Imported, Known, NewLine};
+use crate::domain::bill::import::{self, Imported, ImportedRecord, Known, NewLine};
 use crate::domain::bill::{BillLine, BillOf, LinePlace};
 use crate::domain::money::Money;
 use crate::store::StoreError;
@@ -61,7 +61,7 @@ pub async fn page(
     client: &mut deadpool_postgres::Client,
     of: &BillOf,
     after: Option<&LinePlace>,
-    most: u32,
+    limit: u32,
 ) -> Result<Vec<BillLine>, StoreError> {
     let (ended_at, order_id) = after.map_or((i64::MIN, ""), |place| {
         (place.ended_at.as_millisecond(), place.order_id.as_str())
@@ -82,7 +82,7 @@ pub async fn page(
                 &of.app.as_str(),
                 &ended_at,
                 &order_id,
-                &i64::from(most),
+                &i64::from(limit),
             ],
         )
         .await?;
@@ -92,7 +92,7 @@ pub async fn page(
 
 pub async fn import(
     client: &mut Client,
-    brought: &[Brought],
+    brought: &[ImportedRecord],
     late: bool,
 ) -> Result<Imported, StoreError> {
     let transaction = client.transaction().await?;
@@ -111,7 +111,10 @@ pub async fn import(
     Ok(imported)
 }
 
-async fn known<C: GenericClient>(client: &C, brought: &[Brought]) -> Result<Known, StoreError> {
+async fn known<C: GenericClient>(
+    client: &C,
+    brought: &[ImportedRecord],
+) -> Result<Known, StoreError> {
     let ids: Vec<_> = brought
         .iter()
         .map(|one| one.record.line.order_id.as_str())

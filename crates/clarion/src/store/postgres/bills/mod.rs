@@ -13,8 +13,8 @@ use jiff::civil::Date;
 use super::PostgresStore;
 use super::queue::{NOW, lease_millis};
 use crate::domain::account::AccountSid;
-use crate::domain::bill::import::{Brought, Imported};
-use crate::domain::bill::rating::{Prefix, Purse, Rate, Shortage};
+use crate::domain::bill::import::{Imported, ImportedRecord};
+use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::claim::{Lease, NodeId};
@@ -82,13 +82,13 @@ impl BillBook for PostgresStore {
         rates::tighten(&mut *self.client().await?, sid, lease, longest_talk).await
     }
 
-    async fn purse(&self, account: &AccountSid) -> Result<Option<Purse>, StoreError> {
+    async fn purse(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError> {
         rates::purse(&**self.client().await?, account, "").await
     }
 
     async fn import_records(
         &self,
-        brought: Vec<Brought>,
+        brought: Vec<ImportedRecord>,
         late: bool,
     ) -> Result<Imported, StoreError> {
         lines::import(&mut *self.client().await?, &brought, late).await
@@ -129,9 +129,9 @@ impl BillBook for PostgresStore {
         &self,
         of: &BillOf,
         after: Option<LinePlace>,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<BillLine>, StoreError> {
-        lines::page(&mut self.client().await?, of, after.as_ref(), most).await
+        lines::page(&mut self.client().await?, of, after.as_ref(), limit).await
     }
 
     async fn compare_with_calls(&self, span: CallSpan) -> Result<CallComparison, StoreError> {
@@ -166,9 +166,9 @@ impl BillBook for PostgresStore {
         &self,
         before: Date,
         now: Timestamp,
-        most: u32,
+        limit: u32,
     ) -> Result<Forgotten, StoreError> {
-        files::forget(&mut *self.client().await?, before, now, most).await
+        files::forget(&mut *self.client().await?, before, now, limit).await
     }
 
     /// By the database's clock, so that nodes need not agree on the time.

@@ -6,7 +6,7 @@ use tokio_postgres::{Client, GenericClient, Row};
 use super::super::accept;
 use super::super::queue::parsed;
 use crate::domain::account::AccountSid;
-use crate::domain::bill::rating::{Prefix, Purse, Rate, Reservation, Shortage};
+use crate::domain::bill::rating::{Funds, Prefix, Rate, Reservation, Shortage};
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::claim::Lease;
 use crate::domain::money::Money;
@@ -92,7 +92,7 @@ pub async fn purse<C: GenericClient>(
     client: &C,
     account: &AccountSid,
     lock: &str,
-) -> Result<Option<Purse>, StoreError> {
+) -> Result<Option<Funds>, StoreError> {
     let row = client
         .query_opt(
             &format!(
@@ -105,7 +105,7 @@ pub async fn purse<C: GenericClient>(
         row.get::<_, Option<i64>>(column)
             .map(Money::from_millionths)
     };
-    Ok(row.map(|row| Purse {
+    Ok(row.map(|row| Funds {
         balance: money(&row, 0),
         spending_limit: money(&row, 1),
         spent: money(&row, 2).unwrap_or_default(),

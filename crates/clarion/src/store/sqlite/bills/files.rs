@@ -108,18 +108,18 @@ pub fn forget(
     db: &Connection,
     before: Date,
     now: Timestamp,
-    most: u32,
+    limit: u32,
 ) -> rusqlite::Result<Forgotten> {
     let (before, now) = (before.to_string(), now.as_millisecond());
     db.prepare_cached(
         "DELETE FROM bill_tokens WHERE token_hash IN (SELECT token_hash FROM bill_tokens WHERE expires_at <= ? LIMIT ?)",
     )?
-    .execute(params![now, most])?;
+    .execute(params![now, limit])?;
     let files: Vec<BillFile> = db
         .prepare_cached(&format!(
             "SELECT {FILE} FROM bill_files WHERE expires_at <= ? OR day < ? LIMIT ?"
         ))?
-        .query_map(params![now, before, most], file)?
+        .query_map(params![now, before, limit], file)?
         .collect::<rusqlite::Result<_>>()?;
     for file in &files {
         db.prepare_cached("DELETE FROM bill_tokens WHERE file_id = ?")?
@@ -133,7 +133,7 @@ pub fn forget(
         .prepare_cached(
             "DELETE FROM bill_lines WHERE order_id IN (SELECT order_id FROM bill_lines WHERE bill_day < ? LIMIT ?)",
         )?
-        .execute(params![before, most])?;
+        .execute(params![before, limit])?;
     Ok(Forgotten {
         lines: lines as u64,
         files,

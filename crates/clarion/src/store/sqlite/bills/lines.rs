@@ -10,7 +10,7 @@ use super::super::queue::{conversion, optional_time, parsed, time};
 use super::rates;
 use crate::domain::account::AppId;
 use crate::domain::bill::call_type::CallType;
-use crate::domain::bill::import::{self, Brought, Imported, Known, NewLine};
+use crate::domain::bill::import::{self, Imported, ImportedRecord, Known, NewLine};
 use crate::domain::bill::{BillLine, BillOf, LinePlace};
 use crate::domain::claim::EndedCall;
 use crate::domain::money::Money;
@@ -94,7 +94,7 @@ pub fn page(
     db: &Connection,
     of: &BillOf,
     after: Option<&LinePlace>,
-    most: u32,
+    limit: u32,
 ) -> rusqlite::Result<Vec<BillLine>> {
     let (ended_at, order_id) = after.map_or((i64::MIN, ""), |place| {
         (place.ended_at.as_millisecond(), place.order_id.as_str())
@@ -109,14 +109,18 @@ pub fn page(
             of.app.as_str(),
             ended_at,
             order_id,
-            most
+            limit
         ],
         line,
     )?
     .collect()
 }
 
-pub fn import(db: &Connection, brought: &[Brought], late: bool) -> rusqlite::Result<Imported> {
+pub fn import(
+    db: &Connection,
+    brought: &[ImportedRecord],
+    late: bool,
+) -> rusqlite::Result<Imported> {
     let (imported, new) = import::judge(brought, known(db, brought)?, late);
     if imported.refused.is_empty() {
         new.iter().try_for_each(|line| add(db, line))?;
@@ -124,7 +128,7 @@ pub fn import(db: &Connection, brought: &[Brought], late: bool) -> rusqlite::Res
     Ok(imported)
 }
 
-fn known(db: &Connection, brought: &[Brought]) -> rusqlite::Result<Known> {
+fn known(db: &Connection, brought: &[ImportedRecord]) -> rusqlite::Result<Known> {
     let mut known = Known {
         first_open: first_open(db)?,
         ..Known::default()

@@ -10,8 +10,8 @@ use jiff::civil::Date;
 
 use super::SqliteStore;
 use crate::domain::account::AccountSid;
-use crate::domain::bill::import::{Brought, Imported};
-use crate::domain::bill::rating::{Prefix, Purse, Rate, Shortage};
+use crate::domain::bill::import::{Imported, ImportedRecord};
+use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::claim::{Lease, NodeId};
@@ -68,14 +68,14 @@ impl BillBook for SqliteStore {
             .await
     }
 
-    async fn purse(&self, account: &AccountSid) -> Result<Option<Purse>, StoreError> {
+    async fn purse(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError> {
         let account = account.clone();
         self.read(move |db| rates::purse(db, &account)).await
     }
 
     async fn import_records(
         &self,
-        brought: Vec<Brought>,
+        brought: Vec<ImportedRecord>,
         late: bool,
     ) -> Result<Imported, StoreError> {
         self.write(move |db| lines::import(db, &brought, late))
@@ -110,10 +110,10 @@ impl BillBook for SqliteStore {
         &self,
         of: &BillOf,
         after: Option<LinePlace>,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<BillLine>, StoreError> {
         let of = of.clone();
-        self.read(move |db| lines::page(db, &of, after.as_ref(), most))
+        self.read(move |db| lines::page(db, &of, after.as_ref(), limit))
             .await
     }
 
@@ -152,9 +152,9 @@ impl BillBook for SqliteStore {
         &self,
         before: Date,
         now: Timestamp,
-        most: u32,
+        limit: u32,
     ) -> Result<Forgotten, StoreError> {
-        self.write(move |db| files::forget(db, before, now, most))
+        self.write(move |db| files::forget(db, before, now, limit))
             .await
     }
 

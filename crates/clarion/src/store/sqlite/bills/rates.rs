@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::super::calls;
 use super::super::queue::{held_state, parsed};
 use crate::domain::account::AccountSid;
-use crate::domain::bill::rating::{Charge, Prefix, Purse, Rate, Reservation, Shortage};
+use crate::domain::bill::rating::{Charge, Funds, Prefix, Rate, Reservation, Shortage};
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::claim::{EndedCall, Lease};
 use crate::domain::money::Money;
@@ -68,7 +68,7 @@ fn rate_for(db: &Connection, account: &AccountSid, digits: &str) -> rusqlite::Re
     .optional()
 }
 
-pub fn purse(db: &Connection, account: &AccountSid) -> rusqlite::Result<Option<Purse>> {
+pub fn purse(db: &Connection, account: &AccountSid) -> rusqlite::Result<Option<Funds>> {
     let money = |row: &Row<'_>, column| {
         let amount: Option<i64> = row.get(column)?;
         Ok::<_, rusqlite::Error>(amount.map(Money::from_millionths))
@@ -77,7 +77,7 @@ pub fn purse(db: &Connection, account: &AccountSid) -> rusqlite::Result<Option<P
         "SELECT balance, spending_limit, spent, reserved FROM accounts WHERE sid = ?",
     )?
     .query_row([account.as_str()], |row| {
-        Ok(Purse {
+        Ok(Funds {
             balance: money(row, 0)?,
             spending_limit: money(row, 1)?,
             spent: money(row, 2)?.unwrap_or_default(),

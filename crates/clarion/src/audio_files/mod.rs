@@ -1,0 +1,181 @@
+//! Voice files: their bytes behind an object store, named by what they are; what a name means is in the store.
+//!
+//! Bytes are never changed, and removed (`sweep`) only when no name means them and no waiting call wants them: to replace or remove a
+//! file is to let its name mean something else. Making sound of them is the prompt renderer's work (`renderer`).
+
+pub mod prompts;
+pub mod sweep;
+mod transport;
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use bytes::Bytes;
+use jiff::Timestamp;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use sound::archive;
+use sound::wav::{Wav, WavLimits};
+
+use crate::config::Config;
+use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName};
+use crate::domain::status_code::{Refusal, StatusCode};
+use crate::store::Store;
+
+#[derive(Debug, Clone)]
+pub struct AudioFiles {
+    objects: Arc<dyn ObjectStore>,
+    limits: WavLimits,
+    /// Of one owner at most.
+    limit: usize,
+}
+
+/// A file as it came, judged: it is WAV that can be played.
+#[derive(Debug)]
+struct Playable {
+    name: FileName,
+    bytes: Bytes,
+    duration: u64,
+}
+
+impl AudioFiles {
+    pub fn open(config: &Config) -> anyhow::Result<Self> {
+        let folder = config.audio_folder();
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
+        let objects = LocalFileSystem::new_with_prefix(&folder)?.with_fsync(true);
+        Ok(Self {
+            objects: Arc::new(objects),
+            limits: config.audio_files.limits(),
+            limit: config.audio_files.max_files,
+        })
+    }
+
+    /// Takes a WAV file, or a zip of WAV files, whichever the name says. All of it is added, or nothing.
+    pub async fn add(
+        &self,
+        store: &dyn Store,
+        owner: AudioOwner,
+        name: &str,
+        bytes: Bytes,
+        now: Timestamp,
+    ) -> Result<Vec<AddedFile>, Refusal> {
+        let (limits, name) = (self.limits, name.to_owned());
+        // Unpacking and judging are work for a processor.
+        let files = tokio::task::spawn_blocking(move || judge(&name, bytes, &limits))
+            .await
+            .map_err(|error| failed(&error))??;
+        self.check_room(store, &owner, &files).await?;
+        let mut added = Vec::new();
+        for file in files {
+            let content = ContentId::of(&file.bytes);
+            let size = file.bytes.len() as u64;
+            self.objects
+                .put(&place(&content), file.bytes.into())
+                .await
+                .map_err(|error| failed(&error))?;
+            added.push(AddedFile {
+                owner: owner.clone(),
+                name: file.name,
+                content,
+                bytes: size,
+                duration: file.duration,
+                added_at: now,
+            });
+        }
+        // The bytes are durable before any name means them.
+        store
+            .add_audio_files(added.clone())
+            .await
+            .map_err(|error| failed(&error))?;
+        Ok(added)
+    }
+
+    async fn check_room(
+        &self,
+        store: &dyn Store,
+        owner: &AudioOwner,
+        new: &[Playable],
+    ) -> Result<(), Refusal> {
+        let there = store
+            .audio_files_of(owner)
+            .await
+            .map_err(|error| failed(&error))?;
+        let is_new = |file: &&Playable| !there.iter().any(|old| old.name == file.name);
+        if there.len() + new.iter().filter(is_new).count() > self.limit {
+            return Err(Refusal::new(
+                StatusCode::DataTooLong,
+                format!("there may be {} voice files; remove some first", self.limit),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The WAV file itself.
+    pub async fn read(&self, content: &ContentId) -> anyhow::Result<Bytes> {
+        if *content == ContentId::test_file() {
+            let tune = sound::level::to_whole(&sound::background::test_tune());
+            return Ok(sound::wav::mono_16_bit(&tune, sound::RATE).into());
+        }
+        let object = self.objects.get(&place(content)).await?;
+        Ok(object.bytes().await?)
+    }
+}
+
+/// In 256 folders, by the beginning of the name.
+fn place(content: &ContentId) -> Path {
+    let name = content.as_str();
+    Path::from_iter([name.get(..2).unwrap_or("other"), name])
+}
+
+fn judge(name: &str, bytes: Bytes, limits: &WavLimits) -> Result<Vec<Playable>, Refusal> {
+    let is_zip = name.to_lowercase().ends_with(".zip");
+    if !is_zip {
+        let name = FileName::named_by("filename", name)?;
+        return Ok(vec![playable(name, bytes, limits)?]);
+    }
+    let entries = archive::unpack(&bytes, &archive_limits(limits)).map_err(|refused| {
+        let code = match refused {
+            archive::ArchiveError::TooMany { .. }
+            | archive::ArchiveError::TooLarge { .. }
+            | archive::ArchiveError::TooLargeTogether { .. } => StatusCode::DataTooLong,
+            _ => StatusCode::VoiceFileUnplayable,
+        };
+        Refusal::new(code, refused.to_string())
+    })?;
+    entries
+        .into_iter()
+        .map(|entry| {
+            let name = FileName::named_by("a name in the zip file", &entry.name)?;
+            playable(name, entry.bytes.into(), limits)
+        })
+        .collect()
+}
+
+fn archive_limits(limits: &WavLimits) -> archive::ArchiveLimits {
+    archive::ArchiveLimits {
+        file_bytes: limits.bytes as u64,
+        ..archive::ArchiveLimits::default()
+    }
+}
+
+fn playable(name: FileName, bytes: Bytes, limits: &WavLimits) -> Result<Playable, Refusal> {
+    let wav = Wav::read(&bytes, limits).map_err(|unplayable| {
+        let reason = format!("{name}: {unplayable}");
+        Refusal::new(StatusCode::VoiceFileUnplayable, reason)
+    })?;
+    let duration = wav.frames() as u64 * 1000 / u64::from(wav.format().rate);
+    Ok(Playable {
+        name,
+        bytes,
+        duration,
+    })
+}
+
+/// The cause is for the log, not for the client.
+fn failed(error: &dyn std::fmt::Display) -> Refusal {
+    tracing::error!(%error, "a voice file could not be added");
+    StatusCode::UnknownError.into()
+}

@@ -1,0 +1,114 @@
+//! The prompt renderer that makes prompts, as the settings want it, and what a call's prompt means to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use sound::renderer::Piece;
+use sound::speech::{CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeechEngine};
+use sound::{Playlist, PromptError, PromptRenderer, RendererSettings, Voice};
+use tokio::runtime::Handle;
+
+use super::AudioFiles;
+use super::transport::PlainHttp;
+use crate::config::{Config, SpeechConfig};
+use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
+
+/// Must be called where an async runtime runs: voice files are read on it.
+pub fn open(config: &Config) -> anyhow::Result<PromptRenderer> {
+    let prompts = &config.prompts;
+    let defaults = RendererSettings::default();
+    let settings = RendererSettings {
+        workers: match prompts.workers {
+            0 => defaults.workers,
+            workers => workers,
+        },
+        waiting: prompts.max_waiting,
+        memory_bytes: prompts.memory_mb << 20,
+        disk: (prompts.disk_mb > 0)
+            .then(|| (config.data_dir.join("prompts"), prompts.disk_mb << 20)),
+        brief: Duration::from_secs(prompts.failure_seconds),
+        limits: config.audio_files.limits(),
+        gap: Duration::from_millis(prompts.gap_ms),
+    };
+    PromptRenderer::open(&settings, speaker(&config.speech))
+        .context("cannot open the folder of prompts")
+}
+
+/// The voice that the settings want, with the embedded one behind it.
+pub fn speaker(config: &SpeechConfig) -> Speaker {
+    let time = Duration::from_secs(config.seconds);
+    let limits = sound::wav::WavLimits::default();
+    let version = config.version.clone();
+    let engine: Option<Arc<dyn SpeechEngine>> = match (&config.command[..], config.url.as_str()) {
+        ([program, arguments @ ..], _) => Some(Arc::new(CommandEngine {
+            program: program.clone(),
+            arguments: arguments.to_vec(),
+            time,
+            limits,
+            version,
+        })),
+        ([], "") => None,
+        ([], url) => Some(Arc::new(HttpEngine {
+            url: url.to_owned(),
+            transport: Arc::new(PlainHttp(Handle::current())),
+            time,
+            limits,
+            version,
+        })),
+    };
+    Speaker {
+        preferred: engine.map(|engine| Preferred {
+            engine,
+            tries: config.tries,
+        }),
+        embedded: Arc::new(Espeak {
+            program: config.program.clone(),
+            chinese_voice: config.chinese_voice.clone(),
+            english_voice: config.english_voice.clone(),
+            time,
+            ..Espeak::default()
+        }),
+    }
+}
+
+/// Makes a call's prompt ready: the text first, then the files.
+pub async fn make_ready(
+    renderer: &PromptRenderer,
+    files: &AudioFiles,
+    prompt: &Prompt,
+) -> Result<Playlist, PromptError> {
+    let speech = prompt.speech.iter().map(spoken);
+    let files = prompt.files.iter().map(|file| recorded(files, file));
+    renderer
+        .prompt(speech.chain(files).collect(), prompt.plays)
+        .await
+}
+
+pub fn spoken(speech: &Speech) -> Piece {
+    Piece::Speech(sound::Utterance {
+        text: speech.text.clone(),
+        voice: Voice {
+            speed: speech.speed,
+            volume: speech.volume,
+            pitch: speech.pitch,
+            background: speech.background,
+        },
+    })
+}
+
+fn recorded(files: &AudioFiles, file: &AudioFile) -> Piece {
+    if file.content == ContentId::test_file() {
+        return Piece::TestTune;
+    }
+    let (files, content, runtime) = (files.clone(), file.content.clone(), Handle::current());
+    Piece::File {
+        content: content.as_str().to_owned(),
+        read: Box::new(move || {
+            let bytes = runtime.block_on(files.read(&content));
+            bytes
+                .map(|bytes| bytes.to_vec())
+                .map_err(|error| error.to_string())
+        }),
+    }
+}

@@ -1,0 +1,62 @@
+//! Removes bytes that nothing means any more: files that were replaced or removed, once no waiting call wants them.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use jiff::{SignedDuration, Timestamp};
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use super::{AudioFiles, place};
+use crate::domain::prompt::ContentId;
+use crate::store::Store;
+
+/// How often it is looked for them.
+pub const PAUSE: Duration = Duration::from_secs(600);
+/// Younger bytes may belong to an upload whose name is not there yet.
+const YOUNG: SignedDuration = SignedDuration::from_hours(1);
+
+/// What was unused at the last look. A call may be about to be accepted with a file that has just been replaced, so only what is unused
+/// at two looks in a row is removed.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    unused: HashSet<ContentId>,
+}
+
+impl Sweep {
+    /// One look. Says how many files were removed.
+    pub async fn step(
+        &mut self,
+        files: &AudioFiles,
+        store: &dyn Store,
+        now: Timestamp,
+    ) -> anyhow::Result<usize> {
+        let old = old(files, now).await?;
+        let used = store.audio_contents_in_use().await?;
+        let unused: HashSet<_> = old.difference(&used).cloned().collect();
+        let mut removed = 0;
+        for content in unused.intersection(&self.unused) {
+            // An upload of the same bytes a moment ago has made them young again.
+            let place = place(content);
+            if is_old(&files.objects.head(&place).await?, now) {
+                files.objects.delete(&place).await?;
+                removed += 1;
+            }
+        }
+        self.unused = unused;
+        Ok(removed)
+    }
+}
+
+async fn old(files: &AudioFiles, now: Timestamp) -> anyhow::Result<HashSet<ContentId>> {
+    let objects: Vec<_> = files.objects.list(None).try_collect().await?;
+    let old = objects.iter().filter(|object| is_old(object, now));
+    let names = old.filter_map(|object| object.location.filename());
+    Ok(names
+        .map(|name| ContentId::from_stored(name.to_owned()))
+        .collect())
+}
+
+fn is_old(object: &object_store::ObjectMeta, now: Timestamp) -> bool {
+    object.last_modified.timestamp() < (now - YOUNG).as_second()
+}

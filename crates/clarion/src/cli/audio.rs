@@ -1,0 +1,218 @@
+//! `clarion audio …`: voice files of an application or of the platform, and how a text sounds.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use super::print;
+use crate::audio_files::{AudioFiles, prompts};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::domain::account::AppId;
+use crate::domain::prompt::{
+    AddedFile, AudioFile, AudioOwner, ContentId, FileName, Prompt, Speech, TEST_FILE,
+};
+use crate::store::{Store, StoreError};
+
+#[derive(Debug, Subcommand)]
+pub enum AudioCommand {
+    /// Add WAV files, or zips of them; a file of the same name is replaced
+    Add {
+        #[command(flatten)]
+        owner: Owner,
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List voice files
+    List {
+        #[command(flatten)]
+        owner: Owner,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let somebody here hear a voice file or a text as a called party would
+    PlayOptions(PlayOptions),
+    /// Remove a voice file; calls that were accepted before still play it
+    Remove {
+        #[command(flatten)]
+        owner: Owner,
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Owner {
+    /// The application whose files these are [default: the platform, for all applications]
+    #[arg(long)]
+    app: Option<AppId>,
+}
+
+impl Owner {
+    async fn check(self, store: &dyn Store) -> anyhow::Result<AudioOwner> {
+        let Some(app) = self.app else {
+            return Ok(AudioOwner::Platform);
+        };
+        if store.application(&app).await?.is_none() {
+            return Err(StoreError::Missing(format!("application {app}")).into());
+        }
+        Ok(AudioOwner::Application(app))
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct PlayOptions {
+    #[command(flatten)]
+    owner: Owner,
+    /// A voice file
+    #[arg(required_unless_present = "text")]
+    name: Option<String>,
+    /// A text to be spoken, before the file where both are given
+    #[arg(long)]
+    text: Option<String>,
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-500..=500))]
+    speed: i16,
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i8).range(-20..=20))]
+    volume: i8,
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-500..=500))]
+    pitch: i16,
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=6))]
+    background: u8,
+    /// Write a WAV file instead of playing it with aplay
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub async fn run(
+    command: AudioCommand,
+    config: &Config,
+    store: Arc<dyn Store>,
+    clock: Clock,
+) -> anyhow::Result<()> {
+    let audio_files = AudioFiles::open(config)?;
+    match command {
+        AudioCommand::Add { owner, files, json } => {
+            let owner = owner.check(&*store).await?;
+            let mut added = Vec::new();
+            for file in files {
+                let bytes = read(&file, config.audio_files.max_upload_bytes)?;
+                let name = file.file_name().and_then(|name| name.to_str());
+                let name = name.with_context(|| format!("{} has no name", file.display()))?;
+                let new = audio_files.add(&*store, owner.clone(), name, bytes.into(), clock.now());
+                added.extend(
+                    new.await
+                        .map_err(|refusal| anyhow::anyhow!(refusal.message))?,
+                );
+            }
+            print(json, &added.iter().map(describe).collect());
+        }
+        AudioCommand::List { owner, json } => {
+            let files = store.audio_files_of(&owner.check(&*store).await?).await?;
+            print(json, &files.iter().map(describe).collect());
+        }
+        AudioCommand::PlayOptions(play) => play.run(config, &audio_files, &*store).await?,
+        AudioCommand::Remove { owner, name } => {
+            let owner = owner.check(&*store).await?;
+            store.remove_audio_file(&owner, &named(&name)?).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Looks at the size first: a mistyped name may be a disk image.
+fn read(file: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
+    let context = || format!("cannot read {}", file.display());
+    let size = file.metadata().with_context(context)?.len();
+    ensure!(
+        size <= limit as u64,
+        "{} has {size} bytes; at most {limit} are taken",
+        file.display()
+    );
+    std::fs::read(file).with_context(context)
+}
+
+fn named(name: &str) -> anyhow::Result<FileName> {
+    FileName::named_by("name", name).map_err(|refusal| anyhow::anyhow!(refusal.message))
+}
+
+impl PlayOptions {
+    async fn run(
+        self,
+        config: &Config,
+        audio_files: &AudioFiles,
+        store: &dyn Store,
+    ) -> anyhow::Result<()> {
+        let speech = self.text.map(|text| Speech {
+            text,
+            speed: self.speed,
+            volume: self.volume,
+            pitch: self.pitch,
+            background: self.background,
+        });
+        let owner = self.owner.check(store).await?;
+        let files = match self.name {
+            Some(name) => vec![find(store, &owner, named(&name)?).await?],
+            None => vec![],
+        };
+        let prompt = Prompt {
+            speech,
+            files,
+            plays: 1,
+        };
+        // The prompts on disk are the server's, which may be running.
+        let mut config = config.clone();
+        config.prompts.disk_mb = 0;
+        let renderer = prompts::open(&config)?;
+        let list = prompts::make_ready(&renderer, audio_files, &prompt).await?;
+        let heard = list.heard();
+        let wav = sound::wav::mono_16_bit(&heard, sound::RATE);
+        match self.out {
+            Some(file) => std::fs::write(&file, wav)
+                .with_context(|| format!("cannot write {}", file.display())),
+            None => play(&wav).await,
+        }
+    }
+}
+
+async fn find(store: &dyn Store, owner: &AudioOwner, name: FileName) -> anyhow::Result<AudioFile> {
+    let files = store.audio_files_of(owner).await?;
+    let own = files.into_iter().find(|file| file.name == name);
+    let builtin = (name.as_str() == TEST_FILE).then(ContentId::test_file);
+    let content = own.map(|file| file.content).or(builtin);
+    let content = content.with_context(|| format!("there is no voice file {name}"))?;
+    Ok(AudioFile { name, content })
+}
+
+async fn play(wav: &[u8]) -> anyhow::Result<()> {
+    let player = tokio::process::Command::new("aplay")
+        .arg("--quiet")
+        .stdin(Stdio::piped())
+        .spawn();
+    let mut player = player.context("aplay is not here; write a WAV file with --out FILE")?;
+    if let Some(mut input) = player.stdin.take() {
+        input.write_all(wav).await?;
+    }
+    let status = player.wait().await?;
+    if !status.success() {
+        bail!("aplay failed; write a WAV file with --out FILE");
+    }
+    Ok(())
+}
+
+fn describe(file: &AddedFile) -> Value {
+    json!({
+        "name": file.name.as_str(),
+        "milliseconds": file.duration,
+        "bytes": file.bytes,
+        "addedAt": file.added_at.to_string(),
+        "content": file.content.as_str(),
+    })
+}

@@ -1,0 +1,238 @@
+use super::*;
+use crate::media::dtmf;
+use crate::media::rtp::Numbers;
+use crate::media::srtp::{RTP_GROWTH, RtpSealer};
+use std::sync::{Arc, Mutex};
+
+const SUITE: Suite = Suite::AesCm128HmacSha1Tag80;
+
+struct Lab {
+    hearing: Inbound,
+    keys: Arc<Mutex<String>>,
+    now: Instant,
+    numbers: Numbers,
+}
+
+fn peer() -> SocketAddr {
+    "192.0.2.1:4000".parse().unwrap()
+}
+
+fn stranger() -> SocketAddr {
+    "203.0.113.9:4000".parse().unwrap()
+}
+
+fn expected() -> Expected {
+    Expected {
+        rtp: peer(),
+        rtcp: "192.0.2.1:4001".parse().unwrap(),
+        codec: Codec::Pcma,
+        telephone_event: Some(101),
+        key: None,
+        symmetric: false,
+        answered: true,
+    }
+}
+
+impl Lab {
+    fn new(expected: Expected) -> Self {
+        let now = Instant::now();
+        let keys = Arc::new(Mutex::new(String::new()));
+        let pressed = Arc::clone(&keys);
+        let on_heard = move |heard: InboundEvent<'_>| {
+            if let InboundEvent::Key(key) = heard {
+                pressed.lock().unwrap().push(key);
+            }
+        };
+        let mut hearing = Inbound::new(now, 7, Box::new(on_heard));
+        hearing.expect(expected, now);
+        let numbers = Numbers {
+            source: 1,
+            sequence: 0,
+            timestamp: 0,
+        };
+        Self {
+            hearing,
+            keys,
+            now,
+            numbers,
+        }
+    }
+
+    fn key(&mut self, event: u8) -> Vec<u8> {
+        let timestamp = self.numbers.timestamp;
+        self.numbers.timestamp += 1600;
+        let header = self.numbers.header(101, true, timestamp);
+        [&header[..], &dtmf::payload(event, 160, false)].concat()
+    }
+
+    fn hear(&mut self, bytes: &[u8], from: SocketAddr) -> Option<SocketAddr> {
+        self.hearing.hear(bytes, from, self.now)
+    }
+
+    fn keys(&self) -> String {
+        self.keys.lock().unwrap().clone()
+    }
+
+    fn facts(&self) -> MediaStats {
+        let mut facts = MediaStats::default();
+        self.hearing.add_to(&mut facts);
+        facts
+    }
+}
+
+#[test]
+fn strangers_are_not_heard_and_do_not_keep_a_call_alive() {
+    let mut lab = Lab::new(expected());
+    let (one, two) = (lab.key(1), lab.key(2));
+    lab.now += Duration::from_secs(3);
+    lab.hear(&one, stranger());
+    lab.hear(&[0x80, 201, 0, 1, 0, 0, 0, 1], stranger());
+    assert_eq!(lab.now - lab.hearing.last_heard(), Duration::from_secs(3));
+    lab.hear(&two, peer());
+    assert_eq!(lab.keys(), "2");
+    assert_eq!(lab.hearing.last_heard(), lab.now);
+    assert_eq!(lab.facts().packets_received, 1);
+}
+
+#[test]
+fn keys_in_early_media_are_not_ours() {
+    let mut lab = Lab::new(Expected {
+        answered: false,
+        ..expected()
+    });
+    let (one, two) = (lab.key(1), lab.key(2));
+    lab.hear(&one, peer());
+    assert_eq!((lab.keys().as_str(), lab.facts().packets_received), ("", 1));
+    lab.hearing.expect(expected(), lab.now);
+    lab.hear(&two, peer());
+    assert_eq!(lab.keys(), "2");
+}
+
+#[test]
+fn a_peer_behind_a_nat_is_learned_and_then_fixed() {
+    let mut lab = Lab::new(Expected {
+        symmetric: true,
+        ..expected()
+    });
+    let mut learned = None;
+    for event in 0..6 {
+        let packet = lab.key(event);
+        learned = learned.or(lab.hear(&packet, stranger()));
+    }
+    assert_eq!(learned, Some(stranger()));
+    assert_eq!(lab.facts().peer, Some(stranger()));
+    assert_eq!(
+        lab.hearing.rtcp(),
+        Some("203.0.113.9:4001".parse().unwrap())
+    );
+    // From now on the described address is as strange as any other.
+    let nine = lab.key(9);
+    lab.hear(&nine, peer());
+    assert!(!lab.keys().contains('9'), "{}", lab.keys());
+}
+
+#[test]
+fn a_peer_that_was_silent_until_it_answered_is_learned_then() {
+    let early = Expected {
+        symmetric: true,
+        answered: false,
+        ..expected()
+    };
+    let answered = Expected {
+        answered: true,
+        ..early.clone()
+    };
+    let mut lab = Lab::new(early);
+    lab.now += Duration::from_secs(30);
+    assert!(lab.hearing.expect(answered.clone(), lab.now));
+    for event in 0..6 {
+        let packet = lab.key(event);
+        lab.hear(&packet, stranger());
+    }
+    assert_eq!(lab.facts().peer, Some(stranger()));
+    // A hold and what comes after it change nothing about that.
+    assert!(!lab.hearing.expect(answered, lab.now));
+    assert_eq!(lab.facts().peer, Some(stranger()));
+}
+
+#[test]
+fn other_payload_types_teach_nothing() {
+    let mut lab = Lab::new(Expected {
+        symmetric: true,
+        ..expected()
+    });
+    for _ in 0..20 {
+        let header = lab.numbers.header(96, false, 0);
+        assert_eq!(lab.hear(&header, stranger()), None);
+    }
+}
+
+#[test]
+fn of_an_encrypted_call_only_what_is_authentic_is_heard() {
+    let key = MasterKey::random().unwrap();
+    let mut lab = Lab::new(Expected {
+        key: Some((SUITE, key.clone())),
+        symmetric: true,
+        ..expected()
+    });
+    let mut sealer = RtpSealer::new(SUITE, &key);
+    for event in 0..6 {
+        let forged = lab.key(event);
+        assert_eq!(lab.hear(&forged, stranger()), None);
+    }
+    let mut packet = lab.key(5);
+    let length = packet.len();
+    packet.extend([0; RTP_GROWTH]);
+    sealer.seal(&mut packet, length);
+    assert_eq!(lab.hear(&packet, peer()), Some(peer()));
+    lab.hear(&packet, peer());
+    assert_eq!((lab.keys().as_str(), lab.facts().encrypted), ("5", true));
+    // The same key offered again does not open the door to old packets.
+    lab.hearing.expect(
+        Expected {
+            key: Some((SUITE, key)),
+            ..expected()
+        },
+        lab.now,
+    );
+    lab.hear(&packet, peer());
+    assert_eq!(lab.keys(), "5");
+}
+
+#[test]
+fn the_peers_reports_are_in_the_facts() {
+    let mut lab = Lab::new(expected());
+    let block = super::super::receiver_stats::ReceptionBlock {
+        source: 7,
+        fraction_lost: 26,
+        lost: 5,
+        highest: 100,
+        jitter: 80,
+    };
+    let report = |fraction_lost, name| {
+        rtcp::RtcpReport {
+            source: 1,
+            name,
+            sent: None,
+            heard: Some(rtcp::OutgoingBlock {
+                block: super::super::receiver_stats::ReceptionBlock {
+                    fraction_lost,
+                    ..block
+                },
+                last_report: None,
+            }),
+            goodbye: false,
+        }
+        .write()
+    };
+    lab.hear(&report(26, "a"), "192.0.2.1:9999".parse().unwrap());
+    lab.hear(&report(3, "a"), "192.0.2.1:4001".parse().unwrap());
+    lab.hear(&report(255, "a"), stranger());
+    let expected = PeerStats {
+        lost: 5,
+        fraction_lost: 3,
+        worst_fraction_lost: 26,
+        jitter: Duration::from_millis(10),
+    };
+    assert_eq!(lab.facts().reported, Some(expected));
+}

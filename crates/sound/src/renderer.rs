@@ -1,0 +1,256 @@
+//! Where prompts are made: each once, however many wait for it, on threads of its own; remembered in memory and on disk.
+
+mod prompt_cache;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use std::{io, thread};
+
+use tokio::sync::oneshot;
+
+use crate::cache::Key;
+use crate::cache::disk::Disk;
+use crate::encoded::EncodedAudio;
+use crate::prompt::Playlist;
+use crate::speech::{Speaker, SpeechError, Utterance};
+use crate::wav::{AudioError, Wav, WavLimits};
+use crate::{background, level};
+
+pub use prompt_cache::Counts;
+use prompt_cache::{Asked, Made, PromptCache};
+
+#[derive(Debug, Clone)]
+pub struct RendererSettings {
+    /// Prompts made at once.
+    pub workers: usize,
+    /// Prompts waiting to be made at most; callers that wait for the same one count once.
+    pub waiting: usize,
+    pub memory_bytes: u64,
+    /// Folder and its bytes at most. None: nothing is kept on disk.
+    pub disk: Option<(PathBuf, u64)>,
+    /// How long a failure is remembered, or a prompt that the embedded voice spoke in place of another.
+    pub brief: Duration,
+    pub limits: WavLimits,
+    /// Silence between two plays of a prompt.
+    pub gap: Duration,
+}
+
+impl Default for RendererSettings {
+    fn default() -> Self {
+        Self {
+            workers: thread::available_parallelism().map_or(2, usize::from),
+            waiting: 10_000,
+            memory_bytes: 256 << 20,
+            disk: None,
+            brief: Duration::from_secs(10),
+            limits: WavLimits::default(),
+            gap: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why a prompt is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PromptError {
+    #[error("the text was not spoken: {0}")]
+    Speech(#[from] SpeechError),
+    #[error("the voice file is not playable: {0}")]
+    File(#[from] AudioError),
+    #[error("the voice file cannot be read: {0}")]
+    Missing(String),
+    #[error("too many prompts are waiting to be made")]
+    Busy,
+    #[error("making the prompt failed")]
+    Broken,
+}
+
+/// One piece of a prompt. A file is named by its content, and read only if it has to be decoded.
+pub enum Piece {
+    Speech(Utterance),
+    File { content: String, read: ReadFile },
+    TestTune,
+}
+
+/// Blocking; it is called on a thread of the prompt renderer.
+pub type ReadFile = Box<dyn FnOnce() -> Result<Vec<u8>, String> + Send>;
+
+impl std::fmt::Debug for Piece {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Piece::Speech(speech) => f.debug_tuple("Speech").field(speech).finish(),
+            Piece::File { content, .. } => f.debug_tuple("File").field(content).finish(),
+            Piece::TestTune => f.write_str("TestTune"),
+        }
+    }
+}
+
+/// Dropping it lets its threads finish what they are at, and end.
+#[derive(Debug)]
+pub struct PromptRenderer {
+    jobs: SyncSender<Job>,
+    shared: Arc<Shared>,
+    gap: Duration,
+}
+
+/// What the threads share.
+#[derive(Debug)]
+struct Shared {
+    cache: PromptCache,
+    disk: Option<Disk>,
+    speaker: Speaker,
+    limits: WavLimits,
+}
+
+struct Job {
+    key: Key,
+    piece: Piece,
+}
+
+/// A piece that is there, or will be.
+#[derive(Debug)]
+pub enum Pending {
+    Ready(Result<EncodedAudio, PromptError>),
+    Waiting(oneshot::Receiver<Result<EncodedAudio, PromptError>>),
+}
+
+impl Pending {
+    pub async fn ready(self) -> Result<EncodedAudio, PromptError> {
+        match self {
+            Pending::Ready(sound) => sound,
+            Pending::Waiting(answer) => answer.await.unwrap_or(Err(PromptError::Broken)),
+        }
+    }
+
+    /// For callers without an async runtime.
+    pub fn wait(self) -> Result<EncodedAudio, PromptError> {
+        match self {
+            Pending::Ready(sound) => sound,
+            Pending::Waiting(answer) => answer.blocking_recv().unwrap_or(Err(PromptError::Broken)),
+        }
+    }
+}
+
+impl PromptRenderer {
+    pub fn open(settings: &RendererSettings, speaker: Speaker) -> io::Result<Self> {
+        let disk = match &settings.disk {
+            Some((folder, bytes)) => Some(Disk::open(folder, *bytes)?),
+            None => None,
+        };
+        let shared = Arc::new(Shared {
+            cache: PromptCache::new(settings.memory_bytes, settings.brief),
+            disk,
+            speaker,
+            limits: settings.limits,
+        });
+        let (jobs, queue) = sync_channel(settings.waiting);
+        let queue = Arc::new(Mutex::new(queue));
+        for number in 0..settings.workers.max(1) {
+            let (shared, queue) = (Arc::clone(&shared), Arc::clone(&queue));
+            thread::Builder::new()
+                .name(format!("sound-{number}"))
+                .spawn(move || shared.work(&queue))?;
+        }
+        Ok(Self {
+            jobs,
+            shared,
+            gap: settings.gap,
+        })
+    }
+
+    /// Never blocks: the piece is there, or is being made, or will be.
+    pub fn piece(&self, piece: Piece) -> Pending {
+        let key = self.shared.key(&piece);
+        match self.shared.cache.ask(key) {
+            Asked::There(sound) => Pending::Ready(sound),
+            Asked::PendingChannel(answer) => Pending::Waiting(answer),
+            Asked::Nobody(answer) => match self.jobs.try_send(Job { key, piece }) {
+                Ok(()) => Pending::Waiting(answer),
+                Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                    self.shared.cache.give_up(key, PromptError::Busy);
+                    Pending::Ready(Err(PromptError::Busy))
+                }
+            },
+        }
+    }
+
+    /// All pieces are begun before the first is waited for.
+    pub async fn prompt(&self, pieces: Vec<Piece>, plays: u8) -> Result<Playlist, PromptError> {
+        let pending: Vec<Pending> = pieces.into_iter().map(|piece| self.piece(piece)).collect();
+        let mut sequence = Vec::with_capacity(pending.len());
+        for pending in pending {
+            sequence.push(pending.ready().await?);
+        }
+        Ok(Playlist::new(sequence, plays, self.gap))
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.shared.cache.counts()
+    }
+}
+
+impl Shared {
+    fn key(&self, piece: &Piece) -> Key {
+        match piece {
+            Piece::Speech(Utterance { text, voice }) => Key::of(&[
+                b"speech",
+                self.speaker.identity().as_bytes(),
+                text.as_bytes(),
+                &voice.speed.to_le_bytes(),
+                &voice.volume.to_le_bytes(),
+                &voice.pitch.to_le_bytes(),
+                &[voice.background],
+            ]),
+            Piece::File { content, .. } => Key::of(&[b"file", content.as_bytes()]),
+            Piece::TestTune => Key::of(&[b"test tune"]),
+        }
+    }
+
+    fn work(&self, queue: &Mutex<Receiver<Job>>) {
+        loop {
+            let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(Job { key, piece }) = job else {
+                return;
+            };
+            // Nothing in here should panic; if it does, one prompt fails and not the prompt renderer.
+            let made = catch_unwind(AssertUnwindSafe(|| self.make(&key, piece)));
+            self.cache
+                .put(key, made.unwrap_or(Made::Failed(PromptError::Broken)));
+        }
+    }
+
+    fn make(&self, key: &Key, piece: Piece) -> Made {
+        if let Some(sound) = self.disk.as_ref().and_then(|disk| disk.get(key)) {
+            return Made::Remembered(sound);
+        }
+        match self.samples(piece) {
+            Ok((samples, is_fallback)) => {
+                let sound = EncodedAudio::encode(&level::to_whole(&samples));
+                if is_fallback {
+                    return Made::Fallback(sound);
+                }
+                if let Some(disk) = &self.disk {
+                    disk.put(key, &sound);
+                }
+                Made::New(sound)
+            }
+            Err(reason) => Made::Failed(reason),
+        }
+    }
+
+    fn samples(&self, piece: Piece) -> Result<(Vec<f32>, bool), PromptError> {
+        Ok(match piece {
+            Piece::Speech(speech) => {
+                let spoken = self.speaker.speak(&speech)?;
+                (spoken.samples, spoken.is_fallback)
+            }
+            Piece::File { read, .. } => {
+                let bytes = read().map_err(PromptError::Missing)?;
+                (Wav::read(&bytes, &self.limits)?.for_the_line(), false)
+            }
+            Piece::TestTune => (background::test_tune(), false),
+        })
+    }
+}

@@ -1,0 +1,368 @@
+//! Prompts: made once, remembered, shared, and never in the way of whoever asks.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use sound::renderer::{Counts, Piece};
+use sound::speech::{Preferred, Speaker, SpeechEngine, SpeechError};
+use sound::wav::mono_16_bit;
+use sound::{PlaylistItem, PromptError, PromptRenderer, RendererSettings, Utterance, Voice};
+
+use super::support::{embedded, speech};
+
+fn file(content: &str, samples: usize) -> Piece {
+    let bytes = mono_16_bit(&vec![1000; samples], 8000);
+    Piece::File {
+        content: content.into(),
+        read: Box::new(move || Ok(bytes)),
+    }
+}
+
+fn open(settings: &RendererSettings) -> PromptRenderer {
+    PromptRenderer::open(settings, embedded()).unwrap()
+}
+
+fn on_disk(folder: &Path, bytes: u64) -> RendererSettings {
+    RendererSettings {
+        disk: Some((folder.to_owned(), bytes)),
+        ..RendererSettings::default()
+    }
+}
+
+/// An engine that speaks when it is told to, and counts how often it was asked.
+#[derive(Debug)]
+struct Waiting {
+    asked: AtomicU32,
+    go: std::sync::Mutex<Receiver<Result<(), ()>>>,
+}
+
+impl Waiting {
+    fn new() -> (Arc<Self>, Sender<Result<(), ()>>) {
+        let (sender, receiver) = channel();
+        let engine = Self {
+            asked: AtomicU32::new(0),
+            go: std::sync::Mutex::new(receiver),
+        };
+        (Arc::new(engine), sender)
+    }
+}
+
+impl SpeechEngine for Waiting {
+    fn identity(&self) -> String {
+        "waiting".into()
+    }
+
+    fn speak(&self, _: &Utterance) -> Result<Vec<f32>, SpeechError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let failed = SpeechError::Failed {
+            who: "it".into(),
+            reason: "told to".into(),
+        };
+        match self.go.lock().unwrap().recv() {
+            Ok(Ok(())) => Ok(vec![0.1; 1600]),
+            Ok(Err(())) => Err(failed),
+            Err(std::sync::mpsc::RecvError) => {
+                panic!("an engine that breaks must not break the prompt renderer")
+            }
+        }
+    }
+}
+
+fn only(engine: Arc<Waiting>) -> Speaker {
+    Speaker {
+        preferred: None,
+        embedded: engine,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_is_made_once_however_many_wait_for_it_and_all_share_it() {
+    let (engine, go) = Waiting::new();
+    let renderer =
+        PromptRenderer::open(&RendererSettings::default(), only(engine.clone())).unwrap();
+    let ask = || renderer.piece(Piece::Speech(speech("hello", Voice::default())));
+    let waiting: Vec<_> = (0..10_000).map(|_| ask()).collect();
+    go.send(Ok(())).unwrap();
+    let mut sounds = Vec::new();
+    for pending in waiting {
+        sounds.push(pending.ready().await.unwrap());
+    }
+    assert_eq!(engine.asked.load(Ordering::Relaxed), 1);
+    assert!(
+        sounds
+            .iter()
+            .all(|sound| Arc::ptr_eq(sound.pcma(), sounds[0].pcma()))
+    );
+    assert!(Arc::ptr_eq(
+        ask().ready().await.unwrap().pcmu(),
+        sounds[0].pcmu()
+    ));
+    assert_eq!(
+        renderer.counts(),
+        Counts {
+            from_memory: 1,
+            joined: 9_999,
+            made: 1,
+            bytes: 3_200,
+            ..Counts::default()
+        }
+    );
+}
+
+#[tokio::test]
+async fn everything_that_changes_the_sound_makes_another_prompt() {
+    let (engine, go) = Waiting::new();
+    let renderer =
+        PromptRenderer::open(&RendererSettings::default(), only(engine.clone())).unwrap();
+    let natural = Voice::default();
+    let voices = [
+        natural,
+        Voice {
+            speed: 1,
+            ..natural
+        },
+        Voice {
+            volume: 1,
+            ..natural
+        },
+        Voice {
+            pitch: 1,
+            ..natural
+        },
+        Voice {
+            background: 1,
+            ..natural
+        },
+    ];
+    for voice in voices {
+        for text in ["a", "b"] {
+            go.send(Ok(())).unwrap();
+            renderer
+                .piece(Piece::Speech(speech(text, voice)))
+                .ready()
+                .await
+                .unwrap();
+        }
+    }
+    assert_eq!(engine.asked.load(Ordering::Relaxed), 10);
+}
+
+#[tokio::test]
+async fn a_failure_is_told_to_all_who_wait_and_remembered_only_briefly() {
+    let (engine, go) = Waiting::new();
+    let settings = RendererSettings {
+        brief: Duration::from_millis(50),
+        ..RendererSettings::default()
+    };
+    let renderer = PromptRenderer::open(&settings, only(engine.clone())).unwrap();
+    let ask = || renderer.piece(Piece::Speech(speech("hello", Voice::default())));
+    let (first, second) = (ask(), ask());
+    go.send(Err(())).unwrap();
+    assert!(matches!(first.ready().await, Err(PromptError::Speech(_))));
+    assert!(matches!(second.ready().await, Err(PromptError::Speech(_))));
+    let until = tokio::time::Instant::now() + Duration::from_secs(5);
+    go.send(Ok(())).unwrap();
+    while ask().ready().await.is_err() {
+        assert!(tokio::time::Instant::now() < until);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(engine.asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn an_engine_that_panics_fails_one_prompt_and_not_the_studio() {
+    let (engine, go) = Waiting::new();
+    drop(go);
+    let renderer = PromptRenderer::open(&RendererSettings::default(), only(engine)).unwrap();
+    let broken = renderer
+        .piece(Piece::Speech(speech("hello", Voice::default())))
+        .ready()
+        .await;
+    assert_eq!(broken.unwrap_err(), PromptError::Broken);
+    assert_eq!(
+        renderer
+            .piece(file("a", 160))
+            .ready()
+            .await
+            .unwrap()
+            .frames(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn more_prompts_than_may_wait_are_refused_at_once() {
+    let (engine, go) = Waiting::new();
+    let settings = RendererSettings {
+        workers: 1,
+        waiting: 2,
+        ..RendererSettings::default()
+    };
+    let renderer = PromptRenderer::open(&settings, only(engine.clone())).unwrap();
+    let ask = |text: &str| renderer.piece(Piece::Speech(speech(text, Voice::default())));
+    let first = ask("0");
+    while engine.asked.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let waiting = [ask("1"), ask("2")];
+    assert_eq!(ask("3").ready().await.unwrap_err(), PromptError::Busy);
+    for _ in 0..4 {
+        go.send(Ok(())).unwrap();
+    }
+    for pending in [first].into_iter().chain(waiting) {
+        pending.ready().await.unwrap();
+    }
+    // The refusal was not remembered.
+    ask("3").ready().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_made_before_a_restart_comes_from_disk_and_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = || Piece::Speech(speech("hello", Voice::default()));
+    let before = open(&on_disk(folder.path(), 1 << 20))
+        .piece(text())
+        .ready()
+        .await
+        .unwrap();
+    let renderer = open(&on_disk(folder.path(), 1 << 20));
+    let after = renderer.piece(text()).ready().await.unwrap();
+    assert_eq!(before, after);
+    assert_eq!(renderer.counts().from_disk, 1);
+    assert_eq!(renderer.counts().made, 0);
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for shard in std::fs::read_dir(folder).unwrap() {
+        for file in std::fs::read_dir(shard.unwrap().path()).unwrap() {
+            found.push(file.unwrap().path());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_damaged_file_on_disk_is_made_again_and_leftovers_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let right = open(&on_disk(folder.path(), 1 << 20))
+        .piece(file("a", 1600))
+        .ready()
+        .await
+        .unwrap();
+    let kept = files(folder.path());
+    let mut bytes = std::fs::read(&kept[0]).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(&kept[0], bytes).unwrap();
+    std::fs::write(kept[0].with_extension("1-1.unfinished"), b"half").unwrap();
+    let renderer = open(&on_disk(folder.path(), 1 << 20));
+    assert_eq!(files(folder.path()).len(), 1);
+    assert_eq!(
+        renderer.piece(file("a", 1600)).ready().await.unwrap(),
+        right
+    );
+    assert_eq!(renderer.counts().made, 1);
+}
+
+#[tokio::test]
+async fn memory_and_disk_stay_within_their_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = RendererSettings {
+        memory_bytes: 10_000,
+        ..on_disk(folder.path(), 20_000)
+    };
+    let renderer = open(&settings);
+    for number in 0..20 {
+        renderer
+            .piece(file(&number.to_string(), 1600))
+            .ready()
+            .await
+            .unwrap();
+        assert!(renderer.counts().bytes <= 10_000);
+    }
+    let size = || {
+        files(folder.path())
+            .iter()
+            .map(|file| file.metadata().unwrap().len())
+            .sum::<u64>()
+    };
+    assert!((15_000..=20_000).contains(&size()), "{}", size());
+    drop(renderer);
+    // A smaller bound holds from the next start on.
+    let _studio = open(&on_disk(folder.path(), 7_000));
+    assert!(size() <= 7_000, "{}", size());
+}
+
+#[tokio::test]
+async fn a_prompt_is_its_pieces_in_order_and_its_repetitions_share_them() {
+    let renderer = open(&RendererSettings {
+        gap: Duration::from_millis(800),
+        ..RendererSettings::default()
+    });
+    let pieces = vec![
+        Piece::Speech(speech("hello", Voice::default())),
+        file("a", 1600),
+        Piece::TestTune,
+    ];
+    let list = renderer.prompt(pieces, 2).await.unwrap();
+    let steps: Vec<_> = list.steps().collect();
+    assert_eq!(steps.len(), 7);
+    assert_eq!(steps[3], PlaylistItem::Silence(Duration::from_millis(800)));
+    assert_eq!(steps[1], steps[5]);
+    assert!(matches!(steps[2], PlaylistItem::Sound(tune) if tune.seconds() > 6.0));
+    let failed = renderer
+        .prompt(
+            vec![Piece::File {
+                content: "b".into(),
+                read: Box::new(|| Err("gone".into())),
+            }],
+            1,
+        )
+        .await;
+    assert_eq!(failed.unwrap_err(), PromptError::Missing("gone".into()));
+    let failed = renderer
+        .prompt(
+            vec![Piece::File {
+                content: "c".into(),
+                read: Box::new(|| Ok(b"ID3".to_vec())),
+            }],
+            1,
+        )
+        .await;
+    assert_eq!(
+        failed.unwrap_err().to_string(),
+        "the voice file is not playable: this is an MP3 file; a voice file must be WAV"
+    );
+}
+
+#[tokio::test]
+async fn a_voice_that_stood_in_is_not_remembered_for_long_nor_kept_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, go) = Waiting::new();
+    let speaker = Speaker {
+        preferred: Some(Preferred {
+            engine: engine.clone(),
+            tries: 1,
+        }),
+        ..embedded()
+    };
+    let settings = RendererSettings {
+        brief: Duration::from_millis(50),
+        ..on_disk(folder.path(), 1 << 20)
+    };
+    let renderer = PromptRenderer::open(&settings, speaker).unwrap();
+    let ask = || renderer.piece(Piece::Speech(speech("hello", Voice::default())));
+    go.send(Err(())).unwrap();
+    let makeshift = ask().ready().await.unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    go.send(Ok(())).unwrap();
+    let until = tokio::time::Instant::now() + Duration::from_secs(5);
+    while ask().ready().await.unwrap() == makeshift {
+        assert!(tokio::time::Instant::now() < until);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(engine.asked.load(Ordering::Relaxed), 2);
+}
