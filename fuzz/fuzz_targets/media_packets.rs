@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
-use phone::codec::Codec;
+use g711::Codec;
 use phone::media::stats::Facts;
 use phone::media::inbound::{Expected, Heard, Inbound};
 use phone::media::rtp::{self, Packet};

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use phone::codec::Codec;
+use g711::Codec;
 use phone::media::srtp::{MasterKey, Suite};
 use phone::sdp::{LocalMedia, answer, read_answer};
 

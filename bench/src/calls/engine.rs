@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+use g711::EncodedAudio;
 use phone::call::{CallRequest, Phone};
-use phone::codec::Sound;
 use phone::ending::Ending;
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, Transport};
@@ -71,7 +71,7 @@ impl CallingEngine {
         let samples: Vec<i16> = (0..self.frames * 160)
             .map(|index| i16::try_from(index % 20_000).unwrap_or(0))
             .collect();
-        let plan = vec![PlaybackItem::Sound(Sound::encode(&samples))];
+        let plan = vec![PlaybackItem::Sound(EncodedAudio::encode(&samples))];
         let mut told = Told {
             idle_bytes: resident()?,
             ..Told::default()

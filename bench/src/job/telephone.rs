@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use g711::Codec;
 use phone::call::MediaConfig;
-use phone::codec::Codec;
 use phone::ending::Side;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};

@@ -3,7 +3,6 @@
 //! It knows nothing of accounts, files on disk or bills.
 
 pub mod call;
-pub mod codec;
 pub mod ending;
 mod line;
 pub mod media;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallEvent, CallRequest, MediaStats};
 use crate::ending::{Cause, Ending, Failure, Side};
-use crate::media::session::Session as Sound;
+use crate::media::session::MediaSession;
 use crate::signalling::{
     DialogSnapshot, Leg, LegEvent, Refreshed, Refresher, SILENCE, SessionReply, SessionTimer,
 };
@@ -23,12 +23,12 @@ type Events = mpsc::UnboundedSender<CallEvent>;
 
 pub struct Line {
     pub leg: Leg,
-    pub sound: Sound,
+    pub sound: MediaSession,
     sent_to: SocketAddr,
 }
 
 impl Line {
-    pub fn new(leg: Leg, sound: Sound, sent_to: SocketAddr) -> Self {
+    pub fn new(leg: Leg, sound: MediaSession, sent_to: SocketAddr) -> Self {
         Self {
             leg,
             sound,

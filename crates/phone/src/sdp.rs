@@ -10,8 +10,8 @@ use ezk_sdp_types::{
 };
 use thiserror::Error;
 
-use crate::codec::Codec;
 use crate::media::srtp::{MasterKey, Suite};
+use g711::Codec;
 use parse::{Description, MediaLine, parse};
 use write::{StreamLines, session_lines, suite_name};
 

@@ -8,8 +8,8 @@ use std::alloc::System;
 use std::sync::Arc;
 use std::time::Duration;
 
+use g711::Codec;
 use phone::call::{CallRequest, Phone};
-use phone::codec::Codec;
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::{Script, TestPhone};
 use phone::trunk::Trunk;

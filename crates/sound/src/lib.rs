@@ -6,7 +6,6 @@
 pub mod archive;
 pub mod background;
 mod cache;
-pub mod encoded;
 pub mod level;
 mod mix;
 pub mod prompt;
@@ -16,10 +15,7 @@ pub mod speech;
 pub mod text;
 pub mod wav;
 
-pub use encoded::EncodedAudio;
+pub use g711::{EncodedAudio, RATE};
 pub use prompt::{Playlist, PlaylistItem};
 pub use renderer::{PromptError, PromptRenderer, RendererSettings};
 pub use speech::{Utterance, Voice};
-
-/// Samples a second on the line.
-pub const RATE: u32 = 8000;

@@ -13,11 +13,11 @@ use tokio::sync::oneshot;
 
 use crate::cache::Key;
 use crate::cache::disk::Disk;
-use crate::encoded::EncodedAudio;
 use crate::prompt::Playlist;
 use crate::speech::{Speaker, SpeechError, Utterance};
 use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{background, level};
+use g711::EncodedAudio;
 
 pub use prompt_cache::Counts;
 use prompt_cache::{Asked, Made, PromptCache};

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use g711::Codec;
 use phone::call::MediaConfig;
-use phone::codec::Codec;
 use phone::ending::Side;
 use phone::signalling::{
     SignallingConfig, SipCredentials, TlsFiles, Trace, Transport, own_address,

@@ -1,9 +1,7 @@
 //! What is sent after the answer, how long that is, and how long a call may last.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use phone::codec::Sound;
 use phone::media::stream::PlaybackItem as Play;
 use sound::PromptError;
 
@@ -68,10 +66,7 @@ impl Dispatch {
                 sound::PlaylistItem::Silence(gap) => {
                     silence(u32::try_from(gap.as_millis()).unwrap_or(u32::MAX))
                 }
-                sound::PlaylistItem::Sound(sound) => {
-                    let (pcma, pcmu) = (Arc::clone(sound.pcma()), Arc::clone(sound.pcmu()));
-                    Play::Sound(Sound::from_encoded(pcma, pcmu).ok_or(PromptError::Broken)?)
-                }
+                sound::PlaylistItem::Sound(sound) => Play::Sound(sound.clone()),
             });
         }
         // Many a telephone gives a packet out only when another one comes: the last words must not be the last packets.

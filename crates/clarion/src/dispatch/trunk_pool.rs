@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use g711::Codec;
 use phone::call::{MediaConfig, MediaOptions, Phone};
-use phone::codec::Codec;
 use phone::media::engine::{Encryption, SocketChoice};
 use phone::signalling::{
     Host, Resolver, Signalling, SignallingConfig, SipCredentials, TlsFiles, Transport,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::codec::{Codec, FRAME_BYTES, FRAME_MILLIS};
+use g711::{Codec, FRAME_BYTES, FRAME_MILLIS};
 
 /// Samples in a frame of 20 ms.
 const FRAME_SAMPLES: u16 = 160;

@@ -13,10 +13,10 @@ use super::inbound::InboundEvent;
 use super::pacer::Pacer;
 use super::ports::{EXPEDITED, Ports};
 use super::receiver::RtpReceiver;
-use super::session::Session;
+use super::session::MediaSession;
 use super::shared::SharedLine;
-use crate::codec::Codec;
 use crate::sdp::SdpError;
+use g711::Codec;
 
 #[derive(Debug, Clone)]
 pub struct MediaConfig {
@@ -141,8 +141,8 @@ impl MediaEngine {
         &self,
         options: MediaOptions,
         on_heard: impl FnMut(InboundEvent<'_>) + Send + 'static,
-    ) -> io::Result<Session> {
-        Session::open(self.clone(), options, Box::new(on_heard))
+    ) -> io::Result<MediaSession> {
+        MediaSession::open(self.clone(), options, Box::new(on_heard))
     }
 
     pub(super) fn pacer(&self) -> &Pacer {

@@ -10,7 +10,7 @@ use super::rtcp::{self, ReportClock};
 use super::rtp::{self, Packet};
 use super::srtp::{MasterKey, Opener, Suite};
 use super::stats::{MediaStats, PeerStats};
-use crate::codec::Codec;
+use g711::Codec;
 
 /// Something for whoever has the call.
 #[derive(Debug)]

@@ -267,7 +267,7 @@ mod tests {
     use super::super::rtp::{Numbers, Packet};
     use super::super::stream::PlaybackItem;
     use super::*;
-    use crate::codec::{Codec, Sound};
+    use g711::{Codec, EncodedAudio};
 
     fn pair() -> (Arc<UdpSocket>, UdpSocket) {
         let ours = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -296,7 +296,7 @@ mod tests {
     #[tokio::test]
     async fn every_packet_of_a_sound_arrives_in_order_at_its_pace() {
         let pacer = Pacer::start().unwrap();
-        let sound = Sound::encode(
+        let sound = EncodedAudio::encode(
             &(0..8000)
                 .map(|index| (index % 200) * 100)
                 .collect::<Vec<i16>>(),

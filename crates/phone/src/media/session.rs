@@ -24,7 +24,7 @@ use crate::sdp::{self, LocalMedia, RemoteMedia};
 
 /// It ends, with a goodbye, when this is dropped.
 #[derive(Debug)]
-pub struct Session {
+pub struct MediaSession {
     engine: MediaEngine,
     options: MediaOptions,
     local: LocalMedia,
@@ -42,7 +42,7 @@ pub struct Session {
     vanished: bool,
 }
 
-impl Session {
+impl MediaSession {
     pub(super) fn open(
         engine: MediaEngine,
         mut options: MediaOptions,
@@ -289,7 +289,7 @@ fn lock_target(target: &Target) -> MutexGuard<'_, SocketAddr> {
         .expect("nothing panics while it changes an address")
 }
 
-impl Drop for Session {
+impl Drop for MediaSession {
     fn drop(&mut self) {
         self.stop();
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::codec::Codec;
+use g711::Codec;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaStats {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::dtmf::{self, END_PACKETS, KeyTiming};
 use super::rtp::{HEADER_BYTES, Numbers};
-use crate::codec::{Codec, FRAME_BYTES, Sound};
+use g711::{Codec, EncodedAudio, FRAME_BYTES};
 
 pub const LARGEST_PACKET: usize = HEADER_BYTES + FRAME_BYTES;
 const FRAME_SAMPLES: u16 = 160;
@@ -17,7 +17,7 @@ pub enum PlaybackItem {
     Silence {
         frames: u32,
     },
-    Sound(Sound),
+    Sound(EncodedAudio),
     /// Keys of a telephone, for an extension behind a switchboard.
     Keys(String),
 }
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_what_was_to_be_played() {
         let samples: Vec<i16> = (0..1600).map(|index| index * 20).collect();
-        let sound = Sound::encode(&samples);
+        let sound = EncodedAudio::encode(&samples);
         let mut stream = stream(None);
         stream.append(&[
             PlaybackItem::Silence { frames: 2 },
@@ -343,7 +343,7 @@ mod tests {
         let mut stream = stream(None);
         stream.append(&[
             PlaybackItem::Silence { frames: 0 },
-            PlaybackItem::Sound(Sound::encode(&[])),
+            PlaybackItem::Sound(EncodedAudio::encode(&[])),
         ]);
         assert_eq!(packets(&mut stream).len(), 0);
     }

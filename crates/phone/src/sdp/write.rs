@@ -3,8 +3,8 @@
 use ezk_sdp_types::{Direction, SrtpSuite};
 
 use super::LocalMedia;
-use crate::codec::{Codec, FRAME_MILLIS};
 use crate::media::srtp::{MasterKey, Suite};
+use g711::{Codec, FRAME_MILLIS};
 
 pub fn suite_name(suite: Suite) -> SrtpSuite {
     match suite {

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use crate::codec::{Codec, FRAME_MILLIS};
 use crate::ending::Side;
+use g711::{Codec, FRAME_MILLIS};
 
 const RATE: u32 = 8000;
 /// A packet that comes later than this after its moment would not have been played by a phone with an ordinary buffer.

@@ -13,7 +13,6 @@ pub use heard::{HeardCall, HeardPacket, Timing};
 pub use script::{NUMBERS, Script, Then};
 
 use crate::call::{MediaConfig, PhoneError};
-use crate::codec::{Codec, FRAME_BYTES, Sound};
 use crate::media::engine::{Encryption, MediaEngine, MediaOptions};
 use crate::media::inbound::InboundEvent;
 use crate::media::session::Session;
@@ -21,6 +20,7 @@ use crate::media::stream::PlaybackItem;
 use crate::signalling::{
     Answering, IncomingCall, Leg, LegEvent, Signalling, SignallingConfig, SipCredentials,
 };
+use g711::{Codec, EncodedAudio, FRAME_BYTES};
 
 /// How long it rings where nobody answers.
 const LONGEST_RING: Duration = Duration::from_secs(60);
@@ -276,7 +276,7 @@ fn early_tone() -> [PlaybackItem; 1] {
             sample
         })
         .collect();
-    [PlaybackItem::Sound(Sound::encode(&samples))]
+    [PlaybackItem::Sound(EncodedAudio::encode(&samples))]
 }
 
 /// Waits on a leg that is not answered yet; false if the caller gave up meanwhile.

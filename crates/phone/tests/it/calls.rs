@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use g711::Codec;
 use phone::call::{CallRequest, MediaOptions};
-use phone::codec::Codec;
 use phone::ending::{Cause, Side};
 use phone::media::engine::Encryption;
 use phone::media::stream::PlaybackItem;

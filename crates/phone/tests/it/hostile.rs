@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use phone::codec::Codec;
+use g711::Codec;
 use phone::ending::Side;
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::{Script, TestPhone};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use g711::{Codec, EncodedAudio};
 use phone::call::{CallEvent, CallRequest, MediaConfig, MediaOptions, MediaStats, Phone};
-use phone::codec::{Codec, Sound};
 use phone::ending::{Cause, Ending, Failure, Side};
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{
@@ -51,9 +51,9 @@ impl Drop for Folder {
 }
 
 /// A sound that is different at every sample, so that any mistake shows.
-pub fn sound(frames: i32) -> Sound {
+pub fn sound(frames: i32) -> EncodedAudio {
     let sample = |index: i32| i16::try_from((index * 7919) % 30_000 - 15_000).unwrap();
-    Sound::encode(&(0..frames * 160).map(sample).collect::<Vec<_>>())
+    EncodedAudio::encode(&(0..frames * 160).map(sample).collect::<Vec<_>>())
 }
 
 pub fn callee_config(codecs: &[Codec]) -> TestPhoneConfig {

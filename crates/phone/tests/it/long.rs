@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use g711::Codec;
 use phone::call::CallRequest;
-use phone::codec::Codec;
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::Script;
 

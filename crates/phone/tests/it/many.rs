@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use g711::Codec;
 use phone::call::{CallRequest, Phone};
-use phone::codec::Codec;
 use phone::ending::{Ending, Side};
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::{HeardCall, Script, TestPhone};

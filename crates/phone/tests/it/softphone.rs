@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use g711::{Codec, EncodedAudio};
 use phone::call::{CallRequest, MediaConfig, MediaOptions, Phone};
-use phone::codec::{Codec, Sound};
 use phone::ending::Side;
 use phone::media::engine::Encryption;
 use phone::media::stream::PlaybackItem;
@@ -158,7 +158,7 @@ async fn a_call_is_heard_and_reported(encryption: Encryption, account: &str) {
     // Its first report comes after five seconds, and that is awaited.
     let plan = vec![
         PlaybackItem::Silence { frames: 25 },
-        PlaybackItem::Sound(Sound::encode(&played)),
+        PlaybackItem::Sound(EncodedAudio::encode(&played)),
         PlaybackItem::Silence { frames: 250 },
     ];
     let story = call(&softphone, options, plan).await;

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use phone::codec::{Codec, Sound};
+use g711::{Codec, EncodedAudio};
 use phone::media::engine::{MediaConfig, MediaEngine, MediaOptions, SocketChoice};
 use phone::media::receiver::RtpReceiver;
 use phone::media::rtp::Packet;
@@ -36,12 +36,12 @@ fn answer(callee: &UdpSocket) -> Vec<u8> {
 }
 
 /// Different at every sample, and for every number.
-fn sound(number: i32, frames: i32) -> Sound {
+fn sound(number: i32, frames: i32) -> EncodedAudio {
     let sample = |index: i32| {
         let value = (index + number * 31).wrapping_mul(7919) % 30_000 - 15_000;
         i16::try_from(value).unwrap()
     };
-    Sound::encode(&(0..frames * 160).map(sample).collect::<Vec<_>>())
+    EncodedAudio::encode(&(0..frames * 160).map(sample).collect::<Vec<_>>())
 }
 
 /// What waits in the socket: the sound in order, without a gap.

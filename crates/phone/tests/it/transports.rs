@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use g711::Codec;
 use phone::call::{MediaConfig, Phone};
-use phone::codec::Codec;
 use phone::ending::{Cause, Side};
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};

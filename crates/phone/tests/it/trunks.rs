@@ -4,8 +4,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use g711::Codec;
 use phone::call::{CallEvent, CallRequest};
-use phone::codec::Codec;
 use phone::ending::{Cause, Side};
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{Signalling, SignallingConfig, SipCredentials, Trace, Transport};

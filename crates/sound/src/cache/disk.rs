@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::Key;
 use super::lru::Lru;
-use crate::encoded::EncodedAudio;
+use g711::{Codec, EncodedAudio};
 
 const MAGIC: &[u8; 4] = b"CLS1";
 const CHECK_BYTES: usize = 8;
@@ -89,16 +89,16 @@ impl Disk {
         }
         let written = fs::File::create(&aside).and_then(|mut file| {
             file.write_all(MAGIC)?;
-            file.write_all(&check(sound.pcma(), sound.pcmu()))?;
-            file.write_all(sound.pcma())?;
-            file.write_all(sound.pcmu())
+            file.write_all(&check(sound.bytes(Codec::Pcma), sound.bytes(Codec::Pcmu)))?;
+            file.write_all(sound.bytes(Codec::Pcma))?;
+            file.write_all(sound.bytes(Codec::Pcmu))
         });
         let kept = written.and_then(|()| fs::rename(&aside, path));
         if let Err(error) = kept {
             let _ = fs::remove_file(&aside);
             return Err(error);
         }
-        Ok((HEAD + sound.bytes()) as u64)
+        Ok((HEAD + sound.size()) as u64)
     }
 
     fn note(&self, key: Key, bytes: u64) {

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::PromptError;
 use crate::cache::Key;
 use crate::cache::lru::Lru;
-use crate::encoded::EncodedAudio;
+use g711::EncodedAudio;
 
 type Answer = Result<EncodedAudio, PromptError>;
 
@@ -145,7 +145,7 @@ impl PromptCache {
 
 impl State {
     fn keep(&mut self, key: Key, sound: &EncodedAudio) {
-        self.kept.insert(key, sound.clone(), sound.bytes() as u64);
+        self.kept.insert(key, sound.clone(), sound.size() as u64);
     }
 
     fn keep_briefly(&mut self, key: Key, answer: Answer, time: Duration) {

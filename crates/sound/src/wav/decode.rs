@@ -1,6 +1,6 @@
 //! Bytes to samples.
 
-use audio_codec_algorithms::{decode_alaw, decode_ulaw};
+use g711::Codec;
 
 use super::{Encoding, WavFormat};
 
@@ -19,8 +19,8 @@ pub(super) fn mono(data: &[u8], format: WavFormat, out: &mut [f32]) -> usize {
             let bytes = [b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]];
             sane(narrow(f64::from_le_bytes(bytes)))
         }),
-        Encoding::ALaw => mix(&|b| f32::from(decode_alaw(b[0])) / 32768.0),
-        Encoding::MuLaw => mix(&|b| f32::from(decode_ulaw(b[0])) / 32768.0),
+        Encoding::ALaw => mix(&|b| f32::from(Codec::Pcma.decode(b[0])) / 32768.0),
+        Encoding::MuLaw => mix(&|b| f32::from(Codec::Pcmu.decode(b[0])) / 32768.0),
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use phone::codec::Codec;
+use g711::Codec;
 use phone::signalling::{
     Direction, Host, Registered, Resolver, Signalling, SignallingConfig, SipCredentials, Trace,
     Transport,

@@ -158,8 +158,7 @@ async fn a_server_that_stops_lets_calls_finish_hangs_up_the_last_and_leaves_the_
     .await;
     // The message is played to its end.
     let heard = shift.telephone.has_heard(&playing).await;
-    let tune =
-        sound::EncodedAudio::encode(&sound::level::to_whole(&sound::background::test_tune()));
+    let tune = g711::EncodedAudio::encode(&sound::level::to_whole(&sound::background::test_tune()));
     let sound = heard.sound();
     assert!(sound.len() >= 4000 + tune.pcma().len(), "{}", sound.len());
     assert_eq!(&sound[4000..][..tune.pcma().len()], &tune.pcma()[..]);

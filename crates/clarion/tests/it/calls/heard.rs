@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use clarion::domain::call::CallSid;
-use phone::codec::Codec;
+use g711::Codec;
 use phone::ending::Side;
 use phone::test_phone::{HeardCall, Script};
 use sound::speech::{Espeak, Speaker};

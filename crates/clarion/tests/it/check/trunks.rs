@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
+use g711::Codec;
 use phone::call::MediaConfig;
-use phone::codec::Codec;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clarion::store::Database;
+use g711::Codec;
 use phone::call::MediaConfig;
-use phone::codec::Codec;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig, Then};
 use tokio::task::JoinSet;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use clarion::domain::call::CallSid;
+use g711::Codec;
 use phone::call::MediaConfig;
-use phone::codec::Codec;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 

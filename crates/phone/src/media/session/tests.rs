@@ -3,7 +3,7 @@ use super::super::inbound::InboundEvent;
 use super::super::rtcp::{self, RtcpReport};
 use super::super::rtp::{self, Packet};
 use super::*;
-use crate::codec::{Codec, Sound};
+use g711::{Codec, EncodedAudio};
 use std::net::UdpSocket;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ impl Lab {
         }
     }
 
-    fn session(&self, options: MediaOptions) -> (Session, Arc<Mutex<Memory>>) {
+    fn session(&self, options: MediaOptions) -> (MediaSession, Arc<Mutex<Memory>>) {
         let memory = Arc::new(Mutex::new(Memory::default()));
         let remembering = Arc::clone(&memory);
         let on_heard = move |heard: InboundEvent<'_>| {
@@ -116,7 +116,7 @@ fn hears_nothing(socket: &UdpSocket) -> bool {
     !heard
 }
 
-fn address(session: &Session) -> SocketAddr {
+fn address(session: &MediaSession) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], session.local.port))
 }
 
@@ -131,9 +131,9 @@ async fn until(mut condition: impl FnMut() -> bool) {
         .expect("it happens in time");
 }
 
-fn sound(frames: i32) -> Sound {
+fn sound(frames: i32) -> EncodedAudio {
     let sample = |index: i32| i16::try_from((index * 7919) % 30_000 - 15_000).unwrap();
-    Sound::encode(&(0..frames * 160).map(sample).collect::<Vec<_>>())
+    EncodedAudio::encode(&(0..frames * 160).map(sample).collect::<Vec<_>>())
 }
 
 fn silence() -> [PlaybackItem; 1] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use phone::codec::{Codec, Sound};
+use g711::{Codec, EncodedAudio};
 use phone::ending::{Cause, Side};
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};

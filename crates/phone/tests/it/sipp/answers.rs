@@ -123,11 +123,10 @@ async fn proxies_that_want_to_see_what_follows_are_passed_in_order() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirect_of_sipp_is_followed_where_that_is_allowed() {
-    let (callee, _heard) = TestPhone::start(&callee_config(&phone::codec::Codec::ALL), |_| {
-        Script::answer()
-    })
-    .await
-    .unwrap();
+    let (callee, _heard) =
+        TestPhone::start(&callee_config(&g711::Codec::ALL), |_| Script::answer())
+            .await
+            .unwrap();
     let sipp = Play::new("refuse")
         .key("code", 302)
         .key("phrase", "Moved Temporarily")

@@ -52,11 +52,10 @@ async fn a_hang_up_that_nobody_confirms_ends_the_call_all_the_same() {
 }
 
 async fn a_caller_that_never_confirms_our_answer_is_hung_up_on() {
-    let (phone, mut heard) = TestPhone::start(&callee_config(&phone::codec::Codec::ALL), |_| {
-        Script::answer()
-    })
-    .await
-    .unwrap();
+    let (phone, mut heard) =
+        TestPhone::start(&callee_config(&g711::Codec::ALL), |_| Script::answer())
+            .await
+            .unwrap();
     let sipp = Play::new("no_ack").calling(phone.contact()).start().await;
     let heard = tokio::time::timeout(PATIENCE, heard.recv())
         .await

@@ -5,8 +5,8 @@ mod messages;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use g711::Codec;
 use messages::TORTURES;
-use phone::codec::Codec;
 use phone::ending::Side;
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::Script;

@@ -1,7 +1,11 @@
-//! What is sent over the line: 20 ms frames of G.711, shared between calls and never encoded per call.
+//! G.711, the one form in which sound goes over the line: encoded once, in whole frames of 20 ms, shared by every call that plays it.
+//!
+//! `sound` makes it, `phone` sends it, and neither knows the other.
 
 use std::sync::Arc;
 
+/// Samples a second.
+pub const RATE: u32 = 8000;
 /// Milliseconds of sound in a packet.
 pub const FRAME_MILLIS: u32 = 20;
 /// Samples, and so bytes of G.711, in a packet.
@@ -60,14 +64,14 @@ impl Codec {
     }
 }
 
-/// A sound ready to be sent, in every codec that a callee may choose. Cloning shares the bytes.
-#[derive(Debug, Clone)]
-pub struct Sound {
+/// Sound that is ready to be sent, in every codec that a callee may choose. Cloning shares the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedAudio {
     pcma: Arc<[u8]>,
     pcmu: Arc<[u8]>,
 }
 
-impl Sound {
+impl EncodedAudio {
     /// Encodes 8 kHz samples. The last frame is filled up with silence, so that a frame is always whole.
     pub fn encode(samples: &[i16]) -> Self {
         let encoded = |codec: Codec| {
@@ -81,8 +85,8 @@ impl Sound {
         }
     }
 
-    /// Takes what was encoded elsewhere, without a copy. None unless both are whole frames of the same length.
-    pub fn from_encoded(pcma: Arc<[u8]>, pcmu: Arc<[u8]>) -> Option<Self> {
+    /// Takes back what was encoded before, without a copy. `None` unless both are whole frames of the same length.
+    pub fn from_parts(pcma: Arc<[u8]>, pcmu: Arc<[u8]>) -> Option<Self> {
         let fits = pcma.len() == pcmu.len() && pcma.len().is_multiple_of(FRAME_BYTES);
         fits.then_some(Self { pcma, pcmu })
     }
@@ -96,6 +100,21 @@ impl Sound {
 
     pub fn frames(&self) -> usize {
         self.pcma.len() / FRAME_BYTES
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.pcma.len() as f64 / f64::from(RATE)
+    }
+
+    /// The bytes that it holds in memory.
+    pub fn size(&self) -> usize {
+        self.pcma.len() + self.pcmu.len()
+    }
+
+    /// The samples again, as the callee hears them.
+    pub fn decode(&self) -> Vec<i16> {
+        let decode = |byte: &u8| Codec::Pcma.decode(*byte);
+        self.pcma.iter().map(decode).collect()
     }
 }
 
@@ -113,15 +132,15 @@ mod tests {
     #[test]
     fn what_was_encoded_elsewhere_is_shared_or_refused() {
         let bytes: Arc<[u8]> = vec![0; 320].into();
-        let sound = Sound::from_encoded(bytes.clone(), bytes.clone()).unwrap();
+        let sound = EncodedAudio::from_parts(bytes.clone(), bytes.clone()).unwrap();
         assert!(Arc::ptr_eq(sound.bytes(Codec::Pcmu), &bytes));
-        assert!(Sound::from_encoded(bytes, vec![0; 160].into()).is_none());
-        assert!(Sound::from_encoded(vec![0; 1].into(), vec![0; 1].into()).is_none());
+        assert!(EncodedAudio::from_parts(bytes, vec![0; 160].into()).is_none());
+        assert!(EncodedAudio::from_parts(vec![0; 1].into(), vec![0; 1].into()).is_none());
     }
 
     #[test]
     fn a_sound_is_whole_frames() {
-        let sound = Sound::encode(&[1000; 161]);
+        let sound = EncodedAudio::encode(&[1000; 161]);
         assert_eq!(sound.frames(), 2);
         for codec in Codec::ALL {
             assert_eq!(sound.bytes(codec)[161], codec.silence());

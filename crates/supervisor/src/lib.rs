@@ -1,0 +1,457 @@
+//! Every long-lived task and thread of a process has a name and belongs to one supervisor.
+//!
+//! A task that panics or ends unasked is started anew after a pause where that is safe (`restart`, `restart_thread`). Where it is not
+//! (`require_thread`, `require`), the supervisor has failed: whoever waits for `failed` stops the process, so that the service manager
+//! or another node takes over. Readiness and metrics read `tasks`.
+//!
+//! A task shows that it is alive by `Watch::beat`. One that has not done so within its patience counts as down although it still exists.
+//!
+//! It deliberately knows nothing of telephony, of metrics or of HTTP.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinError};
+
+/// The pause before the first restart; it doubles with every further one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A task that ran for this long is healthy again: its next pause is the first one.
+const STEADY: Duration = Duration::from_secs(60);
+
+/// Cloning it makes another handle to the same supervisor.
+#[derive(Debug, Clone)]
+pub struct Supervisor {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    tasks: Mutex<Vec<Arc<Task>>>,
+    stopping: AtomicBool,
+    /// The first failure that cannot be mended by a restart.
+    failure: watch::Sender<Option<Failure>>,
+}
+
+/// Why the process cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub task: String,
+    pub reason: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the task `{}` {}", self.task, self.reason)
+    }
+}
+
+#[derive(Debug)]
+struct Task {
+    name: String,
+    up: AtomicBool,
+    started: Instant,
+    /// Milliseconds after `started`.
+    last_beat: AtomicU64,
+    patience: Option<Duration>,
+    released: AtomicBool,
+    #[cfg(debug_assertions)]
+    panic_requested: AtomicBool,
+}
+
+impl Task {
+    fn new(name: &str, patience: Option<Duration>) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            up: AtomicBool::new(true),
+            started: Instant::now(),
+            last_beat: AtomicU64::new(0),
+            patience,
+            released: AtomicBool::new(false),
+            #[cfg(debug_assertions)]
+            panic_requested: AtomicBool::new(false),
+        })
+    }
+
+    fn beat(&self) {
+        let age = self.started.elapsed().as_millis();
+        let age = u64::try_from(age).unwrap_or(u64::MAX);
+        self.last_beat.store(age, Ordering::Relaxed);
+    }
+
+    fn silence(&self) -> Duration {
+        let last = Duration::from_millis(self.last_beat.load(Ordering::Relaxed));
+        self.started.elapsed().saturating_sub(last)
+    }
+
+    fn is_up(&self) -> bool {
+        let stalled = self
+            .patience
+            .is_some_and(|patience| self.silence() > patience);
+        self.up.load(Ordering::Relaxed) && !stalled
+    }
+
+    fn set_up(&self, up: bool) {
+        if up {
+            self.beat();
+        }
+        self.up.store(up, Ordering::Relaxed);
+    }
+}
+
+/// A task's own handle to its entry.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    task: Arc<Task>,
+}
+
+impl Watch {
+    /// For code that is used without a supervisor, such as a part that is tested alone.
+    pub fn unwatched(name: &str) -> Self {
+        Self {
+            task: Task::new(name, None),
+        }
+    }
+
+    /// The task is alive: it has come round its loop once more. In a debug build a test may ask for a panic here.
+    pub fn beat(&self) {
+        self.task.beat();
+        #[cfg(debug_assertions)]
+        if self.task.panic_requested.swap(false, Ordering::Relaxed) {
+            panic!("the task `{}` was asked to panic", self.task.name);
+        }
+    }
+
+    /// The end that follows is intended: the owner of a thread has let go of it.
+    pub fn release(&self) {
+        self.task.released.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One task as readiness and metrics see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskState {
+    pub name: String,
+    pub up: bool,
+}
+
+/// Ends its task when it is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it ends the task"]
+pub struct TaskGuard {
+    supervisor: Supervisor,
+    task: Arc<Task>,
+    abort: AbortHandle,
+}
+
+impl Drop for TaskGuard {
+    fn drop(&mut self) {
+        self.abort.abort();
+        self.supervisor.forget(&self.task);
+    }
+}
+
+impl TaskGuard {
+    pub fn is_finished(&self) -> bool {
+        self.abort.is_finished()
+    }
+}
+
+impl Default for Supervisor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Supervisor {
+    pub fn new() -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                tasks: Mutex::default(),
+                stopping: AtomicBool::new(false),
+                failure: watch::Sender::new(None),
+            }),
+        }
+    }
+
+    /// A task that may be started anew: whatever it held is recovered by those who own it. `patience` is how long it may go without a
+    /// beat.
+    pub fn restart<F, R>(
+        &self,
+        name: &str,
+        patience: Option<Duration>,
+        mut start: impl FnMut(Watch) -> F + Send + 'static,
+    ) -> TaskGuard
+    where
+        F: Future<Output = R> + Send + 'static,
+        R: Send + 'static,
+    {
+        let task = self.enter(name, patience);
+        let (supervisor, watched) = (self.clone(), Arc::clone(&task));
+        let looping = tokio::spawn(async move {
+            let mut pause = FIRST_PAUSE;
+            loop {
+                let began = Instant::now();
+                watched.set_up(true);
+                let run = AbortOnDrop(tokio::spawn(start(Watch {
+                    task: Arc::clone(&watched),
+                })));
+                let ended = run.join().await;
+                if supervisor.is_expected(&watched) {
+                    return;
+                }
+                pause = supervisor.restart_pause(&watched, began, pause, &describe(ended));
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+        });
+        TaskGuard {
+            supervisor: self.clone(),
+            task,
+            abort: looping.abort_handle(),
+        }
+    }
+
+    /// A task without which the process cannot go on.
+    pub fn require<F, R>(
+        &self,
+        name: &str,
+        patience: Option<Duration>,
+        run: impl FnOnce(Watch) -> F + Send + 'static,
+    ) -> TaskGuard
+    where
+        F: Future<Output = R> + Send + 'static,
+        R: Send + 'static,
+    {
+        let task = self.enter(name, patience);
+        let (supervisor, watched) = (self.clone(), Arc::clone(&task));
+        let watching = tokio::spawn(async move {
+            let run = AbortOnDrop(tokio::spawn(run(Watch {
+                task: Arc::clone(&watched),
+            })));
+            let ended = run.join().await;
+            supervisor.ended_for_good(&watched, &describe(ended));
+        });
+        TaskGuard {
+            supervisor: self.clone(),
+            task,
+            abort: watching.abort_handle(),
+        }
+    }
+
+    /// A thread without which the process cannot go on. It ends in good order only after `Watch::release`, or when everything stops.
+    pub fn require_thread(
+        &self,
+        name: &str,
+        patience: Option<Duration>,
+        run: impl FnOnce(Watch) + Send + 'static,
+    ) -> io::Result<thread::JoinHandle<()>> {
+        let task = self.enter(name, patience);
+        let supervisor = self.clone();
+        let entered = Arc::clone(&task);
+        let started = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let watch = Watch {
+                task: Arc::clone(&task),
+            };
+            let ended = catch_unwind(AssertUnwindSafe(|| run(watch)));
+            supervisor.ended_for_good(&task, &describe_thread(ended));
+        });
+        if started.is_err() {
+            self.forget(&entered);
+        }
+        started
+    }
+
+    /// A thread that may be started anew.
+    pub fn restart_thread(
+        &self,
+        name: &str,
+        patience: Option<Duration>,
+        mut run: impl FnMut(Watch) + Send + 'static,
+    ) -> io::Result<thread::JoinHandle<()>> {
+        let task = self.enter(name, patience);
+        let supervisor = self.clone();
+        let entered = Arc::clone(&task);
+        let started = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let mut pause = FIRST_PAUSE;
+            loop {
+                let began = Instant::now();
+                task.set_up(true);
+                let watch = Watch {
+                    task: Arc::clone(&task),
+                };
+                let ended = catch_unwind(AssertUnwindSafe(|| run(watch)));
+                if supervisor.is_expected(&task) {
+                    supervisor.forget(&task);
+                    return;
+                }
+                pause = supervisor.restart_pause(&task, began, pause, &describe_thread(ended));
+                thread::sleep(pause);
+                pause *= 2;
+            }
+        });
+        if started.is_err() {
+            self.forget(&entered);
+        }
+        started
+    }
+
+    /// From now on tasks end because they are asked to.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// All tasks, in the order of their names; several of one name are one, up if all of them are.
+    pub fn tasks(&self) -> Vec<TaskState> {
+        let mut states: Vec<TaskState> = Vec::new();
+        for task in self.lock().iter() {
+            match states.iter_mut().find(|state| state.name == task.name) {
+                Some(state) => state.up &= task.is_up(),
+                None => states.push(TaskState {
+                    name: task.name.clone(),
+                    up: task.is_up(),
+                }),
+            }
+        }
+        states.sort_by(|a, b| a.name.cmp(&b.name));
+        states
+    }
+
+    /// The names of tasks that are down.
+    pub fn down(&self) -> Vec<String> {
+        let down = self.tasks().into_iter().filter(|state| !state.up);
+        down.map(|state| state.name).collect()
+    }
+
+    /// Comes back when a task has ended without which the process cannot go on.
+    pub async fn failed(&self) -> Failure {
+        let mut failure = self.shared.failure.subscribe();
+        let failed = failure.wait_for(Option::is_some).await;
+        match failed.as_deref() {
+            Ok(Some(failure)) => failure.clone(),
+            // The sender lives as long as `self`.
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Makes a task panic at its next beat. False if there is none of that name.
+    #[cfg(debug_assertions)]
+    pub fn request_panic(&self, name: &str) -> bool {
+        let tasks = self.lock();
+        let mut named = tasks.iter().filter(|task| task.name == name).peekable();
+        let found = named.peek().is_some();
+        named.for_each(|task| task.panic_requested.store(true, Ordering::Relaxed));
+        found
+    }
+
+    fn enter(&self, name: &str, patience: Option<Duration>) -> Arc<Task> {
+        let task = Task::new(name, patience);
+        self.lock().push(Arc::clone(&task));
+        task
+    }
+
+    fn forget(&self, task: &Arc<Task>) {
+        self.lock().retain(|known| !Arc::ptr_eq(known, task));
+    }
+
+    fn is_expected(&self, task: &Task) -> bool {
+        task.released.load(Ordering::Relaxed) || self.shared.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a task is down, and how long it stays so.
+    fn restart_pause(
+        &self,
+        task: &Task,
+        began: Instant,
+        pause: Duration,
+        reason: &str,
+    ) -> Duration {
+        task.set_up(false);
+        let pause = if began.elapsed() >= STEADY {
+            FIRST_PAUSE
+        } else {
+            pause.min(LONGEST_PAUSE)
+        };
+        tracing::error!(task = task.name, reason, restart_in = ?pause, "a task is down; it is started again");
+        pause
+    }
+
+    fn ended_for_good(&self, task: &Arc<Task>, reason: &str) {
+        if self.is_expected(task) {
+            self.forget(task);
+            return;
+        }
+        task.set_up(false);
+        tracing::error!(
+            task = task.name,
+            reason,
+            "a task is down without which this process cannot go on"
+        );
+        let failure = Failure {
+            task: task.name.clone(),
+            reason: reason.to_owned(),
+        };
+        self.shared.failure.send_if_modified(|first| {
+            let is_first = first.is_none();
+            first.get_or_insert(failure);
+            is_first
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Task>>> {
+        self.shared
+            .tasks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A spawned task that ends with whoever waits for it.
+struct AbortOnDrop<R>(tokio::task::JoinHandle<R>);
+
+impl<R> AbortOnDrop<R> {
+    async fn join(mut self) -> Result<R, JoinError> {
+        (&mut self.0).await
+    }
+}
+
+impl<R> Drop for AbortOnDrop<R> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn describe<R>(ended: Result<R, JoinError>) -> String {
+    match ended {
+        Ok(_) => "ended unasked".to_owned(),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => format!("panicked: {}", panic_message(&*panic)),
+            Err(error) => format!("ended: {error}"),
+        },
+    }
+}
+
+fn describe_thread(ended: thread::Result<()>) -> String {
+    match ended {
+        Ok(()) => "ended unasked".to_owned(),
+        Err(panic) => format!("panicked: {}", panic_message(&*panic)),
+    }
+}
+
+/// What a panic said, as far as it said it in words.
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}
+
+#[cfg(test)]
+mod tests;
