@@ -15,7 +15,7 @@ pub use script::{NUMBERS, Script, Then};
 use crate::call::{MediaConfig, PhoneError};
 use crate::media::engine::{Encryption, MediaEngine, MediaOptions};
 use crate::media::inbound::InboundEvent;
-use crate::media::session::Session;
+use crate::media::session::MediaSession;
 use crate::media::stream::PlaybackItem;
 use crate::signalling::{
     Answering, IncomingCall, Leg, LegEvent, Signalling, SignallingConfig, SipCredentials,
@@ -242,7 +242,7 @@ async fn answer(
 
 /// Our side of the sound of one call.
 struct Inbound {
-    session: Session,
+    session: MediaSession,
     answer: String,
     memory: Arc<Mutex<Memory>>,
 }
