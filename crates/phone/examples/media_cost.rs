@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phone::media::engine::{Encryption, MediaConfig, MediaEngine, MediaOptions, SocketChoice};
-use phone::media::session::Session;
+use phone::media::session::MediaSession;
 use phone::media::stream::PlaybackItem;
 
 /// Nanoseconds that the thread of this name has run.
@@ -147,7 +147,7 @@ async fn measure_hearing(name: &str, calls: usize, seconds: u32, sealed: bool) {
         finished.await.expect("it finishes");
     }
     let micros = (running_time("media-receive") - began) as f64 / 1000.0;
-    let facts: Vec<_> = sessions.iter().map(Session::facts).collect();
+    let facts: Vec<_> = sessions.iter().map(MediaSession::facts).collect();
     let packets: u32 = facts.iter().map(|facts| facts.packets_received).sum();
     let lost: u32 = facts.iter().map(|facts| facts.packets_lost).sum();
     println!(

@@ -9,7 +9,7 @@ use g711::{Codec, EncodedAudio};
 use phone::media::engine::{MediaConfig, MediaEngine, MediaOptions, SocketChoice};
 use phone::media::receiver::RtpReceiver;
 use phone::media::rtp::Packet;
-use phone::media::session::Session;
+use phone::media::session::MediaSession;
 use phone::media::stream::PlaybackItem;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -157,7 +157,7 @@ fn drift(arrivals: &[(Instant, u32)]) -> f64 {
 /// The drift of the clock: the middle of what twenty calls in different slots show over four seconds.
 async fn measured_drift(engine: &MediaEngine) -> f64 {
     let receiver = RtpReceiver::start().unwrap();
-    let mut calls: Vec<(Session, _)> = (0..20)
+    let mut calls: Vec<(MediaSession, _)> = (0..20)
         .map(|_| {
             let (mut session, callee) = (
                 engine.open(MediaOptions::default(), |_| ()).unwrap(),

@@ -160,8 +160,15 @@ async fn a_server_that_stops_lets_calls_finish_hangs_up_the_last_and_leaves_the_
     let heard = shift.telephone.has_heard(&playing).await;
     let tune = g711::EncodedAudio::encode(&sound::level::to_whole(&sound::background::test_tune()));
     let sound = heard.sound();
-    assert!(sound.len() >= 4000 + tune.pcma().len(), "{}", sound.len());
-    assert_eq!(&sound[4000..][..tune.pcma().len()], &tune.pcma()[..]);
+    assert!(
+        sound.len() >= 4000 + tune.bytes(g711::Codec::Pcma).len(),
+        "{}",
+        sound.len()
+    );
+    assert_eq!(
+        &sound[4000..][..tune.bytes(g711::Codec::Pcma).len()],
+        &tune.bytes(g711::Codec::Pcma)[..]
+    );
     // The one that nobody answers is given up when its time is over.
     assert!(!shift.telephone.has_heard(&ringing).await.answered);
     let status = tokio::time::timeout(PATIENCE, server.process.wait())

@@ -62,7 +62,7 @@ fn likeness(heard: &[i16], played: &[i16]) -> (usize, f64) {
     (best, at(best, played.len()))
 }
 
-fn samples(sound: &Sound) -> Vec<i16> {
+fn samples(sound: &EncodedAudio) -> Vec<i16> {
     let bytes = sound.bytes(Codec::Pcma).iter();
     bytes.map(|byte| Codec::Pcma.decode(*byte)).collect()
 }
