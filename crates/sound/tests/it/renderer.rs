@@ -91,14 +91,13 @@ async fn a_prompt_is_made_once_however_many_wait_for_it_and_all_share_it() {
         sounds.push(pending.ready().await.unwrap());
     }
     assert_eq!(engine.asked.load(Ordering::Relaxed), 1);
-    assert!(
-        sounds
-            .iter()
-            .all(|sound| Arc::ptr_eq(sound.pcma(), sounds[0].pcma()))
-    );
+    assert!(sounds.iter().all(|sound| Arc::ptr_eq(
+        sound.bytes(g711::Codec::Pcma),
+        sounds[0].bytes(g711::Codec::Pcma)
+    )));
     assert!(Arc::ptr_eq(
-        ask().ready().await.unwrap().pcmu(),
-        sounds[0].pcmu()
+        ask().ready().await.unwrap().bytes(g711::Codec::Pcmu),
+        sounds[0].bytes(g711::Codec::Pcmu)
     ));
     assert_eq!(
         renderer.counts(),

@@ -102,8 +102,8 @@ impl File {
             (1, 32) => out.extend(whole(32).min(2_147_483_647).to_le_bytes()[..4].iter()),
             (3, 32) => out.extend((sample as f32).to_le_bytes()),
             (3, 64) => out.extend(sample.to_le_bytes()),
-            (6, _) => out.push(audio_codec_algorithms::encode_alaw(sixteen())),
-            (7, _) => out.push(audio_codec_algorithms::encode_ulaw(sixteen())),
+            (6, _) => out.push(g711::Codec::Pcma.encode(sixteen())),
+            (7, _) => out.push(g711::Codec::Pcmu.encode(sixteen())),
             other => panic!("the zoo has no {other:?}"),
         }
     }
@@ -156,5 +156,5 @@ pub fn speech(text: &str, voice: Voice) -> Utterance {
 pub fn heard(text: &str, voice: Voice) -> Vec<f32> {
     let spoken = embedded().speak(&speech(text, voice)).unwrap();
     let sound = EncodedAudio::encode(&sound::level::to_whole(&spoken.samples));
-    super::measure::floats(&sound.heard())[..spoken.samples.len()].to_vec()
+    super::measure::floats(&sound.decode())[..spoken.samples.len()].to_vec()
 }

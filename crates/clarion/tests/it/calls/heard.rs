@@ -81,7 +81,7 @@ fn played(wav: &[u8]) -> Vec<u8> {
 
 fn encoded(samples: &[f32]) -> Vec<u8> {
     EncodedAudio::encode(&level::to_whole(samples))
-        .bytes(g711::Codec::Pcma)
+        .bytes(Codec::Pcma)
         .to_vec()
 }
 
