@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
+use supervisor::Supervisor;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -49,7 +50,7 @@ impl Server {
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
         let database = config.database().map_err(anyhow::Error::msg)?;
         let lock = database.lock_for_serving()?;
-        let store = database.open().await?;
+        let store = database.open(&Supervisor::new()).await?;
 
         let stopping = Arc::new(AtomicBool::new(false));
         let metrics = telemetry::start_metrics();

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use supervisor::Supervisor;
 
 use crate::clock::Clock;
 use crate::config::{self, Config};
@@ -170,7 +171,7 @@ where
         let store = config
             .database()
             .map_err(anyhow::Error::msg)?
-            .open()
+            .open(&Supervisor::new())
             .await?;
         let result = work(Arc::clone(&store), Clock::new(config.time_zone()?)).await;
         store.close().await;
