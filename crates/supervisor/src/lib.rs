@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinError};
+use tokio::task::{JoinError, JoinHandle};
 
 /// The pause before the first restart; it doubles with every further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -147,19 +147,22 @@ pub struct TaskState {
 pub struct TaskGuard {
     supervisor: Supervisor,
     task: Arc<Task>,
-    abort: AbortHandle,
+    running: JoinHandle<()>,
 }
 
 impl Drop for TaskGuard {
     fn drop(&mut self) {
-        self.abort.abort();
+        self.running.abort();
         self.supervisor.forget(&self.task);
     }
 }
 
 impl TaskGuard {
-    pub fn is_finished(&self) -> bool {
-        self.abort.is_finished()
+    /// Waits until the task has ended of its own accord. It must have been asked to, and the supervisor must have been told to stop:
+    /// otherwise the task is started anew.
+    pub async fn ended(mut self) {
+        // It was watched while it ran; what it died of has been logged.
+        let _ = (&mut self.running).await;
     }
 }
 
@@ -214,7 +217,7 @@ impl Supervisor {
         TaskGuard {
             supervisor: self.clone(),
             task,
-            abort: looping.abort_handle(),
+            running: looping,
         }
     }
 
@@ -241,7 +244,7 @@ impl Supervisor {
         TaskGuard {
             supervisor: self.clone(),
             task,
-            abort: watching.abort_handle(),
+            running: watching,
         }
     }
 
@@ -413,7 +416,7 @@ impl Supervisor {
 }
 
 /// A spawned task that ends with whoever waits for it.
-struct AbortOnDrop<R>(tokio::task::JoinHandle<R>);
+struct AbortOnDrop<R>(JoinHandle<R>);
 
 impl<R> AbortOnDrop<R> {
     async fn join(mut self) -> Result<R, JoinError> {

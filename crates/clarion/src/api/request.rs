@@ -84,7 +84,7 @@ impl Authenticated {
         id: &str,
     ) -> Result<Arc<Application>, Refusal> {
         let id = AppId::from_request(id)?;
-        let application = api.directory.application(&id).await?;
+        let application = api.admission.directory.application(&id).await?;
         application.check_usable_by(&self.account.sid)?;
         Ok(application)
     }
@@ -126,7 +126,7 @@ impl FromRequest<Arc<Api>> for Upload {
             time: Duration::from_secs(audio_files.upload_seconds),
         };
         let place = async || {
-            let place = Arc::clone(&api.uploads).acquire_owned();
+            let place = Arc::clone(&api.admission.uploads).acquire_owned();
             match tokio::time::timeout(room.time, place).await {
                 Ok(Ok(place)) => Ok(place),
                 _ => Err(StatusCode::TooManyRequests.into()),
@@ -164,7 +164,7 @@ impl Authenticated {
         let entered = auth::authenticate(api, &parts, from)
             .await
             .and_then(|account| {
-                let slot = api.limiter.enter(&account, Instant::now())?;
+                let slot = api.admission.limiter.enter(&account, Instant::now())?;
                 Ok((account, slot))
             });
         let entered = match entered {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use clap::Args;
 use jiff::SignedDuration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -68,6 +68,11 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            failure = server.failed() => {
+                // No orderly stop: what is under way is recovered by the next start, or by another node, as after a crash.
+                tracing::error!(%failure, "stopping, so that the service manager starts the server anew");
+                bail!("{failure}; the server cannot go on without it");
+            }
         }
         tracing::info!("stopping: nothing new is accepted, what has begun is finished");
         server.stop().await;

@@ -31,6 +31,7 @@ const FILE_VARIABLE: &str = "CLARION_CONFIG";
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub data_dir: PathBuf,
+    pub min_free_mb: u64,
     database: String,
     time_zone: String,
     pub http: HttpConfig,

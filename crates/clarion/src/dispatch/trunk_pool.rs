@@ -396,3 +396,20 @@ fn optional(text: &str, what: &str) -> anyhow::Result<Option<Host>> {
 fn seconds(count: u32) -> Option<Duration> {
     (count > 0).then(|| Duration::from_secs(count.into()))
 }
+
+impl PooledTrunk {
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// True if that is a change.
+    pub fn set_drained(&self, drained: bool) -> bool {
+        self.drained.swap(drained, Ordering::Relaxed) != drained
+    }
+}
+
+impl TrunkPool {
+    pub fn trunks(&self) -> &[Arc<PooledTrunk>] {
+        &self.lines
+    }
+}

@@ -12,3 +12,4 @@ pub mod phone_number;
 pub mod prompt;
 pub mod route;
 pub mod status_code;
+pub mod token_bucket;
