@@ -84,7 +84,7 @@ impl Server {
             },
         ));
         let api = Api {
-            admission: Admission::new(&config, Arc::clone(&store)),
+            admission: Admission::new(&config, Arc::clone(&store), &supervisor),
             store: Arc::clone(&store),
             audio_files,
             billing,

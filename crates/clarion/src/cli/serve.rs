@@ -19,6 +19,10 @@ pub struct Serve {
     /// For the demonstration: a clock that is so many seconds ahead of the machine's
     #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 0)]
     demo_clock_ahead: u32,
+    /// For tests: a task that panics as soon as the server runs
+    #[cfg(debug_assertions)]
+    #[arg(long, hide = true, value_name = "TASK")]
+    panic_task: Option<String>,
 }
 
 impl Serve {
@@ -57,6 +61,13 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
             say(&format!(
                 "Clarion serves {scheme}://{address} from {database}"
             ));
+        }
+        #[cfg(debug_assertions)]
+        if let Some(task) = &serve.panic_task {
+            ensure!(
+                server.supervisor().request_panic(task),
+                "there is no task {task}"
+            );
         }
         if let Some(ca) = &server.ca {
             let ca = std::path::absolute(ca)?;

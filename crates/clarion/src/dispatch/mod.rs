@@ -95,6 +95,7 @@ impl Dispatch {
             node: node.clone(),
             running: Arc::clone(&running),
             ended,
+            recorded_point: supervisor.panic_point("call-recorded"),
         };
         let (share, shared) = watch::channel(NodeShare::ALONE);
         let defaults = CallLimits {
@@ -148,6 +149,7 @@ impl Dispatch {
             calls: TaskTracker::new(),
             given_up: CancellationToken::new(),
             queued,
+            claimed_point: supervisor.panic_point("calls-claimed"),
         });
         let stopping = CancellationToken::new();
         let loops = [
