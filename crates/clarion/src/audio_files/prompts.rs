@@ -10,7 +10,7 @@ use sound::{Playlist, PromptError, PromptRenderer, RendererSettings, Voice};
 use tokio::runtime::Handle;
 
 use super::AudioFiles;
-use super::transport::PlainHttp;
+use super::transport::SpeechClient;
 use crate::config::{Config, SpeechConfig};
 use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
 
@@ -31,12 +31,12 @@ pub fn open(config: &Config) -> anyhow::Result<PromptRenderer> {
         limits: config.audio_files.limits(),
         gap: Duration::from_millis(prompts.gap_ms),
     };
-    PromptRenderer::open(&settings, speaker(&config.speech))
+    PromptRenderer::open(&settings, speaker(&config.speech)?)
         .context("cannot open the folder of prompts")
 }
 
 /// The voice that the settings want, with the embedded one behind it.
-pub fn speaker(config: &SpeechConfig) -> Speaker {
+pub fn speaker(config: &SpeechConfig) -> anyhow::Result<Speaker> {
     let time = Duration::from_secs(config.seconds);
     let limits = sound::wav::WavLimits::default();
     let version = config.version.clone();
@@ -51,13 +51,13 @@ pub fn speaker(config: &SpeechConfig) -> Speaker {
         ([], "") => None,
         ([], url) => Some(Arc::new(HttpEngine {
             url: url.to_owned(),
-            transport: Arc::new(PlainHttp(Handle::current())),
+            transport: Arc::new(SpeechClient::new(Handle::current())?),
             time,
             limits,
             version,
         })),
     };
-    Speaker {
+    Ok(Speaker {
         preferred: engine.map(|engine| Preferred {
             engine,
             tries: config.tries,
@@ -69,7 +69,7 @@ pub fn speaker(config: &SpeechConfig) -> Speaker {
             time,
             ..Espeak::default()
         }),
-    }
+    })
 }
 
 /// Makes a call's prompt ready: the text first, then the files.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::report::Finding;
 use super::sockets;
 use crate::callbacks::delivery::WebhookSender;
-use crate::callbacks::resolver::SystemResolver;
 use crate::config::Config;
+use crate::outgoing::resolver::SystemResolver;
 use crate::store::Database;
 use crate::telemetry;
 

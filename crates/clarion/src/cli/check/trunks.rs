@@ -14,11 +14,11 @@ use super::OtherClock;
 use super::media;
 use super::report::Finding;
 use super::sockets;
-use crate::callbacks::guard::is_public;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::dispatch::trunk_pool::tls_files;
 use crate::domain::route::TrunkConfig;
+use crate::outgoing::address_policy::is_public;
 
 const LOOKUP_TIME: Duration = Duration::from_secs(10);
 const SLOW_ANSWER: Duration = Duration::from_millis(500);
