@@ -47,7 +47,7 @@ impl Server {
         let config = Arc::new(config);
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
-        let database = config.database().map_err(anyhow::Error::msg)?;
+        let database = &config.database;
         let lock = database.lock_for_serving()?;
         let store = database.open().await?;
 
@@ -62,7 +62,9 @@ impl Server {
             Arc::clone(&store),
             clock.clone(),
         ));
-        store.set_default_rates(config.rates.defaults()?).await?;
+        store
+            .set_default_rates(config.rates.default.clone())
+            .await?;
         let billing = Arc::new(Billing::open(&config, Arc::clone(&store), clock.clone())?);
         // This life of this process: what an earlier one held is not ours.
         let node = NodeId::new(random::bytes());

@@ -82,16 +82,9 @@ impl std::fmt::Debug for WebhookSender {
 impl WebhookSender {
     pub fn new(config: &CallbacksConfig, resolver: Arc<dyn Resolve>) -> anyhow::Result<Self> {
         let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
-        if !config.ca_file.as_os_str().is_empty() {
-            let unreadable = || {
-                format!(
-                    "callbacks.ca_file: cannot read {}",
-                    config.ca_file.display()
-                )
-            };
-            for certificate in
-                CertificateDer::pem_file_iter(&config.ca_file).with_context(unreadable)?
-            {
+        if let Some(file) = &config.ca_file {
+            let unreadable = || format!("callbacks.ca_file: cannot read {}", file.display());
+            for certificate in CertificateDer::pem_file_iter(file).with_context(unreadable)? {
                 roots
                     .add(certificate.with_context(unreadable)?)
                     .with_context(unreadable)?;
@@ -107,9 +100,8 @@ impl WebhookSender {
             tls: TlsConnector::from(Arc::new(tls)),
             guard: Guard::new(config.allowed_networks.clone()),
             resolver,
-            limit: Duration::from_secs(config.time_limit_seconds),
-            user_agent: HeaderValue::from_str(&config.user_agent)
-                .context("callbacks.user_agent cannot be sent in a header")?,
+            limit: config.time_limit,
+            user_agent: config.user_agent.clone(),
         })
     }
 

@@ -143,8 +143,8 @@ impl Dispatch {
                 Tried::Unwritten => return Next::Requeue(WHEN_UNWRITTEN),
                 Tried::Failed(failure) => {
                     line.note(false);
-                    tracing::info!(trunk = line.config.name, %failure, "a trunk failed; trying the next");
-                    tried.push(line.config.name.clone());
+                    tracing::info!(trunk = line.name(), %failure, "a trunk failed; trying the next");
+                    tried.push(line.name().to_owned());
                 }
             }
         }
@@ -161,7 +161,7 @@ impl Dispatch {
         let line = &channel.line;
         let now = self.clock.now();
         let dialling = CallUpdate::Dialling {
-            trunk: line.config.name.clone(),
+            trunk: line.name().to_owned(),
             at: now,
         };
         // Durable before the first packet leaves: a call that may have been dialled is never dialled again by itself.
@@ -171,7 +171,7 @@ impl Dispatch {
             Err(_) => return Tried::Unwritten,
         }
         progress.attempts += 1;
-        progress.trunk = Some(line.config.name.clone());
+        progress.trunk = Some(line.name().to_owned());
         progress.dialled_at.get_or_insert(now);
         let call = &progress.claimed.call;
         let order = CallRequest {
@@ -179,7 +179,7 @@ impl Dispatch {
             caller: line.caller(call.caller.as_deref()),
             call_id: format!("{}-{}@clarion", call.sid, progress.attempts),
             plan,
-            ring_time: Duration::from_secs(self.config.dispatch.ring_seconds.into()),
+            ring_time: self.config.dispatch.ring_time,
             talk_time: self.talk_time(call.max_talk, paid),
         };
         let (events, mut happened) = mpsc::unbounded_channel();
@@ -283,9 +283,9 @@ impl Dispatch {
         let trunks = u32::try_from(trunks).unwrap_or(u32::MAX).max(1);
         let rounds = attempts.div_ceil(trunks);
         let settings = &self.config.dispatch;
-        let doubled = i64::from(settings.retry_seconds) << rounds.saturating_sub(1).min(16);
-        let longest = i64::from(settings.longest_retry_seconds);
-        SignedDuration::from_secs(doubled.min(longest).max(1))
+        let doubled = settings.retry_pause * (1 << rounds.saturating_sub(1).min(16));
+        let pause = doubled.min(settings.longest_retry_pause);
+        SignedDuration::try_from(pause.max(Duration::from_secs(1))).unwrap_or(SignedDuration::MAX)
     }
 
     pub(super) async fn requeue(&self, claimed: &ClaimedCall, pause: SignedDuration) {

@@ -14,7 +14,7 @@ const SHORTEST_BEAT: Duration = Duration::from_millis(200);
 
 impl Dispatch {
     pub(super) async fn keep_beating(self: Arc<Self>) {
-        let every = Duration::from_secs(self.config.dispatch.lease_seconds.into()) / BEATS_A_LEASE;
+        let every = self.config.dispatch.lease / BEATS_A_LEASE;
         let mut idle = HashSet::new();
         loop {
             if let Err(error) = self.heartbeat(&mut idle).await {

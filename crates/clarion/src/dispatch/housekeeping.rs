@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use jiff::SignedDuration;
 
 use super::call_task::DialProgress;
 use super::end_reason::EndReason;
@@ -64,10 +63,10 @@ impl Dispatch {
             tracing::warn!(stop, "the operator has switched dialling");
         }
         for line in &self.trunks.lines {
-            let drained = set(&drained_switch(&line.config.name));
+            let drained = set(&drained_switch(line.name()));
             if line.drained.swap(drained, Ordering::Relaxed) != drained {
                 tracing::warn!(
-                    trunk = line.config.name,
+                    trunk = line.name(),
                     drained,
                     "the operator has switched a trunk"
                 );
@@ -97,11 +96,10 @@ impl Dispatch {
 
     /// A step a second: five hundred are more than calls end in the long run on most machines, and nobody waits for it.
     async fn forget_old(&self) -> Result<(), StoreError> {
-        let days = self.config.calls.retention_days;
-        if days == 0 {
+        let Some(retention) = self.config.calls.retention else {
             return Ok(());
-        }
-        let before = self.clock.now() - SignedDuration::from_hours(24 * i64::from(days));
+        };
+        let before = self.clock.now() - retention;
         let forgotten = self.store.forget_calls(before, MAX_FORGOTTEN).await?;
         if forgotten > 0 {
             tracing::debug!(forgotten, "calls are too old to be kept");
@@ -134,7 +132,7 @@ impl Dispatch {
                 .set(count as f64);
         }
         for line in &self.trunks.lines {
-            let name = line.config.name.clone();
+            let name = line.name().to_owned();
             let up = f64::from(u8::from(line.state() == "up"));
             metrics::gauge!("clarion_trunk_up", "trunk" => name.clone()).set(up);
             metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(line.calls()));

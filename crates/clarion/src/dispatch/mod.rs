@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use phone::call::Phone;
 use sound::PromptRenderer;
 use tokio::sync::{Notify, mpsc, watch};
@@ -100,8 +100,8 @@ impl Dispatch {
         audio_files: AudioFiles,
         ended: Arc<Notify>,
     ) -> anyhow::Result<Arc<Self>> {
-        let phone = Phone::start(&media(&config)?).context("the sound cannot start")?;
-        let trunks = TrunkPool::start(&config, &phone).await?;
+        let phone = Phone::start(&config.media).context("the sound cannot start")?;
+        let trunks = TrunkPool::start(&config.trunks, &phone).await?;
         let (ahead, accepted) = mpsc::channel(MAX_AHEAD);
         let dispatch = Arc::new(Self {
             ahead,
@@ -202,7 +202,7 @@ impl Dispatch {
     }
 
     fn lease_until(&self, now: Timestamp) -> Timestamp {
-        now + SignedDuration::from_secs(self.config.dispatch.lease_seconds.into())
+        now + self.config.dispatch.lease
     }
 
     fn begin(self: &Arc<Self>, claimed: ClaimedCall, calls: &mut JoinSet<()>) {
@@ -241,7 +241,7 @@ impl Dispatch {
 
     /// Lets calls under way finish; after a while they are hung up.
     async fn finish(&self, mut calls: JoinSet<()>) {
-        let limit = Duration::from_secs(self.config.dispatch.stop_seconds.into());
+        let limit = self.config.dispatch.stop_time;
         let left = self.running().len();
         if left > 0 {
             tracing::info!(calls = left, "waiting for calls under way to finish");
@@ -354,26 +354,4 @@ impl Drop for Place {
         self.dispatch.limits().give_back(&self.account, &self.app);
         self.dispatch.queued.notify_one();
     }
-}
-
-fn media(config: &Config) -> anyhow::Result<phone::call::MediaConfig> {
-    let address = |text: &str, what: &str| {
-        text.parse::<std::net::IpAddr>()
-            .with_context(|| format!("media.{what}: `{text}` is not an address"))
-    };
-    let any = std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
-    let bind = match config.media.bind.as_str() {
-        "" => any,
-        text => address(text, "bind")?,
-    };
-    let advertised = match config.media.advertised.as_str() {
-        "" if bind.is_unspecified() => Some(phone::signalling::own_address(bind)),
-        "" => None,
-        text => Some(address(text, "advertised")?),
-    };
-    Ok(phone::call::MediaConfig {
-        advertised,
-        dscp: Some(config.media.dscp).filter(|mark| *mark > 0),
-        ..phone::call::MediaConfig::new(bind, config.rtp_ports()?)
-    })
 }

@@ -11,7 +11,7 @@ use crate::audio_files::prompts;
 use crate::store::StoreError;
 
 const FRAME_MILLIS: u32 = 20;
-const LEAD_OUT_MILLIS: u32 = 300;
+const LEAD_OUT: Duration = Duration::from_millis(300);
 
 impl Dispatch {
     /// Now that the length of the prompt is known, only so much money stays reserved; the seconds that it pays for, where money is a limit.
@@ -42,35 +42,38 @@ impl Dispatch {
     }
 
     pub(super) fn talk_time(&self, asked: Option<u32>, paid: Option<u32>) -> Duration {
-        let limit = self.config.calls.max_talk_seconds;
-        let asked = asked.unwrap_or(limit).min(limit);
-        Duration::from_secs(paid.map_or(asked, |paid| asked.min(paid)).into())
+        [asked, paid]
+            .into_iter()
+            .flatten()
+            .map(|seconds| Duration::from_secs(seconds.into()))
+            .fold(self.config.calls.max_talk, Duration::min)
     }
 
     /// Everything that is sent after the answer: a moment of silence, the keys of an extension, the prompt.
     pub(super) async fn plan(&self, progress: &DialProgress) -> Result<Vec<Play>, PromptError> {
         let call = &progress.claimed.call;
         let playlist = prompts::make_ready(&self.renderer, &self.audio_files, &call.prompt).await?;
-        let silence = |millis: u32| Play::Silence {
-            frames: millis.div_ceil(FRAME_MILLIS),
+        let silence = |time: Duration| {
+            let millis = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+            Play::Silence {
+                frames: millis.div_ceil(FRAME_MILLIS),
+            }
         };
         let settings = &self.config.dispatch;
-        let mut plan = vec![silence(settings.lead_in_ms)];
+        let mut plan = vec![silence(settings.lead_in)];
         if let Some(extension) = call.number.extension() {
-            plan.push(silence(settings.extension_wait_ms));
+            plan.push(silence(settings.extension_wait));
             plan.push(Play::Keys(extension.to_owned()));
-            plan.push(silence(settings.extension_wait_ms));
+            plan.push(silence(settings.extension_wait));
         }
         for step in playlist.steps() {
             plan.push(match step {
-                sound::PlaylistItem::Silence(gap) => {
-                    silence(u32::try_from(gap.as_millis()).unwrap_or(u32::MAX))
-                }
+                sound::PlaylistItem::Silence(gap) => silence(gap),
                 sound::PlaylistItem::Sound(sound) => Play::Sound(sound.clone()),
             });
         }
         // Many a telephone gives a packet out only when another one comes: the last words must not be the last packets.
-        plan.push(silence(LEAD_OUT_MILLIS));
+        plan.push(silence(LEAD_OUT));
         plan.retain(|step| !matches!(step, Play::Silence { frames: 0 }));
         Ok(plan)
     }

@@ -46,8 +46,8 @@ pub fn disk(config: &Config, database: &Database) -> Vec<Finding> {
         folders.push(("database", folder));
     }
     for (what, folder) in [
-        ("audio_files.folder", config.audio_folder()),
-        ("bills.folder", config.bills_folder()),
+        ("audio_files.folder", config.audio_files.folder.clone()),
+        ("bills.folder", config.bills.folder.clone()),
     ] {
         if !folder.starts_with(&config.data_dir) {
             folders.push((what, folder));
@@ -250,8 +250,8 @@ pub fn clock(config: &Config, others: &[OtherClock]) -> Vec<Finding> {
 }
 
 fn time_zone(config: &Config) -> Finding {
-    let named = config.time_zone().ok();
-    let name = named.as_ref().and_then(|zone| zone.iana_name());
+    let zone = config.time_zone();
+    let name = zone.iana_name();
     if config.has_time_zone() {
         return Finding::ok("time zone", name.unwrap_or("as configured"));
     }
