@@ -77,7 +77,7 @@ impl Billing {
             .mode(0o700)
             .create(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        // WrittenBill aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
+        // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
         let objects = LocalFileSystem::new_with_prefix(&folder)?
             .with_fsync(true)
             .with_automatic_cleanup(true); // no folders of days that are forgotten

@@ -61,7 +61,7 @@ enum Command {
     /// Calls: what became of them, ending one, stopping all
     #[command(subcommand)]
     Call(call::CallCommand),
-    /// TrunkPool: the ways to callees
+    /// Trunks: the ways to callees
     #[command(subcommand)]
     Trunk(trunk::TrunkCommand),
     /// Callbacks: what is owed to receivers, what became of it, and sending it again

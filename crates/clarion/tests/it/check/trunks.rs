@@ -1,4 +1,4 @@
-//! TrunkPool that answer, that do not, and that answer oddly.
+//! Trunks that answer, that do not, and that answer oddly.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
