@@ -133,17 +133,17 @@ pub async fn create(State(api): State<Arc<Api>>, request: Authenticated) -> Resp
 async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     let fields = request.fields(&FORM)?;
     let application = request.application(api, &fields).await?;
-    let wish = ParsedRequest::read(&fields, &request.account, &api.config)?;
-    if api.is_barred(wish.number.digits()) {
+    let parsed = ParsedRequest::read(&fields, &request.account, &api.config)?;
+    if api.barred.contains(parsed.number.digits()) {
         return Err(Refusal::new(
             StatusCode::CalledNotAllowed,
             "to: this number does not want to be called",
         ));
     }
-    let files = resolve(api, &application, wish.owner, &wish.files).await?;
+    let files = resolve(api, &application, parsed.owner, &parsed.files).await?;
 
     let now = api.clock.wall();
-    let call = wish.into_call(
+    let call = parsed.into_call(
         CallSid::new(&now, random::bytes()),
         files,
         &request.account.sid,
@@ -163,17 +163,13 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
     check_callee(api, &call).await?;
     let prompt = call.prompt.clone();
     make_durable(api, &request.account, call).await?;
-    api.queued.notify_one();
-    if let Some(ahead) = &api.ahead {
-        // Where too many wait for that already, it is made when the call's turn comes.
-        let _ = ahead.try_send(prompt);
-    }
+    api.accepted.call_accepted(prompt);
     Ok(content)
 }
 
 /// A callee who was called so often that the day's cap will not let this call through before it expires. Any other cap only makes it wait.
 async fn check_callee(api: &Api, call: &NewCall) -> Result<(), Refusal> {
-    let cap = api.config.dispatch.callee_per_day;
+    let cap = api.config.dispatch.callee_caps.per_day;
     if cap == 0 {
         return Ok(());
     }

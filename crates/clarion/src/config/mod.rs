@@ -41,7 +41,7 @@ pub use self::log::{LogConfig, LogFormat};
 use self::overlay::{from_variable, nested, overlay};
 pub use self::prompts::PromptsConfig;
 pub use self::rates::RatesConfig;
-use self::section::{Mistake, Section};
+use self::section::{LARGEST_MIB, Mistake, Section};
 pub use self::speech::{SpeechConfig, SpeechService};
 pub use self::trunk::{EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkSettings};
 pub use self::values::{HttpUrl, PemFiles, parse_codec, parse_network, parse_ports};
@@ -57,6 +57,8 @@ const FILE_VARIABLE: &str = "CLARION_CONFIG";
 #[derive(Debug, Clone)]
 pub struct Config {
     pub data_dir: PathBuf,
+    /// Less than this free at data_dir, and the server is not ready; 0: not checked.
+    pub min_free_bytes: u64,
     pub database: Database,
     named_time_zone: Option<TimeZone>,
     pub http: HttpConfig,
@@ -179,6 +181,7 @@ fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
     let mut kept = Collector { mistakes };
     let data_dir = kept.one(root.text("data_dir").map(PathBuf::from));
     let near = data_dir.clone().unwrap_or_default();
+    let min_free = kept.one(root.number("min_free_mb", 0..=LARGEST_MIB));
     let database = kept.one(root.parsed_or_none("database", Database::parse));
     let time_zone = kept.one(root.parsed_or_none("time_zone", |name| {
         TimeZone::get(name)
@@ -206,6 +209,7 @@ fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
     kept.one(root.finish())?;
     Some(Config {
         data_dir: data_dir?,
+        min_free_bytes: min_free? << 20,
         database: database?.unwrap_or_else(|| Database::Sqlite(near.join("clarion.db"))),
         named_time_zone: time_zone?,
         http: http?,

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use super::section::{Mistake, Section};
+use super::section::{LARGEST_MIB, Mistake, Section};
 
-/// 16 PiB: no machine has more.
-const LARGEST_MIB: u64 = 1 << 34;
 const LONGEST_GAP: u32 = 3_600_000;
 const LONGEST_MEMORY: u32 = 86_400;
 

@@ -12,6 +12,9 @@ use toml::{Table, Value};
 
 use super::overlay::suggestion;
 
+/// 16 PiB, for sizes that are written in MiB: no machine has more.
+pub(super) const LARGEST_MIB: u64 = 1 << 34;
+
 /// A setting that cannot be used: which one, and the rule that it breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mistake {

@@ -2,6 +2,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use g711::Codec;
+use jiff::SignedDuration;
 use phone::signalling::Transport;
 
 use super::*;
@@ -36,7 +37,10 @@ fn the_defaults_are_complete_and_sound() {
         Database::Sqlite("clarion-data/clarion.db".into())
     );
     assert_eq!(config.bills.folder, Path::new("clarion-data/bills"));
-    assert_eq!(config.calls.retention, Some(Duration::from_hours(180 * 24)));
+    assert_eq!(
+        config.calls.retention,
+        Some(SignedDuration::from_hours(180 * 24))
+    );
 }
 
 #[test]
@@ -129,6 +133,10 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[http]\nlisten = [1]",
         "http.listen: must be of type array of strings, not integer",
+    ),
+    (
+        "min_free_mb = -1",
+        "min_free_mb: must be from 0 to 17179869184",
     ),
     // Time zone and database.
     (

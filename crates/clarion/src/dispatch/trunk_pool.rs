@@ -22,15 +22,15 @@ use crate::config::{LoopbackSettings, TrunkSettings};
 use crate::domain::claim::NodeShare;
 use crate::domain::route;
 
-/// One trunk with what is left of its room.
+/// One trunk with what is left of its capacity.
 #[derive(Debug)]
 pub struct PooledTrunk {
     settings: TrunkSettings,
     pub trunk: Arc<Trunk>,
-    room: Mutex<Capacity>,
+    capacity: Mutex<Capacity>,
     breaker: Mutex<Breaker>,
     /// The operator lets it run empty.
-    pub drained: AtomicBool,
+    drained: AtomicBool,
     /// The telephone behind a loopback trunk.
     _telephone: Option<TestPhone>,
 }
@@ -38,16 +38,16 @@ pub struct PooledTrunk {
 /// A channel of a trunk, given back when it is dropped.
 #[derive(Debug)]
 pub struct Channel {
-    pub line: Arc<PooledTrunk>,
+    pub trunk: Arc<PooledTrunk>,
     /// It was given for seeing whether the trunk works again.
     trial: bool,
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        lock(&self.line.room).give_back();
+        lock(&self.trunk.capacity).give_back();
         if self.trial {
-            lock(&self.line.breaker).trial_over();
+            lock(&self.trunk.breaker).trial_over();
         }
     }
 }
@@ -57,9 +57,14 @@ impl PooledTrunk {
         self.settings.name()
     }
 
+    /// True if that is a change.
+    pub fn set_drained(&self, drained: bool) -> bool {
+        self.drained.swap(drained, Ordering::Relaxed) != drained
+    }
+
     /// A channel, if one is free and the trunk is worth a try.
     fn channel(self: &Arc<Self>, now: Instant) -> Option<Channel> {
-        if !self.may_be_tried(now) || !lock(&self.room).take(now) {
+        if !self.may_be_tried(now) || !lock(&self.capacity).take(now) {
             return None;
         }
         let (allowed, trial) = {
@@ -67,7 +72,7 @@ impl PooledTrunk {
             (breaker.allows(now), breaker.is_trial())
         };
         let channel = Channel {
-            line: Arc::clone(self),
+            trunk: Arc::clone(self),
             trial: allowed && trial,
         };
         allowed.then_some(channel)
@@ -101,7 +106,7 @@ impl PooledTrunk {
     }
 
     pub fn calls(&self) -> u32 {
-        lock(&self.room).in_use()
+        lock(&self.capacity).in_use()
     }
 
     /// In a word, for people.
@@ -121,7 +126,7 @@ impl PooledTrunk {
 
 #[derive(Debug)]
 pub struct TrunkPool {
-    pub lines: Vec<Arc<PooledTrunk>>,
+    trunks: Vec<Arc<PooledTrunk>>,
 }
 
 /// Why no channel was to be had.
@@ -138,36 +143,40 @@ pub enum NoChannel {
 impl TrunkPool {
     pub async fn start(trunks: &[TrunkSettings], phone: &Phone) -> anyhow::Result<Self> {
         let mut endpoints = HashMap::new();
-        let mut lines = Vec::new();
+        let mut started = Vec::new();
         for trunk in trunks {
-            let line = start_line(trunk, phone, &mut endpoints)
+            let pooled = start_trunk(trunk, phone, &mut endpoints)
                 .await
                 .with_context(|| format!("trunk {}", trunk.name()))?;
-            lines.push(Arc::new(line));
+            started.push(Arc::new(pooled));
         }
-        Ok(Self { lines })
+        Ok(Self { trunks: started })
+    }
+
+    pub fn trunks(&self) -> &[Arc<PooledTrunk>] {
+        &self.trunks
     }
 
     pub fn named(&self, name: &str) -> Option<&Arc<PooledTrunk>> {
-        self.lines.iter().find(|line| line.name() == name)
+        self.trunks.iter().find(|trunk| trunk.name() == name)
     }
 
     /// How many calls could start now over all trunks together.
     pub fn left(&self) -> u32 {
         let now = Instant::now();
-        self.lines
+        self.trunks
             .iter()
-            .filter(|line| line.may_be_tried(now))
-            .map(|line| lock(&line.room).left(now))
+            .filter(|trunk| trunk.may_be_tried(now))
+            .map(|trunk| lock(&trunk.capacity).left(now))
             .fold(0, u32::saturating_add)
     }
 
     /// This node takes its part of what all nodes may use together.
     pub fn share(&self, share: NodeShare) {
-        for line in &self.lines {
-            let settings = &line.settings;
+        for trunk in &self.trunks {
+            let settings = &trunk.settings;
             let part = |all| share.part(all, settings.name());
-            lock(&line.room).resize(part(settings.channels), part(settings.calls_per_second));
+            lock(&trunk.capacity).resize(part(settings.channels), part(settings.calls_per_second));
         }
     }
 
@@ -178,20 +187,20 @@ impl TrunkPool {
         tried: &[String],
         random: u32,
     ) -> Result<Channel, NoChannel> {
-        let routes = self.lines.iter().map(|line| &line.settings.route);
+        let routes = self.trunks.iter().map(|trunk| &trunk.settings.route);
         let order = route::order(routes, digits, |below| random % below.max(1));
         if order.is_empty() {
             return Err(NoChannel::NoRoute);
         }
         let now = Instant::now();
         let mut full = false;
-        for line in order.into_iter().map(|place| &self.lines[place]) {
-            if tried.iter().any(|name| name == line.name()) {
+        for trunk in order.into_iter().map(|place| &self.trunks[place]) {
+            if tried.iter().any(|name| name == trunk.name()) {
                 continue;
             }
-            match line.channel(now) {
+            match trunk.channel(now) {
                 Some(channel) => return Ok(channel),
-                None => full |= line.may_be_tried(now),
+                None => full |= trunk.may_be_tried(now),
             }
         }
         Err(if full {
@@ -202,8 +211,8 @@ impl TrunkPool {
     }
 
     pub fn stop(&self) {
-        for line in &self.lines {
-            line.trunk.stop();
+        for trunk in &self.trunks {
+            trunk.trunk.stop();
         }
     }
 }
@@ -211,7 +220,7 @@ impl TrunkPool {
 /// Trunks with the same address of ours share an endpoint.
 type Endpoints = HashMap<(Transport, SocketAddr, Option<SocketAddr>, TlsFiles), Arc<Signalling>>;
 
-async fn start_line(
+async fn start_trunk(
     settings: &TrunkSettings,
     phone: &Phone,
     endpoints: &mut Endpoints,
@@ -229,7 +238,7 @@ async fn start_line(
     }
     let signalling = endpoint(&settings.signalling()?, endpoints).await?;
     Ok(PooledTrunk {
-        room: Mutex::new(Capacity::new(
+        capacity: Mutex::new(Capacity::new(
             settings.channels,
             settings.calls_per_second,
             Instant::now(),

@@ -13,3 +13,4 @@ pub mod prefix;
 pub mod prompt;
 pub mod route;
 pub mod status_code;
+pub mod token_bucket;

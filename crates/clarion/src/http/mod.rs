@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use ipnet::IpNet;
+use supervisor::Watch;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -77,9 +78,15 @@ impl Front {
     }
 
     /// Serves one listening address until `stop` turns true; then finishes the requests that have begun.
-    pub async fn serve(self: Arc<Self>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        watch: Watch,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let graceful = GracefulShutdown::new();
         loop {
+            watch.beat();
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 _ = stop.wait_for(|stop| *stop) => break,

@@ -181,8 +181,8 @@ pub fn files(config: &Config, serving: Option<u32>) -> Finding {
         .map(|trunk| u64::from(trunk.channels))
         .sum();
     let calls = match config.dispatch.max_calls {
-        0 => channels,
-        limit => channels.min(limit.into()),
+        None => channels,
+        Some(limit) => channels.min(limit.into()),
     };
     let wanted = config.http.max_connections as u64
         + calls * FILES_A_CALL

@@ -89,15 +89,20 @@ impl Installation {
     }
 
     pub async fn start_with(&self, environment: &[(&str, &PathBuf)]) -> ChildServer {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_clarion"))
+        self.start_by(|serve| serve.envs(environment.iter().copied()))
+            .await
+    }
+
+    /// With the command changed before it is run.
+    pub async fn start_by(&self, change: impl FnOnce(&mut Command) -> &mut Command) -> ChildServer {
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_clarion"));
+        serve
             .arg("--config")
             .arg(&self.config)
             .arg("serve")
-            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
+            .kill_on_drop(true);
+        let mut process = change(&mut serve).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = tokio::time::timeout(PATIENCE, lines.next_line())
             .await
