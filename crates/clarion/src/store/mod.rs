@@ -6,7 +6,6 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{File, TryLockError};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -35,6 +34,7 @@ pub mod sqlite;
 
 pub use self::bills::BillBook;
 pub use self::inspection::Inspection;
+pub use crate::config::Database;
 
 /// The queue: who takes which call, how far it has come, and its end. Every verb that writes about a call is guarded by its lease; `false`
 /// means that the call is not ours any more, and that nothing was changed.
@@ -297,27 +297,7 @@ impl StoreError {
     }
 }
 
-/// Where the truth lives, as the setting `database` names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Database {
-    Sqlite(PathBuf),
-    Postgres(String),
-}
-
 impl Database {
-    pub fn parse(url: &str) -> Result<Self, String> {
-        if let Some(path) = url.strip_prefix("sqlite:") {
-            if path.is_empty() {
-                return Err("database: name a file after `sqlite:`".to_owned());
-            }
-            return Ok(Self::Sqlite(PathBuf::from(path)));
-        }
-        if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            return Ok(Self::Postgres(url.to_owned()));
-        }
-        Err("database must begin with `sqlite:` or `postgres:`".to_owned())
-    }
-
     /// Opens the database, bringing its schema up to date.
     pub async fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
         Ok(match self {
@@ -349,25 +329,6 @@ impl Database {
             Err(TryLockError::Error(error)) => {
                 Err(error).context("cannot lock the database for serving")
             }
-        }
-    }
-}
-
-/// For messages: a connection string without its password.
-impl fmt::Display for Database {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(url) => match url::Url::parse(url) {
-                Ok(mut url) => {
-                    if url.password().is_some() {
-                        // Fails only for URLs that cannot have a password.
-                        let _ = url.set_password(Some("…"));
-                    }
-                    write!(f, "{url}")
-                }
-                Err(_) => f.write_str("postgres:…"),
-            },
         }
     }
 }

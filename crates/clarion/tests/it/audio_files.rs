@@ -419,7 +419,7 @@ async fn a_voice_behind_http_speaks() {
         asked.ends_with(r#"{"text":"你好","speed":1,"pitch":2}"#),
         "{asked}"
     );
-    let settings = "[speech]\nurl = \"https://voice.example\"\n";
+    let settings = "[speech]\nurl = \"ftp://voice.example\"\n";
     assert!(Config::from_parts(settings, &[]).is_err());
 }
 

@@ -124,7 +124,7 @@ async fn two_nodes_at_midnight_make_one_file() {
         );
         Config::from_parts(&text, &[]).unwrap()
     };
-    let store = config("a").database().unwrap().open().await.unwrap();
+    let store = config("a").database.open().await.unwrap();
     store.add_account(account()).await.unwrap();
     store.add_application(application()).await.unwrap();
     let clock = Clock::new(TimeZone::get("Asia/Shanghai").unwrap());

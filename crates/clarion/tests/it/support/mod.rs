@@ -89,7 +89,7 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
         std::fs::create_dir_all(&config.data_dir).unwrap();
-        let database = config.database().unwrap();
+        let database = config.database.clone();
         let store = database.open().await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
