@@ -51,7 +51,7 @@ impl Server {
         let database = &config.database;
         let lock = database.lock_for_serving()?;
         let supervisor = Supervisor::new();
-        let store = database.open().await?;
+        let store = database.open(&supervisor).await?;
         store
             .set_default_rates(config.rates.default.clone())
             .await?;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use supervisor::Supervisor;
 
 use crate::clock::Clock;
 use crate::config::{self, Config};
@@ -167,7 +168,7 @@ where
     block_on(async {
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
-        let store = config.database.open().await?;
+        let store = config.database.open(&Supervisor::new()).await?;
         let result = work(Arc::clone(&store), Clock::new(config.time_zone())).await;
         store.close().await;
         result

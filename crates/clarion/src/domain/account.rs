@@ -113,7 +113,7 @@ macro_rules! named_states {
         impl $name {
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            pub fn as_str(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }
         }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use clarion::store::Database;
+use supervisor::Supervisor;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -111,7 +112,7 @@ impl Site {
 
     async fn with_account(&self, database: &Database) {
         std::fs::create_dir_all(self.data()).unwrap();
-        let store = database.open().await.unwrap();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         store.close().await;
