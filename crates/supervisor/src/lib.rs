@@ -8,7 +8,8 @@
 //!
 //! It deliberately knows nothing of telephony, of metrics or of HTTP.
 
-use std::any::Any;
+mod panics;
+
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +19,9 @@ use std::{io, thread};
 
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError};
+
+pub use panics::{contain, panic_message};
+use panics::{describe, describe_thread};
 
 /// The pause before the first restart; it doubles with every further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -36,17 +40,17 @@ struct Shared {
     tasks: Mutex<Vec<Arc<Task>>>,
     stopping: AtomicBool,
     /// The first failure that cannot be mended by a restart.
-    failure: watch::Sender<Option<Failure>>,
+    failure: watch::Sender<Option<TaskFailure>>,
 }
 
 /// Why the process cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct TaskFailure {
     pub task: String,
     pub reason: String,
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for TaskFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "the task `{}` {}", self.task, self.reason)
     }
@@ -148,10 +152,16 @@ pub struct TaskGuard {
     supervisor: Supervisor,
     task: Arc<Task>,
     abort: AbortHandle,
+    detached: bool,
 }
 
 impl Drop for TaskGuard {
     fn drop(&mut self) {
+        if self.detached {
+            return;
+        }
+        // First, so that an end in this very moment counts as intended.
+        self.task.released.store(true, Ordering::Relaxed);
         self.abort.abort();
         self.supervisor.forget(&self.task);
     }
@@ -160,6 +170,11 @@ impl Drop for TaskGuard {
 impl TaskGuard {
     pub fn is_finished(&self) -> bool {
         self.abort.is_finished()
+    }
+
+    /// The task ends by itself, after `Watch::release`: it has something to do at its end that must not be cut off.
+    pub fn detach(mut self) {
+        self.detached = true;
     }
 }
 
@@ -204,6 +219,7 @@ impl Supervisor {
                 })));
                 let ended = run.join().await;
                 if supervisor.is_expected(&watched) {
+                    supervisor.forget(&watched);
                     return;
                 }
                 pause = supervisor.restart_pause(&watched, began, pause, &describe(ended));
@@ -215,6 +231,7 @@ impl Supervisor {
             supervisor: self.clone(),
             task,
             abort: looping.abort_handle(),
+            detached: false,
         }
     }
 
@@ -242,6 +259,7 @@ impl Supervisor {
             supervisor: self.clone(),
             task,
             abort: watching.abort_handle(),
+            detached: false,
         }
     }
 
@@ -330,7 +348,7 @@ impl Supervisor {
     }
 
     /// Comes back when a task has ended without which the process cannot go on.
-    pub async fn failed(&self) -> Failure {
+    pub async fn failed(&self) -> TaskFailure {
         let mut failure = self.shared.failure.subscribe();
         let failed = failure.wait_for(Option::is_some).await;
         match failed.as_deref() {
@@ -393,7 +411,7 @@ impl Supervisor {
             reason,
             "a task is down without which this process cannot go on"
         );
-        let failure = Failure {
+        let failure = TaskFailure {
             task: task.name.clone(),
             reason: reason.to_owned(),
         };
@@ -425,32 +443,6 @@ impl<R> Drop for AbortOnDrop<R> {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-fn describe<R>(ended: Result<R, JoinError>) -> String {
-    match ended {
-        Ok(_) => "ended unasked".to_owned(),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => format!("panicked: {}", panic_message(&*panic)),
-            Err(error) => format!("ended: {error}"),
-        },
-    }
-}
-
-fn describe_thread(ended: thread::Result<()>) -> String {
-    match ended {
-        Ok(()) => "ended unasked".to_owned(),
-        Err(panic) => format!("panicked: {}", panic_message(&*panic)),
-    }
-}
-
-/// What a panic said, as far as it said it in words.
-pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }
 
 #[cfg(test)]
