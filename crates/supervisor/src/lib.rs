@@ -107,6 +107,18 @@ impl Task {
         }
         self.up.store(up, Ordering::Relaxed);
     }
+
+    /// Notes that a task is down, and how long it stays so.
+    fn down_for(&self, began: Instant, pause: Duration, reason: &str) -> Duration {
+        self.set_up(false);
+        let pause = if began.elapsed() >= STEADY {
+            FIRST_PAUSE
+        } else {
+            pause.min(LONGEST_PAUSE)
+        };
+        tracing::error!(task = self.name, reason, restart_in = ?pause, "a task is down; it is started again");
+        pause
+    }
 }
 
 /// A task's own handle to its entry.
@@ -127,9 +139,11 @@ impl Watch {
     pub fn beat(&self) {
         self.task.beat();
         #[cfg(debug_assertions)]
-        if self.task.panic_requested.swap(false, Ordering::Relaxed) {
-            panic!("the task `{}` was asked to panic", self.task.name);
-        }
+        assert!(
+            !self.task.panic_requested.swap(false, Ordering::Relaxed),
+            "the task `{}` was asked to panic",
+            self.task.name
+        );
     }
 
     /// The end that follows is intended: the owner of a thread has let go of it.
@@ -222,7 +236,7 @@ impl Supervisor {
                     supervisor.forget(&watched);
                     return;
                 }
-                pause = supervisor.restart_pause(&watched, began, pause, &describe(ended));
+                pause = watched.down_for(began, pause, &describe(ended));
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
@@ -309,7 +323,7 @@ impl Supervisor {
                     supervisor.forget(&task);
                     return;
                 }
-                pause = supervisor.restart_pause(&task, began, pause, &describe_thread(ended));
+                pause = task.down_for(began, pause, &describe_thread(ended));
                 thread::sleep(pause);
                 pause *= 2;
             }
@@ -380,24 +394,6 @@ impl Supervisor {
 
     fn is_expected(&self, task: &Task) -> bool {
         task.released.load(Ordering::Relaxed) || self.shared.stopping.load(Ordering::Relaxed)
-    }
-
-    /// Notes that a task is down, and how long it stays so.
-    fn restart_pause(
-        &self,
-        task: &Task,
-        began: Instant,
-        pause: Duration,
-        reason: &str,
-    ) -> Duration {
-        task.set_up(false);
-        let pause = if began.elapsed() >= STEADY {
-            FIRST_PAUSE
-        } else {
-            pause.min(LONGEST_PAUSE)
-        };
-        tracing::error!(task = task.name, reason, restart_in = ?pause, "a task is down; it is started again");
-        pause
     }
 
     fn ended_for_good(&self, task: &Arc<Task>, reason: &str) {

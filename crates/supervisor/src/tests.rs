@@ -64,8 +64,8 @@ async fn dropping_the_guard_ends_the_task_and_forgets_it() {
     let guard = supervisor.restart("health", None, move |watch| {
         let alive = Arc::clone(&alive);
         async move {
-            let _alive = alive;
             beat_forever(watch).await;
+            drop(alive);
         }
     });
     assert_eq!(supervisor.tasks().len(), 1);
