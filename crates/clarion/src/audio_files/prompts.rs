@@ -7,6 +7,7 @@ use anyhow::Context;
 use sound::renderer::Piece;
 use sound::speech::{CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeechEngine};
 use sound::{Playlist, PromptError, PromptRenderer, RendererSettings, Voice};
+use supervisor::Supervisor;
 use tokio::runtime::Handle;
 
 use super::AudioFiles;
@@ -15,7 +16,7 @@ use crate::config::{Config, SpeechConfig};
 use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
 
 /// Must be called where an async runtime runs: voice files are read on it.
-pub fn open(config: &Config) -> anyhow::Result<PromptRenderer> {
+pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRenderer> {
     let prompts = &config.prompts;
     let defaults = RendererSettings::default();
     let settings = RendererSettings {
@@ -27,11 +28,11 @@ pub fn open(config: &Config) -> anyhow::Result<PromptRenderer> {
         memory_bytes: prompts.memory_mb << 20,
         disk: (prompts.disk_mb > 0)
             .then(|| (config.data_dir.join("prompts"), prompts.disk_mb << 20)),
-        brief: Duration::from_secs(prompts.failure_seconds),
+        failure_ttl: Duration::from_secs(prompts.failure_seconds),
         limits: config.audio_files.limits(),
         gap: Duration::from_millis(prompts.gap_ms),
     };
-    PromptRenderer::open(&settings, speaker(&config.speech))
+    PromptRenderer::open(supervisor, &settings, speaker(&config.speech))
         .context("cannot open the folder of prompts")
 }
 

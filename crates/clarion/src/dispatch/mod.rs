@@ -23,6 +23,7 @@ use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
 use phone::call::Phone;
 use sound::PromptRenderer;
+use supervisor::Supervisor;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -100,12 +101,14 @@ impl Dispatch {
         audio_files: AudioFiles,
         ended: Arc<Notify>,
     ) -> anyhow::Result<Arc<Self>> {
-        let phone = Phone::start(&media(&config)?).context("the sound cannot start")?;
-        let trunks = TrunkPool::start(&config, &phone).await?;
+        let supervisor = Supervisor::new();
+        let phone =
+            Phone::start(&supervisor, &media(&config)?).context("the sound cannot start")?;
+        let trunks = TrunkPool::start(&supervisor, &config, &phone).await?;
         let (ahead, accepted) = mpsc::channel(MAX_AHEAD);
         let dispatch = Arc::new(Self {
             ahead,
-            renderer: prompts::open(&config)?,
+            renderer: prompts::open(&supervisor, &config)?,
             running: Mutex::default(),
             limits: Mutex::default(),
             share: Mutex::new(NodeShare::ALONE),

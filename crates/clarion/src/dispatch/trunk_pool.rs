@@ -16,6 +16,7 @@ use phone::signalling::{
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, Identity, Trunk};
+use supervisor::Supervisor;
 
 use super::breaker::Breaker;
 use super::capacity::Capacity;
@@ -139,11 +140,15 @@ pub enum NoChannel {
 }
 
 impl TrunkPool {
-    pub async fn start(config: &Config, phone: &Phone) -> anyhow::Result<Self> {
+    pub async fn start(
+        supervisor: &Supervisor,
+        config: &Config,
+        phone: &Phone,
+    ) -> anyhow::Result<Self> {
         let mut endpoints = HashMap::new();
         let mut lines = Vec::new();
         for trunk in &config.trunks {
-            let line = start_line(trunk, phone, &mut endpoints)
+            let line = start_line(supervisor, trunk, phone, &mut endpoints)
                 .await
                 .with_context(|| format!("trunk {}", trunk.name))?;
             lines.push(Arc::new(line));
@@ -217,12 +222,13 @@ impl TrunkPool {
 type Endpoints = HashMap<(Transport, SocketAddr, Option<SocketAddr>, TlsFiles), Arc<Signalling>>;
 
 async fn start_line(
+    supervisor: &Supervisor,
     config: &TrunkConfig,
     phone: &Phone,
     endpoints: &mut Endpoints,
 ) -> anyhow::Result<PooledTrunk> {
     let (telephone, host) = if config.loopback {
-        let telephone = telephone(config).await?;
+        let telephone = telephone(supervisor, config).await?;
         let host = Host::from(telephone.contact());
         (Some(telephone), host)
     } else {
@@ -246,7 +252,7 @@ async fn start_line(
     let signalling = if let Some(known) = endpoints.get(&key) {
         Arc::clone(known)
     } else {
-        let started = Arc::new(Signalling::start(&sip, None).await?);
+        let started = Arc::new(Signalling::start(supervisor, &sip, None).await?);
         endpoints.insert(key, Arc::clone(&started));
         started
     };
@@ -277,7 +283,7 @@ async fn start_line(
             Instant::now(),
         )),
         config: config.clone(),
-        trunk: Trunk::start(trunk, signalling, Resolver::default()),
+        trunk: Trunk::start(supervisor, trunk, signalling, Resolver::default()),
         breaker: Mutex::default(),
         drained: AtomicBool::new(false),
         _telephone: telephone,
@@ -337,7 +343,7 @@ pub fn tls_files(config: &TrunkConfig) -> anyhow::Result<TlsFiles> {
 }
 
 /// The telephone behind a loopback trunk: it behaves by the end of the number, and may record what it hears.
-async fn telephone(config: &TrunkConfig) -> anyhow::Result<TestPhone> {
+async fn telephone(supervisor: &Supervisor, config: &TrunkConfig) -> anyhow::Result<TestPhone> {
     let here = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
     let settings = TestPhoneConfig {
         sip: SignallingConfig::new(Transport::Udp, SocketAddr::new(here, 0)),
@@ -345,7 +351,7 @@ async fn telephone(config: &TrunkConfig) -> anyhow::Result<TestPhone> {
         codecs: Codec::ALL.to_vec(),
         credentials: None,
     };
-    let (telephone, mut heard) = TestPhone::start(&settings, Script::of_number).await?;
+    let (telephone, mut heard) = TestPhone::start(supervisor, &settings, Script::of_number).await?;
     let folder = config.record.clone();
     if !folder.as_os_str().is_empty() {
         std::fs::create_dir_all(&folder)

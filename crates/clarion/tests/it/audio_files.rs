@@ -11,6 +11,7 @@ use clarion::domain::prompt::{AudioOwner, ContentId, Prompt};
 use jiff::SignedDuration;
 use serde_json::Value;
 use sound::wav::mono_16_bit;
+use supervisor::Supervisor;
 use tokio::process::Command;
 
 use crate::support::{
@@ -287,7 +288,7 @@ async fn a_call_keeps_the_file_as_it_was_when_it_was_accepted() {
     let config = config(&server);
     let (files, renderer) = (
         AudioFiles::open(&config).unwrap(),
-        prompts::open(&config).unwrap(),
+        prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let mut loudest = Vec::new();
     for sid in [before, after] {
@@ -357,7 +358,7 @@ async fn a_prompt_is_text_then_files_repeated() {
     let config = config(&server);
     let (files, renderer) = (
         AudioFiles::open(&config).unwrap(),
-        prompts::open(&config).unwrap(),
+        prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let prompt = stored_prompt(&server, &sid);
     let list = prompts::make_ready(&renderer, &files, &prompt)
@@ -400,7 +401,7 @@ async fn a_voice_behind_http_speaks() {
     let config = Config::from_parts(&settings, &[]).unwrap();
     let (files, renderer) = (
         AudioFiles::open(&config).unwrap(),
-        prompts::open(&config).unwrap(),
+        prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let prompt: Prompt = serde_json::from_str(
         r#"{"speech":{"text":"你好","speed":1,"volume":0,"pitch":2,"background":0},"plays":1}"#,

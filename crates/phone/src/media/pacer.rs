@@ -163,6 +163,8 @@ impl Wheel {
 mod tests {
     use super::super::paced_stream::{SendPath, StreamControl};
     use super::super::rtp::{Numbers, Packet};
+    #[cfg(debug_assertions)]
+    use super::super::stream::PANIC_KEY;
     use super::super::stream::{PlaybackItem, Stream};
     use super::*;
     use g711::{Codec, EncodedAudio};
@@ -275,7 +277,10 @@ mod tests {
             let (socket, theirs) = pair();
             let (finished, when) = tokio::sync::oneshot::channel();
             let items = if place == SLOTS + 3 {
-                [PlaybackItem::Silence { frames: 3 }, PlaybackItem::Panic]
+                [
+                    PlaybackItem::Silence { frames: 3 },
+                    PlaybackItem::Keys(PANIC_KEY.into()),
+                ]
             } else {
                 [5, 5].map(|frames| PlaybackItem::Silence { frames })
             };

@@ -40,6 +40,8 @@ struct Listener {
 
 struct Shared {
     epoll: OwnedFd,
+    /// The thread keeps it open: a closed one would tell it nothing.
+    stop: OwnedFd,
     listeners: Mutex<HashMap<u64, Arc<Listener>>>,
 }
 
@@ -55,19 +57,18 @@ impl Shared {
 pub struct RtpReceiver {
     shared: Arc<Shared>,
     next: AtomicU64,
-    stop: OwnedFd,
 }
 
 impl RtpReceiver {
     pub fn start(supervisor: &Supervisor) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            stop: eventfd(0, EventfdFlags::CLOEXEC)?,
             listeners: Mutex::default(),
         });
-        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         epoll::add(
             &shared.epoll,
-            &stop,
+            &shared.stop,
             EventData::new_u64(STOP),
             EventFlags::IN,
         )?;
@@ -78,7 +79,6 @@ impl RtpReceiver {
         Ok(Self {
             shared,
             next: AtomicU64::new(0),
-            stop,
         })
     }
 
@@ -140,7 +140,7 @@ impl std::fmt::Debug for RtpReceiver {
 impl Drop for RtpReceiver {
     fn drop(&mut self) {
         // If this fails, the thread stays and reads sockets that nobody registers any more.
-        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.shared.stop, &1_u64.to_ne_bytes());
     }
 }
 

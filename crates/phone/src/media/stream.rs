@@ -20,10 +20,11 @@ pub enum PlaybackItem {
     Sound(EncodedAudio),
     /// Keys of a telephone, for an extension behind a switchboard.
     Keys(String),
-    /// Makes the turn of the stream panic, so that tests can show that other calls go on.
-    #[cfg(debug_assertions)]
-    Panic,
 }
+
+/// A key that no telephone has: it makes the turn of its stream panic, so that tests can show that other calls go on.
+#[cfg(debug_assertions)]
+pub const PANIC_KEY: char = '!';
 
 /// An item in this call's codec.
 #[derive(Debug)]
@@ -105,12 +106,14 @@ impl Stream {
                     self.segments
                         .push_back(Segment::Bytes { bytes, position: 0 });
                 }
+                #[cfg(debug_assertions)]
+                PlaybackItem::Keys(keys) if keys.contains(PANIC_KEY) => {
+                    self.segments.push_back(Segment::Panic);
+                }
                 PlaybackItem::Keys(keys) => keys
                     .chars()
                     .filter_map(dtmf::event_of)
                     .for_each(|event| self.append_key(event)),
-                #[cfg(debug_assertions)]
-                PlaybackItem::Panic => self.segments.push_back(Segment::Panic),
             }
         }
     }

@@ -9,6 +9,7 @@ use phone::signalling::{
     Direction, Host, Registered, Resolver, Signalling, SignallingConfig, SipCredentials, Trace,
     Transport,
 };
+use supervisor::Supervisor;
 
 use super::OtherClock;
 use super::media;
@@ -191,10 +192,12 @@ impl Look<'_> {
                 Finding::problem(&self.subject, format!("{error:#}"), remedy)
             })?;
         }
-        Signalling::start(&sip, None).await.map_err(|error| {
-            let remedy = "`bind` must be an address of this machine";
-            Finding::problem(&self.subject, error.to_string(), remedy)
-        })
+        Signalling::start(&Supervisor::new(), &sip, None)
+            .await
+            .map_err(|error| {
+                let remedy = "`bind` must be an address of this machine";
+                Finding::problem(&self.subject, error.to_string(), remedy)
+            })
     }
 
     async fn ask(

@@ -542,3 +542,52 @@ async fn nothing_is_played_before_something_is_agreed_on() {
         Err(MediaError::PlayedBefore)
     ));
 }
+
+/// A call whose callback panics at the first packet of sound, and its peer.
+fn panicking_call(lab: &Lab, sockets: SocketChoice) -> (MediaSession, Peer) {
+    let options = MediaOptions {
+        sockets,
+        vanished_after: Some(Duration::from_millis(1)),
+        ..MediaOptions::default()
+    };
+    let mut session = lab
+        .engine
+        .open(options, |_| panic!("a callback was asked to panic"))
+        .unwrap();
+    let peer = Peer::new();
+    session.answered(&peer.description("")).unwrap();
+    (session, peer)
+}
+
+#[tokio::test]
+async fn a_callback_that_panics_costs_its_own_call_only() {
+    let lab = Lab::new();
+    let line = lab.engine.shared_line().unwrap();
+    for sockets in [SocketChoice::Own, SocketChoice::Shared(line)] {
+        let (mut broken, mut broken_peer) = panicking_call(&lab, sockets.clone());
+        let (mut session, memory) = lab.session(MediaOptions {
+            sockets,
+            ..MediaOptions::default()
+        });
+        let mut peer = Peer::new();
+        session.answered(&peer.description("")).unwrap();
+        let finished = session.play(&[PlaybackItem::Sound(sound(25))]).unwrap();
+        broken.play(&silence()).unwrap();
+        for _ in 0..25 {
+            broken_peer.speak(address(&broken));
+            peer.speak(address(&session));
+        }
+        finished.await.unwrap();
+        until(|| memory.lock().unwrap().sound.len() >= 25 * 160).await;
+        assert_eq!(memory.lock().unwrap().sound, [0x55; 25 * 160]);
+        let played: Vec<u8> = (0..25)
+            .flat_map(|_| peer.receive()[rtp::HEADER_BYTES..].to_vec())
+            .collect();
+        assert_eq!(played, sound(25).bytes(Codec::Pcma).to_vec());
+        // The broken call goes on playing. It receives nothing any more, and does not take that for silence of its peer.
+        assert_eq!(broken.stats().packets_received, 1);
+        broken_peer.receive();
+        let watched = tokio::time::timeout(MOMENT, broken.watch()).await;
+        assert!(watched.is_err() && !broken.stats().peer_vanished);
+    }
+}
