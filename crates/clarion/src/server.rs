@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use supervisor::{Failure, Supervisor, TaskGuard, Watch};
+use supervisor::{Supervisor, TaskFailure, TaskGuard, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -138,7 +138,7 @@ impl Server {
     }
 
     /// Comes back when a task has ended without which the server cannot go on.
-    pub async fn failed(&self) -> Failure {
+    pub async fn failed(&self) -> TaskFailure {
         self.supervisor.failed().await
     }
 

@@ -6,6 +6,7 @@ use anyhow::Context;
 use sound::renderer::Piece;
 use sound::speech::{CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeechEngine};
 use sound::{Playlist, PromptError, PromptRenderer, RendererSettings, Voice};
+use supervisor::Supervisor;
 use tokio::runtime::Handle;
 
 use super::AudioFiles;
@@ -14,7 +15,7 @@ use crate::config::{Config, SpeechConfig, SpeechService};
 use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
 
 /// Must be called where an async runtime runs: voice files are read on it.
-pub fn open(config: &Config) -> anyhow::Result<PromptRenderer> {
+pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRenderer> {
     let prompts = &config.prompts;
     let defaults = RendererSettings::default();
     let settings = RendererSettings {
@@ -24,11 +25,11 @@ pub fn open(config: &Config) -> anyhow::Result<PromptRenderer> {
         disk: prompts
             .disk_bytes
             .map(|bytes| (config.data_dir.join("prompts"), bytes)),
-        brief: prompts.failure_time,
+        failure_ttl: prompts.failure_time,
         limits: config.audio_files.limits,
         gap: prompts.gap,
     };
-    PromptRenderer::open(&settings, speaker(&config.speech)?)
+    PromptRenderer::open(supervisor, &settings, speaker(&config.speech)?)
         .context("cannot open the folder of prompts")
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use supervisor::Supervisor;
 use tokio::io::AsyncWriteExt;
 
 use super::print;
@@ -170,7 +171,7 @@ impl PlayOptions {
         // The prompts on disk are the server's, which may be running.
         let mut config = config.clone();
         config.prompts.disk_bytes = None;
-        let renderer = prompts::open(&config)?;
+        let renderer = prompts::open(&Supervisor::new(), &config)?;
         let list = prompts::make_ready(&renderer, audio_files, &prompt).await?;
         let heard = list.heard();
         let wav = sound::wav::mono_16_bit(&heard, sound::RATE);

@@ -17,6 +17,7 @@ use phone::signalling::{
     SignallingConfig, SipCredentials, TlsFiles, Trace, Transport, own_address,
 };
 use phone::test_phone::{HeardCall, NUMBERS, Script, TestPhone, TestPhoneConfig, Then};
+use supervisor::Supervisor;
 
 use crate::config::{parse_codec, parse_ports};
 
@@ -152,10 +153,11 @@ impl PhoneOptions {
                 .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
         let script = self.behaviour.script();
-        let (phone, mut heard) = TestPhone::start(&self.config()?, move |number| {
-            script.clone().unwrap_or_else(|| Script::of_number(number))
-        })
-        .await?;
+        let (phone, mut heard) =
+            TestPhone::start(&Supervisor::new(), &self.config()?, move |number| {
+                script.clone().unwrap_or_else(|| Script::of_number(number))
+            })
+            .await?;
         say(&format!(
             "A telephone listens on {} ({}). Call sip:NUMBER@{}; Ctrl-C ends it.",
             phone.contact(),

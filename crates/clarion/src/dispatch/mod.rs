@@ -79,8 +79,8 @@ impl Dispatch {
         supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
         let settings = &config.dispatch;
-        let phone = Phone::start(&config.media).context("the sound cannot start")?;
-        let pool = Arc::new(TrunkPool::start(&config.trunks, &phone).await?);
+        let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
+        let pool = Arc::new(TrunkPool::start(supervisor, &config.trunks, &phone).await?);
         let node = Node {
             id,
             store: Arc::clone(&store),
@@ -106,7 +106,7 @@ impl Dispatch {
         // Before the first call is claimed.
         switches.read().await?;
         let playback = Arc::new(Playback {
-            renderer: prompts::open(config)?,
+            renderer: prompts::open(supervisor, config)?,
             audio_files,
             times: PlaybackTimes {
                 lead_in: settings.lead_in,

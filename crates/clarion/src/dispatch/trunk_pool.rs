@@ -14,6 +14,7 @@ use phone::media::engine::SocketChoice;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, Trunk};
+use supervisor::Supervisor;
 
 use super::breaker::Breaker;
 use super::capacity::Capacity;
@@ -141,11 +142,15 @@ pub enum NoChannel {
 }
 
 impl TrunkPool {
-    pub async fn start(trunks: &[TrunkSettings], phone: &Phone) -> anyhow::Result<Self> {
+    pub async fn start(
+        supervisor: &Supervisor,
+        trunks: &[TrunkSettings],
+        phone: &Phone,
+    ) -> anyhow::Result<Self> {
         let mut endpoints = HashMap::new();
         let mut started = Vec::new();
         for trunk in trunks {
-            let pooled = start_trunk(trunk, phone, &mut endpoints)
+            let pooled = start_trunk(supervisor, trunk, phone, &mut endpoints)
                 .await
                 .with_context(|| format!("trunk {}", trunk.name()))?;
             started.push(Arc::new(pooled));
@@ -221,13 +226,14 @@ impl TrunkPool {
 type Endpoints = HashMap<(Transport, SocketAddr, Option<SocketAddr>, TlsFiles), Arc<Signalling>>;
 
 async fn start_trunk(
+    supervisor: &Supervisor,
     settings: &TrunkSettings,
     phone: &Phone,
     endpoints: &mut Endpoints,
 ) -> anyhow::Result<PooledTrunk> {
     let mut sip = settings.sip.clone();
     let telephone = match &settings.loopback {
-        Some(loopback) => Some(telephone(loopback).await?),
+        Some(loopback) => Some(telephone(supervisor, loopback).await?),
         None => None,
     };
     if let Some(telephone) = &telephone {
@@ -236,7 +242,7 @@ async fn start_trunk(
     if settings.shared_port {
         sip.media.sockets = SocketChoice::Shared(phone.media().shared_line()?);
     }
-    let signalling = endpoint(&settings.signalling()?, endpoints).await?;
+    let signalling = endpoint(supervisor, &settings.signalling()?, endpoints).await?;
     Ok(PooledTrunk {
         capacity: Mutex::new(Capacity::new(
             settings.channels,
@@ -244,7 +250,7 @@ async fn start_trunk(
             Instant::now(),
         )),
         settings: settings.clone(),
-        trunk: Trunk::start(sip, signalling, Resolver::default()),
+        trunk: Trunk::start(supervisor, sip, signalling, Resolver::default()),
         breaker: Mutex::default(),
         drained: AtomicBool::new(false),
         _telephone: telephone,
@@ -252,6 +258,7 @@ async fn start_trunk(
 }
 
 async fn endpoint(
+    supervisor: &Supervisor,
     config: &SignallingConfig,
     endpoints: &mut Endpoints,
 ) -> anyhow::Result<Arc<Signalling>> {
@@ -264,13 +271,16 @@ async fn endpoint(
     if let Some(known) = endpoints.get(&key) {
         return Ok(Arc::clone(known));
     }
-    let started = Arc::new(Signalling::start(config, None).await?);
+    let started = Arc::new(Signalling::start(supervisor, config, None).await?);
     endpoints.insert(key, Arc::clone(&started));
     Ok(started)
 }
 
 /// The telephone behind a loopback trunk: it behaves by the end of the number, and may record what it hears.
-async fn telephone(loopback: &LoopbackSettings) -> anyhow::Result<TestPhone> {
+async fn telephone(
+    supervisor: &Supervisor,
+    loopback: &LoopbackSettings,
+) -> anyhow::Result<TestPhone> {
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let settings = TestPhoneConfig {
         sip: SignallingConfig::new(Transport::Udp, SocketAddr::new(here, 0)),
@@ -278,7 +288,7 @@ async fn telephone(loopback: &LoopbackSettings) -> anyhow::Result<TestPhone> {
         codecs: Codec::ALL.to_vec(),
         credentials: None,
     };
-    let (telephone, mut heard) = TestPhone::start(&settings, Script::of_number).await?;
+    let (telephone, mut heard) = TestPhone::start(supervisor, &settings, Script::of_number).await?;
     let folder = loopback.record.clone();
     if let Some(folder) = &folder {
         std::fs::create_dir_all(folder)

@@ -11,6 +11,7 @@ use clarion::domain::prompt::{AudioOwner, ContentId, Prompt};
 use jiff::SignedDuration;
 use serde_json::Value;
 use sound::wav::mono_16_bit;
+use supervisor::Supervisor;
 use tokio::process::Command;
 
 use crate::support::receiver::{Receiver, answer};
@@ -288,7 +289,7 @@ async fn a_call_keeps_the_file_as_it_was_when_it_was_accepted() {
     let config = config(&server);
     let (files, renderer) = (
         AudioFiles::open(&config).unwrap(),
-        prompts::open(&config).unwrap(),
+        prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let mut loudest = Vec::new();
     for sid in [before, after] {
@@ -358,7 +359,7 @@ async fn a_prompt_is_text_then_files_repeated() {
     let config = config(&server);
     let (files, renderer) = (
         AudioFiles::open(&config).unwrap(),
-        prompts::open(&config).unwrap(),
+        prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let prompt = stored_prompt(&server, &sid);
     let list = prompts::make_ready(&renderer, &files, &prompt)
@@ -401,7 +402,7 @@ async fn a_voice_behind_http_speaks() {
     let config = Config::from_parts(&settings, &[]).unwrap();
     let (files, renderer) = (
         AudioFiles::open(&config).unwrap(),
-        prompts::open(&config).unwrap(),
+        prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let prompt: Prompt = serde_json::from_str(
         r#"{"speech":{"text":"你好","speed":1,"volume":0,"pitch":2,"background":0},"plays":1}"#,
@@ -437,7 +438,7 @@ async fn an_https_voice_is_asked_only_where_its_certificate_is_trusted() {
         );
         let config = Config::from_parts(&settings, &[]).unwrap();
         let files = AudioFiles::open(&config).unwrap();
-        let renderer = prompts::open(&config).unwrap();
+        let renderer = prompts::open(&Supervisor::new(), &config).unwrap();
         let prompt: Prompt = serde_json::from_str(
             r#"{"speech":{"text":"hello","speed":0,"volume":0,"pitch":0,"background":0},"plays":1}"#,
         )

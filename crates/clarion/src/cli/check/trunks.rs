@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use phone::signalling::{
     Direction, Registered, Resolver, Signalling, SipCredentials, Trace, Transport,
 };
+use supervisor::Supervisor;
 
 use super::OtherClock;
 use super::media;
@@ -154,10 +155,12 @@ impl Look<'_> {
                 *date.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
             }
         }));
-        Signalling::start(&sip, None).await.map_err(|error| {
-            let remedy = "`bind` must be an address of this machine";
-            Finding::problem(&self.subject, error.to_string(), remedy)
-        })
+        Signalling::start(&Supervisor::new(), &sip, None)
+            .await
+            .map_err(|error| {
+                let remedy = "`bind` must be an address of this machine";
+                Finding::problem(&self.subject, error.to_string(), remedy)
+            })
     }
 
     async fn ask(

@@ -9,6 +9,7 @@ use phone::call::MediaConfig;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use supervisor::Supervisor;
 
 use super::{Site, free_port, friendly_peer, trunk};
 use crate::support::sip_peer::SipPeer;
@@ -38,7 +39,7 @@ async fn a_trunk_over_tls_must_show_a_certificate_that_we_trust() {
         codecs: Codec::ALL.to_vec(),
         credentials: None,
     };
-    let (telephone, _heard) = TestPhone::start(&settings, Script::of_number)
+    let (telephone, _heard) = TestPhone::start(&Supervisor::new(), &settings, Script::of_number)
         .await
         .unwrap();
     let files = tempfile::tempdir().unwrap();
