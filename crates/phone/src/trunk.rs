@@ -66,7 +66,8 @@ impl SipTrunkConfig {
         }
     }
 
-    fn domain(&self) -> String {
+    /// The host in addresses of people there.
+    pub fn domain(&self) -> String {
         self.domain.clone().unwrap_or_else(|| self.host.to_string())
     }
 }

@@ -1,7 +1,6 @@
 //! The prompt renderer that makes prompts, as the settings want it, and what a call's prompt means to it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use sound::renderer::Piece;
@@ -11,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::AudioFiles;
 use super::transport::SpeechClient;
-use crate::config::{Config, SpeechConfig};
+use crate::config::{Config, SpeechConfig, SpeechService};
 use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
 
 /// Must be called where an async runtime runs: voice files are read on it.
@@ -19,17 +18,15 @@ pub fn open(config: &Config) -> anyhow::Result<PromptRenderer> {
     let prompts = &config.prompts;
     let defaults = RendererSettings::default();
     let settings = RendererSettings {
-        workers: match prompts.workers {
-            0 => defaults.workers,
-            workers => workers,
-        },
+        workers: prompts.workers.unwrap_or(defaults.workers),
         waiting: prompts.max_waiting,
-        memory_bytes: prompts.memory_mb << 20,
-        disk: (prompts.disk_mb > 0)
-            .then(|| (config.data_dir.join("prompts"), prompts.disk_mb << 20)),
-        brief: Duration::from_secs(prompts.failure_seconds),
-        limits: config.audio_files.limits(),
-        gap: Duration::from_millis(prompts.gap_ms),
+        memory_bytes: prompts.memory_bytes,
+        disk: prompts
+            .disk_bytes
+            .map(|bytes| (config.data_dir.join("prompts"), bytes)),
+        brief: prompts.failure_time,
+        limits: config.audio_files.limits,
+        gap: prompts.gap,
     };
     PromptRenderer::open(&settings, speaker(&config.speech)?)
         .context("cannot open the folder of prompts")
@@ -37,21 +34,21 @@ pub fn open(config: &Config) -> anyhow::Result<PromptRenderer> {
 
 /// The voice that the settings want, with the embedded one behind it.
 pub fn speaker(config: &SpeechConfig) -> anyhow::Result<Speaker> {
-    let time = Duration::from_secs(config.seconds);
+    let time = config.time;
     let limits = sound::wav::WavLimits::default();
     let version = config.version.clone();
-    let engine: Option<Arc<dyn SpeechEngine>> = match (&config.command[..], config.url.as_str()) {
-        ([program, arguments @ ..], _) => Some(Arc::new(CommandEngine {
+    let engine: Option<Arc<dyn SpeechEngine>> = match &config.service {
+        None => None,
+        Some(SpeechService::Command { program, arguments }) => Some(Arc::new(CommandEngine {
             program: program.clone(),
-            arguments: arguments.to_vec(),
+            arguments: arguments.clone(),
             time,
             limits,
             version,
         })),
-        ([], "") => None,
-        ([], url) => Some(Arc::new(HttpEngine {
-            url: url.to_owned(),
-            transport: Arc::new(SpeechClient::new(Handle::current())?),
+        Some(SpeechService::Http { url, ca_file }) => Some(Arc::new(HttpEngine {
+            url: url.as_str().to_owned(),
+            transport: Arc::new(SpeechClient::new(ca_file.as_deref(), Handle::current())?),
             time,
             limits,
             version,

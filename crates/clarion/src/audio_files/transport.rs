@@ -1,5 +1,6 @@
 //! The sockets of an HTTP voice: the one client, to an address that the operator has named.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,17 +21,14 @@ pub struct SpeechClient {
 }
 
 impl SpeechClient {
-    pub fn new(runtime: Handle) -> anyhow::Result<Self> {
+    pub fn new(ca_file: Option<&Path>, runtime: Handle) -> anyhow::Result<Self> {
         let client = HttpClient::new(
-            trusted_roots(None)?,
+            trusted_roots(ca_file).context("speech.ca_file")?,
             AddressPolicy::Any,
             Arc::new(SystemResolver::default()),
             HeaderValue::from_static("Clarion"),
-        );
-        Ok(Self {
-            client: client.context("the client of the speech server")?,
-            runtime,
-        })
+        )?;
+        Ok(Self { client, runtime })
     }
 
     async fn ask(

@@ -62,14 +62,12 @@ pub struct WebhookSender {
 
 impl WebhookSender {
     pub fn new(config: &CallbacksConfig, resolver: Arc<dyn Resolve>) -> anyhow::Result<Self> {
-        let own = Some(&*config.ca_file).filter(|file| !file.as_os_str().is_empty());
-        let roots = trusted_roots(own).context("callbacks.ca_file")?;
+        let roots = trusted_roots(config.ca_file.as_deref()).context("callbacks.ca_file")?;
         let policy = AddressPolicy::PublicAnd(config.allowed_networks.clone());
-        let user_agent = HeaderValue::from_str(&config.user_agent)
-            .context("callbacks.user_agent cannot be sent in a header")?;
+        let user_agent = config.user_agent.clone();
         Ok(Self {
             client: HttpClient::new(roots, policy, resolver, user_agent)?,
-            time: Duration::from_secs(config.time_limit_seconds),
+            time: config.time_limit,
         })
     }
 

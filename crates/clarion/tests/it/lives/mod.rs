@@ -13,6 +13,7 @@ use g711::Codec;
 use phone::call::MediaConfig;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig, Then};
+use supervisor::Supervisor;
 use tokio::task::JoinSet;
 
 use self::checker::{History, violations};
@@ -103,7 +104,7 @@ impl World {
 
     /// Waits until everything has come to its end, and tells the whole history.
     async fn history(&self, database: &Database) -> History {
-        let store = database.open().await.unwrap();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         eventually_within(DRAIN, "nothing is under way any more", async || {
             let filter = clarion::domain::claim::CallFilter {
                 alive: true,
