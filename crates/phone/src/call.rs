@@ -2,6 +2,7 @@
 //! its end.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -9,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::ending::{Cause, Ending, Failure};
+use crate::event_order::EventOrder;
 use crate::line::Line;
 pub use crate::media::engine::{MediaConfig, MediaOptions};
 use crate::media::engine::{MediaEngine, MediaError};
@@ -50,7 +52,7 @@ pub struct CallRequest {
 /// where a peer's answer cannot be made sense of.
 #[derive(Debug)]
 pub enum CallEvent {
-    /// An INVITE has left.
+    /// An INVITE has left. Nothing that follows from it is told before this.
     Dialling(Option<Box<DialogSnapshot>>),
     Ringing(Option<Box<DialogSnapshot>>),
     /// Somebody has answered, and is acknowledged as soon as this is written down. It is told at once, perhaps before the ringing that came just
@@ -63,7 +65,7 @@ pub enum CallEvent {
 /// Given back, or dropped, when an event has been written down.
 #[derive(Debug)]
 pub struct AnswerRecorded(
-    #[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>,
+    #[expect(dead_code, reason = "dropping it is the message")] pub(crate) oneshot::Sender<()>,
 );
 
 /// Places calls, any number at once.
@@ -135,7 +137,6 @@ impl Phone {
                     return transport_down();
                 }
             };
-            let _ = events.send(CallEvent::Dialling(line.facts()));
             match line
                 .wait_for_answer(order, trunk.config.progress_time, events, hang_up)
                 .await
@@ -188,17 +189,20 @@ impl Phone {
         );
         detour.apply(&mut invite);
         let sent_to = invite.destination;
-        let told = events.clone();
+        let order = Arc::new(EventOrder::new(events.clone()));
+        let told = Arc::clone(&order);
         let on_answer = Box::new(move |facts: Option<DialogSnapshot>| {
             let (written, done) = oneshot::channel();
-            let _ = told.send(CallEvent::Answered(
+            told.answered(CallEvent::Answered(
                 facts.map(Box::new),
                 AnswerRecorded(written),
             ));
             done
         });
         let leg = trunk.signalling().invite(invite, on_answer).await?;
-        Ok(Line::new(leg, sound, sent_to))
+        let line = Line::new(leg, sound, sent_to);
+        order.dialling(CallEvent::Dialling(line.facts()));
+        Ok(line)
     }
 }
 

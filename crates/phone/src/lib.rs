@@ -4,6 +4,7 @@
 
 pub mod call;
 pub mod ending;
+mod event_order;
 mod line;
 pub mod media;
 pub mod sdp;

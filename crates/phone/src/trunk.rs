@@ -381,7 +381,7 @@ impl Watcher {
             self.registration = Some(registration);
             match registered {
                 Ok(Registered::For(granted)) => {
-                    return Ok(granted.mul_f64(RENEW_AFTER).max(Duration::from_secs(1)));
+                    return Ok(renewed_after(granted));
                 }
                 Ok(Registered::Refused(code)) => {
                     why = format!("{address} refuses the registration with {code}");
@@ -392,6 +392,11 @@ impl Watcher {
         }
         Err(why)
     }
+}
+
+/// When a registration that was granted for so long is renewed.
+fn renewed_after(granted: Duration) -> Duration {
+    granted.mul_f64(RENEW_AFTER).max(Duration::from_secs(1))
 }
 
 /// The host of `sip:user@host:port;parameters`.
@@ -422,6 +427,16 @@ fn user_part(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_registration_is_renewed_before_it_ends_and_not_all_the_time() {
+        for seconds in [2, 3, 60, 3600] {
+            let granted = Duration::from_secs(seconds);
+            assert!(renewed_after(granted) < granted, "{seconds}");
+            assert!(renewed_after(granted) >= granted / 2, "{seconds}");
+        }
+        assert_eq!(renewed_after(Duration::ZERO), Duration::from_secs(1));
+    }
 
     #[test]
     fn the_host_of_an_address_is_found() {

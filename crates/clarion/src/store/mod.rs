@@ -329,7 +329,14 @@ impl Database {
 
 /// Says that this process serves from a SQLite file, until it is dropped or the process ends in whatever way.
 #[derive(Debug)]
-pub struct ServeLock(#[expect(dead_code, reason = "held, never read")] File);
+pub struct ServeLock(File);
+
+impl Drop for ServeLock {
+    /// By name, and not only by closing the file: a process that is being started elsewhere holds a copy of it for a moment.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
 
 impl Database {
     /// One server at a time serves from a SQLite file: its leases belong to that process's life. The command line may still open the

@@ -200,7 +200,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     fn socket() -> Arc<UdpSocket> {
         Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap())

@@ -123,6 +123,8 @@ impl Shared {
             call_id: call.call_id,
             answered: false,
             talked: Duration::ZERO,
+            invited: Instant::now(),
+            ended: Instant::now(),
             hung_up_by: None,
             codec: None,
             packets: Vec::new(),
@@ -161,9 +163,11 @@ impl Shared {
                 if wait(&mut call.leg, after).await {
                     answer(&mut call.leg, &mut hearing, hang_up, &keys, &mut heard).await;
                     hearing.recall(script.deaf_to_every, &mut heard);
+                    return heard;
                 }
             }
         }
+        heard.ended = Instant::now();
         heard
     }
 
@@ -214,13 +218,13 @@ async fn answer(
     }
     let too_long = tokio::time::sleep(hang_up.unwrap_or(LONGEST_CALL));
     tokio::pin!(too_long);
-    let mut ours = false;
+    let mut ours = None;
     while heard.hung_up_by.is_none() {
         let event = tokio::select! {
             event = leg.next() => event,
             () = hearing.session.watch() => continue,
-            () = &mut too_long, if !ours && heard.answered => {
-                ours = true;
+            () = &mut too_long, if ours.is_none() && heard.answered => {
+                ours = Some(Instant::now());
                 leg.hang_up().await;
                 continue;
             }
@@ -238,6 +242,7 @@ async fn answer(
         }
     }
     heard.talked = answered.elapsed();
+    heard.ended = ours.unwrap_or_else(Instant::now);
 }
 
 /// Our side of the sound of one call.

@@ -80,9 +80,8 @@ async fn the_callee_hangs_up_in_the_middle() {
     )
     .await;
     let story = lab.call(order(vec![PlaybackItem::Sound(sound(500))])).await;
-    let (time, side) = story.talked();
-    assert_eq!(side, Side::Them);
-    assert!(time < Duration::from_secs(5), "{time:?}");
+    assert!(story.facts.packets_sent < 500, "{story:?}");
+    assert_eq!(story.talked().1, Side::Them);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,7 +89,7 @@ async fn a_call_that_is_not_answered_in_time_is_given_up() {
     let lab = Lab::new(&Codec::ALL, Script::never_answer()).await;
     let story = lab
         .call(CallRequest {
-            ring_time: Duration::from_millis(300),
+            ring_time: Duration::from_secs(1),
             ..order(vec![])
         })
         .await;
@@ -108,12 +107,10 @@ async fn the_longest_talk_time_is_kept() {
             ..order(vec![PlaybackItem::Sound(sound(500))])
         })
         .await;
+    assert!(story.facts.packets_sent < 500, "{story:?}");
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
-    assert!(
-        (Duration::from_millis(200)..Duration::from_secs(5)).contains(&time),
-        "{time:?}"
-    );
+    assert!(time >= Duration::from_millis(200), "{time:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,13 +142,11 @@ async fn a_callee_that_has_vanished_is_noticed_where_that_is_wanted() {
     )
     .await;
     let facts = story.facts.clone();
-    assert!(facts.peer_vanished && facts.packets_sent > 0 && facts.packets_received == 0);
+    assert!(facts.peer_vanished && facts.packets_received == 0);
+    assert!((1..500).contains(&facts.packets_sent), "{facts:?}");
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
-    assert!(
-        (Duration::from_millis(300)..Duration::from_secs(5)).contains(&time),
-        "{time:?}"
-    );
+    assert!(time >= Duration::from_millis(300), "{time:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,7 +18,8 @@ use phone::trunk::{SipTrunkConfig, Trunk};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long anything may take before a test gives up on it. Only a failure waits for so long.
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 pub fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()

@@ -12,7 +12,7 @@ use phone::media::rtp::Packet;
 use phone::media::session::MediaSession;
 use phone::media::stream::PlaybackItem;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 fn engine() -> MediaEngine {
     let here = "127.0.0.1".parse().unwrap();
