@@ -1,6 +1,5 @@
 //! Bodies that are not what they should be.
 
-
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{assert_still_serves, code, good_body, head, request};

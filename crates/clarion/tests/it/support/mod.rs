@@ -13,9 +13,10 @@ pub mod receiver;
 pub mod sip_peer;
 pub mod telephone;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clarion::client::{ApiCredentials, Client, Signature};
@@ -254,6 +255,24 @@ pub async fn eventually_within(
             "{what}: not within {patience:?}"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A port for a program that has to be told one. No other test of this process is given it, and it lies where neither the system nor our own
+/// media choose theirs.
+pub fn free_port() -> u16 {
+    static NEXT: OnceLock<AtomicU16> = OnceLock::new();
+    let next = NEXT.get_or_init(|| {
+        let [high, low] = clarion::random::bytes();
+        AtomicU16::new(u16::from_be_bytes([high, low]))
+    });
+    loop {
+        let port = 10_000 + next.fetch_add(1, Ordering::Relaxed) % 9000;
+        let free = TcpListener::bind(("127.0.0.1", port)).is_ok()
+            && UdpSocket::bind(("127.0.0.1", port)).is_ok();
+        if free {
+            return port;
+        }
     }
 }
 
