@@ -135,7 +135,17 @@ pub fn caller() -> Phone {
 pub struct Story {
     pub ending: Ending,
     pub facts: MediaStats,
-    pub events: Vec<CallEvent>,
+    /// In words, in the order in which they were told.
+    pub events: Vec<String>,
+}
+
+fn word(event: &CallEvent) -> String {
+    match event {
+        CallEvent::Dialling(_) => "dialling".to_owned(),
+        CallEvent::Ringing(_) => "ringing".to_owned(),
+        CallEvent::Answered(..) => "answered".to_owned(),
+        CallEvent::Key(key) => key.to_string(),
+    }
 }
 
 impl Story {
@@ -157,18 +167,9 @@ impl Story {
         }
     }
 
-    /// The events in words. An answer may be told before the ringing that came just before it.
+    /// The events. An answer may be told before the ringing that came just before it.
     pub fn course(&self) -> Vec<String> {
-        let mut words: Vec<_> = self
-            .events
-            .iter()
-            .map(|event| match event {
-                CallEvent::Dialling(_) => "dialling".to_owned(),
-                CallEvent::Ringing(_) => "ringing".to_owned(),
-                CallEvent::Answered(..) => "answered".to_owned(),
-                CallEvent::Key(key) => key.to_string(),
-            })
-            .collect();
+        let mut words = self.events.clone();
         for place in 1..words.len() {
             if words[place - 1] == "answered" && words[place] == "ringing" {
                 words.swap(place - 1, place);
@@ -189,20 +190,25 @@ pub async fn call_within(
     order: CallRequest,
 ) -> Story {
     let (events, mut happened) = unbounded_channel();
-    let never = CancellationToken::new();
-    let call = phone.call(trunk, &order, &events, &never);
-    let (ending, facts) = tokio::time::timeout(time, call)
-        .await
-        .expect("the call ends in time");
-    drop(events);
-    let mut list = Vec::new();
-    while let Some(event) = happened.recv().await {
-        list.push(event);
-    }
+    let calling = async move {
+        let never = CancellationToken::new();
+        let call = phone.call(trunk, &order, &events, &never);
+        let ended = tokio::time::timeout(time, call).await;
+        ended.expect("the call ends in time")
+    };
+    // Each is written down as soon as it is told: an answer is not acknowledged before.
+    let listening = async {
+        let mut events = Vec::new();
+        while let Some(event) = happened.recv().await {
+            events.push(word(&event));
+        }
+        events
+    };
+    let ((ending, facts), events) = tokio::join!(calling, listening);
     Story {
         ending,
         facts,
-        events: list,
+        events,
     }
 }
 
