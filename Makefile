@@ -2,7 +2,7 @@
 # Long tests have targets of their own; `make test` runs a short form of each.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint check bench crash soak fuzz setup release install deb
+.PHONY: help demo test test-anytime lint check bench crash soak fuzz setup release install deb
 
 CARGO ?= cargo
 CRASH_ROUNDS ?= 100
@@ -12,7 +12,7 @@ OVERLOAD_SECONDS ?= 60
 FUZZ_SECONDS ?= 300
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: ## Install missing packages on a Debian machine (only names them when not root)
 	@scripts/setup
@@ -25,8 +25,12 @@ demo: ## Show the whole job on this machine: server, account, request, crash, re
 test: setup lint check ## Lint, and run all tests, with PostgreSQL and real clients
 
 check:
-	scripts/with-postgres $(CARGO) test --workspace
+	scripts/with-postgres scripts/run-tests
+	scripts/test-anytime short
 	scripts/fuzz-smoke 5
+
+test-anytime: setup ## The tests at other hours and dates, in other zones, on a busy machine (ROUNDS="hour busy", RESUME=1)
+	scripts/test-anytime $(if $(RESUME),--resume) $(ROUNDS)
 
 lint: ## Formatting, clippy, the documentation's links, licences and unused dependencies
 	$(CARGO) fmt --all --check

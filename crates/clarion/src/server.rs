@@ -17,6 +17,7 @@ use crate::callbacks::Callbacks;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::dispatch::Dispatch;
+use crate::domain::call::CallSids;
 use crate::domain::claim::NodeId;
 use crate::http::Front;
 use crate::http::tls::Certificates;
@@ -91,6 +92,7 @@ impl Server {
             audio_files,
             billing,
             clock: clock.clone(),
+            call_sids: CallSids::default(),
             accepted: dispatch.announcer(),
             barred: Arc::new(BarredNumbers::default()),
             readiness: Arc::clone(&readiness),

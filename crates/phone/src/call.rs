@@ -7,6 +7,7 @@ mod session_refresh;
 mod talking;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use supervisor::Supervisor;
@@ -15,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::ending::{Cause, Ending, Failure};
+use crate::event_order::EventOrder;
 pub use crate::media::engine::{MediaConfig, MediaOptions};
 use crate::media::engine::{MediaEngine, MediaError};
 use crate::media::inbound::InboundEvent;
@@ -59,7 +61,7 @@ pub struct CallRequest {
 /// none where a peer's answer makes no sense.
 #[derive(Debug)]
 pub enum CallEvent {
-    /// An INVITE has left.
+    /// An INVITE has left. Nothing that follows from it is told before this.
     Dialling(Option<Box<DialogSnapshot>>),
     Ringing(Option<Box<DialogSnapshot>>),
     /// Somebody has answered, and is acknowledged as soon as this is recorded. It is sent at once, perhaps before the ringing that came
@@ -72,7 +74,7 @@ pub enum CallEvent {
 /// Dropped when an answer has been recorded.
 #[derive(Debug)]
 pub struct AnswerRecorded(
-    #[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>,
+    #[expect(dead_code, reason = "dropping it is the message")] pub(crate) oneshot::Sender<()>,
 );
 
 /// Places calls, any number at once.
@@ -144,7 +146,6 @@ impl Phone {
                     return transport_down();
                 }
             };
-            let _ = events.send(CallEvent::Dialling(call.snapshot()));
             let answered = call
                 .wait_for_answer(request, trunk.config.progress_time, events, hang_up)
                 .await;
@@ -196,17 +197,20 @@ impl Phone {
         );
         next.apply(&mut invite);
         let sent_to = invite.destination;
-        let answers = events.clone();
+        let order = Arc::new(EventOrder::new(events.clone()));
+        let answers = Arc::clone(&order);
         let on_answer = Box::new(move |snapshot: Option<DialogSnapshot>| {
             let (recorded, done) = oneshot::channel();
-            let _ = answers.send(CallEvent::Answered(
+            answers.answered(CallEvent::Answered(
                 snapshot.map(Box::new),
                 AnswerRecorded(recorded),
             ));
             done
         });
         let leg = trunk.signalling().invite(invite, on_answer).await?;
-        Ok(DiallingCall::new(leg, media, sent_to))
+        let call = DiallingCall::new(leg, media, sent_to);
+        order.dialling(CallEvent::Dialling(call.snapshot()));
+        Ok(call)
     }
 }
 

@@ -144,7 +144,7 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
 
     let now = api.clock.wall();
     let call = parsed.into_call(
-        CallSid::new(&now, random::bytes()),
+        api.call_sids.create(&now, random::bytes()),
         files,
         &request.account.sid,
         &application.id,

@@ -28,6 +28,7 @@ use crate::audio_files::AudioFiles;
 use crate::billing::Billing;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::domain::call::CallSids;
 use crate::domain::status_code::StatusCode;
 use crate::readiness::Readiness;
 use crate::store::Store;
@@ -57,6 +58,7 @@ pub struct Api {
     pub audio_files: AudioFiles,
     pub billing: Arc<Billing>,
     pub clock: Clock,
+    pub call_sids: CallSids,
     pub accepted: Announcer,
     pub barred: Arc<BarredNumbers>,
     pub readiness: Arc<Readiness>,

@@ -8,7 +8,7 @@ use clarion::audio_files::{AudioFiles, prompts};
 use clarion::config::Config;
 use clarion::domain::account::{AppState, ApplicationChange};
 use clarion::domain::prompt::{AudioOwner, ContentId, Prompt};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use sound::wav::mono_16_bit;
 use supervisor::Supervisor;
@@ -305,6 +305,13 @@ async fn a_call_keeps_the_file_as_it_was_when_it_was_accepted() {
     );
 }
 
+fn written_at(config: &Config, content: &ContentId) -> Timestamp {
+    let name = content.as_str();
+    let file = config.audio_files.folder.join(&name[..2]).join(name);
+    let modified = std::fs::metadata(file).unwrap().modified().unwrap();
+    modified.try_into().unwrap()
+}
+
 #[tokio::test]
 async fn bytes_go_when_no_name_means_them_and_no_waiting_call_wants_them() {
     let server = TestServer::start().await;
@@ -317,9 +324,11 @@ async fn bytes_go_when_no_name_means_them_and_no_waiting_call_wants_them() {
     }
     let contents = [1, 2, 3].map(|strength| ContentId::of(&wav(strength)));
     let mut sweep = Sweep::default();
-    let later = server.clock.now() + SignedDuration::from_hours(2);
+    // By the files' own times: the clock that stamps them is not the server's.
+    let written = written_at(&config(&server), &contents[0]);
+    let later = written + SignedDuration::from_hours(2);
     // Too young, then unused for the first time, then gone.
-    for (now, removed) in [(server.clock.now(), 0), (later, 0), (later, 1), (later, 0)] {
+    for (now, removed) in [(written, 0), (later, 0), (later, 1), (later, 0)] {
         assert_eq!(sweep.step(&files, store, now).await.unwrap(), removed);
     }
     assert!(files.read(&contents[0]).await.is_err());

@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::support::sip_peer::SipPeer;
-use crate::support::{PATIENCE, account, application};
+use crate::support::{PATIENCE, account, application, free_port};
 
 /// A folder with a configuration; nothing else has been made.
 struct Site {
@@ -123,11 +123,6 @@ fn trunk(name: &str, host: &str, more: &str) -> String {
     format!(
         "[[trunk]]\nname = \"{name}\"\nhost = \"{host}\"\nchannels = 10\ncalls_per_second = 5\nprefixes = [\"86\"]\n{more}\n"
     )
-}
-
-fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    socket.local_addr().unwrap().port()
 }
 
 async fn friendly_peer() -> SipPeer {

@@ -104,7 +104,7 @@ mod tests {
         let ours = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
         let theirs = UdpSocket::bind("127.0.0.1:0").unwrap();
         theirs
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let good = theirs.local_addr().unwrap();
         let closed = UdpSocket::bind("127.0.0.1:0")

@@ -177,7 +177,7 @@ mod tests {
         let theirs = UdpSocket::bind("127.0.0.1:0").unwrap();
         ours.connect(theirs.local_addr().unwrap()).unwrap();
         theirs
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         (Arc::new(ours), theirs)
     }
@@ -260,7 +260,7 @@ mod tests {
         );
         control.held.store(false, Ordering::Relaxed);
         theirs
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         assert!(theirs.recv(&mut [0; 200]).is_ok());
         control.stopped.store(true, Ordering::Relaxed);

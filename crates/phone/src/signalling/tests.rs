@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::*;
 use crate::ending::{Cause, Failure, Side};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn endpoint(calls: Option<CallSender>) -> Signalling {
     let config = SignallingConfig::new(Transport::Udp, "127.0.0.1:0".parse().unwrap());

@@ -65,6 +65,8 @@ impl Callee {
             call_id: call.call_id,
             answered: false,
             talked: Duration::ZERO,
+            invited: Instant::now(),
+            ended: Instant::now(),
             hung_up_by: None,
             codec: None,
             packets: Vec::new(),
@@ -102,9 +104,11 @@ impl Callee {
                 if still_wanted(&mut leg, after).await {
                     media.talk(leg, hang_up, &keys, &mut heard).await;
                     media.move_recording(script.deaf_to_every, &mut heard);
+                    return heard;
                 }
             }
         }
+        heard.ended = Instant::now();
         heard
     }
 
@@ -164,26 +168,31 @@ impl CalleeMedia {
                 () = self.session.watch() => {}
             }
         };
-        if let Some(leg) = leg {
-            heard.answered = true;
-            self.until_hung_up(leg, over, heard).await;
-        }
+        let hung_up = match leg {
+            Some(leg) => {
+                heard.answered = true;
+                self.until_hung_up(leg, over, heard).await
+            }
+            None => None,
+        };
         heard.talked = answered.elapsed();
+        heard.ended = hung_up.unwrap_or_else(Instant::now);
     }
 
+    /// Returns when we hung up, if we did.
     async fn until_hung_up(
         &mut self,
         mut leg: EstablishedLeg,
         mut over: std::pin::Pin<&mut tokio::time::Sleep>,
         heard: &mut HeardCall,
-    ) {
-        let mut ours = false;
+    ) -> Option<Instant> {
+        let mut ours = None;
         loop {
             let event = tokio::select! {
                 event = leg.next() => event,
                 () = self.session.watch() => continue,
-                () = &mut over, if !ours => {
-                    ours = true;
+                () = &mut over, if ours.is_none() => {
+                    ours = Some(Instant::now());
                     leg.hang_up().await;
                     continue;
                 }
@@ -192,9 +201,9 @@ impl CalleeMedia {
                 Some(LegEvent::Changed(change)) => self.change(change).await,
                 Some(LegEvent::Ended(side)) => {
                     heard.hung_up_by = Some(side);
-                    return;
+                    return ours;
                 }
-                None => return,
+                None => return ours,
             }
         }
     }

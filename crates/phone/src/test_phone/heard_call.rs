@@ -28,6 +28,9 @@ pub struct HeardCall {
     pub answered: bool,
     /// From the answer to the hang-up.
     pub talked: Duration,
+    /// When its INVITE was seen, and when it was over: before the caller was told so, where this phone hung up.
+    pub invited: Instant,
+    pub ended: Instant,
     /// `None` for a call that was never answered.
     pub hung_up_by: Option<Side>,
     pub codec: Option<Codec>,
@@ -190,6 +193,8 @@ mod tests {
             call_id: String::new(),
             answered: true,
             talked: Duration::ZERO,
+            invited: start,
+            ended: start,
             hung_up_by: None,
             codec: Some(Codec::Pcma),
             packets: packets

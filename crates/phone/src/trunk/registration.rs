@@ -64,7 +64,7 @@ async fn register(
         *current = Some(registration);
         match registered {
             Ok(Registered::For(granted)) => {
-                return Ok(granted.mul_f64(RENEW_AFTER).max(SHORTEST_INTERVAL));
+                return Ok(renewed_after(granted));
             }
             Ok(Registered::Refused(code)) => {
                 why = format!("{address} refuses the registration with {code}");
@@ -74,4 +74,24 @@ async fn register(
         }
     }
     Err(why)
+}
+
+/// A registration that was granted for this long is renewed after the result.
+fn renewed_after(granted: Duration) -> Duration {
+    granted.mul_f64(RENEW_AFTER).max(SHORTEST_INTERVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registration_is_renewed_before_it_ends_and_not_all_the_time() {
+        for seconds in [2, 3, 60, 3600] {
+            let granted = Duration::from_secs(seconds);
+            assert!(renewed_after(granted) < granted, "{seconds}");
+            assert!(renewed_after(granted) >= granted / 2, "{seconds}");
+        }
+        assert_eq!(renewed_after(Duration::ZERO), SHORTEST_INTERVAL);
+    }
 }

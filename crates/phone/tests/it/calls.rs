@@ -82,9 +82,8 @@ async fn the_callee_hangs_up_in_the_middle() {
     let story = lab
         .call(call_request(vec![PlaybackItem::Sound(sound(500))]))
         .await;
-    let (time, side) = story.talked();
-    assert_eq!(side, Side::Them);
-    assert!(time < Duration::from_secs(5), "{time:?}");
+    assert!(story.stats.packets_sent < 500, "{story:?}");
+    assert_eq!(story.talked().1, Side::Them);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,7 +91,7 @@ async fn a_call_that_is_not_answered_in_time_is_given_up() {
     let lab = Lab::new(&Codec::ALL, Script::never_answer()).await;
     let story = lab
         .call(CallRequest {
-            ring_time: Duration::from_millis(300),
+            ring_time: Duration::from_secs(1),
             ..call_request(vec![])
         })
         .await;
@@ -110,12 +109,10 @@ async fn the_longest_talk_time_is_kept() {
             ..call_request(vec![PlaybackItem::Sound(sound(500))])
         })
         .await;
+    assert!(story.stats.packets_sent < 500, "{story:?}");
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
-    assert!(
-        (Duration::from_millis(200)..Duration::from_secs(5)).contains(&time),
-        "{time:?}"
-    );
+    assert!(time >= Duration::from_millis(200), "{time:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -147,13 +144,11 @@ async fn a_callee_that_has_vanished_is_noticed_where_that_is_wanted() {
     )
     .await;
     let stats = story.stats.clone();
-    assert!(stats.peer_vanished && stats.packets_sent > 0 && stats.packets_received == 0);
+    assert!(stats.peer_vanished && stats.packets_received == 0);
+    assert!((1..500).contains(&stats.packets_sent), "{stats:?}");
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
-    assert!(
-        (Duration::from_millis(300)..Duration::from_secs(5)).contains(&time),
-        "{time:?}"
-    );
+    assert!(time >= Duration::from_millis(300), "{time:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,7 +19,8 @@ use supervisor::Supervisor;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long anything may take before a test gives up on it. Only a failure waits for so long.
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 pub fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
@@ -141,7 +142,17 @@ pub fn caller() -> Phone {
 pub struct Story {
     pub ending: Ending,
     pub stats: MediaStats,
-    pub events: Vec<CallEvent>,
+    /// In words, in the order in which they were told.
+    pub events: Vec<String>,
+}
+
+fn word(event: &CallEvent) -> String {
+    match event {
+        CallEvent::Dialling(_) => "dialling".to_owned(),
+        CallEvent::Ringing(_) => "ringing".to_owned(),
+        CallEvent::Answered(..) => "answered".to_owned(),
+        CallEvent::Key(key) => key.to_string(),
+    }
 }
 
 impl Story {
@@ -163,18 +174,9 @@ impl Story {
         }
     }
 
-    /// The events in words. An answer may be told before the ringing that came just before it.
+    /// The events. An answer may be told before the ringing that came just before it.
     pub fn course(&self) -> Vec<String> {
-        let mut words: Vec<_> = self
-            .events
-            .iter()
-            .map(|event| match event {
-                CallEvent::Dialling(_) => "dialling".to_owned(),
-                CallEvent::Ringing(_) => "ringing".to_owned(),
-                CallEvent::Answered(..) => "answered".to_owned(),
-                CallEvent::Key(key) => key.to_string(),
-            })
-            .collect();
+        let mut words = self.events.clone();
         for place in 1..words.len() {
             if words[place - 1] == "answered" && words[place] == "ringing" {
                 words.swap(place - 1, place);
@@ -195,20 +197,25 @@ pub async fn call_within(
     request: CallRequest,
 ) -> Story {
     let (events, mut happened) = unbounded_channel();
-    let never = CancellationToken::new();
-    let call = phone.call(trunk, &request, &events, &never);
-    let (ending, stats) = tokio::time::timeout(time, call)
-        .await
-        .expect("the call ends in time");
-    drop(events);
-    let mut list = Vec::new();
-    while let Some(event) = happened.recv().await {
-        list.push(event);
-    }
+    let calling = async move {
+        let never = CancellationToken::new();
+        let call = phone.call(trunk, &request, &events, &never);
+        let ended = tokio::time::timeout(time, call).await;
+        ended.expect("the call ends in time")
+    };
+    // Each is written down as soon as it is told: an answer is not acknowledged before.
+    let listening = async {
+        let mut events = Vec::new();
+        while let Some(event) = happened.recv().await {
+            events.push(word(&event));
+        }
+        events
+    };
+    let ((ending, stats), events) = tokio::join!(calling, listening);
     Story {
         ending,
         stats,
-        events: list,
+        events,
     }
 }
 

@@ -13,7 +13,7 @@ use phone::media::session::MediaSession;
 use phone::media::stream::PlaybackItem;
 use supervisor::Supervisor;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 fn engine() -> MediaEngine {
     let here = "127.0.0.1".parse().unwrap();

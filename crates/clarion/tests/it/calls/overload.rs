@@ -5,11 +5,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use clarion::clock::Clock;
 use clarion::domain::account::Account;
 use clarion::domain::claim::CallFilter;
 use clarion::store::Store;
-use jiff::tz::TimeZone;
 use phone::test_phone::Script;
 use supervisor::Supervisor;
 use tokio::task::JoinSet;
@@ -19,9 +17,9 @@ use super::stage::{self, Customer, field};
 use crate::lives::checker::{History, violations};
 use crate::lives::records;
 use crate::support::child::{ChildServer, Installation};
-use crate::support::eventually_within;
 use crate::support::receiver::{Receiver, ok};
 use crate::support::telephone::Telephone;
+use crate::support::{clock, eventually_within};
 
 /// What the trunk carries: calls at once, and as many a second, because each lasts about that long.
 const LIMIT: u32 = 10;
@@ -96,7 +94,7 @@ impl World {
 
     /// So many calls a second, shared out among the customers, whether or not the ones before are dialled; then waits for all to end.
     async fn offer(&mut self, rate: u32, seconds: u32) {
-        let now = Clock::new(TimeZone::system()).wall();
+        let now = clock().wall();
         let each = rate / u32::from(CUSTOMERS);
         let begun = Instant::now();
         let mut placing = JoinSet::new();

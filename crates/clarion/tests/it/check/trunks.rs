@@ -11,7 +11,8 @@ use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use supervisor::Supervisor;
 
-use super::{Site, free_port, friendly_peer, trunk};
+use super::{Site, friendly_peer, trunk};
+use crate::support::free_port;
 use crate::support::sip_peer::SipPeer;
 
 /// Certificate and key of an authority, and of somebody at 127.0.0.1 whom it vouches for.

@@ -7,7 +7,7 @@ use g711::{Codec, EncodedAudio};
 use std::net::UdpSocket;
 use supervisor::Supervisor;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// A while in which nothing must happen that would happen at once.
 const MOMENT: Duration = Duration::from_millis(150);
 
@@ -379,7 +379,8 @@ async fn a_peer_that_vanishes_is_noticed_only_while_it_should_speak() {
 #[tokio::test]
 async fn sound_or_reports_keep_a_peer_alive() {
     let lab = Lab::new();
-    let limit = Duration::from_millis(600);
+    // Longer than a busy machine lets anybody wait for twenty milliseconds.
+    let limit = Duration::from_secs(1);
     for reports in [false, true] {
         let (mut session, _) = lab.session(MediaOptions {
             vanished_after: Some(limit),
@@ -398,7 +399,7 @@ async fn sound_or_reports_keep_a_peer_alive() {
             goodbye: false,
         };
         let mut alive = tokio::time::interval(Duration::from_millis(20));
-        while began.elapsed() < limit * 2 {
+        while began.elapsed() < limit * 3 / 2 {
             tokio::select! {
                 () = session.watch() => panic!("it is there: {reports}"),
                 _ = alive.tick() => if reports {

@@ -47,9 +47,8 @@ async fn a_call_is_hung_up_by_them() {
         call_request(vec![PlaybackItem::Sound(sound(500))]),
     )
     .await;
-    let (time, side) = story.talked();
-    assert_eq!(side, Side::Them);
-    assert!(time < Duration::from_secs(8), "{time:?}");
+    assert!(story.stats.packets_sent < 500, "{story:?}");
+    assert_eq!(story.talked().1, Side::Them);
     sipp.end_satisfied().await;
 }
 

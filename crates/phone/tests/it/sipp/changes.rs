@@ -46,10 +46,11 @@ async fn the_prompt_pauses_while_we_are_held() {
     assert_eq!(story.stats.packets_sent, 75);
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
-    assert!(time >= Duration::from_millis(74 * 20 + 900), "{time:?}");
+    // SIPp holds for a second; a busy machine may notice the beginning of it late.
+    assert!(time >= Duration::from_millis(74 * 20 + 500), "{time:?}");
     let moments = listening.await.unwrap();
     let longest = moments.windows(2).map(|pair| pair[1] - pair[0]).max();
-    assert!(longest > Some(Duration::from_millis(900)), "{longest:?}");
+    assert!(longest > Some(Duration::from_millis(500)), "{longest:?}");
     sipp.end_satisfied().await;
 }
 

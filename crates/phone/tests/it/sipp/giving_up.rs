@@ -17,7 +17,8 @@ async fn a_call_that_rings_too_long_is_cancelled() {
             &caller(),
             &trunk,
             CallRequest {
-                ring_time: Duration::from_millis(300),
+                // Long enough for SIPp to ring on a busy machine.
+                ring_time: Duration::from_millis(1500),
                 ..call_request(vec![])
             },
         )
