@@ -232,3 +232,71 @@ fn in_transaction(
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_that_panics_or_fails_costs_only_itself() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("CREATE TABLE kept (number INTEGER)")
+            .unwrap();
+        let supervisor = Supervisor::new();
+        let writer = Writer::start(connection, Arc::default(), &supervisor).unwrap();
+        let writer = Arc::new(writer);
+        // The writer is kept busy until all the others wait: they become one batch.
+        let gate = Arc::new(Barrier::new(2));
+        let blocked = spawn(&writer, {
+            let gate = Arc::clone(&gate);
+            move |_| {
+                gate.wait();
+                Ok(())
+            }
+        });
+        while writer.inbox.capacity() < QUEUE {
+            tokio::task::yield_now().await;
+        }
+        let keep = |number: i64| {
+            move |db: &Connection| {
+                db.execute("INSERT INTO kept VALUES (?1)", [number])?;
+                match number {
+                    2 => panic!("two"),
+                    3 => Err(StoreError::failed("three")),
+                    _ => Ok(()),
+                }
+            }
+        };
+        let changes: Vec<_> = (1..=4).map(|number| spawn(&writer, keep(number))).collect();
+        while writer.inbox.capacity() > QUEUE - 4 {
+            tokio::task::yield_now().await;
+        }
+        gate.wait();
+        blocked.await.unwrap().unwrap();
+        let mut answers = Vec::new();
+        for change in changes {
+            answers.push(change.await.unwrap().map_err(|error| error.to_string()));
+        }
+        let failed = |why: &str| Err(format!("the database failed: {why}"));
+        let panicked = failed("the change panicked: two");
+        assert_eq!(answers, [Ok(()), panicked, failed("three"), Ok(())]);
+        let kept = writer.write(|db| {
+            let all = "SELECT string_agg(number, ' ' ORDER BY number) FROM kept";
+            Ok(db.query_row(all, [], |row| row.get::<_, String>(0))?)
+        });
+        assert_eq!(kept.await.unwrap(), "1 4");
+        assert_eq!(supervisor.down(), Vec::<String>::new());
+        writer.stop().await;
+    }
+
+    fn spawn<T: Send + 'static>(
+        writer: &Arc<Writer>,
+        change: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> tokio::task::JoinHandle<Result<T, StoreError>> {
+        let writer = Arc::clone(writer);
+        tokio::spawn(async move { writer.write(change).await })
+    }
+}

@@ -317,15 +317,22 @@ pub async fn settle_callback(database: &Database, sid: &CallSid) {
     execute(database, &settle).await;
 }
 
-async fn execute(database: &Database, statements: &str) {
+pub async fn execute(database: &Database, statements: &str) {
+    try_execute(database, statements).await.unwrap();
+}
+
+/// What the database says against it, in its own words.
+pub async fn try_execute(database: &Database, statements: &str) -> Result<(), String> {
     match database {
         Database::Sqlite(path) => {
             let db = rusqlite::Connection::open(path).unwrap();
-            db.execute_batch(statements).unwrap();
+            db.execute_batch(statements)
+                .map_err(|error| error.to_string())
         }
         Database::Postgres(url) => {
             let client = postgres::connect(url).await;
-            client.batch_execute(statements).await.unwrap();
+            let done = client.batch_execute(statements).await;
+            done.map_err(|error| error.as_db_error().unwrap().message().to_owned())
         }
     }
 }
