@@ -181,8 +181,13 @@ async fn a_registration_that_panics_is_started_again_and_registers_anew() {
     }
     eventually("it is up again", || supervisor.down().is_empty()).await;
     trunk.stop();
-    let goodbye = puppet.request("REGISTER").await;
-    assert_eq!(header(&goodbye, "Expires"), "0");
+    let goodbye = loop {
+        // The request before it may be repeated.
+        let register = puppet.request("REGISTER").await;
+        if header(&register, "Expires") == "0" {
+            break register;
+        }
+    };
     puppet.respond(&goodbye, "200 OK", "").await;
     eventually("it has ended", || {
         !names(&supervisor).contains(&"registration:one".to_owned())
