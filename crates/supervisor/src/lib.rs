@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinError};
+use tokio::task::{JoinError, JoinHandle};
 
 pub use panics::{contain, panic_message};
 use panics::{describe, describe_thread};
@@ -38,6 +38,9 @@ pub struct Supervisor {
 #[derive(Debug)]
 struct Shared {
     tasks: Mutex<Vec<Arc<Task>>>,
+    /// Places other than the beats of tasks where a test may ask for a panic.
+    #[cfg(debug_assertions)]
+    panic_points: Mutex<Vec<PanicPoint>>,
     stopping: AtomicBool,
     /// The first failure that cannot be mended by a restart.
     failure: watch::Sender<Option<TaskFailure>>,
@@ -65,8 +68,7 @@ struct Task {
     last_beat: AtomicU64,
     patience: Option<Duration>,
     released: AtomicBool,
-    #[cfg(debug_assertions)]
-    panic_requested: AtomicBool,
+    panic_point: PanicPoint,
 }
 
 impl Task {
@@ -78,8 +80,7 @@ impl Task {
             last_beat: AtomicU64::new(0),
             patience,
             released: AtomicBool::new(false),
-            #[cfg(debug_assertions)]
-            panic_requested: AtomicBool::new(false),
+            panic_point: PanicPoint::new(name),
         })
     }
 
@@ -121,6 +122,34 @@ impl Task {
     }
 }
 
+/// A place where a test may ask for a panic. In a release build it is nothing.
+#[derive(Debug, Clone)]
+pub struct PanicPoint {
+    #[cfg(debug_assertions)]
+    requested: Arc<(String, AtomicBool)>,
+}
+
+impl PanicPoint {
+    /// One that nobody can ask to panic, for parts that are tested alone.
+    #[cfg_attr(
+        not(debug_assertions),
+        expect(unused_variables, reason = "the name is for tests")
+    )]
+    pub fn new(name: &str) -> Self {
+        Self {
+            #[cfg(debug_assertions)]
+            requested: Arc::new((name.to_owned(), AtomicBool::new(false))),
+        }
+    }
+
+    pub fn reach(&self) {
+        #[cfg(debug_assertions)]
+        if self.requested.1.swap(false, Ordering::Relaxed) {
+            panic!("`{}` was asked to panic", self.requested.0);
+        }
+    }
+}
+
 /// A task's own handle to its entry.
 #[derive(Debug, Clone)]
 pub struct Watch {
@@ -138,12 +167,7 @@ impl Watch {
     /// The task is alive: it has come round its loop once more. In a debug build a test may ask for a panic here.
     pub fn beat(&self) {
         self.task.beat();
-        #[cfg(debug_assertions)]
-        assert!(
-            !self.task.panic_requested.swap(false, Ordering::Relaxed),
-            "the task `{}` was asked to panic",
-            self.task.name
-        );
+        self.task.panic_point.reach();
     }
 
     /// The end that follows is intended: the owner of a thread has let go of it.
@@ -165,7 +189,7 @@ pub struct TaskState {
 pub struct TaskGuard {
     supervisor: Supervisor,
     task: Arc<Task>,
-    abort: AbortHandle,
+    running: JoinHandle<()>,
     detached: bool,
 }
 
@@ -176,14 +200,17 @@ impl Drop for TaskGuard {
         }
         // First, so that an end in this very moment counts as intended.
         self.task.released.store(true, Ordering::Relaxed);
-        self.abort.abort();
+        self.running.abort();
         self.supervisor.forget(&self.task);
     }
 }
 
 impl TaskGuard {
-    pub fn is_finished(&self) -> bool {
-        self.abort.is_finished()
+    /// Waits until the task has ended of its own accord. It must have been asked to, and the supervisor must have been told to stop:
+    /// otherwise the task is started anew.
+    pub async fn ended(mut self) {
+        // It was watched while it ran; what it died of has been logged.
+        let _ = (&mut self.running).await;
     }
 
     /// The task ends by itself, after `Watch::release`: it has something to do at its end that must not be cut off.
@@ -203,6 +230,8 @@ impl Supervisor {
         Self {
             shared: Arc::new(Shared {
                 tasks: Mutex::default(),
+                #[cfg(debug_assertions)]
+                panic_points: Mutex::default(),
                 stopping: AtomicBool::new(false),
                 failure: watch::Sender::new(None),
             }),
@@ -244,7 +273,7 @@ impl Supervisor {
         TaskGuard {
             supervisor: self.clone(),
             task,
-            abort: looping.abort_handle(),
+            running: looping,
             detached: false,
         }
     }
@@ -272,7 +301,7 @@ impl Supervisor {
         TaskGuard {
             supervisor: self.clone(),
             task,
-            abort: watching.abort_handle(),
+            running: watching,
             detached: false,
         }
     }
@@ -372,13 +401,30 @@ impl Supervisor {
         }
     }
 
-    /// Makes a task panic at its next beat. False if there is none of that name.
+    /// A place within a task where a test may ask for a panic.
+    pub fn panic_point(&self, name: &str) -> PanicPoint {
+        let point = PanicPoint::new(name);
+        #[cfg(debug_assertions)]
+        lock(&self.shared.panic_points).push(point.clone());
+        point
+    }
+
+    /// Makes a task panic at its next beat, or whoever comes next to a panic point of that name. False if there is none.
     #[cfg(debug_assertions)]
     pub fn request_panic(&self, name: &str) -> bool {
-        let tasks = self.lock();
-        let mut named = tasks.iter().filter(|task| task.name == name).peekable();
-        let found = named.peek().is_some();
-        named.for_each(|task| task.panic_requested.store(true, Ordering::Relaxed));
+        let of_tasks = self
+            .lock()
+            .iter()
+            .map(|task| task.panic_point.clone())
+            .collect::<Vec<_>>();
+        let others = lock(&self.shared.panic_points).clone();
+        let mut found = false;
+        for point in of_tasks.iter().chain(&others) {
+            if point.requested.0 == name {
+                point.requested.1.store(true, Ordering::Relaxed);
+                found = true;
+            }
+        }
         found
     }
 
@@ -419,15 +465,16 @@ impl Supervisor {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Task>>> {
-        self.shared
-            .tasks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.tasks)
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A spawned task that ends with whoever waits for it.
-struct AbortOnDrop<R>(tokio::task::JoinHandle<R>);
+struct AbortOnDrop<R>(JoinHandle<R>);
 
 impl<R> AbortOnDrop<R> {
     async fn join(mut self) -> Result<R, JoinError> {

@@ -53,7 +53,7 @@ async fn a_task_that_ends_unasked_is_started_again_and_one_that_is_asked_to_is_n
     })
     .await;
     supervisor.stop();
-    until("it stays ended", || guard.is_finished()).await;
+    guard.ended().await;
 }
 
 #[tokio::test]

@@ -38,4 +38,5 @@ mod quirks;
 mod soak;
 mod status_codes;
 mod store_contract;
+mod supervision;
 mod watching;

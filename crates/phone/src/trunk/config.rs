@@ -48,7 +48,7 @@ impl SipTrunkConfig {
         }
     }
 
-    pub(super) fn domain(&self) -> String {
+    pub fn domain(&self) -> String {
         self.domain.clone().unwrap_or_else(|| self.host.to_string())
     }
 }

@@ -106,7 +106,7 @@ impl World {
 
     /// Waits until everything has come to its end, and tells the whole history.
     async fn history(&self, database: &Database) -> History {
-        let store = database.open().await.unwrap();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         eventually_within(DRAIN, "nothing is under way any more", async || {
             let filter = clarion::domain::claim::CallFilter {
                 alive: true,

@@ -29,6 +29,7 @@ use clarion::domain::call::CallSid;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
 use jiff::tz::TimeZone;
+use supervisor::Supervisor;
 use tempfile::TempDir;
 
 pub const SID: &str = "0123456789abcdef0123456789abcdef";
@@ -88,8 +89,8 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
         std::fs::create_dir_all(&config.data_dir).unwrap();
-        let database = config.database().unwrap();
-        let store = database.open().await.unwrap();
+        let database = config.database.clone();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let clock = Clock::new(TimeZone::get("Asia/Shanghai").unwrap());
@@ -123,6 +124,11 @@ impl TestServer {
         if let Some(server) = &self.server {
             server.deliver_callbacks();
         }
+    }
+
+    /// For making tasks of the server panic.
+    pub fn supervisor(&self) -> &Supervisor {
+        self.server.as_ref().unwrap().supervisor()
     }
 
     /// The server itself, for a test that stops it.

@@ -98,7 +98,7 @@ impl Telephone {
 
     /// Calls that were heard at the same time, at most: by their packets, because this telephone may notice a hang-up later than the caller, who has
     /// begun another call by then.
-    pub fn concurrent_limit(&self) -> usize {
+    pub fn peak_concurrency(&self) -> usize {
         let time = |call: &HeardCall| {
             let (first, last) = (call.packets.first()?, call.packets.last()?);
             Some((first.arrived, last.arrived.checked_sub(LAST_WORDS)?))
