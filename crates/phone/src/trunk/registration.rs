@@ -19,7 +19,7 @@ pub(super) async fn keep_registered(trunk: Arc<Trunk>, time: Duration, watch: Wa
     let mut checks = Checks::new(LONGEST_PAUSE);
     let mut registration = None;
     while let Some(registered) = trunk
-        .unless_stopped(register(&trunk, &mut registration, time))
+        .unless_stopped(Box::pin(register(&trunk, &mut registration, time)))
         .await
     {
         watch.beat();

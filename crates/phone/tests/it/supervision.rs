@@ -76,7 +76,9 @@ async fn everything_that_lives_long_has_a_name_and_ends_with_its_owner() {
     .await;
     assert_eq!(story.talked().1, Side::Us);
     assert!(supervisor.down().is_empty());
-    trunks.iter().for_each(|trunk| trunk.stop());
+    for trunk in &trunks {
+        trunk.stop();
+    }
     drop((trunks, signalling, phone, callee));
     eventually("everything has ended", || names(&supervisor).is_empty()).await;
     let failed = tokio::time::timeout(Duration::ZERO, supervisor.failed()).await;
