@@ -144,9 +144,11 @@ impl PanicPoint {
 
     pub fn reach(&self) {
         #[cfg(debug_assertions)]
-        if self.requested.1.swap(false, Ordering::Relaxed) {
-            panic!("`{}` was asked to panic", self.requested.0);
-        }
+        assert!(
+            !self.requested.1.swap(false, Ordering::Relaxed),
+            "`{}` was asked to panic",
+            self.requested.0
+        );
     }
 }
 

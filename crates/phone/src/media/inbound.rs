@@ -39,7 +39,7 @@ enum Peer {
 pub struct Inbound {
     began: Instant,
     our_source: u32,
-    on_inbound: OnInbound,
+    on_event: OnInbound,
     peer: Peer,
     /// The peer's addresses by its own description: RTP and RTCP.
     described: Option<(SocketAddr, SocketAddr)>,
@@ -73,11 +73,11 @@ pub struct InboundParameters {
 }
 
 impl Inbound {
-    pub fn new(began: Instant, our_source: u32, on_inbound: OnInbound) -> Self {
+    pub fn new(began: Instant, our_source: u32, on_event: OnInbound) -> Self {
         Self {
             began,
             our_source,
-            on_inbound,
+            on_event,
             peer: Peer::Unknown,
             described: None,
             rtcp: None,
@@ -184,9 +184,9 @@ impl Inbound {
             && self.answered
             && let Some(key) = self.keys.receive(packet.timestamp, packet.payload)
         {
-            (self.on_inbound)(InboundEvent::Key(key));
+            (self.on_event)(InboundEvent::Key(key));
         } else if is_sound {
-            (self.on_inbound)(InboundEvent::Sound(packet, now));
+            (self.on_event)(InboundEvent::Sound(packet, now));
         }
         learned
     }

@@ -73,7 +73,7 @@ impl Checks {
 /// Sends OPTIONS time and again, until the trunk is stopped.
 pub(super) async fn check_health(trunk: Arc<Trunk>, interval: Duration, watch: Watch) {
     let mut checks = Checks::new(RETRY);
-    while let Some(checked) = trunk.unless_stopped(ask(&trunk, interval)).await {
+    while let Some(checked) = trunk.unless_stopped(Box::pin(ask(&trunk, interval))).await {
         watch.beat();
         let next = checks.judge(&trunk, checked);
         if trunk

@@ -19,7 +19,7 @@ pub(super) async fn keep_registered(trunk: Arc<Trunk>, time: Duration, watch: Wa
     let mut checks = Checks::new(LONGEST_PAUSE);
     let mut registration = None;
     while let Some(registered) = trunk
-        .unless_stopped(register(&trunk, &mut registration, time))
+        .unless_stopped(Box::pin(register(&trunk, &mut registration, time)))
         .await
     {
         watch.beat();
@@ -54,15 +54,15 @@ async fn register(
     let mut why = String::new();
     for address in trunk.addresses().await? {
         // The same registration goes on as long as the address does: same Call-ID, growing CSeq.
-        let mut registration = match current.take() {
+        let registration = match current.take() {
             Some(known) if known.destination() == address => known,
             _ => signalling
                 .registration(&trunk.config.domain(), address, credentials.clone())
                 .map_err(|error| error.to_string())?,
         };
-        let registered = signalling.register(&mut registration, time).await;
-        *current = Some(registration);
-        match registered {
+        // It is kept at once: even a registration that is interrupted by `stop` is taken back.
+        let registration = current.insert(registration);
+        match signalling.register(registration, time).await {
             Ok(Registered::For(granted)) => {
                 return Ok(renewed_after(granted));
             }

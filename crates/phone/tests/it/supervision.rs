@@ -76,7 +76,9 @@ async fn everything_that_lives_long_has_a_name_and_ends_with_its_owner() {
     .await;
     assert_eq!(story.talked().1, Side::Us);
     assert!(supervisor.down().is_empty());
-    trunks.iter().for_each(|trunk| trunk.stop());
+    for trunk in &trunks {
+        trunk.stop();
+    }
     drop((trunks, signalling, phone, callee));
     eventually("everything has ended", || names(&supervisor).is_empty()).await;
     let failed = tokio::time::timeout(Duration::ZERO, supervisor.failed()).await;
@@ -181,8 +183,13 @@ async fn a_registration_that_panics_is_started_again_and_registers_anew() {
     }
     eventually("it is up again", || supervisor.down().is_empty()).await;
     trunk.stop();
-    let goodbye = puppet.request("REGISTER").await;
-    assert_eq!(header(&goodbye, "Expires"), "0");
+    let goodbye = loop {
+        // The request before it may be repeated.
+        let register = puppet.request("REGISTER").await;
+        if header(&register, "Expires") == "0" {
+            break register;
+        }
+    };
     puppet.respond(&goodbye, "200 OK", "").await;
     eventually("it has ended", || {
         !names(&supervisor).contains(&"registration:one".to_owned())

@@ -23,7 +23,7 @@ fn file(content: &str, samples: usize) -> Piece {
 }
 
 fn open(settings: &RendererSettings) -> PromptRenderer {
-    PromptRenderer::open(&Supervisor::new(), &settings, embedded()).unwrap()
+    PromptRenderer::open(&Supervisor::new(), settings, embedded()).unwrap()
 }
 
 fn on_disk(folder: &Path, bytes: u64) -> RendererSettings {
