@@ -8,6 +8,7 @@ mod call;
 mod callback;
 mod check;
 mod demo;
+mod generate;
 mod phone;
 mod rate;
 mod serve;
@@ -19,7 +20,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::clock::Clock;
 use crate::config::{self, Config};
@@ -75,6 +76,9 @@ enum Command {
     Phone(Box<phone::PhoneOptions>),
     /// Show it all on this machine: server, account, request, crash, restart, bill
     Demo(demo::Demo),
+    /// Write manual pages or shell completions into a folder
+    #[command(subcommand, hide = true)]
+    Generate(generate::GenerateCommand),
 }
 
 pub fn main() -> ExitCode {
@@ -136,6 +140,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             })
         }
         Command::Demo(demo) => block_on(demo.run()),
+        Command::Generate(command) => generate::run(&command, Cli::command()),
     }
 }
 

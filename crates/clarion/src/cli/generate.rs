@@ -1,0 +1,126 @@
+//! `clarion generate`: manual pages and shell completions, made from the command line itself, for packages. It is hidden, because nobody
+//! but packaging/install calls it.
+//!
+//! The words of a page are those of `--help`; only what no command says stands here (files, environment, exit status).
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Subcommand;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+#[derive(Debug, Subcommand)]
+pub enum GenerateCommand {
+    /// Write a manual page for each command
+    Man { folder: PathBuf },
+    /// Write completions for bash, zsh and fish
+    Completions { folder: PathBuf },
+}
+
+/// `program`: the whole command line.
+pub fn run(command: &GenerateCommand, mut program: clap::Command) -> anyhow::Result<()> {
+    match command {
+        GenerateCommand::Man { folder } => {
+            // Without this every command would have a page about its `help`.
+            let mut program = program.disable_help_subcommand(true);
+            program.build();
+            write_pages(&program, folder).with_context(|| cannot_write(folder))
+        }
+        GenerateCommand::Completions { folder } => {
+            for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+                clap_complete::generate_to(shell, &mut program, "clarion", folder)
+                    .with_context(|| cannot_write(folder))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn cannot_write(folder: &Path) -> String {
+    format!("cannot write to {}", folder.display())
+}
+
+/// The page of a command, and those of its subcommands.
+fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
+    let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    for subcommand in visible {
+        write_pages(subcommand, folder)?;
+    }
+    let version = command.get_version().unwrap_or_default();
+    let page = Man::new(command.clone())
+        .source(format!("Clarion {version}"))
+        .manual("Clarion manual");
+    let mut file = File::create(folder.join(page.get_filename()))?;
+    page.render_title(&mut file)?;
+    page.render_name_section(&mut file)?;
+    page.render_synopsis_section(&mut file)?;
+    page.render_description_section(&mut file)?;
+    page.render_options_section(&mut file)?;
+    if command.has_subcommands() {
+        page.render_subcommands_section(&mut file)?;
+    }
+    if command.get_bin_name() == Some(command.get_name()) {
+        surroundings().to_writer(&mut file)?;
+    }
+    file.flush()
+}
+
+/// What belongs to the program as a whole, for its first page.
+fn surroundings() -> Roff {
+    let mut roff = Roff::new();
+    let mut section = |title: &str, entries: &[(&str, &str)]| {
+        roff.control("SH", [title]);
+        for (name, meaning) in entries {
+            roff.control("TP", []);
+            roff.text([bold(*name)]);
+            roff.text([roman(*meaning)]);
+        }
+    };
+    section(
+        "FILES",
+        &[
+            (
+                "/etc/clarion/clarion.toml",
+                "The settings of the installed service. `clarion config` prints every setting with its default value and its meaning.",
+            ),
+            (
+                "/var/lib/clarion",
+                "The data of the installed service: database, audio files, bills and certificates.",
+            ),
+            (
+                "/usr/share/clarion",
+                "Alert rules for Prometheus and a dashboard for Grafana.",
+            ),
+        ],
+    );
+    section(
+        "ENVIRONMENT",
+        &[
+            (
+                "CLARION_CONFIG",
+                "The settings file, where --config does not name one.",
+            ),
+            (
+                "CLARION_SECTION__SETTING",
+                "Sets one setting and wins over the file: CLARION_HTTP__LISTEN sets `listen` in the section [http].",
+            ),
+        ],
+    );
+    section(
+        "EXIT STATUS",
+        &[
+            ("0", "Success."),
+            ("1", "The command failed. The reason is on standard error."),
+            ("2", "The command line is wrong."),
+            (
+                "74",
+                "The server stopped because its disk failed. Starting it again does not help before the disk is mended.",
+            ),
+        ],
+    );
+    roff
+}
