@@ -33,7 +33,7 @@ lint: ## Formatting, clippy, links; no import cycle, doubled type name, stale do
 	scripts/judge-dependencies
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --quiet
-	$(CARGO) test --workspace --quiet --test architecture --test documents
+	RUST_BACKTRACE=0 $(CARGO) test --workspace --quiet --no-fail-fast --test architecture --test documents
 
 audit: ## Licences, sources, doubled versions and known vulnerabilities by cargo-deny, which it builds first (minutes)
 	scripts/audit

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::customer::BenchCustomer;
 use crate::latency::{Seconds, Spread};
-use crate::others::{Ours, InterferenceMonitor};
+use crate::others::{InterferenceMonitor, Ours};
 use crate::server::BenchServer;
 
 /// Not measured: connections, caches and statements settle.

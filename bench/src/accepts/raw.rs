@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::customer::BenchCustomer;
 use crate::latency::{Judged, Seconds};
-use crate::others::{Ours, InterferenceMonitor};
+use crate::others::{InterferenceMonitor, Ours};
 
 /// Accepts in one commit. Larger batches gain little any more, and a server under load has about as many.
 pub const BATCH: usize = 64;

@@ -16,9 +16,15 @@ use clap_mangen::roff::{Roff, bold, roman};
 #[derive(Debug, Subcommand)]
 pub enum GenerateCommand {
     /// Write a manual page for each command
-    Man { folder: PathBuf },
+    Man {
+        /// An existing folder
+        folder: PathBuf,
+    },
     /// Write completions for bash, zsh and fish
-    Completions { folder: PathBuf },
+    Completions {
+        /// An existing folder
+        folder: PathBuf,
+    },
 }
 
 /// `program`: the whole command line.
@@ -63,10 +69,25 @@ fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
     if command.has_subcommands() {
         page.render_subcommands_section(&mut file)?;
     }
+    if let Some(notes) = command.get_after_help() {
+        as_it_stands("NOTES", &notes.to_string()).to_writer(&mut file)?;
+    }
     if command.get_bin_name() == Some(command.get_name()) {
         surroundings().to_writer(&mut file)?;
     }
     file.flush()
+}
+
+/// A section whose line ends are kept.
+fn as_it_stands(title: &str, text: &str) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", [title]);
+    roff.control("nf", []);
+    for line in text.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+    roff
 }
 
 /// What belongs to the program as a whole, for its first page.
@@ -123,4 +144,32 @@ fn surroundings() -> Roff {
         ],
     );
     roff
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use crate::cli::Cli;
+
+    /// What is said nowhere is missing in `--help`, in the manual and in the completions at once.
+    #[test]
+    fn every_command_and_every_argument_says_what_it_is_for() {
+        let mut program = Cli::command().disable_help_subcommand(true);
+        program.build();
+        let mut commands = vec![&program];
+        let mut silent = Vec::new();
+        while let Some(command) = commands.pop() {
+            let name = command.get_bin_name().unwrap_or_default();
+            if command.get_about().is_none() {
+                silent.push(name.to_owned());
+            }
+            let arguments = command
+                .get_arguments()
+                .filter(|argument| argument.get_help().is_none());
+            silent.extend(arguments.map(|argument| format!("{name} {argument}")));
+            commands.extend(command.get_subcommands());
+        }
+        assert_eq!(silent, [""; 0]);
+    }
 }

@@ -46,7 +46,8 @@ fn public_type(line: &str) -> Option<&str> {
     }
     let name = words.next()?;
     let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
-    Some(&name[..end.unwrap_or(name.len())])
+    // A macro has a placeholder there.
+    Some(&name[..end.unwrap_or(name.len())]).filter(|name| !name.is_empty())
 }
 
 /// Each name that exists more than once, with all its places.
@@ -85,8 +86,14 @@ fn a_name_that_exists_twice_is_shown_with_both_places() {
     let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     let sources = [
         file("a.rs", "pub struct Step;\nstruct Own;\npub fn Own() {}\n"),
-        file("b.rs", "\n    pub(crate) enum Step<T> {}\npub struct Steps(u8);\n"),
-        file("c.rs", "type Own = u8;\npub unsafe trait Other: Send {}\n"),
+        file(
+            "b.rs",
+            "\n    pub(crate) enum Step<T> {}\npub struct Steps(u8);\n",
+        ),
+        file(
+            "c.rs",
+            "type Own = u8;\npub unsafe trait Other: Send {}\npub struct $name;\npub struct $name;\n",
+        ),
     ];
     assert_eq!(doubled(&sources), ["Step: a.rs:1, b.rs:2"]);
 }

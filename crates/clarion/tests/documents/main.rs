@@ -29,9 +29,17 @@ fn check(file: &str, name: &str, wanted: &str) {
         std::fs::write(&path, format!("{before}{open}{wanted}{close}{after}")).unwrap();
         return;
     }
-    assert_eq!(
-        found, wanted,
-        "{file} is no longer true: run UPDATE_DOCS=1 cargo test --test documents"
+    let only_in = |one: &str, other: &str| {
+        let lines = one
+            .lines()
+            .filter(|line| !other.lines().any(|known| known == *line));
+        lines.map(|line| format!("\n  {line}")).collect::<String>()
+    };
+    assert!(
+        found == wanted,
+        "{file} is no longer true: run UPDATE_DOCS=1 cargo test --test documents\nit says:{}\nand the code:{}",
+        only_in(found, wanted),
+        only_in(wanted, found)
     );
 }
 

@@ -77,10 +77,7 @@ fn the_install_script_says_what_is_wrong() {
     let stage = tempfile::tempdir().unwrap();
     let stage = stage.path().to_str().unwrap();
     for (arguments, said) in [
-        (
-            &["--root", stage, "--binary", "/nowhere"][..],
-            "make dist",
-        ),
+        (&["--root", stage, "--binary", "/nowhere"][..], "make dist"),
         (&["--rot", stage], "unknown argument: --rot"),
     ] {
         let output = run("packaging/install", arguments);
