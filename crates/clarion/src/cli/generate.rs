@@ -28,7 +28,7 @@ pub enum GenerateCommand {
 }
 
 /// `program`: the whole command line.
-pub fn run(command: &GenerateCommand, mut program: clap::Command) -> anyhow::Result<()> {
+pub fn run(command: &GenerateCommand, program: clap::Command) -> anyhow::Result<()> {
     match command {
         GenerateCommand::Man { folder } => {
             // Without this every command would have a page about its `help`.
@@ -37,6 +37,7 @@ pub fn run(command: &GenerateCommand, mut program: clap::Command) -> anyhow::Res
             write_pages(&program, folder).with_context(|| cannot_write(folder))
         }
         GenerateCommand::Completions { folder } => {
+            let mut program = visible(&program);
             for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
                 clap_complete::generate_to(shell, &mut program, "clarion", folder)
                     .with_context(|| cannot_write(folder))?;
@@ -50,6 +51,18 @@ fn cannot_write(folder: &Path) -> String {
     format!("cannot write to {}", folder.display())
 }
 
+/// The command line without what is hidden, which clap_complete would offer.
+fn visible(command: &clap::Command) -> clap::Command {
+    let arguments = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    clap::Command::new(command.get_name().to_owned())
+        .version(command.get_version().unwrap_or_default().to_owned())
+        .propagate_version(true)
+        .about(command.get_about().cloned().unwrap_or_default())
+        .args(arguments.cloned())
+        .subcommands(subcommands.map(visible))
+}
+
 /// The page of a command, and those of its subcommands.
 fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
     let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
@@ -57,7 +70,13 @@ fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
         write_pages(subcommand, folder)?;
     }
     let version = command.get_version().unwrap_or_default();
+    let command = command
+        .clone()
+        .subcommand_value_name("COMMAND")
+        .subcommand_help_heading("COMMANDS");
+    // The same source makes the same page, so it has no date; left out altogether, the next argument would take its place.
     let page = Man::new(command.clone())
+        .date(" ")
         .source(format!("Clarion {version}"))
         .manual("Clarion manual");
     let mut file = File::create(folder.join(page.get_filename()))?;
@@ -72,7 +91,7 @@ fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
     if let Some(notes) = command.get_after_help() {
         as_it_stands("NOTES", &notes.to_string()).to_writer(&mut file)?;
     }
-    if command.get_bin_name() == Some(command.get_name()) {
+    if page.get_filename() == "clarion.1" {
         surroundings().to_writer(&mut file)?;
     }
     file.flush()

@@ -27,7 +27,9 @@ use crate::config::{self, Config};
 use crate::store::Store;
 use crate::telemetry;
 
-/// Clarion: one HTTPS request, one telephone call, one report, one bill line.
+/// Voice-notification server: one HTTPS request, one telephone call, one report, one bill line
+///
+/// An application sends one HTTPS request. Clarion dials over a SIP trunk, plays an audio file or speaks a text, reports what became of the call to a callback, and writes a line of the daily bill.
 #[derive(Debug, Parser)]
 #[command(name = "clarion", version, propagate_version = true)]
 struct Cli {

@@ -59,7 +59,7 @@ pub struct PhoneOptions {
 
 /// Without any of these each number behaves as the table below says.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "How every call is treated")]
+#[command(next_help_heading = "Behaviour for every call")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line"
@@ -128,7 +128,7 @@ impl Behaviour {
 }
 
 fn after_help() -> String {
-    let mut text = "Numbers that end so behave so; every other number answers:\n".to_owned();
+    let mut text = "The last digits of the called number choose what the telephone does. Every other number is answered:\n".to_owned();
     for (suffix, behaviour) in NUMBERS {
         text.push_str(&format!("  …{suffix}  {behaviour}\n"));
     }

@@ -1,7 +1,7 @@
 //! A public type name exists once in the workspace, so that whoever reads it knows what is meant. Types of tests do not count.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Every source file of every crate, without its tests.
 fn sources() -> Vec<(String, String)> {
@@ -14,11 +14,9 @@ fn sources() -> Vec<(String, String)> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if is_test(&path) {
-                continue;
-            } else if path.is_dir() {
+            if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
+            } else if !is_test(&path) && path.extension().is_some_and(|ending| ending == "rs") {
                 let name = path.strip_prefix(&root).unwrap().display().to_string();
                 found.push((name, std::fs::read_to_string(&path).unwrap()));
             }
@@ -28,8 +26,9 @@ fn sources() -> Vec<(String, String)> {
     found
 }
 
-fn is_test(path: &PathBuf) -> bool {
-    path.file_stem().is_some_and(|name| name == "tests")
+/// A `tests.rs`, or a file in a folder `tests`.
+fn is_test(path: &Path) -> bool {
+    path.with_extension("").iter().any(|part| part == "tests")
 }
 
 /// The type that a line of source makes public, to whomever.
