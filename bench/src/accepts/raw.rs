@@ -7,6 +7,7 @@ use clarion::store::Database;
 use clarion::store::postgres;
 use clarion::store::sqlite::{self, calls, checkpoint::Checkpointer};
 use rusqlite::Connection;
+use supervisor::Supervisor;
 
 use super::customer::BenchCustomer;
 use crate::latency::{Judged, Seconds};
@@ -50,7 +51,8 @@ pub async fn measure(
         Database::Sqlite(path) => {
             let connection = sqlite::connect(path)?;
             // The log is copied back beside the commits, as it is in the server.
-            let checkpointer = Checkpointer::start(sqlite::connect(path)?, path)?;
+            let checkpointer =
+                Checkpointer::start(sqlite::connect(path)?, path, &Supervisor::new())?;
             let backlog = checkpointer.backlog();
             while Instant::now() < end {
                 let batch = batch(customer);
@@ -79,8 +81,11 @@ fn batch(customer: &BenchCustomer) -> Vec<NewCall> {
     batch
 }
 
-fn commit(connection: &Connection, batch: &[NewCall]) -> rusqlite::Result<()> {
-    let execute = |sql| connection.prepare_cached(sql)?.execute([]).map(drop);
+fn commit(connection: &Connection, batch: &[NewCall]) -> anyhow::Result<()> {
+    let execute = |sql| -> anyhow::Result<()> {
+        connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    };
     execute("BEGIN IMMEDIATE")?;
     for call in batch {
         calls::accept(connection, call)?;

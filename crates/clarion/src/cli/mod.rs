@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
+use supervisor::Supervisor;
 
 use crate::clock::Clock;
 use crate::config::{self, Config};
@@ -174,12 +175,8 @@ where
     block_on(async {
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
-        let store = config
-            .database()
-            .map_err(anyhow::Error::msg)?
-            .open()
-            .await?;
-        let result = work(Arc::clone(&store), Clock::new(config.time_zone()?)).await;
+        let store = config.database.open(&Supervisor::new()).await?;
+        let result = work(Arc::clone(&store), Clock::new(config.time_zone())).await;
         store.close().await;
         result
     })

@@ -16,7 +16,9 @@ fn sources() -> Vec<(String, String)> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if !is_test(&path) && path.extension().is_some_and(|ending| ending == "rs") {
+            } else if !is_test(path.strip_prefix(&root).unwrap())
+                && path.extension().is_some_and(|ending| ending == "rs")
+            {
                 let name = path.strip_prefix(&root).unwrap().display().to_string();
                 found.push((name, std::fs::read_to_string(&path).unwrap()));
             }
