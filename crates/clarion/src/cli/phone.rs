@@ -24,37 +24,37 @@ use crate::config::{parse_codec, parse_ports};
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub struct PhoneOptions {
-    /// Where it listens
+    /// Address and port to listen on
     #[arg(long, default_value = "127.0.0.1:5070", value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
-    /// udp, tcp or tls
+    /// Transport: udp, tcp or tls
     #[arg(long, default_value = "udp")]
     transport: Transport,
-    /// Certificate for TLS, in PEM
+    /// Certificate for TLS, as PEM
     #[arg(long, value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
-    /// Key of the certificate, in PEM
+    /// Private key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
-    /// Ports for the sound
+    /// Ports for RTP
     #[arg(long, default_value = "30000-39999", value_name = "FIRST-LAST", value_parser = parse_ports)]
     rtp_ports: RangeInclusive<u16>,
-    /// Write what was heard into WAV files in this folder
+    /// Record what is heard into WAV files in this folder
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// Callers must know this user name
+    /// User name that callers must have
     #[arg(long, requires = "password")]
     user: Option<String>,
-    /// … and this password
+    /// Password that callers must have
     #[arg(long, requires = "user")]
     password: Option<String>,
-    /// Codecs, the best first
+    /// Codecs in the order of preference
     #[arg(long, default_value = "PCMA,PCMU", value_delimiter = ',', value_parser = parse_codec)]
     codecs: Vec<Codec>,
     /// Write every SIP message to this file, secrets masked
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// End after so many calls
+    /// Stop after this number of calls
     #[arg(long)]
     calls: Option<u64>,
     #[command(flatten)]
@@ -63,19 +63,19 @@ pub struct PhoneOptions {
 
 /// Without any of these each number behaves as the table below says.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "How every call is treated")]
+#[command(next_help_heading = "Behaviour for every call")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line"
 )]
 struct Behaviour {
-    /// Answer after so many seconds
+    /// Answer after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     answer_after: Option<Duration>,
     /// Ring and never answer
     #[arg(long)]
     never_answer: bool,
-    /// Be busy
+    /// Refuse as busy
     #[arg(long)]
     busy: bool,
     /// Decline
@@ -84,7 +84,7 @@ struct Behaviour {
     /// Refuse with this SIP code
     #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(300..=699))]
     refuse: Option<u16>,
-    /// Hang up so many seconds after the answer
+    /// Hang up after this time, counted from the answer
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     hang_up_after: Option<Duration>,
     /// Play a tone before the answer (183)
@@ -93,10 +93,10 @@ struct Behaviour {
     /// Press these keys after the answer
     #[arg(long)]
     keys: Option<String>,
-    /// Say nothing for so many seconds at first
+    /// Send no response for this time at first
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     slow: Option<Duration>,
-    /// Do not hear every nth packet
+    /// Drop every Nth packet that arrives
     #[arg(long, value_name = "N")]
     drop_every: Option<u32>,
 }
@@ -132,7 +132,7 @@ impl Behaviour {
 }
 
 fn after_help() -> String {
-    let mut text = "Numbers that end so behave so; every other number answers:\n".to_owned();
+    let mut text = "The last digits of the called number choose what the telephone does. Every other number is answered:\n".to_owned();
     for (suffix, behaviour) in NUMBERS {
         text.push_str(&format!("  …{suffix}  {behaviour}\n"));
     }

@@ -15,15 +15,22 @@ use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
 pub enum TrunkCommand {
-    /// Trunks, in the order in which they are tried
+    /// List trunks in the order in which they are tried
     List {
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Send nothing to a trunk any more; calls under way finish
-    Drain { trunk: String },
+    /// Send no new calls to a trunk; calls in progress finish
+    Drain {
+        /// Name of the trunk
+        trunk: String,
+    },
     /// Use a drained trunk again
-    Open { trunk: String },
+    Open {
+        /// Name of the trunk
+        trunk: String,
+    },
 }
 
 pub async fn run(

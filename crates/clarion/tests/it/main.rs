@@ -3,7 +3,6 @@
 #[macro_use]
 mod support;
 
-mod architecture;
 mod audio_files;
 mod authentication;
 mod backup;

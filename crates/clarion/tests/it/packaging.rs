@@ -77,10 +77,7 @@ fn the_install_script_says_what_is_wrong() {
     let stage = tempfile::tempdir().unwrap();
     let stage = stage.path().to_str().unwrap();
     for (arguments, said) in [
-        (
-            &["--root", stage, "--binary", "/nowhere"][..],
-            "make release",
-        ),
+        (&["--root", stage, "--binary", "/nowhere"][..], "make dist"),
         (&["--rot", stage], "unknown argument: --rot"),
     ] {
         let output = run("packaging/install", arguments);
@@ -227,10 +224,10 @@ fn the_container_file_copies_what_is_there_and_builds_as_the_makefile_does() {
         assert!(copied.iter().any(within), "{member} is not copied");
     }
     let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
-    assert!(lines.contains("RUN make release\n"));
+    assert!(lines.contains("RUN make dist\n"));
     assert!(
-        makefile.contains("\nrelease: ## "),
-        "the Makefile makes no release"
+        makefile.contains("\ndist: ## "),
+        "the Makefile makes no program for use"
     );
     let user = instructions
         .iter()

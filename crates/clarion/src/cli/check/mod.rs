@@ -24,7 +24,7 @@ use crate::config::{Config, ConfigError};
 
 #[derive(Debug, Args)]
 pub struct Check {
-    /// For scripts: everything that was found, as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
