@@ -6,6 +6,7 @@ mod calls;
 mod job;
 mod latency;
 mod machine;
+mod options;
 mod others;
 mod report;
 mod server;

@@ -10,6 +10,7 @@ use url::Url;
 
 use super::customer::BenchCustomer;
 use crate::machine;
+use crate::options::DatabaseKind;
 use crate::others::Ours;
 
 #[derive(Debug)]
@@ -19,20 +20,24 @@ pub struct Site {
 }
 
 impl Site {
-    pub fn sqlite(folder: &Path) -> Self {
-        Self {
-            database: Database::Sqlite(folder.join("clarion.db")),
-            folder: folder.to_owned(),
-        }
-    }
-
-    /// A database of its own in the cluster that `url` leads to.
-    pub fn postgres(folder: &Path, url: &str) -> anyhow::Result<Self> {
-        let mut url = Url::parse(url).context("--postgres is not an address")?;
-        url.set_path(&format!("bench_{}", random::id()));
-        Ok(Self {
-            database: Database::Postgres(url.into()),
-            folder: folder.to_owned(),
+    /// With files in a folder of its own below `parent`; on PostgreSQL with a database of its own in the cluster.
+    pub fn new(kind: &DatabaseKind, parent: &Path) -> anyhow::Result<Self> {
+        Ok(match kind {
+            DatabaseKind::Sqlite => {
+                let folder = parent.join("sqlite");
+                Self {
+                    database: Database::Sqlite(folder.join("clarion.db")),
+                    folder,
+                }
+            }
+            DatabaseKind::Postgres(url) => {
+                let mut url = Url::parse(url).context("--postgres is not an address")?;
+                url.set_path(&format!("bench_{}", random::id()));
+                Self {
+                    database: Database::Postgres(url.into()),
+                    folder: parent.join("postgres"),
+                }
+            }
         })
     }
 

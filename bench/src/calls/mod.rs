@@ -4,7 +4,7 @@ pub mod engine;
 mod peers;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -16,7 +16,7 @@ use phone::call::MediaConfig;
 use self::engine::Told;
 use self::peers::{Callee, Sink, call_by_sipp};
 use crate::machine::Machine;
-use crate::report;
+use crate::options::PlaceOptions;
 
 /// Of a call of ten seconds, and of one of a second.
 const LONG: u32 = 500;
@@ -47,9 +47,8 @@ pub struct CallsOptions {
     /// How many SIPp processes answer
     #[arg(long, default_value_t = 2)]
     callees: usize,
-    /// Put the table into this document
-    #[arg(long, value_name = "FILE")]
-    write_table: Option<PathBuf>,
+    #[command(flatten)]
+    place: PlaceOptions,
 }
 
 /// Ports that are not handed out to everybody, so that thousands of calls find theirs.
@@ -97,16 +96,9 @@ impl CallsRow {
 }
 
 pub async fn run(options: CallsOptions) -> anyhow::Result<()> {
-    let folder = std::env::temp_dir().join(format!("clarion-bench-calls-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    let result = measure(&options, &folder).await;
-    let _ = std::fs::remove_dir_all(&folder);
-    let text = result?;
-    println!("\n{text}");
-    if let Some(path) = &options.write_table {
-        report::write(path, "calls", &text)?;
-    }
-    Ok(())
+    let folder = options.place.folder("calls")?;
+    let text = measure(&options, &folder).await?;
+    options.place.publish("calls", &text)
 }
 
 async fn measure(options: &CallsOptions, folder: &Path) -> anyhow::Result<String> {

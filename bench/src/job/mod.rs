@@ -9,14 +9,13 @@ mod ledger;
 mod receiver;
 mod telephone;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Args;
 use clarion::clock::Clock;
-use clarion::random;
 use jiff::tz::TimeZone;
 
 use self::application::LoadApplication;
@@ -28,11 +27,9 @@ use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::Site;
 use crate::calls::engine::raise_file_limit;
 use crate::machine::Machine;
-use crate::report;
+use crate::options::{DatabaseOptions, PlaceOptions};
 use crate::server::BenchServer;
 
-/// Where `scripts/with-postgres` says what it has started.
-const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
 /// What is not done so long after the last request will not be done.
 const DRAIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
@@ -57,43 +54,25 @@ pub struct JobOptions {
     /// Kept-alive HTTPS connections
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// A PostgreSQL where databases may be made [default: what scripts/with-postgres has started; without one, SQLite alone]
-    #[arg(long, value_name = "URL")]
-    postgres: Option<String>,
-    /// Folder on the disk to be measured
-    #[arg(long, default_value = "target/bench")]
-    dir: PathBuf,
-    /// Put the table into this document, in place of that of the last run
-    #[arg(long, value_name = "FILE")]
-    write_table: Option<PathBuf>,
+    #[command(flatten)]
+    databases: DatabaseOptions,
+    #[command(flatten)]
+    place: PlaceOptions,
 }
 
 pub async fn run(options: JobOptions) -> anyhow::Result<()> {
     raise_file_limit();
-    let folder = options.dir.join(format!("job-{}", random::id()));
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let folder = std::path::absolute(folder)?;
-    let result = measure_databases(&options, &folder).await;
-    let _ = std::fs::remove_dir_all(&folder);
-    let text = result?;
-    println!("\n{text}");
-    match &options.write_table {
-        Some(path) => report::write(path, "job", &text),
-        None => Ok(()),
-    }
+    let folder = options.place.folder("job")?;
+    let text = measure_databases(&options, &folder).await?;
+    options.place.publish("job", &text)
 }
 
 async fn measure_databases(options: &JobOptions, folder: &Path) -> anyhow::Result<String> {
     let machine = Machine::look(folder)?;
     println!("{machine}");
-    let mut sites = vec![Site::sqlite(&folder.join("sqlite"))];
-    let started = std::env::var(POSTGRES_VARIABLE).ok();
-    if let Some(url) = options.postgres.as_ref().or(started.as_ref()) {
-        sites.push(Site::postgres(&folder.join("postgres"), url)?);
-    }
     let mut rows = Vec::new();
-    for site in sites {
+    for kind in options.databases.kinds()? {
+        let site = Site::new(&kind, folder)?;
         let measured = measure(options, &site, &mut rows).await;
         site.remove().await?;
         measured?;
