@@ -5,9 +5,9 @@
 //! and HTTPS, rounds that others have disturbed are measured again, and the medians of the quietest count.
 
 pub mod customer;
-mod figures;
+pub mod figures;
 mod history;
-mod load;
+pub mod load;
 mod progress;
 mod raw;
 pub mod site;

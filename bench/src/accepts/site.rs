@@ -1,8 +1,9 @@
 //! A database to be measured, and a folder for the server's other files.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clarion::random;
 use clarion::store::{Database, sqlite};
 use tokio_postgres::{Client, NoTls};
@@ -49,6 +50,13 @@ impl Site {
         }
     }
 
+    pub fn sqlite_file(&self) -> anyhow::Result<&Path> {
+        match &self.database {
+            Database::Sqlite(path) => Ok(path),
+            Database::Postgres(_) => bail!("PostgreSQL has no file of its own"),
+        }
+    }
+
     pub async fn version(&self) -> anyhow::Result<String> {
         match &self.database {
             Database::Sqlite(_) => Ok(format!("SQLite {}", rusqlite::version())),
@@ -74,10 +82,33 @@ impl Site {
         ))
     }
 
+    /// Makes the folder and the database, with nothing in it.
+    pub async fn make(&self) -> anyhow::Result<()> {
+        std::fs::create_dir_all(&self.folder)?;
+        self.in_cluster("CREATE DATABASE").await
+    }
+
+    /// A command of `clarion` on this database, in a process of its own as an operator would run it.
+    pub fn command(&self, clarion: &Path) -> anyhow::Result<Command> {
+        let config = self.folder.join("command.toml");
+        let data = self.folder.join("data");
+        std::fs::write(
+            &config,
+            format!(
+                "data_dir = '{}'\ndatabase = '{}'\n",
+                data.display(),
+                self.address()
+            ),
+        )?;
+        let mut command = Command::new(clarion);
+        command.arg("--config").arg(config);
+        command.env("CLARION_LOG__FILTER", "warn");
+        Ok(command)
+    }
+
     /// Makes the database, with the schema and the customer in it.
     pub async fn open(&self, customer: &BenchCustomer) -> anyhow::Result<()> {
-        std::fs::create_dir_all(&self.folder)?;
-        self.in_cluster("CREATE DATABASE").await?;
+        self.make().await?;
         let store = self.database.open().await?;
         store.add_account(customer.account()).await?;
         store.add_application(customer.application()).await?;

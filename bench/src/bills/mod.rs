@@ -1,12 +1,11 @@
 //! A day with millions of lines: closing it, downloading it and asking for it, beside the databases' own exports of the same rows in the
 //! same run, and the most memory that each took.
 
-mod day;
+pub mod day;
 mod measured;
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -144,20 +143,9 @@ async fn permit(site: &Site, customer: &BenchCustomer) -> anyhow::Result<()> {
 
 /// The program that an operator would run, in a process of its own.
 fn close(site: &Site, day: Date) -> anyhow::Result<WatchedRun> {
-    let config = site.folder.join("close.toml");
-    let data = site.folder.join("data");
-    std::fs::write(
-        &config,
-        format!(
-            "data_dir = '{}'\ndatabase = '{}'\n",
-            data.display(),
-            site.address()
-        ),
-    )?;
-    let mut command = Command::new(server::program()?);
-    command.arg("--config").arg(config);
+    let mut command = site.command(&server::program()?)?;
     command.args(["bill", "close", "--day", &day.to_string(), "--json"]);
-    watch(command.env("CLARION_LOG__FILTER", "warn"))
+    watch(&mut command)
 }
 
 async fn request(

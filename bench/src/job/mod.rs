@@ -4,7 +4,7 @@
 //! The rate grows until it is not held any more. A job is done when its message was heard to the end and its callback said so.
 
 mod application;
-mod figures;
+pub mod figures;
 mod ledger;
 mod receiver;
 mod telephone;
@@ -19,7 +19,7 @@ use clarion::clock::Clock;
 use jiff::tz::TimeZone;
 
 use self::application::LoadApplication;
-use self::figures::{JobRow, Usage, table};
+use self::figures::{JobRow, table};
 use self::ledger::Ledger;
 use self::receiver::CallbackReceiver;
 use self::telephone::BenchTelephone;
@@ -28,19 +28,35 @@ use crate::accepts::site::Site;
 use crate::calls::engine::raise_file_limit;
 use crate::machine::Machine;
 use crate::options::{DatabaseOptions, PlaceOptions};
-use crate::server::BenchServer;
+use crate::server::{self, BenchServer};
+use crate::usage::Usage;
 
 /// What is not done so long after the last request will not be done.
 const DRAIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 /// Jobs before each measurement: the prompt is made, connections are open, statements are prepared.
 const WARM_UP: u32 = 5;
+pub const TEXT: &str = "您的订单已发货。";
+pub const CONNECTIONS: usize = 64;
+
+/// What every rate has in common.
+#[derive(Debug, Args)]
+pub struct JobLoad {
+    /// How long jobs are asked for at each rate
+    #[arg(long, default_value_t = 20)]
+    pub seconds: u32,
+    /// What is spoken
+    #[arg(long, default_value = TEXT)]
+    pub text: String,
+    /// Kept-alive HTTPS connections
+    #[arg(long, default_value_t = CONNECTIONS)]
+    pub connections: usize,
+}
 
 #[derive(Debug, Args)]
 pub struct JobOptions {
-    /// How long jobs are asked for at each rate
-    #[arg(long, default_value_t = 20)]
-    seconds: u32,
+    #[command(flatten)]
+    load: JobLoad,
     /// Jobs a second, growing; the first that is not held is the last
     #[arg(
         long,
@@ -48,12 +64,6 @@ pub struct JobOptions {
         default_value = "10,25,50,100,150,200,300,400,500,600,800"
     )]
     rates: Vec<u32>,
-    /// What is spoken
-    #[arg(long, default_value = "您的订单已发货。")]
-    text: String,
-    /// Kept-alive HTTPS connections
-    #[arg(long, default_value_t = 64)]
-    connections: usize,
     #[command(flatten)]
     databases: DatabaseOptions,
     #[command(flatten)]
@@ -77,19 +87,20 @@ async fn measure_databases(options: &JobOptions, folder: &Path) -> anyhow::Resul
         site.remove().await?;
         measured?;
     }
-    Ok(table(options.seconds, &machine, &rows))
+    Ok(table(options.load.seconds, &machine, &rows))
 }
 
 /// From the first rate to the first that is not held, on one database.
 async fn measure(options: &JobOptions, site: &Site, rows: &mut Vec<JobRow>) -> anyhow::Result<()> {
     let database = site.version().await?;
     println!("{database}");
+    let program = server::program()?;
     let customer = BenchCustomer::new(Clock::new(TimeZone::system()));
     site.open(&customer).await?;
     for rate in &options.rates {
-        let row = at_rate(options, site, &customer, &database, *rate).await?;
+        let row = at_rate(&program, &options.load, site, &customer, *rate).await?;
         println!("  {row}");
-        let held = row.held(options.seconds);
+        let held = row.held(options.load.seconds);
         rows.push(row);
         if !held {
             break;
@@ -98,25 +109,27 @@ async fn measure(options: &JobOptions, site: &Site, rows: &mut Vec<JobRow>) -> a
     Ok(())
 }
 
-async fn at_rate(
-    options: &JobOptions,
+/// One rate, on a server of its own: `program` is the `clarion` that is measured.
+pub async fn at_rate(
+    program: &Path,
+    load: &JobLoad,
     site: &Site,
     customer: &BenchCustomer,
-    database: &str,
     rate: u32,
 ) -> anyhow::Result<JobRow> {
     let ledger = Arc::new(Ledger::default());
     let telephone = BenchTelephone::start(&ledger).await?;
     let receiver = CallbackReceiver::start(&ledger).await?;
     let settings = settings(&telephone);
-    let mut server = BenchServer::start_with(&site.folder, &site.address(), &settings).await?;
+    let mut server =
+        BenchServer::start_with(program, &site.folder, &site.address(), &settings).await?;
     let application = LoadApplication::connect(
         &server,
         customer,
         &ledger,
-        &options.text,
+        &load.text,
         &receiver.url(),
-        options.connections,
+        load.connections,
     )
     .await?;
 
@@ -134,7 +147,7 @@ async fn at_rate(
 
     let (watching, placing) = tokio::join!(
         watch(server.id()?, &ledger, &application),
-        application.ask_at(rate, options.seconds),
+        application.ask_at(rate, load.seconds),
     );
     let (placed, limit) = (placing?, watching?);
     until_done(&ledger).await;
@@ -143,7 +156,7 @@ async fn at_rate(
     server.stop().await?;
     let since = |name: &str| metrics.value(name) - packets.value(name);
     Ok(JobRow {
-        database: database.to_owned(),
+        database: site.version().await?,
         rate,
         placing: placed,
         jobs: ledger.take(),
