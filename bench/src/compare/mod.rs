@@ -10,7 +10,6 @@ mod side;
 mod table;
 mod workload;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -150,7 +149,7 @@ impl Comparing<'_> {
         let first = &self.subject.workload.figures()[0];
         if let Some(pair) = pairs[0].last() {
             println!(
-                "{}, round {done} of {rounds}: {} {:.3} ms, {:.3} ms with the new version ({:.3}); about {left:.0} s left",
+                "{}, round {done} of {rounds}, {}: base {:.3} ms, new {:.3} ms, ratio {:.3}; about {left:.0} s left",
                 self.subject,
                 first.name,
                 pair.base,
@@ -158,7 +157,6 @@ impl Comparing<'_> {
                 pair.new / pair.base,
             );
         }
-        let _ = std::io::stdout().flush();
     }
 }
 
