@@ -1,5 +1,5 @@
 # Two commands to know: `make demo` shows what Clarion does, `make test` checks that it does it.
-# The long proofs have targets of their own; `make test` runs a short form of each.
+# Long tests have targets of their own; `make test` runs a short form of each.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint check bench crash soak fuzz setup release install deb
@@ -14,15 +14,15 @@ FUZZ_SECONDS ?= 300
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: ## Install what is missing on a Debian machine (names the packages when not root)
+setup: ## Install missing packages on a Debian machine (only names them when not root)
 	@scripts/setup
 
-demo: ## The whole job on this machine: server, account, request, crash, restart, bill
+demo: ## Show the whole job on this machine: server, account, request, crash, restart, bill
 	@scripts/setup demo
 	@$(CARGO) build --quiet --package clarion
 	@target/debug/clarion demo
 
-test: setup lint check ## Everything that must hold, PostgreSQL and real clients included
+test: setup lint check ## Lint, and run all tests, with PostgreSQL and real clients
 
 check:
 	scripts/with-postgres $(CARGO) test --workspace
@@ -55,14 +55,14 @@ else
 	scripts/with-postgres target/release/clarion-bench bills --write-table docs/measured.md
 endif
 
-crash: setup ## kill -9 under load and with calls in every state, a hundred rounds on each database and with two nodes
+crash: setup ## Kill the server (-9) under load and with calls in every state: a hundred rounds on each database and with two nodes
 	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it -- crash:: lives:: --nocapture
 
-soak: setup ## Twenty thousand calls, a minute of overload and ten of load: nothing left over, memory flat, log bounded
+soak: setup ## Run twenty thousand calls, a minute of overload and ten minutes of load: no leaks, flat memory, bounded log
 	LEAK_CALLS=$(SOAK_CALLS) $(CARGO) test --package phone --test leak -- --nocapture
 	LONG_MINUTES=10 $(CARGO) test --package phone --test it long:: -- --nocapture
 	OVERLOAD_SECONDS=$(OVERLOAD_SECONDS) $(CARGO) test --package clarion --test it overload:: -- --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --package clarion --test it soak:: -- --nocapture
 
-fuzz: setup ## Five minutes on each fuzz target
+fuzz: setup ## Run each fuzz target for five minutes
 	scripts/fuzz-smoke $(FUZZ_SECONDS)

@@ -118,12 +118,12 @@ pub async fn wait_until_quiet(ours: &Ours, patience: Duration) {
 
 /// How much of the machine others take from a moment on.
 #[derive(Debug)]
-pub struct OthersShare {
+pub struct InterferenceShare {
     ours: Ours,
     began: Ticks,
 }
 
-impl OthersShare {
+impl InterferenceShare {
     pub fn from_now(ours: Ours) -> Self {
         let began = Ticks::now(&ours);
         Self { ours, began }
@@ -136,11 +136,11 @@ impl OthersShare {
     }
 }
 
-/// Looks once a second, beside a measurement.
+/// Looks once a second, beside a measurement, for work of other programs.
 #[derive(Debug)]
-pub struct OthersWatch(JoinHandle<Vec<bool>>);
+pub struct InterferenceMonitor(JoinHandle<Vec<bool>>);
 
-impl OthersWatch {
+impl InterferenceMonitor {
     pub fn over(ours: &Ours, start: Instant, seconds: u64) -> Self {
         let ours = ours.clone();
         Self(thread::spawn(move || {

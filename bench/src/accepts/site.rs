@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use clarion::random;
 use clarion::store::{Database, sqlite};
+use supervisor::Supervisor;
 use tokio_postgres::{Client, NoTls};
 use url::Url;
 
@@ -109,7 +110,7 @@ impl Site {
     /// Makes the database, with the schema and the customer in it.
     pub async fn open(&self, customer: &BenchCustomer) -> anyhow::Result<()> {
         self.make().await?;
-        let store = self.database.open().await?;
+        let store = self.database.open(&Supervisor::new()).await?;
         store.add_account(customer.account()).await?;
         store.add_application(customer.application()).await?;
         store.close().await;

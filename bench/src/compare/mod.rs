@@ -23,7 +23,7 @@ use self::workload::{Subject, Workload};
 use crate::calls::engine::raise_file_limit;
 use crate::machine::Machine;
 use crate::options::{DatabaseOptions, PlaceOptions};
-use crate::others::{OthersShare, Ours};
+use crate::others::{InterferenceShare, Ours};
 
 /// So many measurements of a subject may fail and are done again.
 const SPARE_MEASUREMENTS: usize = 2;
@@ -101,7 +101,7 @@ struct Comparing<'a> {
 
 impl Comparing<'_> {
     async fn rounds(self) -> anyhow::Result<ComparedRow> {
-        let others = OthersShare::from_now(Ours::with_postgres(None));
+        let others = InterferenceShare::from_now(Ours::with_postgres(None));
         let began = Instant::now();
         let mut pairs = vec![Vec::new(); self.subject.workload.figures().len()];
         let mut spare = SPARE_MEASUREMENTS;

@@ -4,7 +4,6 @@
 
 pub mod call;
 pub mod ending;
-mod line;
 pub mod media;
 pub mod sdp;
 pub mod signalling;

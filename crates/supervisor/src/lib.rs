@@ -8,7 +8,8 @@
 //!
 //! It deliberately knows nothing of telephony, of metrics or of HTTP.
 
-use std::any::Any;
+mod panics;
+
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +19,9 @@ use std::{io, thread};
 
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
+
+pub use panics::{contain, panic_message};
+use panics::{describe, describe_thread};
 
 /// The pause before the first restart; it doubles with every further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -39,17 +43,17 @@ struct Shared {
     panic_points: Mutex<Vec<PanicPoint>>,
     stopping: AtomicBool,
     /// The first failure that cannot be mended by a restart.
-    failure: watch::Sender<Option<Failure>>,
+    failure: watch::Sender<Option<TaskFailure>>,
 }
 
 /// Why the process cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct TaskFailure {
     pub task: String,
     pub reason: String,
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for TaskFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "the task `{}` {}", self.task, self.reason)
     }
@@ -103,6 +107,18 @@ impl Task {
             self.beat();
         }
         self.up.store(up, Ordering::Relaxed);
+    }
+
+    /// Notes that a task is down, and how long it stays so.
+    fn down_for(&self, began: Instant, pause: Duration, reason: &str) -> Duration {
+        self.set_up(false);
+        let pause = if began.elapsed() >= STEADY {
+            FIRST_PAUSE
+        } else {
+            pause.min(LONGEST_PAUSE)
+        };
+        tracing::error!(task = self.name, reason, restart_in = ?pause, "a task is down; it is started again");
+        pause
     }
 }
 
@@ -174,10 +190,16 @@ pub struct TaskGuard {
     supervisor: Supervisor,
     task: Arc<Task>,
     running: JoinHandle<()>,
+    detached: bool,
 }
 
 impl Drop for TaskGuard {
     fn drop(&mut self) {
+        if self.detached {
+            return;
+        }
+        // First, so that an end in this very moment counts as intended.
+        self.task.released.store(true, Ordering::Relaxed);
         self.running.abort();
         self.supervisor.forget(&self.task);
     }
@@ -189,6 +211,11 @@ impl TaskGuard {
     pub async fn ended(mut self) {
         // It was watched while it ran; what it died of has been logged.
         let _ = (&mut self.running).await;
+    }
+
+    /// The task ends by itself, after `Watch::release`: it has something to do at its end that must not be cut off.
+    pub fn detach(mut self) {
+        self.detached = true;
     }
 }
 
@@ -235,9 +262,10 @@ impl Supervisor {
                 })));
                 let ended = run.join().await;
                 if supervisor.is_expected(&watched) {
+                    supervisor.forget(&watched);
                     return;
                 }
-                pause = supervisor.restart_pause(&watched, began, pause, &describe(ended));
+                pause = watched.down_for(began, pause, &describe(ended));
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
@@ -246,6 +274,7 @@ impl Supervisor {
             supervisor: self.clone(),
             task,
             running: looping,
+            detached: false,
         }
     }
 
@@ -273,6 +302,7 @@ impl Supervisor {
             supervisor: self.clone(),
             task,
             running: watching,
+            detached: false,
         }
     }
 
@@ -322,7 +352,7 @@ impl Supervisor {
                     supervisor.forget(&task);
                     return;
                 }
-                pause = supervisor.restart_pause(&task, began, pause, &describe_thread(ended));
+                pause = task.down_for(began, pause, &describe_thread(ended));
                 thread::sleep(pause);
                 pause *= 2;
             }
@@ -361,7 +391,7 @@ impl Supervisor {
     }
 
     /// Comes back when a task has ended without which the process cannot go on.
-    pub async fn failed(&self) -> Failure {
+    pub async fn failed(&self) -> TaskFailure {
         let mut failure = self.shared.failure.subscribe();
         let failed = failure.wait_for(Option::is_some).await;
         match failed.as_deref() {
@@ -412,24 +442,6 @@ impl Supervisor {
         task.released.load(Ordering::Relaxed) || self.shared.stopping.load(Ordering::Relaxed)
     }
 
-    /// Notes that a task is down, and how long it stays so.
-    fn restart_pause(
-        &self,
-        task: &Task,
-        began: Instant,
-        pause: Duration,
-        reason: &str,
-    ) -> Duration {
-        task.set_up(false);
-        let pause = if began.elapsed() >= STEADY {
-            FIRST_PAUSE
-        } else {
-            pause.min(LONGEST_PAUSE)
-        };
-        tracing::error!(task = task.name, reason, restart_in = ?pause, "a task is down; it is started again");
-        pause
-    }
-
     fn ended_for_good(&self, task: &Arc<Task>, reason: &str) {
         if self.is_expected(task) {
             self.forget(task);
@@ -441,7 +453,7 @@ impl Supervisor {
             reason,
             "a task is down without which this process cannot go on"
         );
-        let failure = Failure {
+        let failure = TaskFailure {
             task: task.name.clone(),
             reason: reason.to_owned(),
         };
@@ -474,32 +486,6 @@ impl<R> Drop for AbortOnDrop<R> {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-fn describe<R>(ended: Result<R, JoinError>) -> String {
-    match ended {
-        Ok(_) => "ended unasked".to_owned(),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => format!("panicked: {}", panic_message(&*panic)),
-            Err(error) => format!("ended: {error}"),
-        },
-    }
-}
-
-fn describe_thread(ended: thread::Result<()>) -> String {
-    match ended {
-        Ok(()) => "ended unasked".to_owned(),
-        Err(panic) => format!("panicked: {}", panic_message(&*panic)),
-    }
-}
-
-/// What a panic said, as far as it said it in words.
-pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }
 
 #[cfg(test)]

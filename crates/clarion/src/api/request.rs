@@ -101,7 +101,7 @@ impl FromRequest<Arc<Api>> for Authenticated {
         let http = &api.config.http;
         let limits = BodyLimits {
             bytes: http.max_body_bytes,
-            time: Duration::from_secs(http.body_seconds),
+            time: http.body_time,
         };
         Self::read(request, api, limits, async || Ok(()))
             .await
@@ -122,8 +122,8 @@ impl FromRequest<Arc<Api>> for Upload {
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Response> {
         let audio_files = &api.config.audio_files;
         let limits = BodyLimits {
-            bytes: audio_files.max_upload_bytes,
-            time: Duration::from_secs(audio_files.upload_seconds),
+            bytes: audio_files.limits.bytes,
+            time: audio_files.upload_time,
         };
         let place = async || {
             let place = Arc::clone(&api.admission.uploads).acquire_owned();

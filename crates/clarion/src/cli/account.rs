@@ -186,9 +186,9 @@ pub async fn run(
             let found = store.account(&sid).await?;
             let found = found.ok_or_else(|| StoreError::Missing(format!("account {sid}")))?;
             let mut value = describe(&found);
-            if let Some(purse) = store.purse(&sid).await? {
-                value["spent"] = purse.spent.to_string().into();
-                value["reserved"] = purse.reserved.to_string().into();
+            if let Some(funds) = store.funds(&sid).await? {
+                value["spent"] = funds.spent.to_string().into();
+                value["reserved"] = funds.reserved.to_string().into();
             }
             print(json, &value);
         }

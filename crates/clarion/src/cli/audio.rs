@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use supervisor::Supervisor;
 use tokio::io::AsyncWriteExt;
 
 use super::print;
@@ -103,7 +104,7 @@ pub async fn run(
             let owner = owner.check(&*store).await?;
             let mut added = Vec::new();
             for file in files {
-                let bytes = read(&file, config.audio_files.max_upload_bytes)?;
+                let bytes = read(&file, config.audio_files.limits.bytes)?;
                 let name = file.file_name().and_then(|name| name.to_str());
                 let name = name.with_context(|| format!("{} has no name", file.display()))?;
                 let new = audio_files.add(&*store, owner.clone(), name, bytes.into(), clock.now());
@@ -169,8 +170,8 @@ impl PlayOptions {
         };
         // The prompts on disk are the server's, which may be running.
         let mut config = config.clone();
-        config.prompts.disk_mb = 0;
-        let renderer = prompts::open(&config)?;
+        config.prompts.disk_bytes = None;
+        let renderer = prompts::open(&Supervisor::new(), &config)?;
         let list = prompts::make_ready(&renderer, audio_files, &prompt).await?;
         let heard = list.heard();
         let wav = sound::wav::mono_16_bit(&heard, sound::RATE);

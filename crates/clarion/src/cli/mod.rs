@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use supervisor::Supervisor;
 
 use crate::clock::Clock;
 use crate::config::{self, Config};
@@ -61,7 +62,7 @@ enum Command {
     /// Calls: what became of them, ending one, stopping all
     #[command(subcommand)]
     Call(call::CallCommand),
-    /// TrunkPool: the ways to callees
+    /// Trunks: the ways to callees
     #[command(subcommand)]
     Trunk(trunk::TrunkCommand),
     /// Callbacks: what is owed to receivers, what became of it, and sending it again
@@ -167,12 +168,8 @@ where
     block_on(async {
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
-        let store = config
-            .database()
-            .map_err(anyhow::Error::msg)?
-            .open()
-            .await?;
-        let result = work(Arc::clone(&store), Clock::new(config.time_zone()?)).await;
+        let store = config.database.open(&Supervisor::new()).await?;
+        let result = work(Arc::clone(&store), Clock::new(config.time_zone())).await;
         store.close().await;
         result
     })

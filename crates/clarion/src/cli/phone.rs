@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ use phone::signalling::{
     SignallingConfig, SipCredentials, TlsFiles, Trace, Transport, own_address,
 };
 use phone::test_phone::{HeardCall, NUMBERS, Script, TestPhone, TestPhoneConfig, Then};
+use supervisor::Supervisor;
+
+use crate::config::{parse_codec, parse_ports};
 
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
@@ -33,8 +37,8 @@ pub struct PhoneOptions {
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
     /// Ports for the sound
-    #[arg(long, default_value = "30000-39999", value_name = "FIRST-LAST", value_parser = ports)]
-    rtp_ports: (u16, u16),
+    #[arg(long, default_value = "30000-39999", value_name = "FIRST-LAST", value_parser = parse_ports)]
+    rtp_ports: RangeInclusive<u16>,
     /// Write what was heard into WAV files in this folder
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
@@ -45,7 +49,7 @@ pub struct PhoneOptions {
     #[arg(long, requires = "user")]
     password: Option<String>,
     /// Codecs, the best first
-    #[arg(long, default_value = "PCMA,PCMU", value_delimiter = ',', value_parser = codec)]
+    #[arg(long, default_value = "PCMA,PCMU", value_delimiter = ',', value_parser = parse_codec)]
     codecs: Vec<Codec>,
     /// Write every SIP message to this file, secrets masked
     #[arg(long, value_name = "FILE")]
@@ -142,17 +146,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write a number of seconds, such as 2 or 0.5".to_owned())
 }
 
-fn ports(text: &str) -> Result<(u16, u16), String> {
-    let parsed = text
-        .split_once('-')
-        .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-    parsed.ok_or_else(|| "write two ports, such as 30000-39999".to_owned())
-}
-
-fn codec(text: &str) -> Result<Codec, String> {
-    Codec::by_name(text).ok_or_else(|| "PCMA and PCMU are known".to_owned())
-}
-
 impl PhoneOptions {
     pub async fn run(self) -> anyhow::Result<()> {
         if let Some(folder) = &self.record {
@@ -160,10 +153,11 @@ impl PhoneOptions {
                 .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
         let script = self.behaviour.script();
-        let (phone, mut heard) = TestPhone::start(&self.config()?, move |number| {
-            script.clone().unwrap_or_else(|| Script::of_number(number))
-        })
-        .await?;
+        let (phone, mut heard) =
+            TestPhone::start(&Supervisor::new(), &self.config()?, move |number| {
+                script.clone().unwrap_or_else(|| Script::of_number(number))
+            })
+            .await?;
         say(&format!(
             "A telephone listens on {} ({}). Call sip:NUMBER@{}; Ctrl-C ends it.",
             phone.contact(),
@@ -215,7 +209,7 @@ impl PhoneOptions {
                     .ip()
                     .is_unspecified()
                     .then(|| own_address(self.listen.ip())),
-                ..MediaConfig::new(self.listen.ip(), self.rtp_ports.0..=self.rtp_ports.1)
+                ..MediaConfig::new(self.listen.ip(), self.rtp_ports.clone())
             },
             codecs: self.codecs.clone(),
             credentials: self

@@ -28,9 +28,9 @@ pub struct Serve {
 impl Serve {
     /// A wrong clock makes wrong bills. It is for a server that can call nobody and that nobody else reaches.
     fn clock(&self, config: &Config) -> anyhow::Result<Clock> {
-        let clock = Clock::new(config.time_zone()?);
+        let clock = Clock::new(config.time_zone());
         if self.demo_clock_ahead > 0 {
-            let real = config.trunks.iter().find(|trunk| !trunk.loopback);
+            let real = config.trunks.iter().find(|trunk| trunk.loopback.is_none());
             let reached = config.http.listen.iter().find(|at| !at.ip().is_loopback());
             ensure!(
                 real.is_none() && reached.is_none(),
@@ -55,7 +55,7 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let clock = serve.clock(&config)?;
         let scheme = if config.http.plain { "http" } else { "https" };
-        let database = config.database().map_err(anyhow::Error::msg)?;
+        let database = config.database.clone();
         let server = Server::start(config, clock).await?;
         for address in &server.addresses {
             say(&format!(

@@ -64,8 +64,8 @@ async fn limit(store: &dyn Store, balance: Option<&str>, spending_limit: Option<
     store.change_account(&account(), change).await.unwrap();
 }
 
-async fn purse(store: &dyn Store) -> Funds {
-    store.purse(&account()).await.unwrap().unwrap()
+async fn funds(store: &dyn Store) -> Funds {
+    store.funds(&account()).await.unwrap().unwrap()
 }
 
 async fn the_longest_prefix_counts_and_the_accounts_own_rate_before_the_platforms(
@@ -136,7 +136,7 @@ async fn a_call_costs_what_its_rate_says_with_and_without_a_reservation(database
             }
         }
     }
-    assert_eq!(purse(&*store).await.reserved, money("0"));
+    assert_eq!(funds(&*store).await.reserved, money("0"));
 }
 
 /// Fifty calls at once out of money for twelve and a half.
@@ -150,7 +150,7 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
         (Some("5"), None, Shortage::Balance),
         (None, Some("5"), Shortage::SpendingLimit),
     ] {
-        let before = purse(&*store).await;
+        let before = funds(&*store).await;
         let top = spending_limit.map(|limit| money(limit).plus(before.spent).to_string());
         limit(&*store, balance, top.as_deref()).await;
         let mut asking = JoinSet::new();
@@ -168,7 +168,7 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
                 Shortage::Balance => Shortage::SpendingLimit,
                 Shortage::SpendingLimit => Shortage::Balance,
             })));
-        assert_eq!(purse(&*store).await.reserved, money("4.80"));
+        assert_eq!(funds(&*store).await.reserved, money("4.80"));
         // All of them talk, each for longer than was paid for; they end at once.
         let mut ending = JoinSet::new();
         for claimed in claim(&*store, now(), 100).await {
@@ -179,7 +179,7 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
             });
         }
         ending.join_all().await;
-        let after = purse(&*store).await;
+        let after = funds(&*store).await;
         assert_eq!(after.reserved, money("0"));
         assert_eq!(after.spent, before.spent.plus(money("4.80")));
         assert_eq!(after.balance, balance.map(|_| money("0.20")));
@@ -195,7 +195,7 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
     let fees = lines
         .iter()
         .fold(money("0"), |sum, line| sum.plus(line.fee));
-    assert_eq!((lines.len(), fees), (24, purse(&*store).await.spent));
+    assert_eq!((lines.len(), fees), (24, funds(&*store).await.spent));
 }
 
 /// Many ask, tighten and end at once, by chance, while somebody looks on.
@@ -230,10 +230,13 @@ async fn a_limit_holds_at_every_moment_of_a_busy_hour(database: Database) {
     }
     let mut looks = 0;
     while !busy.is_empty() {
-        let purse = purse(&*store).await;
-        assert!(purse.spent.plus(purse.reserved) <= money("30"), "{purse:?}");
-        assert!(purse.reserved >= money("0"), "{purse:?}");
-        assert_eq!(purse.balance, Some(money("40").minus(purse.spent)));
+        let now_has = funds(&*store).await;
+        assert!(
+            now_has.spent.plus(now_has.reserved) <= money("30"),
+            "{now_has:?}"
+        );
+        assert!(now_has.reserved >= money("0"), "{now_has:?}");
+        assert_eq!(now_has.balance, Some(money("40").minus(now_has.spent)));
         looks += 1;
         while let Some(done) = busy.try_join_next() {
             done.unwrap();
@@ -243,7 +246,7 @@ async fn a_limit_holds_at_every_moment_of_a_busy_hour(database: Database) {
         let end = ended(&claimed, None, Outcome::Expired, now());
         store.end_call(end).await.unwrap();
     }
-    let after = purse(&*store).await;
+    let after = funds(&*store).await;
     let lines = store
         .bill_lines(&bill_of("2026-11-15"), None, 1000)
         .await
@@ -268,7 +271,7 @@ async fn a_reservation_is_tightened_and_tells_the_longest_talk(database: Databas
         let again = store.accept_call_within_limits(accepted.clone(), 600).await;
         assert_eq!(again.unwrap(), Ok(()));
         assert_eq!(
-            purse(&*store).await.reserved,
+            funds(&*store).await.reserved,
             money("7"),
             "what can be paid, in units"
         );
@@ -290,10 +293,10 @@ async fn a_reservation_is_tightened_and_tells_the_longest_talk(database: Databas
         Some(120),
         "never more again"
     );
-    assert_eq!(purse(&*store).await.reserved, money("2"));
+    assert_eq!(funds(&*store).await.reserved, money("2"));
     let end = ended(&claimed, Some(30), Outcome::Talked, now());
     assert!(store.end_call(end).await.unwrap());
-    let after = purse(&*store).await;
+    let after = funds(&*store).await;
     assert_eq!(
         (after.reserved, after.balance),
         (money("0"), Some(money("6.5")))
@@ -325,7 +328,7 @@ async fn a_rate_that_changes_during_a_call_does_not_change_what_was_reserved(dat
     let claimed = claim(&*store, now(), 1).await.remove(0);
     let end = ended(&claimed, Some(60), Outcome::Talked, now());
     assert!(store.end_call(end).await.unwrap());
-    assert_eq!(purse(&*store).await.balance, Some(money("0")));
+    assert_eq!(funds(&*store).await.balance, Some(money("0")));
     assert_eq!(
         line_of(&*store, call.sid.as_str(), now()).await.fee,
         money("1")

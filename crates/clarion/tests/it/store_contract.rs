@@ -13,6 +13,7 @@ use clarion::domain::prompt::{
 };
 use clarion::store::{Database, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
+use supervisor::Supervisor;
 
 use crate::support::{APP, SID, account, app_id, application};
 
@@ -35,7 +36,7 @@ contract! {
 }
 
 async fn open(database: &Database) -> Arc<dyn Store> {
-    database.open().await.unwrap()
+    database.open(&Supervisor::new()).await.unwrap()
 }
 
 pub async fn with_account(database: &Database) -> Arc<dyn Store> {
@@ -253,7 +254,8 @@ async fn what_was_accepted_survives_a_new_opening(database: Database) {
 }
 
 async fn two_openings_of_one_empty_database_at_once_both_succeed(database: Database) {
-    let (first, second) = tokio::join!(database.open(), database.open());
+    let supervisor = Supervisor::new();
+    let (first, second) = tokio::join!(database.open(&supervisor), database.open(&supervisor));
     first.unwrap().ready().await.unwrap();
     second.unwrap().ready().await.unwrap();
 }

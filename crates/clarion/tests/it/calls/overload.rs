@@ -11,6 +11,7 @@ use clarion::domain::claim::CallFilter;
 use clarion::store::Store;
 use jiff::tz::TimeZone;
 use phone::test_phone::Script;
+use supervisor::Supervisor;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -71,7 +72,11 @@ impl World {
         );
         let settings = stage::settings(&more, &telephone.trunk("narrow", &limit));
         let installation = Installation::with_settings(None, &settings).await;
-        let store = installation.database.open().await.unwrap();
+        let store = installation
+            .database
+            .open(&Supervisor::new())
+            .await
+            .unwrap();
         let many = |account: &mut Account| {
             account.limits.requests_per_second = Some(1_000_000);
             account.limits.requests_at_once = Some(1_000_000);

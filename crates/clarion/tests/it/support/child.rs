@@ -9,6 +9,7 @@ use clarion::client::{ApiCredentials, Client, Connection, Signature};
 use clarion::clock::Clock;
 use clarion::domain::account::AccountChange;
 use clarion::store::Database;
+use supervisor::Supervisor;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -38,7 +39,7 @@ impl Installation {
             postgres.unwrap_or_else(|| format!("sqlite:{}", path.join("clarion.db").display()));
         let config = write_config(path, &url, settings);
         let database = Database::parse(&url).unwrap();
-        let store = database.open().await.unwrap();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let plenty = Some(Some(1_000_000));
@@ -144,7 +145,7 @@ impl Installation {
     }
 
     pub async fn holds(&self, sids: &[String]) -> Result<(), String> {
-        let store = self.database.open().await.unwrap();
+        let store = self.database.open(&Supervisor::new()).await.unwrap();
         for sid in sids {
             let progress = store
                 .call_progress(&SID.parse().unwrap(), &sid.parse().unwrap())

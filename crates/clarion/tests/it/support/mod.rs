@@ -89,8 +89,8 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
         std::fs::create_dir_all(&config.data_dir).unwrap();
-        let database = config.database().unwrap();
-        let store = database.open().await.unwrap();
+        let database = config.database.clone();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let clock = Clock::new(TimeZone::get("Asia/Shanghai").unwrap());

@@ -9,6 +9,7 @@ use g711::Codec;
 use phone::call::MediaConfig;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
+use supervisor::Supervisor;
 
 use super::eventually;
 
@@ -44,7 +45,7 @@ impl Telephone {
         };
         let seen = Arc::new(Mutex::new(Seen::default()));
         let note = Arc::clone(&seen);
-        let (phone, mut heard) = TestPhone::start(&config, move |number| {
+        let (phone, mut heard) = TestPhone::start(&Supervisor::new(), &config, move |number| {
             note.lock().unwrap().dialled.push(Dialled {
                 number: number.to_owned(),
                 at: Instant::now(),
