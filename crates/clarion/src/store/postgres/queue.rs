@@ -67,8 +67,7 @@ impl CallQueue for PostgresStore {
         let rows = self.query(queue::QUEUED_APPS.postgres, &[]).await?;
         let apps = rows
             .iter()
-            .map(|row| queue::queued_app(row).transpose())
-            .flatten();
+            .filter_map(|row| queue::queued_app(row).transpose());
         apps.collect()
     }
 
