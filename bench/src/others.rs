@@ -109,9 +109,9 @@ pub async fn wait_until_quiet(ours: &Ours, patience: Duration) {
 
 /// Looks once a second, beside a measurement.
 #[derive(Debug)]
-pub struct Watch(JoinHandle<Vec<bool>>);
+pub struct QuietWatch(JoinHandle<Vec<bool>>);
 
-impl Watch {
+impl QuietWatch {
     pub fn over(ours: &Ours, start: Instant, seconds: u64) -> Self {
         let ours = ours.clone();
         Self(thread::spawn(move || {
