@@ -56,7 +56,7 @@ pub use incoming::{Answering, CallSender, IncomingCall};
 pub use incoming_leg::{IncomingLeg, UnacknowledgedLeg};
 pub use invite::Invite;
 pub use orphan::DialogSnapshot;
-pub use outgoing_leg::{Answer, CancelledLeg, DialEvent, OutgoingLeg, Refusal};
+pub use outgoing_leg::{Answer, CancelledLeg, DialEvent, LegRefusal, OutgoingLeg};
 pub use refresher::{Refreshed, Refresher};
 pub use registration::{Registered, Registration};
 pub use reply::SessionReply;

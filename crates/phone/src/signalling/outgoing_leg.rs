@@ -25,7 +25,7 @@ pub enum DialEvent {
     /// Nothing comes after this: the leg goes on as `OutgoingLeg::established`.
     Answered(Answer),
     /// Nothing comes after this.
-    Failed(Refusal),
+    Failed(LegRefusal),
 }
 
 /// The response that answered our INVITE.
@@ -54,12 +54,12 @@ impl Answer {
 
 /// Why a leg was not answered, and what the peer suggests instead.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct LegRefusal {
     pub failure: Failure,
     response: Option<Box<Response>>,
 }
 
-impl Refusal {
+impl LegRefusal {
     /// The address that a 3xx sends us to.
     pub fn redirected_to(&self) -> Option<String> {
         let response = self.response.as_ref()?;
@@ -205,7 +205,7 @@ impl OutgoingLeg {
     }
 
     fn finish(&self, outcome: Outcome) -> DialEvent {
-        let failed = |cause| Refusal {
+        let failed = |cause| LegRefusal {
             failure: self.progress.failure(cause),
             response: None,
         };
@@ -220,7 +220,7 @@ impl OutgoingLeg {
             {
                 failed(Cause::TimedOut)
             }
-            Outcome::Final(response) => Refusal {
+            Outcome::Final(response) => LegRefusal {
                 failure: Failure {
                     cause: Cause::from_response(response.status_code.code(), q850(&response)),
                     response: Some(code_and_reason(&response)),
@@ -228,7 +228,7 @@ impl OutgoingLeg {
                 },
                 response: Some(response),
             },
-            Outcome::Challenged(status) => Refusal {
+            Outcome::Challenged(status) => LegRefusal {
                 failure: Failure {
                     cause: Cause::from_response(status.code(), None),
                     response: Some((status.code(), status.text().to_owned())),
