@@ -107,11 +107,11 @@ pub async fn wait_until_quiet(ours: &Ours, patience: Duration) {
     }
 }
 
-/// Looks once a second, beside a measurement.
+/// Looks once a second, beside a measurement, for work of other programs.
 #[derive(Debug)]
-pub struct Watch(JoinHandle<Vec<bool>>);
+pub struct InterferenceMonitor(JoinHandle<Vec<bool>>);
 
-impl Watch {
+impl InterferenceMonitor {
     pub fn over(ours: &Ours, start: Instant, seconds: u64) -> Self {
         let ours = ours.clone();
         Self(thread::spawn(move || {

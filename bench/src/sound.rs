@@ -18,6 +18,7 @@ use sound::resample::resample;
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits};
 use sound::{PromptRenderer, RendererSettings, Utterance, Voice};
+use supervisor::Supervisor;
 
 use crate::machine::Machine;
 use crate::report;
@@ -112,7 +113,11 @@ fn renderer(folder: &std::path::Path) -> anyhow::Result<PromptRenderer> {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
     };
-    Ok(PromptRenderer::open(&settings, speaker)?)
+    Ok(PromptRenderer::open(
+        &Supervisor::new(),
+        &settings,
+        speaker,
+    )?)
 }
 
 fn piece(text: &str) -> Piece {
@@ -184,7 +189,7 @@ async fn from_memory(prompts: usize) -> anyhow::Result<String> {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
     };
-    let renderer = PromptRenderer::open(&settings, speaker)?;
+    let renderer = PromptRenderer::open(&Supervisor::new(), &settings, speaker)?;
     let file = |number: usize| {
         let bytes = sound::wav::mono_16_bit(&vec![1000; 80_000], 8000);
         Piece::File {

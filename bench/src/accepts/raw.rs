@@ -7,10 +7,11 @@ use clarion::store::Database;
 use clarion::store::postgres;
 use clarion::store::sqlite::{self, calls, checkpoint::Checkpointer};
 use rusqlite::Connection;
+use supervisor::Supervisor;
 
 use super::customer::BenchCustomer;
 use crate::latency::{Judged, Seconds};
-use crate::others::{Ours, Watch};
+use crate::others::{InterferenceMonitor, Ours};
 
 /// Accepts in one commit. Larger batches gain little any more, and a server under load has about as many.
 pub const BATCH: usize = 64;
@@ -44,13 +45,14 @@ pub async fn measure(
 ) -> anyhow::Result<Raw> {
     let start = Instant::now();
     let end = start + Duration::from_secs(seconds);
-    let watch = Watch::over(ours, start, seconds);
+    let watch = InterferenceMonitor::over(ours, start, seconds);
     let mut commits = Seconds::new(start, seconds);
     match database {
         Database::Sqlite(path) => {
             let connection = sqlite::connect(path)?;
             // The log is copied back beside the commits, as it is in the server.
-            let checkpointer = Checkpointer::start(sqlite::connect(path)?, path)?;
+            let checkpointer =
+                Checkpointer::start(sqlite::connect(path)?, path, &Supervisor::new())?;
             let backlog = checkpointer.backlog();
             while Instant::now() < end {
                 let batch = batch(customer);
@@ -79,8 +81,11 @@ fn batch(customer: &BenchCustomer) -> Vec<NewCall> {
     batch
 }
 
-fn commit(connection: &Connection, batch: &[NewCall]) -> rusqlite::Result<()> {
-    let execute = |sql| connection.prepare_cached(sql)?.execute([]).map(drop);
+fn commit(connection: &Connection, batch: &[NewCall]) -> anyhow::Result<()> {
+    let execute = |sql| -> anyhow::Result<()> {
+        connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    };
     execute("BEGIN IMMEDIATE")?;
     for call in batch {
         calls::accept(connection, call)?;

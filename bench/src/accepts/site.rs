@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clarion::random;
 use clarion::store::{Database, sqlite};
+use supervisor::Supervisor;
 use tokio_postgres::{Client, NoTls};
 use url::Url;
 
@@ -73,7 +74,7 @@ impl Site {
     pub async fn open(&self, customer: &BenchCustomer) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
         self.in_cluster("CREATE DATABASE").await?;
-        let store = self.database.open().await?;
+        let store = self.database.open(&Supervisor::new()).await?;
         store.add_account(customer.account()).await?;
         store.add_application(customer.application()).await?;
         store.close().await;

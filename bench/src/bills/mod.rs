@@ -17,6 +17,7 @@ use clarion::domain::account::AccountChange;
 use clarion::random;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use supervisor::Supervisor;
 use tokio::task::JoinSet;
 
 use self::day::{WatchedRun, peak_memory, watch};
@@ -150,7 +151,7 @@ fn export(site: &Site, customer: &BenchCustomer, day: Date) -> anyhow::Result<Wa
 }
 
 async fn permit(site: &Site, customer: &BenchCustomer) -> anyhow::Result<()> {
-    let store = site.database.open().await?;
+    let store = site.database.open(&Supervisor::new()).await?;
     let change = AccountChange {
         bill_download: Some(true),
         ..AccountChange::default()

@@ -14,6 +14,7 @@ use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, Transport};
 use phone::trunk::{SipTrunkConfig, Trunk};
 use serde::{Deserialize, Serialize};
+use supervisor::Supervisor;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
@@ -60,13 +61,19 @@ impl CallingEngine {
     }
 
     async fn measure(&self) -> anyhow::Result<Told> {
-        let phone = Arc::new(Phone::start(&super::media())?);
+        let supervisor = Supervisor::new();
+        let phone = Arc::new(Phone::start(&supervisor, &super::media())?);
         let mut trunks = Vec::new();
         for callee in &self.callee {
             let config = SignallingConfig::new(Transport::Udp, "127.0.0.1:0".parse()?);
-            let signalling = Arc::new(Signalling::start(&config, None).await?);
+            let signalling = Arc::new(Signalling::start(&supervisor, &config, None).await?);
             let trunk = SipTrunkConfig::new("bench", (*callee).into());
-            trunks.push(Trunk::start(trunk, signalling, Resolver::default()));
+            trunks.push(Trunk::start(
+                &supervisor,
+                trunk,
+                signalling,
+                Resolver::default(),
+            ));
         }
         let samples: Vec<i16> = (0..self.frames * 160)
             .map(|index| i16::try_from(index % 20_000).unwrap_or(0))

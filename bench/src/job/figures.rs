@@ -61,7 +61,7 @@ pub struct JobRow {
     pub cpu: f64,
     pub idle_bytes: u64,
     pub byte_limit: u64,
-    pub concurrent_limit: usize,
+    pub peak_concurrency: usize,
     pub packets: f64,
     pub late: f64,
 }
@@ -123,7 +123,7 @@ impl JobRow {
     fn kilobytes_a_call(&self) -> f64 {
         self.byte_limit.saturating_sub(self.idle_bytes) as f64
             / 1e3
-            / self.concurrent_limit.max(1) as f64
+            / self.peak_concurrency.max(1) as f64
     }
 
     fn late_percent(&self) -> f64 {
@@ -140,7 +140,7 @@ impl fmt::Display for JobRow {
             self.rate,
             self.done(),
             self.jobs.len(),
-            self.concurrent_limit,
+            self.peak_concurrency,
             self.to_answer(),
             self.to_invite(),
             self.to_callback(),
@@ -171,7 +171,7 @@ pub fn table(seconds: u32, machine: &Machine, rows: &[JobRow]) -> String {
             row.done(),
             row.jobs.len(),
             row.jobs_a_second(),
-            row.concurrent_limit,
+            row.peak_concurrency,
             millis(answer.p50),
             millis(answer.p99),
             millis(invite.p50),

@@ -171,7 +171,7 @@ async fn at_rate(
         cpu: after.cpu - before.cpu,
         idle_bytes: before.bytes,
         byte_limit: limit.0,
-        concurrent_limit: limit.1,
+        peak_concurrency: limit.1,
         packets: since("clarion_media_packets_total"),
         late: since("clarion_media_packets_late_total"),
     })

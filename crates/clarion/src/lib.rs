@@ -14,6 +14,7 @@ pub mod config;
 pub mod dispatch;
 pub mod domain;
 pub mod http;
+pub mod outgoing;
 pub mod random;
 mod readiness;
 pub mod server;

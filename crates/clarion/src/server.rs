@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use supervisor::{Failure, Supervisor, TaskGuard, Watch};
+use supervisor::{Supervisor, TaskFailure, TaskGuard, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -49,11 +49,13 @@ impl Server {
         let config = Arc::new(config);
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
-        let database = config.database().map_err(anyhow::Error::msg)?;
+        let database = &config.database;
         let lock = database.lock_for_serving()?;
         let supervisor = Supervisor::new();
-        let store = database.open().await?;
-        store.set_default_rates(config.rates.defaults()?).await?;
+        let store = database.open(&supervisor).await?;
+        store
+            .set_default_rates(config.rates.default.clone())
+            .await?;
         let metrics = telemetry::start_metrics();
         let audio_files = AudioFiles::open(&config)?;
         let billing = Arc::new(Billing::open(&config, Arc::clone(&store), clock.clone())?);
@@ -81,11 +83,11 @@ impl Server {
             supervisor.clone(),
             DiskFloor {
                 folder: config.data_dir.clone(),
-                min_free_bytes: config.min_free_mb << 20,
+                min_free_bytes: config.min_free_bytes,
             },
         ));
         let api = Api {
-            admission: Admission::new(&config, Arc::clone(&store)),
+            admission: Admission::new(&config, Arc::clone(&store), &supervisor),
             store: Arc::clone(&store),
             audio_files,
             billing,
@@ -138,7 +140,7 @@ impl Server {
     }
 
     /// Comes back when a task has ended without which the server cannot go on.
-    pub async fn failed(&self) -> Failure {
+    pub async fn failed(&self) -> TaskFailure {
         self.supervisor.failed().await
     }
 

@@ -5,10 +5,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use anyhow::Context;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use supervisor::Watch;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogConfig, LogFormat};
@@ -23,17 +21,9 @@ const UPKEEP: Duration = Duration::from_secs(5);
 const DISK: Duration = Duration::from_secs(15);
 
 /// Logs go to standard error, so that standard output belongs to what a command was asked for.
-/// The SIP library writes whole messages to its log, passwords' digests and telephone numbers included. Whoever wants to see them names it.
-const QUIET: &str = "rsipstack=error";
-
-pub fn filter(config: &LogConfig) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(format!("{QUIET},{}", config.filter))
-        .with_context(|| format!("log.filter: `{}` is not a filter", config.filter))
-}
-
 pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
     let logs = fmt()
-        .with_env_filter(filter(config)?)
+        .with_env_filter(config.filter.clone())
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
     let started = match config.format {

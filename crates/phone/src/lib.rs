@@ -5,7 +5,6 @@
 pub mod call;
 pub mod ending;
 mod event_order;
-mod line;
 pub mod media;
 pub mod sdp;
 pub mod signalling;

@@ -13,7 +13,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
-use supervisor::Supervisor;
+use supervisor::{PanicPoint, Supervisor};
 use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
@@ -74,11 +74,13 @@ pub struct Admission {
     limiter: Limiter,
     /// Each upload may take as much memory as it is long.
     uploads: Arc<Semaphore>,
+    admitted_point: PanicPoint,
 }
 
 impl Admission {
-    pub fn new(config: &Config, store: Arc<dyn Store>) -> Self {
+    pub fn new(config: &Config, store: Arc<dyn Store>, supervisor: &Supervisor) -> Self {
         Self {
+            admitted_point: supervisor.panic_point("request"),
             directory: Directory::new(store),
             limiter: Limiter::new(config.limits.clone()),
             uploads: Arc::new(Semaphore::new(config.audio_files.uploads_at_once)),

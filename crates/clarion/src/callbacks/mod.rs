@@ -4,9 +4,7 @@
 //! what the body says (`domain::callback`), and no transaction is open while a receiver is being waited for.
 
 pub mod delivery;
-pub mod guard;
 mod hosts;
-pub mod resolver;
 mod worker;
 
 use std::sync::Arc;
@@ -16,11 +14,11 @@ use supervisor::{Supervisor, TaskGuard, Watch};
 use tokio::sync::{Notify, watch};
 
 use self::delivery::WebhookSender;
-use self::resolver::SystemResolver;
 use self::worker::Worker;
 use crate::clock::Clock;
 use crate::config::CallbacksConfig;
 use crate::domain::claim::NodeId;
+use crate::outgoing::resolver::SystemResolver;
 use crate::store::Store;
 
 /// Counting everything that waits is not for free.

@@ -123,7 +123,7 @@ impl CallRunner {
                 }
             };
             pending.take();
-            let trunk = Arc::clone(&channel.line);
+            let trunk = Arc::clone(&channel.trunk);
             match self
                 .try_trunk(progress, channel, &plan, paid, hang_up)
                 .await
@@ -151,7 +151,7 @@ impl CallRunner {
         paid: Option<u32>,
         hang_up: &CancellationToken,
     ) -> Tried {
-        let trunk = &channel.line;
+        let trunk = &channel.trunk;
         let now = self.recorder.node.clock.now();
         let dialling = CallUpdate::Dialling {
             trunk: trunk.name().to_owned(),

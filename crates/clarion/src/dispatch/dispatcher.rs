@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use supervisor::{Supervisor, TaskGuard, Watch};
+use supervisor::{PanicPoint, Supervisor, TaskGuard, Watch};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -32,6 +32,8 @@ pub struct Dispatcher {
     pub given_up: CancellationToken,
     /// Somebody has put a call into the queue, or has made room.
     pub queued: Arc<Notify>,
+    /// Calls have been claimed and have no task yet.
+    pub claimed_point: PanicPoint,
 }
 
 impl Dispatcher {
@@ -73,6 +75,9 @@ impl Dispatcher {
     async fn step(&self, turn: usize) -> Result<usize, StoreError> {
         let claimed = self.claimer.claim(turn).await?;
         let started = claimed.len();
+        if started > 0 {
+            self.claimed_point.reach();
+        }
         for call in claimed {
             self.start(call);
         }

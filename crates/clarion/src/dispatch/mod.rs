@@ -25,7 +25,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use jiff::SignedDuration;
 use phone::call::Phone;
 use supervisor::{Supervisor, TaskGuard};
 use tokio::sync::{Notify, mpsc, watch};
@@ -50,7 +49,7 @@ use crate::accepted::Announcer;
 use crate::audio_files::{AudioFiles, prompts};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::domain::claim::{CalleeCaps, NodeId, NodeShare};
+use crate::domain::claim::{NodeId, NodeShare};
 use crate::domain::prompt::Prompt;
 use crate::store::Store;
 
@@ -80,13 +79,13 @@ impl Dispatch {
         supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
         let settings = &config.dispatch;
-        let phone = Phone::start(&media(config)?).context("the sound cannot start")?;
-        let pool = Arc::new(TrunkPool::start(config, &phone).await?);
+        let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
+        let pool = Arc::new(TrunkPool::start(supervisor, &config.trunks, &phone).await?);
         let node = Node {
             id,
             store: Arc::clone(&store),
             clock,
-            lease: SignedDuration::from_secs(settings.lease_seconds.into()),
+            lease: settings.lease,
         };
         let queued = Arc::new(Notify::new());
         let (announcer, accepted) = Announcer::new(Arc::clone(&queued));
@@ -95,6 +94,7 @@ impl Dispatch {
             node: node.clone(),
             running: Arc::clone(&running),
             ended,
+            recorded_point: supervisor.panic_point("call-recorded"),
         };
         let (share, shared) = watch::channel(NodeShare::ALONE);
         let defaults = CallLimits {
@@ -106,9 +106,13 @@ impl Dispatch {
         // Before the first call is claimed.
         switches.read().await?;
         let playback = Arc::new(Playback {
-            renderer: prompts::open(config)?,
+            renderer: prompts::open(supervisor, config)?,
             audio_files,
-            times: playback_times(config),
+            times: PlaybackTimes {
+                lead_in: settings.lead_in,
+                extension_wait: settings.extension_wait,
+                longest_talk: config.calls.max_talk,
+            },
         });
         let heartbeat = Arc::new(Heartbeat {
             node: node.clone(),
@@ -127,14 +131,13 @@ impl Dispatch {
             pool: Arc::clone(&pool),
             switches: Arc::clone(&switches),
             customers: Arc::clone(&customers),
-            retention: retention(config),
+            retention: config.calls.retention,
         });
-        let limit = Some(settings.max_calls).filter(|limit| *limit > 0);
         let dispatcher = Arc::new(Dispatcher {
             claimer: Claimer {
                 node,
-                caps: callee_caps(config),
-                capacity: NodeCapacity::new(limit, running, Arc::clone(&pool)),
+                caps: settings.callee_caps,
+                capacity: NodeCapacity::new(settings.max_calls, running, Arc::clone(&pool)),
                 customers,
                 switches,
             },
@@ -143,25 +146,30 @@ impl Dispatch {
                 pool,
                 playback: Arc::clone(&playback),
                 recorder,
-                times: dial_times(config),
+                times: DialTimes {
+                    ring: settings.ring_time,
+                    first_retry: settings.first_retry,
+                    longest_retry: settings.longest_retry,
+                },
             }),
             calls: TaskTracker::new(),
             given_up: CancellationToken::new(),
             queued,
+            claimed_point: supervisor.panic_point("calls-claimed"),
         });
         let stopping = CancellationToken::new();
         let loops = [
             dispatcher.supervise(supervisor, &stopping),
             supervise_housekeeping(housekeeping, supervisor, &stopping),
         ];
-        let patience = Duration::from_secs(settings.lease_seconds.into());
+        let patience = settings.lease.unsigned_abs();
         let heartbeat = supervisor.restart("heartbeat", Some(patience), move |watch| {
             Arc::clone(&heartbeat).run(watch)
         });
         Ok(Self {
             announcer,
             dispatcher,
-            stop_time: Duration::from_secs(settings.stop_seconds.into()),
+            stop_time: settings.stop_time,
             stopping,
             loops,
             heartbeat,
@@ -223,55 +231,4 @@ fn supervise_prompts(
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn playback_times(config: &Config) -> PlaybackTimes {
-    PlaybackTimes {
-        lead_in: Duration::from_millis(config.dispatch.lead_in_ms.into()),
-        extension_wait: Duration::from_millis(config.dispatch.extension_wait_ms.into()),
-        longest_talk: Duration::from_secs(config.calls.max_talk_seconds.into()),
-    }
-}
-
-fn dial_times(config: &Config) -> DialTimes {
-    DialTimes {
-        ring: Duration::from_secs(config.dispatch.ring_seconds.into()),
-        first_retry: SignedDuration::from_secs(config.dispatch.retry_seconds.into()),
-        longest_retry: SignedDuration::from_secs(config.dispatch.longest_retry_seconds.into()),
-    }
-}
-
-fn callee_caps(config: &Config) -> CalleeCaps {
-    CalleeCaps {
-        per_minute: config.dispatch.callee_per_minute,
-        per_hour: config.dispatch.callee_per_hour,
-        per_day: config.dispatch.callee_per_day,
-    }
-}
-
-fn retention(config: &Config) -> Option<SignedDuration> {
-    let days = i64::from(config.calls.retention_days);
-    (days > 0).then(|| SignedDuration::from_hours(24 * days))
-}
-
-fn media(config: &Config) -> anyhow::Result<phone::call::MediaConfig> {
-    let address = |text: &str, what: &str| {
-        text.parse::<std::net::IpAddr>()
-            .with_context(|| format!("media.{what}: `{text}` is not an address"))
-    };
-    let any = std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
-    let bind = match config.media.bind.as_str() {
-        "" => any,
-        text => address(text, "bind")?,
-    };
-    let advertised = match config.media.advertised.as_str() {
-        "" if bind.is_unspecified() => Some(phone::signalling::own_address(bind)),
-        "" => None,
-        text => Some(address(text, "advertised")?),
-    };
-    Ok(phone::call::MediaConfig {
-        advertised,
-        dscp: Some(config.media.dscp).filter(|mark| *mark > 0),
-        ..phone::call::MediaConfig::new(bind, config.rtp_ports()?)
-    })
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use phone::call::CallEvent;
 use phone::signalling::DialogSnapshot;
+use supervisor::PanicPoint;
 use tokio::sync::Notify;
 
 use super::end_reason::EndReason;
@@ -51,6 +52,8 @@ pub struct CallRecorder {
     pub running: Arc<RunningCalls>,
     /// Notified when a call has ended: a callback may be owed.
     pub ended: Arc<Notify>,
+    /// A call's progress has been recorded.
+    pub recorded_point: PanicPoint,
 }
 
 impl CallRecorder {
@@ -104,6 +107,7 @@ impl CallRecorder {
             self.running.set_state(sid, update.state());
             // If the call is not ours any more, the next heartbeat hangs it up. What could not be written is made good by the end.
             let _ = self.advance(&progress.claimed, update).await;
+            self.recorded_point.reach();
         }
         drop(waiting);
     }

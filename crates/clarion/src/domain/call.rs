@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use std::time::Duration;
+
 use jiff::tz::Offset;
 use jiff::{Timestamp, Zoned};
 
@@ -152,10 +154,11 @@ pub fn user_data(value: Option<&str>, byte_limit: usize) -> Result<Option<String
 }
 
 /// The older interface's `maxCallTime`: whole seconds. 0 means no wish; more than the platform allows means what the platform allows.
-pub fn max_talk(value: Option<&str>, platform_limit: u32) -> Result<Option<u32>, Refusal> {
+pub fn max_talk(value: Option<&str>, platform_limit: Duration) -> Result<Option<u32>, Refusal> {
+    let limit = u32::try_from(platform_limit.as_secs()).unwrap_or(u32::MAX);
     match value.map(str::parse::<u32>) {
         None | Some(Ok(0)) => Ok(None),
-        Some(Ok(seconds)) => Ok(Some(seconds.min(platform_limit))),
+        Some(Ok(seconds)) => Ok(Some(seconds.min(limit))),
         Some(Err(_)) => Err(Refusal::field(
             "maxCallTime must be a whole number of seconds",
         )),

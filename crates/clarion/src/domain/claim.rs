@@ -86,17 +86,6 @@ pub struct CalleeCaps {
     pub per_day: u32,
 }
 
-impl CalleeCaps {
-    /// Each cap with the milliseconds that it looks back.
-    pub fn windows(self) -> [(u32, i64); 3] {
-        [
-            (self.per_minute, 60_000),
-            (self.per_hour, 3_600_000),
-            (self.per_day, 86_400_000),
-        ]
-    }
-}
-
 /// A call that is ours to make, or to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedCall {

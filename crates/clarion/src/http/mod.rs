@@ -51,7 +51,7 @@ pub struct Front {
 
 impl Front {
     pub fn new(app: Router, tls: Option<TlsAcceptor>, config: &HttpConfig) -> Self {
-        let head_time = Duration::from_secs(config.head_seconds);
+        let head_time = config.head_time;
         let mut protocol = auto::Builder::new(TokioExecutor::new());
         protocol
             .http1()
@@ -73,7 +73,7 @@ impl Front {
             connections: Arc::new(Semaphore::new(config.max_connections)),
             head_time,
             trusted_proxies: config.trusted_proxies.clone(),
-            stop_time: Duration::from_secs(config.stop_seconds),
+            stop_time: config.stop_time,
         }
     }
 

@@ -36,13 +36,13 @@ pub trait BillBook: Send + Sync {
         lease: &Lease,
         longest_talk: u32,
     ) -> Result<Option<u32>, StoreError>;
-    async fn purse(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError>;
+    async fn funds(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError>;
 
     // Lines and days.
     /// Takes all of the records, or none if one is refused. What is there already, word for word, is left alone.
     async fn import_records(
         &self,
-        brought: Vec<ImportedRecord>,
+        records: Vec<ImportedRecord>,
         late: bool,
     ) -> Result<Imported, StoreError>;
     /// Every day before this one is closed.

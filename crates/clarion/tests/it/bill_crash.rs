@@ -12,6 +12,7 @@ use clarion::domain::bill::calendar;
 use clarion::server::Server;
 use clarion::store::Store;
 use jiff::SignedDuration;
+use supervisor::Supervisor;
 
 use crate::support::bills::{add_records, at, bill_of, day};
 use crate::support::child::Installation;
@@ -43,7 +44,11 @@ async fn kill_again_and_again(installation: Installation) {
     for round in 0..rounds() {
         let back = i64::try_from(rounds() - round + 1).unwrap();
         let noon = today - SignedDuration::from_hours(24 * back - 12);
-        let store = installation.database.open().await.unwrap();
+        let store = installation
+            .database
+            .open(&Supervisor::new())
+            .await
+            .unwrap();
         add_records(&*store, noon, LINES).await;
         let mut server = installation.start().await;
         let [random] = clarion::random::bytes::<1>();
@@ -107,7 +112,7 @@ async fn two_nodes_at_midnight_make_one_file() {
         );
         Config::from_parts(&text, &[]).unwrap()
     };
-    let store = config("a").database().unwrap().open().await.unwrap();
+    let store = config("a").database.open(&Supervisor::new()).await.unwrap();
     store.add_account(account()).await.unwrap();
     store.add_application(application()).await.unwrap();
     let clock = clock();

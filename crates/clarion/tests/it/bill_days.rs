@@ -16,6 +16,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
+use supervisor::Supervisor;
 use tempfile::TempDir;
 
 use crate::support::bills::{at, bill_of, call, claim, day, ended, line_of, money, record};
@@ -35,7 +36,7 @@ impl Office {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("data_dir = {:?}\n{settings}", folder.path());
         let config = Config::from_parts(&text, &[]).unwrap();
-        let store = config.database().unwrap().open().await.unwrap();
+        let store = config.database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let clock = Clock::new(TimeZone::get(zone).unwrap());

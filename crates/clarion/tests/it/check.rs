@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use clarion::store::Database;
+use supervisor::Supervisor;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -111,7 +112,7 @@ impl Site {
 
     async fn with_account(&self, database: &Database) {
         std::fs::create_dir_all(self.data()).unwrap();
-        let store = database.open().await.unwrap();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         store.close().await;
@@ -293,21 +294,22 @@ async fn what_would_only_be_noticed_at_the_start_is_noticed_before() {
     let file = elsewhere.path().join("file");
     std::fs::write(&file, "not a folder").unwrap();
     let folder = elsewhere.path();
-    let settings = format!(
-        "[log]\nfilter = \"clarion=loud\"\n[callbacks]\nca_file = {file:?}\n[media]\nbind = \"here\"\n[bills]\nfolder = {folder:?}\n{}",
-        trunk(
-            "lab",
-            "127.0.0.1:9",
-            "transport = \"tcp\"\ncodecs = [\"OPUS\"]"
-        )
+    let wrong = format!(
+        "[log]\nfilter = \"clarion=loud\"\n[media]\nbind = \"here\"\n{}{}",
+        trunk("lab", "127.0.0.1:9", "codecs = [\"OPUS\"]"),
+        trunk("odd", "127.0.0.1:9", "transport = \"carrier-pigeon\"")
     );
-    let said = Site::new(&settings).check().await;
+    let said = Site::new(&wrong).check().await;
     said.problem(
         "configuration",
         "log.filter: `clarion=loud` is not a filter",
     );
-    said.problem("sound address", "media.bind: `here` is not an address");
-    said.problem("trunk lab", "codecs: there is no OPUS");
+    said.problem("configuration", "media.bind: `here` is not an address");
+    said.problem("configuration", "\"lab\": codecs: there is no OPUS");
+    said.problem("configuration", "\"odd\": transport: ");
+    said.problem("configuration", "udp, tcp and tls are");
+    let settings = format!("[callbacks]\nca_file = {file:?}\n[bills]\nfolder = {folder:?}\n");
+    let said = Site::new(&settings).check().await;
     said.holds("ok", "disk", "bills.folder: ");
     std::fs::write(
         &file,

@@ -3,7 +3,6 @@
 #[macro_use]
 mod support;
 
-mod architecture;
 mod audio_files;
 mod authentication;
 mod backup;
@@ -39,4 +38,5 @@ mod quirks;
 mod soak;
 mod status_codes;
 mod store_contract;
+mod supervision;
 mod watching;

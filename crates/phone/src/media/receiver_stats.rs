@@ -61,7 +61,7 @@ impl ReceiverStats {
     }
 
     /// `steady` where the timestamp tells when the packet was made; all packets of a key carry the time of its beginning.
-    pub fn hear(&mut self, packet: &Packet<'_>, arrived: Instant, steady: bool) {
+    pub fn receive(&mut self, packet: &Packet<'_>, arrived: Instant, steady: bool) {
         if self
             .current
             .as_ref()
@@ -218,7 +218,7 @@ mod tests {
 
     struct Ear {
         began: Instant,
-        reception: ReceiverStats,
+        receiver_stats: ReceiverStats,
     }
 
     impl Ear {
@@ -226,11 +226,11 @@ mod tests {
             let began = Instant::now();
             Self {
                 began,
-                reception: ReceiverStats::new(began),
+                receiver_stats: ReceiverStats::new(began),
             }
         }
 
-        fn hear(&mut self, source: u32, sequence: u16, timestamp: u32, millis: u64) {
+        fn receive(&mut self, source: u32, sequence: u16, timestamp: u32, millis: u64) {
             let packet = Packet {
                 payload_type: 8,
                 marker: false,
@@ -240,7 +240,7 @@ mod tests {
                 payload: &[],
             };
             let arrived = self.began + Duration::from_millis(millis);
-            self.reception.hear(&packet, arrived, true);
+            self.receiver_stats.receive(&packet, arrived, true);
         }
     }
 
@@ -249,9 +249,9 @@ mod tests {
         let mut ear = Ear::new();
         for number in 0_u32..100 {
             let sequence = 65_500_u16.wrapping_add((number & 0xffff) as u16);
-            ear.hear(7, sequence, number * 160, u64::from(number) * 20);
+            ear.receive(7, sequence, number * 160, u64::from(number) * 20);
         }
-        let block = ear.reception.report().unwrap();
+        let block = ear.receiver_stats.report().unwrap();
         assert_eq!(
             block,
             ReceptionBlock {
@@ -262,7 +262,10 @@ mod tests {
                 jitter: 0
             }
         );
-        assert_eq!((ear.reception.received(), ear.reception.lost()), (100, 0));
+        assert_eq!(
+            (ear.receiver_stats.received(), ear.receiver_stats.lost()),
+            (100, 0)
+        );
     }
 
     #[test]
@@ -270,11 +273,11 @@ mod tests {
         let mut ear = Ear::new();
         (0..100)
             .filter(|number| number % 4 != 1)
-            .for_each(|number| ear.hear(7, number, 0, 0));
-        let block = ear.reception.report().unwrap();
+            .for_each(|number| ear.receive(7, number, 0, 0));
+        let block = ear.receiver_stats.report().unwrap();
         assert_eq!((block.fraction_lost, block.lost), (64, 25));
-        (100..200).for_each(|number| ear.hear(7, number, 0, 0));
-        let block = ear.reception.report().unwrap();
+        (100..200).for_each(|number| ear.receive(7, number, 0, 0));
+        let block = ear.receiver_stats.report().unwrap();
         assert_eq!((block.fraction_lost, block.lost), (0, 25));
     }
 
@@ -282,12 +285,12 @@ mod tests {
     fn packets_that_come_twice_are_less_than_no_loss() {
         let mut ear = Ear::new();
         for number in 0..10 {
-            ear.hear(7, number, 0, 0);
-            ear.hear(7, number, 0, 0);
+            ear.receive(7, number, 0, 0);
+            ear.receive(7, number, 0, 0);
         }
-        let block = ear.reception.report().unwrap();
+        let block = ear.receiver_stats.report().unwrap();
         assert_eq!((block.fraction_lost, block.lost), (0, -10));
-        assert_eq!(ear.reception.lost(), 0);
+        assert_eq!(ear.receiver_stats.lost(), 0);
     }
 
     #[test]
@@ -296,41 +299,47 @@ mod tests {
         // Every second packet is 10 ms late: the difference is 80 samples each time, and so the jitter goes there.
         for number in 0_u32..400 {
             let late = u64::from(number % 2) * 10;
-            ear.hear(
+            ear.receive(
                 7,
                 (number & 0xffff) as u16,
                 number * 160,
                 u64::from(number) * 20 + late,
             );
         }
-        let jitter = ear.reception.report().unwrap().jitter;
+        let jitter = ear.receiver_stats.report().unwrap().jitter;
         assert!((78..=80).contains(&jitter), "{jitter}");
-        assert_eq!(ear.reception.jitter(), samples(jitter));
+        assert_eq!(ear.receiver_stats.jitter(), samples(jitter));
     }
 
     #[test]
     fn one_stray_number_is_passed_over_and_two_are_a_restart() {
         let mut ear = Ear::new();
-        ear.hear(7, 10, 0, 0);
-        ear.hear(7, 30_000, 0, 0);
-        ear.hear(7, 11, 0, 0);
-        assert_eq!((ear.reception.received(), ear.reception.lost()), (2, 0));
-        ear.hear(7, 30_000, 0, 0);
-        ear.hear(7, 30_001, 0, 0);
-        ear.hear(7, 30_002, 0, 0);
-        assert_eq!(ear.reception.report().unwrap().highest, 30_002);
-        assert_eq!(ear.reception.lost(), 0);
+        ear.receive(7, 10, 0, 0);
+        ear.receive(7, 30_000, 0, 0);
+        ear.receive(7, 11, 0, 0);
+        assert_eq!(
+            (ear.receiver_stats.received(), ear.receiver_stats.lost()),
+            (2, 0)
+        );
+        ear.receive(7, 30_000, 0, 0);
+        ear.receive(7, 30_001, 0, 0);
+        ear.receive(7, 30_002, 0, 0);
+        assert_eq!(ear.receiver_stats.report().unwrap().highest, 30_002);
+        assert_eq!(ear.receiver_stats.lost(), 0);
     }
 
     #[test]
     fn another_source_is_counted_for_itself() {
         let mut ear = Ear::new();
         for (source, number) in [(7, 1), (7, 2), (7, 4), (8, 900), (8, 901)] {
-            ear.hear(source, number, 0, 0);
+            ear.receive(source, number, 0, 0);
         }
-        let block = ear.reception.report().unwrap();
+        let block = ear.receiver_stats.report().unwrap();
         assert_eq!((block.source, block.lost), (8, 0));
-        assert_eq!((ear.reception.received(), ear.reception.lost()), (5, 1));
+        assert_eq!(
+            (ear.receiver_stats.received(), ear.receiver_stats.lost()),
+            (5, 1)
+        );
     }
 
     proptest! {
@@ -338,21 +347,21 @@ mod tests {
         fn any_numbers_are_counted_without_harm(packets in prop::collection::vec(any::<(bool, u16, u32, u16)>(), 0..200)) {
             let mut ear = Ear::new();
             for (source, sequence, timestamp, millis) in packets {
-                ear.hear(source.into(), sequence, timestamp, millis.into());
-                let _ = ear.reception.report();
+                ear.receive(source.into(), sequence, timestamp, millis.into());
+                let _ = ear.receiver_stats.report();
             }
-            prop_assert!(ear.reception.jitter() <= ear.reception.worst_jitter());
+            prop_assert!(ear.receiver_stats.jitter() <= ear.receiver_stats.worst_jitter());
         }
 
         #[test]
         fn what_is_missing_is_lost(kept in prop::collection::btree_set(1_u16..2000, 1..500), first in any::<u16>()) {
             let mut ear = Ear::new();
-            ear.hear(1, first, 0, 0);
+            ear.receive(1, first, 0, 0);
             for number in &kept {
-                ear.hear(1, first.wrapping_add(*number), 0, 0);
+                ear.receive(1, first.wrapping_add(*number), 0, 0);
             }
             let sent = u32::from(*kept.last().unwrap()) + 1;
-            prop_assert_eq!(ear.reception.lost(), sent - u32::try_from(kept.len()).unwrap() - 1);
+            prop_assert_eq!(ear.receiver_stats.lost(), sent - u32::try_from(kept.len()).unwrap() - 1);
         }
     }
 }

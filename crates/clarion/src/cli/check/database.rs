@@ -1,5 +1,7 @@
 //! Is the database there, is it ours, can it be written, and what has the operator switched in it?
 
+use supervisor::Supervisor;
+
 use super::OtherClock;
 use super::report::Finding;
 use crate::clock::Clock;
@@ -66,7 +68,7 @@ fn schema(database: &Database, found: &Inspection) -> Finding {
 
 /// The schema is the one we know, so opening the store changes nothing.
 async fn contents(database: &Database, config: &Config) -> Vec<Finding> {
-    let store = match database.open().await {
+    let store = match database.open(&Supervisor::new()).await {
         Ok(store) => store,
         Err(error) => {
             let remedy = "see the message";
@@ -99,11 +101,11 @@ async fn switches_and_accounts(
         ));
     }
     for trunk in &config.trunks {
-        if set(&drained_switch(&trunk.name)) {
+        if set(&drained_switch(trunk.name())) {
             findings.push(Finding::warning(
-                format!("trunk {}", trunk.name),
+                format!("trunk {}", trunk.name()),
                 "drained by the operator: it gets no calls",
-                format!("`clarion trunk open {}`", trunk.name),
+                format!("`clarion trunk open {}`", trunk.name()),
             ));
         }
     }

@@ -2,18 +2,25 @@
 //!
 //! The statement is idempotent (a callSid is made by us and never reused), so when the connection breaks during a commit and nobody
 //! knows whether it took, the same batch is simply sent again on a new connection: nobody is told "no" about a call that will be made.
+//!
+//! A call whose commit panics fails alone; a panic elsewhere in this task ends the process, by the supervisor. Starting the task anew would
+//! mean to tell "no" to those who wait for what may have been committed.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Pool};
+use futures_util::FutureExt;
+use supervisor::{Supervisor, TaskGuard, Watch, panic_message};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::{GenericClient, Statement};
 
-use super::super::StoreError;
+use super::column;
 use crate::domain::call::NewCall;
-use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
+use crate::store::StoreError;
+use crate::store::statements::postgres;
 use crate::telemetry::note_commit;
 
 /// Beyond this a larger batch gains nothing any more and only makes the first one in it wait.
@@ -25,6 +32,10 @@ const BREATH: Duration = Duration::from_millis(1);
 /// How long a request waits for a database that has gone away before it is told so.
 const PATIENCE: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_millis(200);
+/// A task that has nothing to do shows this often that it is alive.
+const IDLE: Duration = Duration::from_secs(1);
+/// Longer than one batch may wait for a database that has gone away.
+const STUCK: Duration = Duration::from_secs(30);
 
 struct Pending {
     call: NewCall,
@@ -35,13 +46,21 @@ struct Pending {
 pub struct Accepter {
     inbox: mpsc::Sender<Pending>,
     pool: Pool,
+    _task: TaskGuard,
 }
 
 impl Accepter {
-    pub fn start(pool: Pool) -> Self {
+    pub fn start(pool: Pool, supervisor: &Supervisor) -> Self {
         let (inbox, pending) = mpsc::channel(QUEUE);
-        tokio::spawn(accept_until_closed(pool.clone(), pending));
-        Self { inbox, pool }
+        let accepting = pool.clone();
+        let task = supervisor.require("store-accepter", Some(STUCK), move |watch| {
+            accept_until_closed(accepting, pending, watch)
+        });
+        Self {
+            inbox,
+            pool,
+            _task: task,
+        }
     }
 
     pub async fn accept(&self, call: NewCall) -> Result<(), StoreError> {
@@ -62,10 +81,17 @@ impl Accepter {
     }
 }
 
-async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>) {
+async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>, watch: Watch) {
     let mut batch = Vec::with_capacity(LARGEST_BATCH);
     let mut longest_commit = Duration::ZERO;
-    while inbox.recv_many(&mut batch, LARGEST_BATCH).await > 0 {
+    loop {
+        watch.beat();
+        let arrived = inbox.recv_many(&mut batch, LARGEST_BATCH);
+        match tokio::time::timeout(IDLE, arrived).await {
+            Err(_idle) => continue,
+            Ok(0) => return watch.release(),
+            Ok(_) => {}
+        }
         metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
         let (began, several) = (Instant::now(), batch.len() > 1);
         commit_and_answer(&pool, &mut batch).await;
@@ -83,19 +109,25 @@ async fn commit_and_answer(pool: &Pool, batch: &mut Vec<Pending>) {
         .drain(..)
         .map(|pending| (pending.call, pending.reply))
         .unzip();
-    match commit(pool, &calls).await {
+    match commit_or_fail(pool, &calls).await {
         Ok(()) => answer(replies, &Ok(())),
-        Err(error) if calls.len() == 1 || !error.is_refusal() => {
+        Err(error) if calls.len() == 1 || !error.is_about_the_calls() => {
             answer(replies, &Err(error.log(calls.len())));
         }
         // One of them is bad: each alone, so that the others do not suffer for it.
         Err(_) => {
             for (call, reply) in calls.iter().zip(replies) {
-                let result = commit(pool, std::slice::from_ref(call)).await;
+                let result = commit_or_fail(pool, std::slice::from_ref(call)).await;
                 let _ = reply.send(result.map_err(|error| error.log(1)));
             }
         }
     }
+}
+
+/// A panic is a failure like any other.
+async fn commit_or_fail(pool: &Pool, calls: &[NewCall]) -> Result<(), CommitError> {
+    let committed = AssertUnwindSafe(commit(pool, calls)).catch_unwind().await;
+    committed.unwrap_or_else(|panic| Err(CommitError::Panicked(panic_message(&*panic).to_owned())))
 }
 
 fn answer(replies: Vec<oneshot::Sender<Result<(), StoreError>>>, result: &Result<(), StoreError>) {
@@ -108,18 +140,21 @@ fn answer(replies: Vec<oneshot::Sender<Result<(), StoreError>>>, result: &Result
 enum CommitError {
     /// The database said no to what is in the batch.
     Refused(tokio_postgres::Error),
+    /// Making the batch ready, or sending it, panicked.
+    Panicked(String),
     /// It could not be reached for as long as we are willing to wait.
     Unreachable(String),
 }
 
 impl CommitError {
-    fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused(_))
+    fn is_about_the_calls(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Panicked(_))
     }
 
     fn log(self, calls: usize) -> StoreError {
         let error = match self {
             Self::Refused(error) => super::describe(&error),
+            Self::Panicked(message) => format!("the commit panicked: {message}"),
             Self::Unreachable(error) => error,
         };
         tracing::error!(%error, calls, "calls could not be accepted");
@@ -154,15 +189,17 @@ fn is_final(error: &tokio_postgres::Error) -> bool {
 }
 
 /// A call that is there already is left as it is, and is not queued again.
-pub const INSERT: &str = "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
-    $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bigint[], $15::text[]) AS batch (call_sid, account_sid, app_id, \
+pub const INSERT: &str = postgres!(
+    "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
+    $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bigint[], $14::text[]) AS batch (call_sid, account_sid, app_id, \
     accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, expires_at, callee)), \
   accepted AS (INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, \
     prompt, max_talk, resp_url, user_data) \
     SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, \
     resp_url, user_data FROM batch ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
   INSERT INTO call_queue (call_sid, app_id, callee, due_at, expires_at, state) \
-    SELECT call_sid, app_id, callee, accepted_at, expires_at, $14 FROM batch JOIN accepted USING (call_sid)";
+    SELECT call_sid, app_id, callee, accepted_at, expires_at, {queued} FROM batch JOIN accepted USING (call_sid)"
+);
 
 /// A statement alone is its own transaction: one round trip carries the batch and its commit.
 pub async fn insert(
@@ -179,9 +216,6 @@ pub async fn insert_with<C: GenericClient>(
     statement: &Statement,
     calls: &[NewCall],
 ) -> Result<u64, tokio_postgres::Error> {
-    fn column<'a, T>(calls: &'a [NewCall], value: impl Fn(&'a NewCall) -> T) -> Vec<T> {
-        calls.iter().map(value).collect()
-    }
     let prompts: Vec<_> = calls
         .iter()
         .map(|call| serde_json::to_string(&call.prompt).expect("a prompt has only text keys"))
@@ -206,7 +240,6 @@ pub async fn insert_with<C: GenericClient>(
                 &column(calls, |call| call.resp_url.as_ref().map(RespUrl::as_str)),
                 &column(calls, |call| call.user_data.as_deref()),
                 &column(calls, |call| call.expires_at.as_millisecond()),
-                &CallState::Queued.number(),
                 &column(calls, |call| call.number.callee()),
             ],
         )

@@ -1,32 +1,27 @@
 //! The shared store: PostgreSQL, or a database that speaks its language. Plain SQL, no extensions.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use jiff::Timestamp;
+use supervisor::Supervisor;
+use tokio::sync::Semaphore;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row};
 
 use self::accept::Accepter;
-use super::{
-    CallbackBacklog, CallbackClaim, CallbackFilter, ClaimedBatch, Inspection, Store, StoreError,
-};
-use crate::domain::account::{
-    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
-};
-use crate::domain::call::{CallProgress, CallSid, NewCall};
-use crate::domain::callback::{Callback, CallbackAttempt, CallbackLease, EndedAttempt};
-use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName, FileOwner};
+use super::binding::Bind;
+use super::statements::PROBE;
+use super::{Inspection, Store, StoreError};
 
 pub mod accept;
 mod accounts;
 mod audio_files;
 mod bills;
 pub mod callbacks;
-mod calls;
 mod claiming;
 mod ending;
 mod queue;
@@ -40,24 +35,27 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub struct PostgresStore {
     pool: Pool,
     accepter: Accepter,
+    /// One readiness probe at a time.
+    probe: Arc<Semaphore>,
 }
 
 impl PostgresStore {
-    pub async fn open(url: &str) -> anyhow::Result<Self> {
+    pub async fn open(url: &str, supervisor: &Supervisor) -> anyhow::Result<Self> {
         let shared = pool(url, CONNECTIONS)?;
         let mut client = shared.get().await.context("cannot connect to PostgreSQL")?;
         schema::migrate(&mut client)
             .await
             .context("cannot bring the PostgreSQL schema up to date")?;
         // A connection of its own: accepting never waits behind those who read.
-        let accepter = Accepter::start(pool(url, 1)?);
+        let accepter = Accepter::start(pool(url, 1)?, supervisor);
         Ok(Self {
             pool: shared,
             accepter,
+            probe: Arc::new(Semaphore::new(1)),
         })
     }
 
-    async fn client(&self) -> Result<deadpool_postgres::Client, StoreError> {
+    async fn client(&self) -> Result<Client, StoreError> {
         self.pool.get().await.map_err(StoreError::failed)
     }
 
@@ -89,6 +87,18 @@ impl PostgresStore {
 }
 
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+fn bound<'a>(values: &'a [Bind<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    values
+        .iter()
+        .map(|value| value as &(dyn ToSql + Sync))
+        .collect()
+}
+
+/// One column of a batch: PostgreSQL takes it as an array.
+fn column<'a, S, T>(rows: &'a [S], value: impl Fn(&'a S) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
+}
 
 async fn query_in(
     transaction: &deadpool_postgres::Transaction<'_>,
@@ -167,146 +177,37 @@ impl From<tokio_postgres::Error> for StoreError {
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn add_account(&self, account: Account) -> Result<(), StoreError> {
-        accounts::add(&mut *self.client().await?, &account).await
-    }
-
-    async fn account(&self, sid: &AccountSid) -> Result<Option<Account>, StoreError> {
-        accounts::find(&**self.client().await?, sid, "").await
-    }
-
-    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
-        accounts::all(&**self.client().await?).await
-    }
-
-    async fn change_account(
-        &self,
-        sid: &AccountSid,
-        change: AccountChange,
-    ) -> Result<Account, StoreError> {
-        accounts::change(&mut *self.client().await?, sid, change).await
-    }
-
-    async fn add_application(&self, application: Application) -> Result<(), StoreError> {
-        accounts::add_application(&mut *self.client().await?, &application).await
-    }
-
-    async fn application(&self, id: &AppId) -> Result<Option<Application>, StoreError> {
-        accounts::find_application(&**self.client().await?, id, "").await
-    }
-
-    async fn applications(&self, account: &AccountSid) -> Result<Vec<Application>, StoreError> {
-        accounts::applications(&**self.client().await?, account).await
-    }
-
-    async fn change_application(
-        &self,
-        id: &AppId,
-        change: ApplicationChange,
-    ) -> Result<Application, StoreError> {
-        accounts::change_application(&mut *self.client().await?, id, change).await
-    }
-
-    async fn audio_files(
-        &self,
-        app: &AppId,
-        owner: FileOwner,
-        names: &[FileName],
-    ) -> Result<Vec<Option<ContentId>>, StoreError> {
-        audio_files::audio_files(&**self.client().await?, app, owner, names).await
-    }
-
-    async fn add_audio_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError> {
-        audio_files::add(&**self.client().await?, files).await
-    }
-
-    async fn audio_files_of(&self, owner: &AudioOwner) -> Result<Vec<AddedFile>, StoreError> {
-        audio_files::all(&**self.client().await?, owner).await
-    }
-
-    async fn remove_audio_file(
-        &self,
-        owner: &AudioOwner,
-        name: &FileName,
-    ) -> Result<(), StoreError> {
-        audio_files::remove(&**self.client().await?, owner, name).await
-    }
-
-    async fn audio_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
-        audio_files::in_use(&**self.client().await?).await
-    }
-
-    async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {
-        self.accepter.accept(call).await
-    }
-
-    async fn call_progress(
-        &self,
-        account: &AccountSid,
-        sid: &CallSid,
-    ) -> Result<Option<CallProgress>, StoreError> {
-        calls::progress(&**self.client().await?, account, sid).await
-    }
-
-    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
-        let client = self.client().await?;
-        let (hosts, next_due) = claim.choose(callbacks::waiting_hosts(&client).await?);
-        let callbacks = if hosts.is_empty() {
-            Vec::new()
-        } else {
-            callbacks::claim(&client, &claim, &hosts).await?
-        };
-        Ok(ClaimedBatch {
-            callbacks,
-            next_due,
-        })
-    }
-
-    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError> {
-        callbacks::record(&*self.client().await?, &ended).await
-    }
-
-    async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {
-        callbacks::release(&**self.client().await?, &leases).await
-    }
-
-    async fn reclaim_callbacks(&self, _node: &str) -> Result<u64, StoreError> {
-        callbacks::reclaim(&**self.client().await?).await
-    }
-
-    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError> {
-        callbacks::list(&**self.client().await?, &filter).await
-    }
-
-    async fn callback(
-        &self,
-        sid: &CallSid,
-    ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
-        callbacks::find(&**self.client().await?, sid).await
-    }
-
-    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError> {
-        callbacks::replay(&**self.client().await?, sid, now).await
-    }
-
-    async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError> {
-        callbacks::backlog(&**self.client().await?).await
-    }
-
+    /// The write is a task of its own: whoever stops waiting leaves no connection behind with an answer still to come.
     async fn ready(&self) -> Result<(), StoreError> {
-        // A standby can be read but not written, and would be of no use.
-        let client = self.client().await?;
-        let row = client.query_one("SELECT pg_is_in_recovery()", &[]).await?;
-        if row.get(0) {
-            return Err(StoreError::failed(
-                "PostgreSQL is in recovery and cannot be written to",
-            ));
-        }
-        Ok(())
+        let turn = Arc::clone(&self.probe).acquire_owned().await;
+        let turn = turn.map_err(StoreError::failed)?;
+        let pool = self.pool.clone();
+        let probe = tokio::spawn(async move {
+            let _turn = turn;
+            probe(&pool).await
+        });
+        probe.await.map_err(StoreError::failed)?
     }
 
     async fn close(&self) {
         self.accepter.close();
         self.pool.close();
+    }
+}
+
+async fn probe(pool: &Pool) -> Result<(), StoreError> {
+    let client = pool.get().await.map_err(StoreError::failed)?;
+    let written = tokio::time::timeout(TIMEOUT, client.execute(PROBE.postgres, &[])).await;
+    match written {
+        Ok(Ok(1)) => Ok(()),
+        Ok(Ok(_)) => Err(StoreError::failed("the row for probing is missing")),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_elapsed) => {
+            // Whatever comes on this connection now would wait behind the probe: the pool shall make another.
+            drop(Client::take(client));
+            Err(StoreError::failed(format!(
+                "PostgreSQL has not made a write durable within {TIMEOUT:?}"
+            )))
+        }
     }
 }

@@ -1,25 +1,139 @@
 //! Callbacks in SQLite. A lease belongs to the life of the one process that serves, so it has no end of its own.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
+use rusqlite::{Connection, params, params_from_iter};
 
-use super::super::{CallbackBacklog, CallbackClaim, CallbackFilter, StoreError};
-use super::accounts::{parsed, time};
-use crate::domain::account::AppId;
+use super::SqliteStore;
+use super::query::Query;
 use crate::domain::call::CallSid;
 use crate::domain::callback::{
-    Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, DeliveryResult,
-    EndedAttempt, OwedCallback, RespUrl,
+    Callback, CallbackAttempt, CallbackLease, ClaimedCallback, EndedAttempt, OwedCallback,
 };
-use crate::domain::phone_number::PhoneNumber;
+use crate::store::columns::Columns;
+use crate::store::statements::callbacks::{self, CLAIMED};
+use crate::store::statements::sqlite;
+use crate::store::{
+    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch, StoreError,
+};
+
+const OWE: &str = sqlite!(
+    "INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, {waiting}, $7, $7) ON CONFLICT DO NOTHING"
+);
+const NEXT_HOST: &str = sqlite!(
+    "SELECT host, due_at FROM callbacks WHERE state = {waiting} AND host > $1 ORDER BY host, due_at LIMIT 1"
+);
+const DUE: &str = sqlite!(
+    "SELECT call_sid FROM callbacks WHERE state = {waiting} AND host = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3"
+);
+const TAKE: &str = sqlite!(
+    "UPDATE callbacks SET state = {delivering}, node = $2, fence = fence + 1 WHERE call_sid = $1 RETURNING ",
+    CLAIMED
+);
+const RECORD: &str = sqlite!(
+    "UPDATE callbacks SET state = $3, due_at = $4, finished_at = $5, attempts = attempts + 1, failures = failures + 1, node = NULL \
+     WHERE call_sid = $1 AND fence = $2 AND state = {delivering} RETURNING attempts"
+);
+const RECORD_ATTEMPT: &str = sqlite!(
+    "INSERT INTO callback_attempts (call_sid, attempt, started_at, duration, verdict, status, error, answer) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+);
+const RELEASE: &str = sqlite!(
+    "UPDATE callbacks SET state = {waiting}, node = NULL WHERE call_sid = $1 AND fence = $2 AND state = {delivering}"
+);
+const RECLAIM: &str = sqlite!(
+    "UPDATE callbacks SET state = {waiting}, node = NULL WHERE state = {delivering} AND node <> $1"
+);
+
+#[async_trait]
+impl CallbackQueue for SqliteStore {
+    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
+        // Looking is left to a reader: the writer is not kept from its work by what waits for hosts without room.
+        let (hosts, next_due) = claim.choose(self.read(waiting_hosts).await?);
+        let callbacks = if hosts.is_empty() {
+            Vec::new()
+        } else {
+            self.write(move |db| take(db, &claim, &hosts)).await?
+        };
+        Ok(ClaimedBatch {
+            callbacks,
+            next_due,
+        })
+    }
+
+    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError> {
+        self.write(move |db| {
+            let mut recorded = Vec::with_capacity(ended.len());
+            for attempt in &ended {
+                if record(db, attempt)? {
+                    recorded.push(attempt.lease.call.clone());
+                }
+            }
+            Ok(recorded)
+        })
+        .await
+    }
+
+    async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {
+        self.write(move |db| {
+            for lease in &leases {
+                db.run(RELEASE, params![lease.call.as_str(), lease.fence])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// One process serves at a time, so whatever another one holds is held by a process that is gone.
+    async fn reclaim_callbacks(&self, node: &str) -> Result<u64, StoreError> {
+        let node = node.to_owned();
+        self.write(move |db| Ok(db.run(RECLAIM, [&node])? as u64))
+            .await
+    }
+
+    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError> {
+        self.read(move |db| {
+            let (list, values) = callbacks::list(&filter, '?');
+            db.rows(&list, params_from_iter(values), |row| {
+                callbacks::callback(row)
+            })
+        })
+        .await
+    }
+
+    async fn callback(
+        &self,
+        sid: &CallSid,
+    ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
+        let sid = sid.clone();
+        self.read(move |db| find(db, &sid)).await
+    }
+
+    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError> {
+        let sid = sid.clone();
+        self.write(move |db| {
+            let values = params![sid.as_str(), now.as_millisecond()];
+            if db.run(callbacks::REPLAY.sqlite, values)? > 0 {
+                return Ok(());
+            }
+            Err(match find(db, &sid)? {
+                Some(_) => StoreError::being_delivered(&sid),
+                None => StoreError::no_callback(&sid),
+            })
+        })
+        .await
+    }
+
+    async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError> {
+        self.read(|db| db.only_row(callbacks::BACKLOG.sqlite, [], |row| callbacks::backlog(row)))
+            .await
+    }
+}
 
 /// To be called in the transaction that ends the call. Owing the same again changes nothing.
-pub fn owe(db: &Connection, owed: &OwedCallback) -> rusqlite::Result<()> {
-    db.prepare_cached(
-        "INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?7) ON CONFLICT DO NOTHING",
-    )?
-    .execute(params![
+pub fn owe(db: &Connection, owed: &OwedCallback) -> Result<(), StoreError> {
+    let values = params![
         owed.call.as_str(),
         owed.app.as_str(),
         owed.webhook_id,
@@ -27,119 +141,59 @@ pub fn owe(db: &Connection, owed: &OwedCallback) -> rusqlite::Result<()> {
         owed.url.as_str(),
         owed.body,
         owed.owed_at.as_millisecond(),
-    ])?;
+    ];
+    db.run(OWE, values)?;
     Ok(())
 }
 
 /// Each host that has something waiting, and when its first is due: one step of the index a host, however much waits for it.
-pub fn waiting_hosts(db: &Connection) -> rusqlite::Result<Vec<(String, Timestamp)>> {
-    let mut next = db.prepare_cached(
-        "SELECT host, due_at FROM callbacks WHERE state = 0 AND host > ? ORDER BY host, due_at LIMIT 1",
-    )?;
+fn waiting_hosts(db: &Connection) -> Result<Vec<(String, Timestamp)>, StoreError> {
     let mut hosts: Vec<(String, Timestamp)> = Vec::new();
     loop {
         let after = hosts.last().map_or("", |(host, _)| host);
-        let found = next.query_row([after], |row| Ok((row.get(0)?, time(row, 1)?)));
-        match found.optional()? {
+        let next = db.row(NEXT_HOST, [after], |row| Ok((row.string(0)?, row.time(1)?)))?;
+        match next {
             Some(host) => hosts.push(host),
             None => return Ok(hosts),
         }
     }
 }
 
-pub fn claim(
+fn take(
     db: &Connection,
     claim: &CallbackClaim,
     hosts: &[(String, u32)],
-) -> rusqlite::Result<Vec<ClaimedCallback>> {
+) -> Result<Vec<ClaimedCallback>, StoreError> {
     let mut claimed = Vec::new();
     for (host, room) in hosts {
         let left = u64::from(claim.limit).saturating_sub(claimed.len() as u64);
-        claimed.extend(claim_of_host(db, claim, host, left.min((*room).into()))?);
+        let limit = left.min((*room).into()).cast_signed();
+        let due = params![host, claim.now.as_millisecond(), limit];
+        for sid in db.rows(DUE, due, |row| row.string(0))? {
+            let taken = db.row(TAKE, params![sid, claim.node], |row| {
+                callbacks::claimed(row)
+            })?;
+            claimed.extend(taken);
+        }
     }
     Ok(claimed)
 }
 
-fn claim_of_host(
-    db: &Connection,
-    claim: &CallbackClaim,
-    host: &str,
-    limit: u64,
-) -> rusqlite::Result<Vec<ClaimedCallback>> {
-    let sids: Vec<String> = db
-        .prepare_cached(
-            "SELECT call_sid FROM callbacks WHERE state = 0 AND host = ? AND due_at <= ? ORDER BY due_at LIMIT ?",
-        )?
-        .query_map(
-            params![host, claim.now.as_millisecond(), i64::try_from(limit).unwrap_or(i64::MAX)],
-            |row| row.get(0),
-        )?
-        .collect::<Result<_, _>>()?;
-    let mut take = db.prepare_cached(
-        "UPDATE callbacks SET state = 1, node = ?2, fence = fence + 1 WHERE call_sid = ?1 \
-         RETURNING call_sid, fence, webhook_id, url, body, due_at, attempts, failures, \
-           (SELECT callback_secret FROM applications WHERE id = app_id)",
-    )?;
-    sids.iter()
-        .map(|sid| take.query_row(params![sid, claim.node], read_claimed))
-        .collect()
-}
-
-fn read_claimed(row: &Row<'_>) -> rusqlite::Result<ClaimedCallback> {
-    let secret: Option<String> = row.get(8)?;
-    Ok(ClaimedCallback {
-        lease: CallbackLease {
-            call: parsed(row, 0)?,
-            fence: row.get(1)?,
-        },
-        webhook_id: row.get(2)?,
-        url: RespUrl::from_stored(row.get(3)?),
-        body: row.get(4)?,
-        due_at: time(row, 5)?,
-        attempts: row.get(6)?,
-        failures: row.get(7)?,
-        secret: secret.map(|_| parsed(row, 8)).transpose()?,
-    })
-}
-
-pub fn record(db: &Connection, ended: &[EndedAttempt]) -> rusqlite::Result<Vec<CallSid>> {
-    let mut recorded = Vec::with_capacity(ended.len());
-    for attempt in ended {
-        if record_one(db, attempt)? {
-            recorded.push(attempt.lease.call.clone());
-        }
-    }
-    Ok(recorded)
-}
-
 /// False if the lease was lost.
-fn record_one(db: &Connection, ended: &EndedAttempt) -> rusqlite::Result<bool> {
+fn record(db: &Connection, ended: &EndedAttempt) -> Result<bool, StoreError> {
     let (sid, due_at) = (ended.lease.call.as_str(), ended.next.due_at());
-    let number: Option<u32> = db
-        .prepare_cached(
-            "UPDATE callbacks SET state = ?3, due_at = ?4, finished_at = ?5, attempts = attempts + 1, failures = failures + 1, node = NULL \
-             WHERE call_sid = ?1 AND fence = ?2 AND state = 1 RETURNING attempts",
-        )?
-        .query_row(
-            params![
-                sid,
-                ended.lease.fence,
-                ended.next.state().number(),
-                due_at.map(Timestamp::as_millisecond),
-                due_at.is_none().then(|| ended.ended_at.as_millisecond()),
-            ],
-            |row| row.get(0),
-        )
-        .optional()?;
-    let Some(number) = number else {
+    let values = params![
+        sid,
+        ended.lease.fence,
+        ended.next.state().number(),
+        due_at.map(Timestamp::as_millisecond),
+        due_at.is_none().then(|| ended.ended_at.as_millisecond()),
+    ];
+    let Some(number) = db.row(RECORD, values, |row| row.number::<u32>(0))? else {
         return Ok(false);
     };
     let attempt = &ended.attempt;
-    db.prepare_cached(
-        "INSERT INTO callback_attempts (call_sid, attempt, started_at, duration, verdict, status, error, answer) \
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-    )?
-    .execute(params![
+    let values = params![
         sid,
         number,
         attempt.started_at.as_millisecond(),
@@ -148,149 +202,23 @@ fn record_one(db: &Connection, ended: &EndedAttempt) -> rusqlite::Result<bool> {
         attempt.status,
         attempt.error,
         attempt.answer,
-    ])?;
+    ];
+    db.run(RECORD_ATTEMPT, values)?;
     Ok(true)
 }
 
-pub fn release(db: &Connection, leases: &[CallbackLease]) -> rusqlite::Result<()> {
-    let mut release = db.prepare_cached(
-        "UPDATE callbacks SET state = 0, node = NULL WHERE call_sid = ? AND fence = ? AND state = 1",
-    )?;
-    leases.iter().try_for_each(|lease| {
-        release
-            .execute(params![lease.call.as_str(), lease.fence])
-            .map(drop)
-    })
-}
-
-/// One process serves at a time, so whatever another one holds is held by a process that is gone.
-pub fn reclaim(db: &Connection, node: &str) -> rusqlite::Result<u64> {
-    let freed = db
-        .prepare_cached(
-            "UPDATE callbacks SET state = 0, node = NULL WHERE state = 1 AND node <> ?",
-        )?
-        .execute([node])?;
-    Ok(freed as u64)
-}
-
-const CALLBACK: &str = "SELECT call_sid, callbacks.app_id, calls.number, calls.extension, webhook_id, url, body, state, \
-    callbacks.attempts, owed_at, due_at, finished_at FROM callbacks LEFT JOIN calls USING (call_sid)";
-
-pub fn list(db: &Connection, filter: &CallbackFilter) -> rusqlite::Result<Vec<Callback>> {
-    // The state stands in the text, not in a parameter: only then does SQLite use the partial indices.
-    let mut conditions = filter.state.map_or_else(
-        || "true".to_owned(),
-        |state| format!("state = {}", state.number()),
-    );
-    let (app, host, before) = (
-        filter.app.as_ref().map(AppId::as_str),
-        filter.host.as_deref(),
-        filter.before.as_ref().map(CallSid::as_str),
-    );
-    let mut values: Vec<(&str, &dyn ToSql)> = vec![(":most", &filter.limit)];
-    for (name, condition, value) in [
-        (":app", "callbacks.app_id = :app", &app),
-        (":host", "host = :host", &host),
-        (":before", "call_sid < :before", &before),
-    ] {
-        if value.is_some() {
-            conditions.push_str(" AND ");
-            conditions.push_str(condition);
-            values.push((name, value));
-        }
-    }
-    db.prepare_cached(&format!(
-        "{CALLBACK} WHERE {conditions} ORDER BY call_sid DESC LIMIT :most"
-    ))?
-    .query_map(&*values, read_callback)?
-    .collect()
-}
-
-pub fn find(
+fn find(
     db: &Connection,
     sid: &CallSid,
-) -> rusqlite::Result<Option<(Callback, Vec<CallbackAttempt>)>> {
-    let found = db
-        .prepare_cached(&format!("{CALLBACK} WHERE call_sid = ?"))?
-        .query_row([sid.as_str()], read_callback)
-        .optional()?;
+) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
+    let found = db.row(callbacks::FIND.sqlite, [sid.as_str()], |row| {
+        callbacks::callback(row)
+    })?;
     let Some(callback) = found else {
         return Ok(None);
     };
-    let attempts = db
-        .prepare_cached(
-            "SELECT started_at, duration, verdict, status, error, answer FROM callback_attempts WHERE call_sid = ? ORDER BY attempt",
-        )?
-        .query_map([sid.as_str()], read_attempt)?
-        .collect::<Result<_, _>>()?;
+    let attempts = db.rows(callbacks::ATTEMPTS.sqlite, [sid.as_str()], |row| {
+        callbacks::attempt(row)
+    })?;
     Ok(Some((callback, attempts)))
-}
-
-fn read_callback(row: &Row<'_>) -> rusqlite::Result<Callback> {
-    let digits: Option<String> = row.get(2)?;
-    let extension = row.get(3)?;
-    let state: i16 = row.get(7)?;
-    let optional = |column| match row.get::<_, Option<i64>>(column)? {
-        Some(_) => time(row, column).map(Some),
-        None => Ok(None),
-    };
-    Ok(Callback {
-        call: parsed(row, 0)?,
-        app: parsed(row, 1)?,
-        number: digits.map(|digits| PhoneNumber::from_stored(digits, extension)),
-        webhook_id: row.get(4)?,
-        url: RespUrl::from_stored(row.get(5)?),
-        body: row.get(6)?,
-        state: CallbackState::from_number(state)
-            .ok_or(rusqlite::Error::IntegralValueOutOfRange(7, state.into()))?,
-        attempts: row.get(8)?,
-        owed_at: time(row, 9)?,
-        due_at: optional(10)?,
-        finished_at: optional(11)?,
-    })
-}
-
-fn read_attempt(row: &Row<'_>) -> rusqlite::Result<CallbackAttempt> {
-    Ok(CallbackAttempt {
-        started_at: time(row, 0)?,
-        milliseconds: row.get(1)?,
-        verdict: parsed::<DeliveryResult>(row, 2)?,
-        status: row.get(3)?,
-        error: row.get(4)?,
-        answer: row.get(5)?,
-    })
-}
-
-pub fn replay(db: &Connection, sid: &CallSid, now: Timestamp) -> Result<(), StoreError> {
-    let replayed = db
-        .execute(
-            "UPDATE callbacks SET state = 0, due_at = :now, failures = 0, finished_at = NULL WHERE call_sid = :sid AND state <> 1",
-            named_params! {":now": now.as_millisecond(), ":sid": sid.as_str()},
-        )
-        .map_err(StoreError::failed)?;
-    if replayed > 0 {
-        return Ok(());
-    }
-    match find(db, sid).map_err(StoreError::failed)? {
-        Some(_) => Err(StoreError::being_delivered(sid)),
-        None => Err(StoreError::no_callback(sid)),
-    }
-}
-
-pub fn backlog(db: &Connection) -> rusqlite::Result<CallbackBacklog> {
-    let (mut waiting, mut oldest) = (0_u64, None::<i64>);
-    // One query each, because each has an index of its own.
-    for state in ["0", "1"] {
-        let (count, first): (u32, Option<i64>) = db
-            .prepare_cached(&format!(
-                "SELECT count(*), min(owed_at) FROM callbacks WHERE state = {state}"
-            ))?
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        waiting += u64::from(count);
-        oldest = oldest.into_iter().chain(first).min();
-    }
-    Ok(CallbackBacklog {
-        waiting,
-        oldest_owed_at: oldest.and_then(|millis| Timestamp::from_millisecond(millis).ok()),
-    })
 }

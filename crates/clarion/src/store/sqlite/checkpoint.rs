@@ -14,10 +14,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use supervisor::Supervisor;
 
 use super::{BUSY_TIMEOUT, stop_if_the_disk_failed, stop_the_disk_failed};
 
@@ -33,6 +33,8 @@ const PASSES: usize = 5;
 const MOMENT: Duration = Duration::from_millis(10);
 /// Above this the log is started anew whatever it costs: it must stay bounded. 512 MiB.
 const OVERLONG_LOG: u32 = 131_072;
+/// One pass over a long log on a slow disk may take seconds. A thread that takes longer than this is stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long the log was at the last look, and how much of it was not yet copied.
 #[derive(Debug, Default)]
@@ -117,14 +119,20 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn start(connection: Connection, path: &Path) -> std::io::Result<Self> {
+    /// Its thread may be started anew at any moment: what a pass has left undone is still in the log.
+    pub fn start(
+        connection: Connection,
+        path: &Path,
+        supervisor: &Supervisor,
+    ) -> std::io::Result<Self> {
         // Never closed: closing any descriptor of the file would drop the locks that SQLite holds on it (POSIX).
         let file = ManuallyDrop::new(File::open(path)?);
         let (stop, stopped) = mpsc::channel::<()>();
         let backlog = Arc::new(Backlog::default());
         let seen = Arc::clone(&backlog);
-        let work = move || {
+        supervisor.restart_thread("store-checkpoint", Some(PATIENCE), move |watch| {
             while stopped.recv_timeout(PAUSE) == Err(mpsc::RecvTimeoutError::Timeout) {
+                watch.beat();
                 match copy(&connection) {
                     Ok(counts) => {
                         if let Err(error) = file.sync_data() {
@@ -135,11 +143,8 @@ impl Checkpointer {
                     Err(error) => failed(&error),
                 }
             }
-        };
-        thread::Builder::new()
-            .name("store-checkpoint".to_owned())
-            .spawn(work)
-            .expect("the operating system gives us a thread at start");
+            watch.release();
+        })?;
         Ok(Self {
             backlog,
             _stop: stop,

@@ -3,24 +3,28 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
+use super::query::Query;
 use super::{bills, callbacks};
 use crate::domain::claim::EndedCall;
+use crate::store::StoreError;
+use crate::store::statements::sqlite;
+
+const LEAVE_QUEUE: &str =
+    sqlite!("DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3");
+const END: &str = sqlite!(
+    "UPDATE calls SET outcome = $1, trunk = $2, attempts = $3, dialled_at = $4, rang_at = $5, answered_at = $6, ended_at = $7, \
+       sip_code = $8, reason = $9 WHERE call_sid = $10"
+);
 
 /// Outcome, bill line and owed callback, or nothing of it if the call is not ours any more.
-pub(super) fn end(db: &Connection, ended: &EndedCall) -> rusqlite::Result<bool> {
+pub(super) fn end(db: &Connection, ended: &EndedCall) -> Result<bool, StoreError> {
     let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
-    let gone = db
-        .prepare_cached("DELETE FROM call_queue WHERE call_sid = ? AND node = ? AND fence = ?")?
-        .execute(params![call.sid.as_str(), lease.node.as_str(), lease.fence])?;
-    if gone == 0 {
+    let held = params![call.sid.as_str(), lease.node.as_str(), lease.fence];
+    if db.run(LEAVE_QUEUE, held)? == 0 {
         return Ok(false);
     }
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
-    db.prepare_cached(
-        "UPDATE calls SET outcome = ?, trunk = ?, attempts = ?, dialled_at = ?, rang_at = ?, answered_at = ?, ended_at = ?, \
-           sip_code = ?, reason = ? WHERE call_sid = ?",
-    )?
-    .execute(params![
+    let values = params![
         ended.outcome.number(),
         ended.trunk,
         ended.attempts,
@@ -31,7 +35,8 @@ pub(super) fn end(db: &Connection, ended: &EndedCall) -> rusqlite::Result<bool> 
         ended.sip_code,
         ended.reason,
         call.sid.as_str()
-    ])?;
+    ];
+    db.run(END, values)?;
     bills::bill_call(db, ended)?;
     if let Some(owed) = &ended.callback {
         callbacks::owe(db, owed)?;

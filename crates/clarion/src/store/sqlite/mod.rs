@@ -3,28 +3,21 @@
 //! One thread writes (`writer`), committing everything that has arrived in one transaction; readers go beside it on connections of
 //! their own; a third thread moves the log back into the file (`checkpoint`) so that the writer rarely has to.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use supervisor::Supervisor;
 use tokio::sync::Semaphore;
 
 use self::checkpoint::Checkpointer;
+use self::query::Query;
 use self::writer::Writer;
-use super::{
-    CallbackBacklog, CallbackClaim, CallbackFilter, ClaimedBatch, Inspection, Store, StoreError,
-};
-use crate::domain::account::{
-    Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
-};
-use crate::domain::call::{CallProgress, CallSid, NewCall};
-use crate::domain::callback::{Callback, CallbackAttempt, CallbackLease, EndedAttempt};
-use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName, FileOwner};
+use super::statements::PROBE;
+use super::{Inspection, Store, StoreError};
 
 mod accounts;
 mod audio_files;
@@ -34,6 +27,8 @@ pub mod calls;
 pub mod checkpoint;
 mod claiming;
 mod ending;
+mod inbox;
+mod query;
 mod queue;
 mod records;
 mod schema;
@@ -53,27 +48,30 @@ pub struct SqliteStore {
     writer: Writer,
     readers: Arc<Mutex<Vec<Connection>>>,
     turns: Semaphore,
+    /// One readiness probe at a time.
+    probe: Arc<Semaphore>,
     _checkpointer: Checkpointer,
 }
 
 impl SqliteStore {
-    pub async fn open(path: &Path) -> anyhow::Result<Self> {
-        let path = path.to_owned();
-        tokio::task::spawn_blocking(move || Self::open_blocking(path)).await?
+    pub async fn open(path: &Path, supervisor: &Supervisor) -> anyhow::Result<Self> {
+        let (path, supervisor) = (path.to_owned(), supervisor.clone());
+        tokio::task::spawn_blocking(move || Self::open_blocking(path, &supervisor)).await?
     }
 
-    fn open_blocking(path: PathBuf) -> anyhow::Result<Self> {
+    fn open_blocking(path: PathBuf, supervisor: &Supervisor) -> anyhow::Result<Self> {
         let mut connection = connect(&path)
             .with_context(|| format!("cannot open the database {}", path.display()))?;
         schema::migrate(&mut connection)
             .with_context(|| format!("cannot bring the database {} up to date", path.display()))?;
-        let checkpointer = Checkpointer::start(connect(&path)?, &path)?;
-        let writer = Writer::start(connection, checkpointer.backlog());
+        let checkpointer = Checkpointer::start(connect(&path)?, &path, supervisor)?;
+        let writer = Writer::start(connection, checkpointer.backlog(), supervisor)?;
         Ok(Self {
             path,
             writer,
             readers: Arc::default(),
             turns: Semaphore::new(READERS),
+            probe: Arc::new(Semaphore::new(1)),
             _checkpointer: checkpointer,
         })
     }
@@ -82,18 +80,16 @@ impl SqliteStore {
     async fn write<T, F>(&self, change: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
-        self.writer
-            .write(move |db| change(db).map_err(StoreError::failed))
-            .await
+        self.writer.write(change).await
     }
 
     /// Runs a read on a connection of its own, off the async threads.
     async fn read<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
         let _turn = self.turns.acquire().await.map_err(StoreError::failed)?;
         let (readers, path) = (Arc::clone(&self.readers), self.path.clone());
@@ -113,10 +109,9 @@ impl SqliteStore {
                 .push(connection);
             result
         };
-        let result = tokio::task::spawn_blocking(work)
+        tokio::task::spawn_blocking(work)
             .await
-            .map_err(StoreError::failed)?;
-        result.map_err(StoreError::failed)
+            .map_err(StoreError::failed)?
     }
 }
 
@@ -205,181 +200,18 @@ fn create_private(path: &Path) {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn add_account(&self, account: Account) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| accounts::add(db, &account))
-            .await
-    }
-
-    async fn account(&self, sid: &AccountSid) -> Result<Option<Account>, StoreError> {
-        let sid = sid.clone();
-        self.read(move |db| accounts::find(db, &sid)).await
-    }
-
-    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
-        self.read(accounts::all).await
-    }
-
-    async fn change_account(
-        &self,
-        sid: &AccountSid,
-        change: AccountChange,
-    ) -> Result<Account, StoreError> {
-        let sid = sid.clone();
-        self.writer
-            .write(move |db| accounts::change(db, &sid, change.clone()))
-            .await
-    }
-
-    async fn add_application(&self, application: Application) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| accounts::add_application(db, &application))
-            .await
-    }
-
-    async fn application(&self, id: &AppId) -> Result<Option<Application>, StoreError> {
-        let id = id.clone();
-        self.read(move |db| accounts::find_application(db, &id))
-            .await
-    }
-
-    async fn applications(&self, account: &AccountSid) -> Result<Vec<Application>, StoreError> {
-        let account = account.clone();
-        self.read(move |db| accounts::applications(db, &account))
-            .await
-    }
-
-    async fn change_application(
-        &self,
-        id: &AppId,
-        change: ApplicationChange,
-    ) -> Result<Application, StoreError> {
-        let id = id.clone();
-        self.writer
-            .write(move |db| accounts::change_application(db, &id, change.clone()))
-            .await
-    }
-
-    async fn audio_files(
-        &self,
-        app: &AppId,
-        owner: FileOwner,
-        names: &[FileName],
-    ) -> Result<Vec<Option<ContentId>>, StoreError> {
-        let (app, names) = (app.clone(), names.to_vec());
-        self.read(move |db| audio_files::audio_files(db, &app, owner, &names))
-            .await
-    }
-
-    async fn add_audio_files(&self, files: Vec<AddedFile>) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| audio_files::add(db, &files))
-            .await
-    }
-
-    async fn audio_files_of(&self, owner: &AudioOwner) -> Result<Vec<AddedFile>, StoreError> {
-        let owner = owner.clone();
-        self.read(move |db| audio_files::all(db, &owner)).await
-    }
-
-    async fn remove_audio_file(
-        &self,
-        owner: &AudioOwner,
-        name: &FileName,
-    ) -> Result<(), StoreError> {
-        let (owner, name) = (owner.clone(), name.clone());
-        self.writer
-            .write(move |db| audio_files::remove(db, &owner, &name))
-            .await
-    }
-
-    async fn audio_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
-        self.read(audio_files::in_use).await
-    }
-
-    async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| {
-                calls::accept(db, &call)
-                    .map(drop)
-                    .map_err(StoreError::failed)
-            })
-            .await
-    }
-
-    async fn call_progress(
-        &self,
-        account: &AccountSid,
-        sid: &CallSid,
-    ) -> Result<Option<CallProgress>, StoreError> {
-        let (account, sid) = (account.clone(), sid.clone());
-        self.read(move |db| calls::progress(db, &account, &sid))
-            .await
-    }
-
-    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
-        // Looking is left to a reader: the writer is not kept from its work by what waits for hosts without room.
-        let (hosts, next_due) = claim.choose(self.read(callbacks::waiting_hosts).await?);
-        if hosts.is_empty() {
-            return Ok(ClaimedBatch {
-                callbacks: Vec::new(),
-                next_due,
-            });
-        }
-        let callbacks = self
-            .writer
-            .write(move |db| callbacks::claim(db, &claim, &hosts).map_err(StoreError::failed))
-            .await?;
-        Ok(ClaimedBatch {
-            callbacks,
-            next_due,
-        })
-    }
-
-    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError> {
-        self.writer
-            .write(move |db| callbacks::record(db, &ended).map_err(StoreError::failed))
-            .await
-    }
-
-    async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| callbacks::release(db, &leases).map_err(StoreError::failed))
-            .await
-    }
-
-    async fn reclaim_callbacks(&self, node: &str) -> Result<u64, StoreError> {
-        let node = node.to_owned();
-        self.writer
-            .write(move |db| callbacks::reclaim(db, &node).map_err(StoreError::failed))
-            .await
-    }
-
-    async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError> {
-        self.read(move |db| callbacks::list(db, &filter)).await
-    }
-
-    async fn callback(
-        &self,
-        sid: &CallSid,
-    ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
-        let sid = sid.clone();
-        self.read(move |db| callbacks::find(db, &sid)).await
-    }
-
-    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError> {
-        let sid = sid.clone();
-        self.writer
-            .write(move |db| callbacks::replay(db, &sid, now))
-            .await
-    }
-
-    async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError> {
-        self.read(callbacks::backlog).await
-    }
-
     async fn ready(&self) -> Result<(), StoreError> {
-        self.writer.write(|_| Ok(())).await
+        // The turn goes along with the change: whoever asks again waits for this one, also when nobody waits for its answer any more.
+        let turn = Arc::clone(&self.probe).acquire_owned().await;
+        let turn = turn.map_err(StoreError::failed)?;
+        self.write(move |db| {
+            let _turn = &turn;
+            match db.run(PROBE.sqlite, [])? {
+                1 => Ok(()),
+                _ => Err(StoreError::failed("the row for probing is missing")),
+            }
+        })
+        .await
     }
 
     async fn close(&self) {

@@ -3,7 +3,10 @@
 use anyhow::bail;
 use rusqlite::{Connection, TransactionBehavior};
 
-const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/sqlite/0001_first.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../migrations/sqlite/0001_first.sql"),
+    include_str!("../../../migrations/sqlite/0002_audio_files_and_probe.sql"),
+];
 
 /// The version that this program wants.
 pub const WANTED: usize = MIGRATIONS.len();

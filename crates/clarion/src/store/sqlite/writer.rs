@@ -7,17 +7,21 @@
 //!
 //! A bad change fails alone. Savepoints would see to that, but SQLite then copies every page before it is changed, once per change. So
 //! the changes go in bare, and only when one fails is everything undone and done again, each change behind a savepoint. That is why a
-//! change can be run twice (`Fn`).
+//! change can be run twice (`Fn`). A change that panics has failed like any other; a panic elsewhere in this thread ends the process, by the
+//! supervisor.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use rusqlite::Connection;
+use supervisor::{Supervisor, Watch, panic_message};
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::StoreError;
 use super::checkpoint::Backlog;
+use super::inbox::{Inbox, Received};
 use super::stop_if_the_disk_failed;
 use crate::telemetry::note_commit;
 
@@ -27,6 +31,10 @@ const LARGEST_BATCH: usize = 256;
 const BREATH: Duration = Duration::from_millis(1);
 /// Changes that may wait before those who hand them in have to wait too.
 const QUEUE: usize = 4096;
+/// A thread that has nothing to do shows this often that it is alive.
+const IDLE: Duration = Duration::from_secs(1);
+/// A commit may have to wait for another process that holds the lock (`BUSY_TIMEOUT`), and for a slow disk after that.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A change that has been handed in: runs inside the transaction, twice if it must, and is answered when the commit is known.
 trait Job: Send {
@@ -47,7 +55,16 @@ where
     F: Fn(&Connection) -> Result<T, StoreError> + Send,
 {
     fn run(&mut self, db: &Connection) -> bool {
-        let result = (self.work)(db);
+        let result = catch_unwind(AssertUnwindSafe(|| (self.work)(db))).unwrap_or_else(|panic| {
+            let message = panic_message(&*panic);
+            tracing::error!(
+                message,
+                "a change of the database panicked; it was not made"
+            );
+            Err(StoreError::failed(format!(
+                "the change panicked: {message}"
+            )))
+        });
         let good = result.is_ok();
         self.result = Some(result);
         good
@@ -75,13 +92,16 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection, backlog: Arc<Backlog>) -> Self {
+    pub fn start(
+        connection: Connection,
+        backlog: Arc<Backlog>,
+        supervisor: &Supervisor,
+    ) -> io::Result<Self> {
         let (inbox, messages) = mpsc::channel(QUEUE);
-        thread::Builder::new()
-            .name("store-writer".to_owned())
-            .spawn(move || write_until_stopped(&connection, messages, &backlog))
-            .expect("the operating system gives us a thread at start");
-        Self { inbox }
+        supervisor.require_thread("store-writer", Some(PATIENCE), move |watch| {
+            write_until_stopped(&connection, messages, &backlog, &watch);
+        })?;
+        Ok(Self { inbox })
     }
 
     /// Hands in a change and waits until it is durable.
@@ -115,24 +135,28 @@ impl Writer {
 
 fn write_until_stopped(
     connection: &Connection,
-    mut messages: mpsc::Receiver<Message>,
+    messages: mpsc::Receiver<Message>,
     backlog: &Backlog,
+    watch: &Watch,
 ) {
+    let mut inbox = Inbox::new(messages);
     let mut batch = Vec::with_capacity(LARGEST_BATCH);
     let mut longest_commit = Duration::ZERO;
     let mut stop = None;
     while stop.is_none() {
-        let Some(message) = messages.blocking_recv() else {
-            return;
+        watch.beat();
+        let mut next = match inbox.receive(IDLE) {
+            Received::Message(message) => Some(message),
+            Received::Nothing => continue,
+            Received::Closed => return watch.release(),
         };
-        let mut next = Some(message);
         while let Some(message) = next {
             match message {
                 Message::Job(job) => batch.push(job),
                 Message::Stop(done) => stop = Some(done),
             }
             let full = batch.len() == LARGEST_BATCH || stop.is_some();
-            next = if full { None } else { messages.try_recv().ok() };
+            next = if full { None } else { inbox.receive_now() };
         }
         let (began, changes) = (Instant::now(), batch.len());
         commit(connection, &mut batch);
@@ -142,8 +166,9 @@ fn write_until_stopped(
             thread::sleep(BREATH.saturating_sub(began.elapsed()));
         }
     }
-    messages.close();
+    inbox.close();
     let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    watch.release();
     if let Some(done) = stop {
         let _ = done.send(());
     }
@@ -206,4 +231,72 @@ fn in_transaction(
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_that_panics_or_fails_costs_only_itself() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("CREATE TABLE kept (number INTEGER)")
+            .unwrap();
+        let supervisor = Supervisor::new();
+        let writer = Writer::start(connection, Arc::default(), &supervisor).unwrap();
+        let writer = Arc::new(writer);
+        // The writer is kept busy until all the others wait: they become one batch.
+        let gate = Arc::new(Barrier::new(2));
+        let blocked = spawn(&writer, {
+            let gate = Arc::clone(&gate);
+            move |_| {
+                gate.wait();
+                Ok(())
+            }
+        });
+        while writer.inbox.capacity() < QUEUE {
+            tokio::task::yield_now().await;
+        }
+        let keep = |number: i64| {
+            move |db: &Connection| {
+                db.execute("INSERT INTO kept VALUES (?1)", [number])?;
+                match number {
+                    2 => panic!("two"),
+                    3 => Err(StoreError::failed("three")),
+                    _ => Ok(()),
+                }
+            }
+        };
+        let changes: Vec<_> = (1..=4).map(|number| spawn(&writer, keep(number))).collect();
+        while writer.inbox.capacity() > QUEUE - 4 {
+            tokio::task::yield_now().await;
+        }
+        gate.wait();
+        blocked.await.unwrap().unwrap();
+        let mut answers = Vec::new();
+        for change in changes {
+            answers.push(change.await.unwrap().map_err(|error| error.to_string()));
+        }
+        let failed = |why: &str| Err(format!("the database failed: {why}"));
+        let panicked = failed("the change panicked: two");
+        assert_eq!(answers, [Ok(()), panicked, failed("three"), Ok(())]);
+        let kept = writer.write(|db| {
+            let all = "SELECT string_agg(number, ' ' ORDER BY number) FROM kept";
+            Ok(db.query_row(all, [], |row| row.get::<_, String>(0))?)
+        });
+        assert_eq!(kept.await.unwrap(), "1 4");
+        assert_eq!(supervisor.down(), Vec::<String>::new());
+        writer.stop().await;
+    }
+
+    fn spawn<T: Send + 'static>(
+        writer: &Arc<Writer>,
+        change: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> tokio::task::JoinHandle<Result<T, StoreError>> {
+        let writer = Arc::clone(writer);
+        tokio::spawn(async move { writer.write(change).await })
+    }
 }

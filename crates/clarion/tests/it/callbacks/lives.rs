@@ -6,6 +6,7 @@ use std::process::Output;
 
 use clarion::domain::callback::CallbackState;
 use serde_json::Value;
+use supervisor::Supervisor;
 use tokio::process::Command;
 use tokio_postgres::NoTls;
 
@@ -48,7 +49,11 @@ async fn a_delivery_cut_off_by_a_kill_is_repeated_with_the_same_webhook_id() {
             received[0].header("webhook-id"),
             received[1].header("webhook-id")
         );
-        let store = installation.database.open().await.unwrap();
+        let store = installation
+            .database
+            .open(&Supervisor::new())
+            .await
+            .unwrap();
         eventually("it is delivered", async || {
             let (callback, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
             callback.state == CallbackState::Delivered && attempts.len() == 1
@@ -81,7 +86,11 @@ async fn of_two_nodes_either_delivers_and_when_one_is_killed_nothing_is_lost() {
     owe(&installation.database, owed(1001..=2000).collect()).await;
     receiver.has_received(300).await;
     lost.process.kill().await.unwrap();
-    let store = installation.database.open().await.unwrap();
+    let store = installation
+        .database
+        .open(&Supervisor::new())
+        .await
+        .unwrap();
     eventually("nothing is left", async || {
         store.callback_backlog().await.unwrap().waiting == 0
     })

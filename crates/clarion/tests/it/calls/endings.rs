@@ -7,6 +7,7 @@ use clarion::domain::outcome::Outcome;
 use phone::ending::Side;
 use phone::test_phone::{HeardCall, Script};
 use rustix::process::{Pid, Signal, kill_process};
+use supervisor::Supervisor;
 
 use super::stage::{self, Stage, field, on_postgres};
 use crate::support::child::{Caller, ChildServer, Installation};
@@ -137,7 +138,12 @@ impl Shift {
     }
 
     async fn has_come_to(&self, sid: &CallSid, state: CallState) {
-        let store = self.installation.database.open().await.unwrap();
+        let store = self
+            .installation
+            .database
+            .open(&Supervisor::new())
+            .await
+            .unwrap();
         eventually(&format!("{state:?}"), async || {
             stage::record(&*store, sid).await.state == state
         })
@@ -215,7 +221,12 @@ async fn a_server_that_may_not_wait_hangs_up_what_is_playing() {
         .unwrap();
     assert!(status.success(), "{status}");
     shift.has_come_to(&playing, CallState::Ended).await;
-    let store = shift.installation.database.open().await.unwrap();
+    let store = shift
+        .installation
+        .database
+        .open(&Supervisor::new())
+        .await
+        .unwrap();
     let record = stage::record(&*store, &playing).await;
     assert_eq!(record.outcome, Some(Outcome::Talked));
     store.close().await;

@@ -40,7 +40,7 @@ async fn fill_three_channels(database: &str) {
     let mut customer = Customer::first(&stage).await;
     place(&mut customer, 0, 15).await;
     reported(&stage, 15).await;
-    assert_eq!(telephone.concurrent_limit(), 3, "all channels, and no more");
+    assert_eq!(telephone.peak_concurrency(), 3, "all channels, and no more");
     assert_eq!(telephone.dialled().len(), 15);
 }
 
@@ -92,7 +92,7 @@ async fn an_account_has_no_more_calls_under_way_than_it_may() {
     .await;
     place(&mut bounded, 0, 8).await;
     reported(&stage, 8).await;
-    assert_eq!(telephone.concurrent_limit(), 2);
+    assert_eq!(telephone.peak_concurrency(), 2);
 }
 
 async fn call_one_callee_again_and_again(database: &str) {
@@ -104,7 +104,7 @@ async fn call_one_callee_again_and_again(database: &str) {
         placed.push(customer.call("13900000000", HELLO).await);
     }
     reported(&stage, 4).await;
-    assert_eq!(telephone.concurrent_limit(), 1);
+    assert_eq!(telephone.peak_concurrency(), 1);
     let mut heard = telephone.heard();
     heard.sort_by_key(|call| call.invited);
     let order: Vec<&str> = heard.iter().map(|call| &call.call_id[..32]).collect();

@@ -8,6 +8,7 @@ use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use phone::ending::Side;
 use phone::test_phone::{Script, Then};
+use supervisor::Supervisor;
 
 use super::stage::{self, Stage, field, on_postgres};
 use crate::support::bills::money;
@@ -173,7 +174,11 @@ async fn a_call_whose_server_is_lost_is_hung_up_reported_and_billed_as_far_as_it
         receiver.url()
     );
     let sid: CallSid = caller.place(&fields).await.unwrap().parse().unwrap();
-    let store = installation.database.open().await.unwrap();
+    let store = installation
+        .database
+        .open(&Supervisor::new())
+        .await
+        .unwrap();
     eventually("it talks, and that is known", async || {
         stage::record(&*store, &sid).await.state == CallState::Answered
     })

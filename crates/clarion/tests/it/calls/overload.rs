@@ -9,6 +9,7 @@ use clarion::domain::account::Account;
 use clarion::domain::claim::CallFilter;
 use clarion::store::Store;
 use phone::test_phone::Script;
+use supervisor::Supervisor;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -69,7 +70,11 @@ impl World {
         );
         let settings = stage::settings(&more, &telephone.trunk("narrow", &limit));
         let installation = Installation::with_settings(None, &settings).await;
-        let store = installation.database.open().await.unwrap();
+        let store = installation
+            .database
+            .open(&Supervisor::new())
+            .await
+            .unwrap();
         let many = |account: &mut Account| {
             account.limits.requests_per_second = Some(1_000_000);
             account.limits.requests_at_once = Some(1_000_000);
@@ -238,7 +243,7 @@ async fn ten_times_the_limit_spoils_nothing_that_was_accepted() {
         "{} s at {TIMES} times the limit: {outcomes:?}, {pace:.1} dialled a second with a pause of {pause:?} at most, {} at once at most, overtaken by {} at most; \
          late packets {:.2} % ({:.2} % at the limit)",
         seconds(),
-        world.telephone.concurrent_limit(),
+        world.telephone.peak_concurrency(),
         world.worst_overtaking(),
         then * 100.0,
         normal * 100.0
@@ -250,7 +255,7 @@ async fn ten_times_the_limit_spoils_nothing_that_was_accepted() {
         "{outcomes:?}"
     );
     assert!(outcomes["expired"] > 0, "the trunk was overloaded");
-    assert!(world.telephone.concurrent_limit() <= LIMIT as usize);
+    assert!(world.telephone.peak_concurrency() <= LIMIT as usize);
     assert!(pace > f64::from(LIMIT) / 2.0, "{pace:.1} calls a second");
     let overtaken = world.worst_overtaking();
     // Those that are claimed together start together.

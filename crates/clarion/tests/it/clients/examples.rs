@@ -7,6 +7,7 @@ use clarion::domain::account::AccountChange;
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use jiff::SignedDuration;
+use supervisor::Supervisor;
 use tokio::process::Command;
 
 use crate::support::bills::{money, record};
@@ -20,7 +21,11 @@ const SETTINGS: &str = "[bills]\ngrace_seconds = 0\n[[trunk]]\nname = \"try\"\nl
 /// The real program, with one record on yesterday's bill.
 async fn serve() -> (Installation, ChildServer) {
     let installation = Installation::with_settings(None, SETTINGS).await;
-    let store = installation.database.open().await.unwrap();
+    let store = installation
+        .database
+        .open(&Supervisor::new())
+        .await
+        .unwrap();
     let permit = AccountChange {
         bill_download: Some(true),
         ..AccountChange::default()
@@ -80,7 +85,11 @@ async fn a_client_works(program: &[&str]) {
     let (installation, server) = serve().await;
     let folder = tempfile::tempdir().unwrap();
     let bill: PathBuf = folder.path().join("bill.csv");
-    let store = installation.database.open().await.unwrap();
+    let store = installation
+        .database
+        .open(&Supervisor::new())
+        .await
+        .unwrap();
     for (number, state, outcome) in [
         ("13800000001", "0", Outcome::Talked),
         ("13800000002", "1", Outcome::Busy),

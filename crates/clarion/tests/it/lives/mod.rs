@@ -13,6 +13,7 @@ use g711::Codec;
 use phone::call::MediaConfig;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig, Then};
+use supervisor::Supervisor;
 use tokio::task::JoinSet;
 
 use self::checker::{History, violations};
@@ -47,7 +48,9 @@ impl World {
             codecs: Codec::ALL.to_vec(),
             credentials: None,
         };
-        let (telephone, mut heard) = TestPhone::start(&config, somebody).await.unwrap();
+        let (telephone, mut heard) = TestPhone::start(&Supervisor::new(), &config, somebody)
+            .await
+            .unwrap();
         let dialled = Arc::new(Mutex::new(Vec::new()));
         let note = Arc::clone(&dialled);
         tokio::spawn(async move {
@@ -103,7 +106,7 @@ impl World {
 
     /// Waits until everything has come to its end, and tells the whole history.
     async fn history(&self, database: &Database) -> History {
-        let store = database.open().await.unwrap();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         eventually_within(DRAIN, "nothing is under way any more", async || {
             let filter = clarion::domain::claim::CallFilter {
                 alive: true,

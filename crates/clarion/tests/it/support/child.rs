@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use clarion::client::{ApiCredentials, Client, Connection, Signature};
 use clarion::domain::account::AccountChange;
 use clarion::store::Database;
+use supervisor::Supervisor;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -38,7 +39,7 @@ impl Installation {
             postgres.unwrap_or_else(|| format!("sqlite:{}", path.join("clarion.db").display()));
         let config = write_config(path, &url, settings);
         let database = Database::parse(&url).unwrap();
-        let store = database.open().await.unwrap();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let plenty = Some(Some(1_000_000));
@@ -89,15 +90,20 @@ impl Installation {
     }
 
     pub async fn start_with(&self, environment: &[(&str, &PathBuf)]) -> ChildServer {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_clarion"))
+        self.start_by(|serve| serve.envs(environment.iter().copied()))
+            .await
+    }
+
+    /// With the command changed before it is run.
+    pub async fn start_by(&self, change: impl FnOnce(&mut Command) -> &mut Command) -> ChildServer {
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_clarion"));
+        serve
             .arg("--config")
             .arg(&self.config)
             .arg("serve")
-            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
+            .kill_on_drop(true);
+        let mut process = change(&mut serve).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = tokio::time::timeout(PATIENCE, lines.next_line())
             .await
@@ -139,7 +145,7 @@ impl Installation {
     }
 
     pub async fn holds(&self, sids: &[String]) -> Result<(), String> {
-        let store = self.database.open().await.unwrap();
+        let store = self.database.open(&Supervisor::new()).await.unwrap();
         for sid in sids {
             let progress = store
                 .call_progress(&SID.parse().unwrap(), &sid.parse().unwrap())

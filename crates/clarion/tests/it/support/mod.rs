@@ -30,6 +30,7 @@ use clarion::domain::call::CallSid;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
 use jiff::tz::TimeZone;
+use supervisor::Supervisor;
 use tempfile::TempDir;
 
 pub const SID: &str = "0123456789abcdef0123456789abcdef";
@@ -97,8 +98,8 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
         std::fs::create_dir_all(&config.data_dir).unwrap();
-        let database = config.database().unwrap();
-        let store = database.open().await.unwrap();
+        let database = config.database.clone();
+        let store = database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let clock = clock();
@@ -132,6 +133,11 @@ impl TestServer {
         if let Some(server) = &self.server {
             server.deliver_callbacks();
         }
+    }
+
+    /// For making tasks of the server panic.
+    pub fn supervisor(&self) -> &Supervisor {
+        self.server.as_ref().unwrap().supervisor()
     }
 
     /// The server itself, for a test that stops it.
@@ -311,15 +317,22 @@ pub async fn settle_callback(database: &Database, sid: &CallSid) {
     execute(database, &settle).await;
 }
 
-async fn execute(database: &Database, statements: &str) {
+pub async fn execute(database: &Database, statements: &str) {
+    try_execute(database, statements).await.unwrap();
+}
+
+/// What the database says against it, in its own words.
+pub async fn try_execute(database: &Database, statements: &str) -> Result<(), String> {
     match database {
         Database::Sqlite(path) => {
             let db = rusqlite::Connection::open(path).unwrap();
-            db.execute_batch(statements).unwrap();
+            db.execute_batch(statements)
+                .map_err(|error| error.to_string())
         }
         Database::Postgres(url) => {
             let client = postgres::connect(url).await;
-            client.batch_execute(statements).await.unwrap();
+            let done = client.batch_execute(statements).await;
+            done.map_err(|error| error.as_db_error().unwrap().message().to_owned())
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use phone::signalling::{Resolver, Signalling, SignallingConfig, SipCredentials, Trace, Transport};
 use phone::trunk::{Health, SipTrunkConfig, Trunk};
+use supervisor::Supervisor;
 
 use super::Play;
 use crate::lab::{PATIENCE, eventually, loopback};
@@ -41,8 +42,17 @@ async fn a_registration_is_proved_renewed_in_time_and_taken_back() {
         let grants = message.text.starts_with("SIP/2.0 200") && message.text.contains("REGISTER");
         count.fetch_add(u32::from(grants), Ordering::Relaxed);
     }));
-    let signalling = Arc::new(Signalling::start(&config, None).await.unwrap());
-    let trunk = Trunk::start(registering(sipp.address), signalling, Resolver::default());
+    let signalling = Arc::new(
+        Signalling::start(&Supervisor::new(), &config, None)
+            .await
+            .unwrap(),
+    );
+    let trunk = Trunk::start(
+        &Supervisor::new(),
+        registering(sipp.address),
+        signalling,
+        Resolver::default(),
+    );
     becomes(&mut trunk.health(), |health| *health == Health::Up).await;
     // SIPp has granted three seconds and does not look at the clock; that they are kept is said by the trunk's own test.
     eventually("the registration is renewed", || {

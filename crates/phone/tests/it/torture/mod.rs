@@ -12,7 +12,7 @@ use phone::media::stream::PlaybackItem;
 use phone::test_phone::Script;
 use tokio::net::UdpSocket;
 
-use crate::lab::{Lab, PATIENCE, order, sound};
+use crate::lab::{Lab, PATIENCE, call_request, sound};
 
 /// What becomes of a message.
 #[derive(Debug, Clone, Copy)]
@@ -135,9 +135,9 @@ async fn torture_disturbs_no_call_and_is_answered_as_it_deserves() {
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     };
-    let plan = order(vec![PlaybackItem::Sound(sound(300))]);
+    let plan = call_request(vec![PlaybackItem::Sound(sound(300))]);
     let (story, ()) = tokio::join!(lab.call(plan), torture);
-    assert_eq!(story.facts.packets_sent, 300);
+    assert_eq!(story.stats.packets_sent, 300);
     assert_eq!(story.talked().1, Side::Us);
     let heard = lab.heard().await;
     assert_eq!((heard.lost(), heard.hung_up_by), (0, Some(Side::Them)));
@@ -153,7 +153,7 @@ async fn torture_does_not_bring_down_a_phone_that_answers() {
         let agreed = codes.contains(&200) && text.starts_with("INVITE");
         assert!(!agreed, "{name}: {codes:?}, {then:?}");
     }
-    lab.call(order(vec![PlaybackItem::Sound(sound(5))]))
+    lab.call(call_request(vec![PlaybackItem::Sound(sound(5))]))
         .await
         .talked();
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::PostgresStore;
-use super::queue::{NOW, lease_millis};
+use super::queue::lease_millis;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::import::{Imported, ImportedRecord};
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
@@ -20,9 +20,16 @@ use crate::domain::call::{CallSid, NewCall};
 use crate::domain::claim::{Lease, NodeId};
 use crate::store::StoreError;
 use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
+use crate::store::statements::{bill_files, bill_lines, postgres, rates as rate_statements};
 
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(200);
+/// By the database's clock, so that nodes need not agree on the time.
+const TAKE_DUTY: &str = postgres!(
+    "INSERT INTO leases (duty, node, fence, lease_until) VALUES ($1, $2, 1, {now} + $3) \
+     ON CONFLICT (duty) DO UPDATE SET node = $2, fence = leases.fence + 1, lease_until = {now} + $3 \
+     WHERE leases.node = $2 OR leases.lease_until <= {now}"
+);
 
 #[async_trait]
 impl BillBook for PostgresStore {
@@ -31,11 +38,10 @@ impl BillBook for PostgresStore {
     }
 
     async fn remove_rate(&self, account: &AccountSid, prefix: &Prefix) -> Result<bool, StoreError> {
-        let removed = self
-            .client()
-            .await?
+        let client = self.client().await?;
+        let removed = (**client)
             .execute(
-                "DELETE FROM rates WHERE account_sid = $1 AND prefix = $2",
+                rate_statements::REMOVE.postgres,
                 &[&account.as_str(), &prefix.as_str()],
             )
             .await?;
@@ -82,20 +88,20 @@ impl BillBook for PostgresStore {
         rates::tighten(&mut *self.client().await?, sid, lease, longest_talk).await
     }
 
-    async fn purse(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError> {
-        rates::purse(&**self.client().await?, account, "").await
+    async fn funds(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError> {
+        rates::funds(&**self.client().await?, rate_statements::FUNDS, account).await
     }
 
     async fn import_records(
         &self,
-        brought: Vec<ImportedRecord>,
+        records: Vec<ImportedRecord>,
         late: bool,
     ) -> Result<Imported, StoreError> {
-        lines::import(&mut *self.client().await?, &brought, late).await
+        lines::import(&mut *self.client().await?, &records, late).await
     }
 
     async fn first_open_day(&self) -> Result<Date, StoreError> {
-        lines::first_open(&**self.client().await?, "").await
+        lines::first_open(&**self.client().await?, bill_lines::FIRST_OPEN).await
     }
 
     async fn next_day_with_lines(&self, from: Date) -> Result<Option<Date>, StoreError> {
@@ -111,10 +117,10 @@ impl BillBook for PostgresStore {
     }
 
     async fn day_is_filed(&self, day: Date, now: Timestamp) -> Result<(), StoreError> {
-        self.client()
-            .await?
+        let client = self.client().await?;
+        (**client)
             .execute(
-                "UPDATE bill_days SET filed_at = $1 WHERE day = $2 AND filed_at IS NULL",
+                bill_lines::FILED.postgres,
                 &[&now.as_millisecond(), &day.to_string()],
             )
             .await?;
@@ -171,7 +177,6 @@ impl BillBook for PostgresStore {
         files::forget(&mut *self.client().await?, before, now, limit).await
     }
 
-    /// By the database's clock, so that nodes need not agree on the time.
     async fn take_duty(
         &self,
         duty: &str,
@@ -179,28 +184,18 @@ impl BillBook for PostgresStore {
         now: Timestamp,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError> {
-        let taken = self
-            .client()
-            .await?
-            .execute(
-                &format!(
-                    "INSERT INTO leases (duty, node, fence, lease_until) VALUES ($1, $2, 1, {NOW} + $3) \
-                     ON CONFLICT (duty) DO UPDATE SET node = $2, fence = leases.fence + 1, lease_until = {NOW} + $3 \
-                     WHERE leases.node = $2 OR leases.lease_until <= {NOW}"
-                ),
-                &[&duty, &node.as_str(), &lease_millis(now, lease_until)],
-            )
+        let client = self.client().await?;
+        let lease = lease_millis(now, lease_until);
+        let taken = (**client)
+            .execute(TAKE_DUTY, &[&duty, &node.as_str(), &lease])
             .await?;
         Ok(taken == 1)
     }
 
     async fn leave_duty(&self, duty: &str, node: &NodeId) -> Result<(), StoreError> {
-        self.client()
-            .await?
-            .execute(
-                "DELETE FROM leases WHERE duty = $1 AND node = $2",
-                &[&duty, &node.as_str()],
-            )
+        let client = self.client().await?;
+        (**client)
+            .execute(bill_files::LEAVE_DUTY.postgres, &[&duty, &node.as_str()])
             .await?;
         Ok(())
     }

@@ -2,106 +2,72 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, params, params_from_iter};
 
-use super::super::queue::{optional_time, parsed, time};
-use super::lines::day;
-use crate::domain::bill::{BillFile, BillOf, Totals};
+use super::super::query::Query;
+use crate::domain::bill::{BillFile, BillOf};
 use crate::domain::claim::NodeId;
-use crate::domain::money::Money;
+use crate::store::StoreError;
 use crate::store::bills::{BillToken, Forgotten};
+use crate::store::statements::bill_files::{self, FILE};
+use crate::store::statements::sqlite;
 
-const FILE: &str = "bill_files.id, bill_files.account_sid, bill_files.app_id, bill_files.day, bill_files.keywords, bill_files.object, \
-  bill_files.bytes, bill_files.lines, bill_files.fee, bill_files.sha256, bill_files.made_at, bill_files.expires_at";
+const KEEP_UNTIL: &str =
+    sqlite!("UPDATE bill_files SET expires_at = max(expires_at, $1) WHERE id = $2");
+const ADD_TOKEN: &str = sqlite!(
+    "INSERT INTO bill_tokens (token_hash, file_id, account_sid, expires_at) VALUES ($1, $2, $3, $4)"
+);
+const OLD_FILES: &str = sqlite!(
+    FILE,
+    "bill_files WHERE expires_at <= $1 OR day < $2 LIMIT $3"
+);
+const FORGET_FILE: [&str; 2] = [
+    sqlite!("DELETE FROM bill_tokens WHERE file_id = $1"),
+    sqlite!("DELETE FROM bill_files WHERE id = $1"),
+];
+/// By the clock of whoever asks. A lease that reaches further than any could was given by a clock that has been set back since.
+const TAKE_DUTY: &str = sqlite!(
+    "INSERT INTO leases (duty, node, fence, lease_until) VALUES ($1, $2, 1, $4) \
+     ON CONFLICT (duty) DO UPDATE SET node = $2, fence = fence + 1, lease_until = $4 \
+     WHERE node = $2 OR lease_until <= $3 OR lease_until > $4"
+);
 
-fn file(row: &Row<'_>) -> rusqlite::Result<BillFile> {
-    let count = |column| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.unsigned_abs());
-    Ok(BillFile {
-        id: row.get(0)?,
-        of: BillOf {
-            account: parsed(&row.get::<_, String>(1)?)?,
-            app: parsed(&row.get::<_, String>(2)?)?,
-            day: day(row, 3)?,
-        },
-        keywords: row.get(4)?,
-        object: row.get(5)?,
-        bytes: count(6)?,
-        totals: Totals {
-            lines: count(7)?,
-            fee: Money::from_millionths(row.get(8)?),
-        },
-        sha256: row.get(9)?,
-        made_at: time(row.get(10)?)?,
-        expires_at: optional_time(row.get(11)?)?,
-    })
+pub fn find(db: &Connection, of: &BillOf, keywords: &str) -> Result<Option<BillFile>, StoreError> {
+    let values = params![of.app.as_str(), of.day.to_string(), keywords];
+    db.row(bill_files::FIND.sqlite, values, |row| bill_files::file(row))
 }
 
-pub fn find(db: &Connection, of: &BillOf, keywords: &str) -> rusqlite::Result<Option<BillFile>> {
-    db.prepare_cached(&format!(
-        "SELECT {FILE} FROM bill_files WHERE app_id = ? AND day = ? AND keywords = ?"
-    ))?
-    .query_row(params![of.app.as_str(), of.day.to_string(), keywords], file)
-    .optional()
-}
-
-pub fn record(db: &Connection, new: &BillFile) -> rusqlite::Result<BillFile> {
-    let signed = u64::cast_signed;
-    db.prepare_cached(
-        "INSERT INTO bill_files (id, account_sid, app_id, day, keywords, object, bytes, lines, fee, sha256, made_at, expires_at) \
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (app_id, day, keywords) DO NOTHING",
-    )?
-    .execute(params![
-        new.id,
-        new.of.account.as_str(),
-        new.of.app.as_str(),
-        new.of.day.to_string(),
-        new.keywords,
-        new.object,
-        signed(new.bytes),
-        signed(new.totals.lines),
-        new.totals.fee.millionths(),
-        new.sha256,
-        new.made_at.as_millisecond(),
-        new.expires_at.map(Timestamp::as_millisecond)
-    ])?;
+pub fn record(db: &Connection, new: &BillFile) -> Result<BillFile, StoreError> {
+    let values = bill_files::values(new);
+    db.run(bill_files::RECORD.sqlite, params_from_iter(values))?;
     Ok(find(db, &new.of, &new.keywords)?.unwrap_or_else(|| new.clone()))
 }
 
-pub fn of_day(db: &Connection, day: Date) -> rusqlite::Result<Vec<BillFile>> {
-    db.prepare_cached(&format!(
-        "SELECT {FILE} FROM bill_files WHERE day = ? ORDER BY app_id, keywords"
-    ))?
-    .query_map([day.to_string()], file)?
-    .collect()
+pub fn of_day(db: &Connection, day: Date) -> Result<Vec<BillFile>, StoreError> {
+    db.rows(bill_files::OF_DAY.sqlite, [day.to_string()], |row| {
+        bill_files::file(row)
+    })
 }
 
-pub fn add_token(db: &Connection, token: &BillToken) -> rusqlite::Result<bool> {
+pub fn add_token(db: &Connection, token: &BillToken) -> Result<bool, StoreError> {
     let expires = token.expires_at.as_millisecond();
-    let there = db
-        .prepare_cached("UPDATE bill_files SET expires_at = max(expires_at, ?) WHERE id = ?")?
-        .execute(params![expires, token.file_id])?;
-    if there == 0 {
+    if db.run(KEEP_UNTIL, params![expires, token.file_id])? == 0 {
         return Ok(false);
     }
-    db.prepare_cached(
-        "INSERT INTO bill_tokens (token_hash, file_id, account_sid, expires_at) VALUES (?, ?, ?, ?)",
-    )?
-    .execute(params![
-        token.hash,
-        token.file_id,
-        token.account.as_str(),
-        expires
-    ])?;
+    let values = params![token.hash, token.file_id, token.account.as_str(), expires];
+    db.run(ADD_TOKEN, values)?;
     Ok(true)
 }
 
-pub fn of_token(db: &Connection, hash: &str, now: Timestamp) -> rusqlite::Result<Option<BillFile>> {
-    db.prepare_cached(&format!(
-        "SELECT {FILE} FROM bill_tokens JOIN bill_files ON bill_files.id = bill_tokens.file_id \
-         WHERE bill_tokens.token_hash = ? AND bill_tokens.expires_at > ? AND bill_tokens.account_sid = bill_files.account_sid"
-    ))?
-    .query_row(params![hash, now.as_millisecond()], file)
-    .optional()
+pub fn of_token(
+    db: &Connection,
+    hash: &str,
+    now: Timestamp,
+) -> Result<Option<BillFile>, StoreError> {
+    let values = params![hash, now.as_millisecond()];
+    db.row(bill_files::OF_TOKEN.sqlite, values, |row| {
+        bill_files::file(row)
+    })
 }
 
 pub fn forget(
@@ -109,62 +75,41 @@ pub fn forget(
     before: Date,
     now: Timestamp,
     limit: u32,
-) -> rusqlite::Result<Forgotten> {
+) -> Result<Forgotten, StoreError> {
     let (before, now) = (before.to_string(), now.as_millisecond());
-    db.prepare_cached(
-        "DELETE FROM bill_tokens WHERE token_hash IN (SELECT token_hash FROM bill_tokens WHERE expires_at <= ? LIMIT ?)",
-    )?
-    .execute(params![now, limit])?;
-    let files: Vec<BillFile> = db
-        .prepare_cached(&format!(
-            "SELECT {FILE} FROM bill_files WHERE expires_at <= ? OR day < ? LIMIT ?"
-        ))?
-        .query_map(params![now, before, limit], file)?
-        .collect::<rusqlite::Result<_>>()?;
+    db.run(bill_files::FORGET_TOKENS.sqlite, params![now, limit])?;
+    let old = params![now, before, limit];
+    let files = db.rows(OLD_FILES, old, |row| bill_files::file(row))?;
     for file in &files {
-        db.prepare_cached("DELETE FROM bill_tokens WHERE file_id = ?")?
-            .execute([&file.id])?;
-        db.prepare_cached("DELETE FROM bill_files WHERE id = ?")?
-            .execute([&file.id])?;
+        for forget in FORGET_FILE {
+            db.run(forget, [&file.id])?;
+        }
     }
-    db.prepare_cached("DELETE FROM bill_days WHERE day < ?")?
-        .execute([&before])?;
-    let lines = db
-        .prepare_cached(
-            "DELETE FROM bill_lines WHERE order_id IN (SELECT order_id FROM bill_lines WHERE bill_day < ? LIMIT ?)",
-        )?
-        .execute(params![before, limit])?;
+    db.run(bill_files::FORGET_DAYS.sqlite, [&before])?;
+    let lines = db.run(bill_files::FORGET_LINES.sqlite, params![before, limit])?;
     Ok(Forgotten {
         lines: lines as u64,
         files,
     })
 }
 
-/// By the clock of whoever asks. A lease that reaches further than any could was given by a clock that has been set back since.
 pub fn take_duty(
     db: &Connection,
     duty: &str,
     node: &NodeId,
     now: Timestamp,
     until: Timestamp,
-) -> rusqlite::Result<bool> {
-    let taken = db
-        .prepare_cached(
-            "INSERT INTO leases (duty, node, fence, lease_until) VALUES (?1, ?2, 1, ?4) \
-             ON CONFLICT (duty) DO UPDATE SET node = ?2, fence = fence + 1, lease_until = ?4 \
-             WHERE node = ?2 OR lease_until <= ?3 OR lease_until > ?4",
-        )?
-        .execute(params![
-            duty,
-            node.as_str(),
-            now.as_millisecond(),
-            until.as_millisecond()
-        ])?;
-    Ok(taken == 1)
+) -> Result<bool, StoreError> {
+    let values = params![
+        duty,
+        node.as_str(),
+        now.as_millisecond(),
+        until.as_millisecond()
+    ];
+    Ok(db.run(TAKE_DUTY, values)? == 1)
 }
 
-pub fn leave_duty(db: &Connection, duty: &str, node: &NodeId) -> rusqlite::Result<()> {
-    db.prepare_cached("DELETE FROM leases WHERE duty = ? AND node = ?")?
-        .execute([duty, node.as_str()])?;
+pub fn leave_duty(db: &Connection, duty: &str, node: &NodeId) -> Result<(), StoreError> {
+    db.run(bill_files::LEAVE_DUTY.sqlite, [duty, node.as_str()])?;
     Ok(())
 }

@@ -68,17 +68,17 @@ impl BillBook for SqliteStore {
             .await
     }
 
-    async fn purse(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError> {
+    async fn funds(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError> {
         let account = account.clone();
-        self.read(move |db| rates::purse(db, &account)).await
+        self.read(move |db| rates::funds(db, &account)).await
     }
 
     async fn import_records(
         &self,
-        brought: Vec<ImportedRecord>,
+        records: Vec<ImportedRecord>,
         late: bool,
     ) -> Result<Imported, StoreError> {
-        self.write(move |db| lines::import(db, &brought, late))
+        self.write(move |db| lines::import(db, &records, late))
             .await
     }
 

@@ -1,0 +1,40 @@
+//! One server at a time serves from a SQLite file.
+
+use std::fs::{File, TryLockError};
+
+use anyhow::{Context, bail};
+
+use super::Database;
+
+/// Says that this process serves from a SQLite file, until it is dropped or the process ends in whatever way.
+#[derive(Debug)]
+pub struct ServeLock(File);
+
+impl Drop for ServeLock {
+    /// The file is unlocked, not only closed: a process that is being started at the same time holds a copy of it for a moment.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+impl Database {
+    /// One server at a time serves from a SQLite file: its leases belong to that process's life. The command line may still open the
+    /// file beside it. Nodes that share a PostgreSQL need no such lock.
+    pub fn lock_for_serving(&self) -> anyhow::Result<Option<ServeLock>> {
+        let Self::Sqlite(path) = self else {
+            return Ok(None);
+        };
+        let lock = path.with_extension("lock");
+        let file = File::create(&lock)
+            .with_context(|| format!("cannot make the lock file {}", lock.display()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(ServeLock(file))),
+            Err(TryLockError::WouldBlock) => {
+                bail!("another server is already serving from {}", path.display())
+            }
+            Err(TryLockError::Error(error)) => {
+                Err(error).context("cannot lock the database for serving")
+            }
+        }
+    }
+}

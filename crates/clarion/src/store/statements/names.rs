@@ -1,0 +1,95 @@
+//! The words that stand in statements as `{name}`: the numbers of states, and what the two dialects spell differently.
+
+use super::Dialect;
+use crate::domain::account::AccountState;
+use crate::domain::bill::call_type::CallType;
+use crate::domain::call_state::CallState;
+use crate::domain::callback::CallbackState;
+
+/// A name, what it is in SQLite, and what it is in PostgreSQL.
+type Name = (&'static str, &'static str, &'static str);
+
+/// States stand in the text, not in parameters: only then are the partial indices used.
+const NAMES: &[Name] = &[
+    // A call in the queue. Whoever is further than this is held by a node.
+    same("queued", number(CallState::Queued as i16)),
+    same("claimed", number(CallState::Claimed as i16)),
+    // A callback. From delivered on it is settled.
+    same("waiting", number(CallbackState::Waiting as i16)),
+    same("delivering", number(CallbackState::Delivering as i16)),
+    same("delivered", number(CallbackState::Delivered as i16)),
+    same("active", AccountState::Active.as_str()),
+    same(
+        "notification",
+        number(CallType::OutboundNotification as i16),
+    ),
+    // Milliseconds.
+    same("minute", "60000"),
+    same("hour", "3600000"),
+    same("day", "86400000"),
+    // No INVITE leaves with less than this left on the lease: whoever takes the call over must find that it was dialled.
+    same("margin", "500"),
+    // Calls at the head of the queue that are looked at for expiry: callSids sort by time, so the oldest are there.
+    same("oldest", "1000"),
+    // One process writes to SQLite at a time, so nothing has to be locked there.
+    ("for_update", "", " FOR UPDATE"),
+    ("for_share", "", " FOR SHARE"),
+    ("skip_locked", "", " FOR UPDATE SKIP LOCKED"),
+    ("is_cancelled", "cancelled = 1", "cancelled"),
+    ("greatest", "max", "greatest"),
+    // The order of bytes, as SQLite has it by itself, and not that of some language.
+    ("bytewise", "", " COLLATE \"C\""),
+    // The database's own clock, in milliseconds; SQLite has none but the caller's.
+    (
+        "now",
+        "",
+        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+    ),
+];
+
+const fn same(name: &'static str, text: &'static str) -> Name {
+    (name, text, text)
+}
+
+const fn number(number: i16) -> &'static str {
+    match number {
+        0 => "0",
+        1 => "1",
+        2 => "2",
+        14 => "14",
+        _ => panic!("no statement needs this number yet"),
+    }
+}
+
+/// What the name means that begins at this brace, and where the text goes on.
+pub(super) const fn word(text: &[u8], brace: usize, dialect: Dialect) -> (&'static [u8], usize) {
+    let mut row = 0;
+    while row < NAMES.len() {
+        let (name, sqlite, postgres) = NAMES[row];
+        if stands_at(text, brace + 1, name.as_bytes()) {
+            let meaning = match dialect {
+                Dialect::Sqlite => sqlite,
+                Dialect::Postgres => postgres,
+            };
+            return (meaning.as_bytes(), brace + name.len() + 2);
+        }
+        row += 1;
+    }
+    panic!("a statement uses a name that is not in the table");
+}
+
+/// Whether the name stands here, up to its closing brace.
+const fn stands_at(text: &[u8], start: usize, name: &[u8]) -> bool {
+    let end = start + name.len();
+    if end >= text.len() || text[end] != b'}' {
+        return false;
+    }
+    let mut at = 0;
+    while at < name.len() {
+        if text[start + at] != name[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}

@@ -1,0 +1,90 @@
+//! What operators and applications ask about calls, and what operators switch.
+
+use super::{Statement, statement};
+use crate::domain::call::CallProgress;
+use crate::domain::call_state::CallState;
+use crate::domain::claim::{CallFilter, CallRecord};
+use crate::domain::outcome::Outcome;
+use crate::domain::phone_number::PhoneNumber;
+use crate::store::StoreError;
+use crate::store::columns::Columns;
+
+const RECORD: &str = "SELECT calls.call_sid, calls.account_sid, calls.app_id, calls.called, calls.number, calls.extension, calls.caller, \
+  queue.state, calls.outcome, coalesce(calls.trunk, queue.trunk), coalesce(calls.attempts, queue.attempts, 0), calls.accepted_at, \
+  queue.due_at, coalesce(calls.dialled_at, queue.dialled_at), coalesce(calls.rang_at, queue.rang_at), \
+  coalesce(calls.answered_at, queue.answered_at), calls.ended_at, calls.sip_code, calls.reason FROM calls";
+const NEWEST_FIRST: &str = " call_queue AS queue USING (call_sid) WHERE (CAST($1 AS TEXT) IS NULL OR calls.account_sid = $1) \
+  AND (CAST($2 AS TEXT) IS NULL OR call_sid < $2) ORDER BY call_sid DESC LIMIT $3";
+
+pub const CALL: Statement = statement!(
+    RECORD,
+    " LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1"
+);
+const CALLS: Statement = statement!(RECORD, " LEFT JOIN", NEWEST_FIRST);
+/// Those that have not ended.
+const LIVE_CALLS: Statement = statement!(RECORD, " JOIN", NEWEST_FIRST);
+pub const PROGRESS: Statement = statement!(
+    "SELECT queue.state, calls.outcome, coalesce(calls.answered_at, queue.answered_at), calls.ended_at \
+     FROM calls LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1 AND calls.account_sid = $2"
+);
+pub const SET_SWITCH: Statement = statement!(
+    "INSERT INTO switches (name, value, set_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO UPDATE SET value = $2, set_at = $3"
+);
+pub const RESET_SWITCH: Statement = statement!("DELETE FROM switches WHERE name = $1");
+pub const SWITCHES: Statement = statement!("SELECT name, value FROM switches ORDER BY name");
+pub const BAR: Statement =
+    statement!("INSERT INTO do_not_call (number, added_at) VALUES ($1, $2) ON CONFLICT DO NOTHING");
+pub const UNBAR: Statement = statement!("DELETE FROM do_not_call WHERE number = $1");
+pub const BARRED: Statement = statement!("SELECT number FROM do_not_call ORDER BY number");
+
+pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
+    Ok(CallRecord {
+        sid: row.parsed(0)?,
+        account: row.parsed(1)?,
+        app: row.parsed(2)?,
+        called: row.string(3)?,
+        number: PhoneNumber::from_stored(row.string(4)?, row.optional_string(5)?),
+        caller: row.optional_string(6)?,
+        state: state(row, 7)?,
+        outcome: outcome(row, 8)?,
+        trunk: row.optional_string(9)?,
+        attempts: row.number(10)?,
+        accepted_at: row.time(11)?,
+        due_at: row.optional_time(12)?,
+        dialled_at: row.optional_time(13)?,
+        rang_at: row.optional_time(14)?,
+        answered_at: row.optional_time(15)?,
+        ended_at: row.optional_time(16)?,
+        sip_code: row.optional_number(17)?,
+        reason: row.optional_string(18)?,
+    })
+}
+
+pub fn progress(row: &impl Columns) -> Result<CallProgress, StoreError> {
+    Ok(CallProgress {
+        state: state(row, 0)?,
+        outcome: outcome(row, 1)?,
+        answered_at: row.optional_time(2)?,
+        ended_at: row.optional_time(3)?,
+    })
+}
+
+/// A call that is not in the queue any more has ended.
+fn state(row: &impl Columns, column: usize) -> Result<CallState, StoreError> {
+    let number = row.optional_number(column)?;
+    Ok(number
+        .and_then(CallState::from_number)
+        .unwrap_or(CallState::Ended))
+}
+
+fn outcome(row: &impl Columns, column: usize) -> Result<Option<Outcome>, StoreError> {
+    Ok(row.optional_number(column)?.and_then(Outcome::from_number))
+}
+
+pub fn switch(row: &impl Columns) -> Result<(String, String), StoreError> {
+    Ok((row.string(0)?, row.string(1)?))
+}
+
+pub fn list(filter: &CallFilter) -> Statement {
+    if filter.alive { LIVE_CALLS } else { CALLS }
+}

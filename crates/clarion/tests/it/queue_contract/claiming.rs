@@ -1,0 +1,169 @@
+//! Which calls are taken, in which order, and how often a callee is called.
+
+use clarion::domain::account::{AccountChange, AccountState};
+use clarion::domain::call::NewCall;
+use clarion::domain::call_state::CallState;
+use clarion::domain::claim::{CalleeCaps, Claim, Overdue};
+use clarion::store::Database;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{account, call, claim, claim_for, ended, node, now};
+use crate::store_contract::with_account;
+use crate::support::APP;
+
+contract! {
+    calls_are_claimed_in_their_order_and_once,
+    one_callee_is_called_by_one_call_at_a_time,
+    a_callee_is_not_called_more_often_than_allowed,
+    a_call_that_was_put_back_does_not_count_for_its_callee,
+    overdue_calls_are_claimed_for_their_end,
+}
+
+async fn calls_are_claimed_in_their_order_and_once(database: Database) {
+    let store = with_account(&database).await;
+    let mut sids = Vec::new();
+    for number in 0..20 {
+        let call = call(&format!("861380000{number:04}"));
+        sids.push(call.sid.clone());
+        store.accept_call(call).await.unwrap();
+    }
+    sids.sort();
+    let now = now();
+    let queued = store.queued_apps().await.unwrap();
+    assert_eq!(queued.len(), 1);
+    assert_eq!(queued[0].account, account());
+    assert_eq!(queued[0].app.as_str(), APP);
+    assert_eq!(store.queue_depth().await.unwrap().0, 20);
+    let first = claim(&store, &node(1), now, 7).await;
+    let rest = claim(&store, &node(2), now, 100).await;
+    let claimed: Vec<_> = first
+        .iter()
+        .chain(&rest)
+        .map(|call| call.call.sid.clone())
+        .collect();
+    assert_eq!((first.len(), rest.len()), (7, 13));
+    assert_eq!(claimed, sids);
+    assert!(claim(&store, &node(1), now, 100).await.is_empty());
+    assert_eq!(store.queue_depth().await.unwrap().0, 0);
+}
+
+async fn one_callee_is_called_by_one_call_at_a_time(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    for _ in 0..3 {
+        store.accept_call(call("8613800000001")).await.unwrap();
+    }
+    for turn in 0..3 {
+        let claimed = claim(&store, &node(1), now, 10).await;
+        assert_eq!(claimed.len(), 1, "turn {turn}");
+        assert!(claim(&store, &node(2), now, 10).await.is_empty());
+        assert!(store.end_call(ended(&claimed[0], now)).await.unwrap());
+    }
+    assert!(claim(&store, &node(1), now, 10).await.is_empty());
+}
+
+async fn a_callee_is_not_called_more_often_than_allowed(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    for _ in 0..3 {
+        store.accept_call(call("8613800000001")).await.unwrap();
+    }
+    let caps = CalleeCaps {
+        per_minute: 1,
+        per_hour: 2,
+        per_day: 0,
+    };
+    let take = async |now: Timestamp| {
+        let wish = Claim {
+            caps,
+            ..claim_for(&node(1), now, 10)
+        };
+        let claimed = store.claim_calls(wish).await.unwrap();
+        for call in &claimed {
+            store.end_call(ended(call, now)).await.unwrap();
+        }
+        claimed.len()
+    };
+    let later = |seconds| now + SignedDuration::from_secs(seconds);
+    assert_eq!(take(now).await, 1);
+    assert_eq!(take(later(59)).await, 0, "one a minute");
+    assert_eq!(take(later(61)).await, 1);
+    assert_eq!(take(later(130)).await, 0, "two an hour");
+}
+
+async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    let caps = CalleeCaps {
+        per_day: 2,
+        ..CalleeCaps::default()
+    };
+    let day_before = now - SignedDuration::from_hours(24);
+    let count = async || store.calls_to("8613800000001", day_before).await.unwrap();
+    for turn in 0..5 {
+        let now = now + SignedDuration::from_millis(turn);
+        let wish = Claim {
+            caps,
+            ..claim_for(&node(1), now, 1)
+        };
+        let claimed = store.claim_calls(wish).await.unwrap().remove(0);
+        assert_eq!(count().await, 1, "turn {turn}");
+        assert!(
+            store
+                .requeue_call(&call.sid, &claimed.lease, now)
+                .await
+                .unwrap()
+        );
+        assert_eq!(count().await, 0, "turn {turn}");
+    }
+    assert_eq!(
+        store.calls_to("8613800000002", day_before).await.unwrap(),
+        0
+    );
+}
+
+async fn overdue_calls_are_claimed_for_their_end(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let until = now + SignedDuration::from_secs(30);
+    let old = NewCall {
+        expires_at: now,
+        ..call("8613800000001")
+    };
+    let (unwanted, good) = (call("8613800000002"), call("8613800000003"));
+    for call in [&old, &unwanted, &good] {
+        store.accept_call(call.clone()).await.unwrap();
+    }
+    assert_eq!(
+        store.cancel_call(&unwanted.sid).await.unwrap(),
+        Some(CallState::Queued)
+    );
+    let mut overdue = store.claim_overdue(&node(1), now, until, 10).await.unwrap();
+    overdue.sort_by(|a, b| a.0.call.number.digits().cmp(b.0.call.number.digits()));
+    let found: Vec<_> = overdue
+        .iter()
+        .map(|(call, why)| (call.call.sid.clone(), *why))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (old.sid, Overdue::Expired),
+            (unwanted.sid, Overdue::Cancelled)
+        ]
+    );
+    for (call, _) in &overdue {
+        assert!(store.end_call(ended(call, now)).await.unwrap());
+    }
+    let suspended = AccountChange {
+        state: Some(AccountState::Suspended),
+        ..AccountChange::default()
+    };
+    store.change_account(&account(), suspended).await.unwrap();
+    let rest = store.claim_overdue(&node(1), now, until, 10).await.unwrap();
+    assert_eq!(
+        (rest.len(), rest[0].1, &rest[0].0.call.sid),
+        (1, Overdue::Cancelled, &good.sid)
+    );
+}

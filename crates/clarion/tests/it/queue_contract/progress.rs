@@ -1,0 +1,211 @@
+//! From one state to the next, and the one end.
+
+use clarion::domain::call::{CallSid, NewCall};
+use clarion::domain::call_state::CallState;
+use clarion::domain::claim::{CallUpdate, Claim};
+use clarion::domain::outcome::Outcome;
+use clarion::store::Database;
+use jiff::SignedDuration;
+
+use super::{account, call, claim, claim_for, ended, new_call, node, now};
+use crate::store_contract::with_account;
+use crate::support::{self};
+
+contract! {
+    a_call_goes_through_its_states_and_ends_once,
+    a_call_goes_back_to_the_queue_only_while_nothing_has_rung,
+    a_running_call_is_cancelled_by_name,
+    what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day,
+    old_calls_are_forgotten_but_not_what_is_still_owed,
+}
+
+async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    let claimed = claim(&store, &node(1), now, 1).await.remove(0);
+    assert_eq!(claimed.call.called, call.called);
+    assert_eq!(claimed.call.prompt, call.prompt);
+    let state = async || {
+        let progress = store.call_progress(&account(), &call.sid).await.unwrap();
+        progress.unwrap().state
+    };
+    assert_eq!(state().await, CallState::Claimed);
+    let dialog = "{}".to_owned();
+    for step in [
+        CallUpdate::Dialling {
+            trunk: "first".to_owned(),
+            at: now,
+        },
+        CallUpdate::Dialling {
+            trunk: "second".to_owned(),
+            at: now,
+        },
+        CallUpdate::Ringing {
+            at: now,
+            dialog: Some(dialog.clone()),
+        },
+        CallUpdate::Answered {
+            at: now,
+            dialog: Some(dialog),
+        },
+    ] {
+        let wanted = step.state();
+        assert!(
+            store
+                .advance_call(&call.sid, &claimed.lease, step)
+                .await
+                .unwrap()
+        );
+        assert_eq!(state().await, wanted);
+    }
+    let back = CallUpdate::Ringing {
+        at: now,
+        dialog: None,
+    };
+    assert!(
+        !store
+            .advance_call(&call.sid, &claimed.lease, back)
+            .await
+            .unwrap()
+    );
+    assert!(store.end_call(ended(&claimed, now)).await.unwrap());
+    assert!(!store.end_call(ended(&claimed, now)).await.unwrap());
+    let progress = store
+        .call_progress(&account(), &call.sid)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (progress.state, progress.outcome),
+        (CallState::Ended, Some(Outcome::Talked))
+    );
+    assert_eq!(progress.seconds(), 2);
+}
+
+async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    let claimed = claim(&store, &node(1), now, 1).await.remove(0);
+    let dial = CallUpdate::Dialling {
+        trunk: "first".to_owned(),
+        at: now,
+    };
+    assert!(
+        store
+            .advance_call(&call.sid, &claimed.lease, dial.clone())
+            .await
+            .unwrap()
+    );
+    let later = now + SignedDuration::from_secs(10);
+    assert!(
+        store
+            .requeue_call(&call.sid, &claimed.lease, later)
+            .await
+            .unwrap()
+    );
+    assert!(
+        claim(&store, &node(1), now, 1).await.is_empty(),
+        "not due yet"
+    );
+    let again = claim(&store, &node(1), later, 1).await.remove(0);
+    assert_eq!(again.attempts, 1);
+    assert!(
+        store
+            .advance_call(&call.sid, &again.lease, dial)
+            .await
+            .unwrap()
+    );
+    let ring = CallUpdate::Ringing {
+        at: later,
+        dialog: Some("{}".to_owned()),
+    };
+    assert!(
+        store
+            .advance_call(&call.sid, &again.lease, ring)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !store
+            .requeue_call(&call.sid, &again.lease, later)
+            .await
+            .unwrap()
+    );
+}
+
+async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let silent = NewCall {
+        resp_url: None,
+        ..call("8613800000001")
+    };
+    let (owing, alive) = (call("8613800000002"), call("8613800000003"));
+    for call in [&silent, &owing, &alive] {
+        store.accept_call(call.clone()).await.unwrap();
+    }
+    for claimed in claim(&store, &node(1), now, 2).await {
+        assert!(store.end_call(ended(&claimed, now)).await.unwrap());
+    }
+    let later = now + SignedDuration::from_hours(1);
+    assert_eq!(store.forget_calls(now, 10).await.unwrap(), 0, "too early");
+    assert_eq!(store.forget_calls(later, 10).await.unwrap(), 1);
+    let is_there = async |sid: &CallSid| store.call_record(sid).await.unwrap().is_some();
+    assert!(!is_there(&silent.sid).await);
+    assert!(is_there(&owing.sid).await && is_there(&alive.sid).await);
+    support::settle_callback(&database, &owing.sid).await;
+    assert_eq!(store.forget_calls(later, 10).await.unwrap(), 1);
+    assert!(store.callback(&owing.sid).await.unwrap().is_none());
+    assert!(is_there(&alive.sid).await, "it has not ended");
+}
+
+async fn a_running_call_is_cancelled_by_name(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    claim(&store, &node(1), now, 1).await;
+    assert!(store.cancelled_calls(&node(1)).await.unwrap().is_empty());
+    assert_eq!(
+        store.cancel_call(&call.sid).await.unwrap(),
+        Some(CallState::Claimed)
+    );
+    assert_eq!(store.cancelled_calls(&node(1)).await.unwrap(), [call.sid]);
+    assert!(store.cancelled_calls(&node(2)).await.unwrap().is_empty());
+    assert_eq!(store.cancel_call(&new_call().sid).await.unwrap(), None);
+}
+
+async fn what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(call.clone()).await.unwrap();
+    let claimed = claim(&store, &node(1), now, 1).await.remove(0);
+    support::close_day(&database, "2026-11-15").await;
+    assert!(store.end_call(ended(&claimed, now)).await.unwrap());
+    assert_eq!(support::bill_day(&database, &call.sid).await, "2026-11-16");
+}
+
+/// On PostgreSQL: with hardly anything left on the lease nothing is sent any more.
+#[tokio::test]
+async fn a_call_whose_lease_is_nearly_over_is_not_dialled() {
+    let database = Database::Postgres(support::postgres::empty_database().await);
+    let store = with_account(&database).await;
+    let now = now();
+    store.accept_call(call("8613800000001")).await.unwrap();
+    let wish = Claim {
+        lease_until: now + SignedDuration::from_millis(300),
+        ..claim_for(&node(1), now, 1)
+    };
+    let claimed = store.claim_calls(wish).await.unwrap().remove(0);
+    let dialling = CallUpdate::Dialling {
+        trunk: "first".to_owned(),
+        at: now,
+    };
+    let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling);
+    assert!(!advanced.await.unwrap());
+}

@@ -1,0 +1,107 @@
+//! A database that an older program made, with data in it, is brought up to date when it is opened.
+
+use clarion::domain::call_state::CallState;
+use clarion::domain::prompt::AudioOwner;
+use clarion::store::Database;
+use supervisor::Supervisor;
+
+use super::open;
+use crate::support::{self, APP, SID, app_id};
+
+contract! {
+    data_of_the_first_schema_is_there_after_the_migration,
+    a_schema_that_is_newer_than_the_program_is_left_alone,
+}
+
+const SID_OF_CALL: &str = "20261115103509000000000000000001";
+
+/// As the first program left it.
+async fn first_schema(database: &Database) {
+    let (schema, version) = match database {
+        Database::Sqlite(_) => (
+            include_str!("../../../migrations/sqlite/0001_first.sql"),
+            "PRAGMA user_version = 1;",
+        ),
+        Database::Postgres(_) => (
+            include_str!("../../../migrations/postgres/0001_first.sql"),
+            "CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT now());
+             INSERT INTO schema_migrations (version) VALUES (1);",
+        ),
+    };
+    let rows = format!(
+        "INSERT INTO accounts (sid, name, auth_token, state, bill_download, custom_display_number, created_at)
+           VALUES ('{SID}', 'Old', '{SID}', 'active', TRUE, FALSE, 1000);
+         INSERT INTO number_rules (account_sid, pattern) VALUES ('{SID}', '+86400*'), ('{SID}', '+861052823298');
+         INSERT INTO applications (id, account_sid, name, state, created_at) VALUES ('{APP}', '{SID}', 'Old', 'active', 1000);
+         INSERT INTO voice_files (owner, name, content, bytes, duration, added_at)
+           VALUES ('{APP}', 'a.wav', 'abc', 7, 8, 9000), ('', 'b.wav', 'def', 1, 2, 3000);
+         INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, prompt)
+           VALUES ('{SID_OF_CALL}', '{SID}', '{APP}', 1000, '13800000000', '8613800000000', '{{\"files\":[],\"plays\":1}}');
+         INSERT INTO call_queue (call_sid, app_id, callee, due_at, expires_at, state)
+           VALUES ('{SID_OF_CALL}', '{APP}', '8613800000000', 1000, 9000, 0);"
+    );
+    for statements in [schema, version, &rows] {
+        support::execute(database, statements).await;
+    }
+}
+
+async fn data_of_the_first_schema_is_there_after_the_migration(database: Database) {
+    first_schema(&database).await;
+    let before = database.inspect().await.unwrap();
+    assert_eq!(before.version, 1);
+    let store = open(&database).await;
+    let own = AudioOwner::Application(app_id());
+    let files = store.audio_files_of(&own).await.unwrap();
+    assert_eq!(files.len(), 1);
+    let file = &files[0];
+    assert_eq!(
+        (file.name.as_str(), file.content.as_str()),
+        ("a.wav", "abc")
+    );
+    assert_eq!((file.bytes, file.duration), (7, 8));
+    assert_eq!(file.added_at.as_millisecond(), 9000);
+    let common = store.audio_files_of(&AudioOwner::Platform).await.unwrap();
+    assert_eq!(common[0].name.as_str(), "b.wav");
+    store
+        .remove_audio_file(&own, &"a.wav".parse().unwrap())
+        .await
+        .unwrap();
+    let account = store.account(&SID.parse().unwrap()).await.unwrap().unwrap();
+    assert!(account.permissions.bill_download && !account.permissions.custom_display_number);
+    assert_eq!(account.display_numbers.len(), 2);
+    let progress = store
+        .call_progress(&account.sid, &SID_OF_CALL.parse().unwrap())
+        .await
+        .unwrap();
+    assert_eq!(progress.unwrap().state, CallState::Queued);
+    store.ready().await.unwrap();
+    store.close().await;
+    let after = database.inspect().await.unwrap();
+    assert_eq!(after.version, after.wanted);
+    // Nothing is left under the old name, and a second opening finds nothing to do.
+    assert!(matches!(
+        support::try_execute(&database, "DELETE FROM voice_files").await,
+        Err(error) if error.contains("voice_files")
+    ));
+    assert_eq!(
+        open(&database)
+            .await
+            .audio_files_of(&AudioOwner::Platform)
+            .await
+            .unwrap(),
+        common
+    );
+}
+
+async fn a_schema_that_is_newer_than_the_program_is_left_alone(database: Database) {
+    let store = open(&database).await;
+    store.close().await;
+    let newer = match &database {
+        Database::Sqlite(_) => "PRAGMA user_version = 99",
+        Database::Postgres(_) => "INSERT INTO schema_migrations (version) VALUES (99)",
+    };
+    support::execute(&database, newer).await;
+    let refused = database.open(&Supervisor::new()).await;
+    let message = format!("{:#}", refused.unwrap_err());
+    assert!(message.contains("version 99"), "{message}");
+}
