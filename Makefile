@@ -1,8 +1,8 @@
 # Two commands to know: `make demo` shows what Clarion does, `make test` checks that it does it.
-# The long proofs have targets of their own; `make test` runs a short form of each.
+# Long tests have targets of their own; `make test` runs a short form of each.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint check bench crash soak fuzz setup release install deb
+.PHONY: help demo test test-anytime lint check audit bench crash soak fuzz setup release dist install deb
 
 CARGO ?= cargo
 CRASH_ROUNDS ?= 100
@@ -12,53 +12,69 @@ OVERLOAD_SECONDS ?= 60
 FUZZ_SECONDS ?= 300
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: ## Install what is missing on a Debian machine (names the packages when not root)
+setup: ## Install missing packages on a Debian machine (only names them when not root)
 	@scripts/setup
 
-demo: ## The whole job on this machine: server, account, request, crash, restart, bill
+demo: ## Show the whole job on this machine: server, account, request, crash, restart, bill
 	@scripts/setup demo
 	@$(CARGO) build --quiet --package clarion
 	@target/debug/clarion demo
 
-test: setup lint check ## Everything that must hold, PostgreSQL and real clients included
+test: setup lint check ## Lint, and run all tests, with PostgreSQL and real clients
 
-check:
-	scripts/with-postgres $(CARGO) test --workspace
+check: ## The tests without the linters
+	scripts/with-postgres scripts/run-tests
+	scripts/test-anytime short
 	scripts/fuzz-smoke 5
 
-lint: ## Formatting, clippy, the documentation's links, licences and unused dependencies
+test-anytime: setup ## The tests at other hours and dates, in other zones, on a busy machine (ROUNDS="hour busy", RESUME=1)
+	scripts/test-anytime $(if $(RESUME),--resume) $(ROUNDS)
+
+lint: ## Formatting, clippy, links; no import cycle, doubled type name, stale document, or dependency without a reason
 	$(CARGO) fmt --all --check
+	scripts/judge-dependencies
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --quiet
-	scripts/judge-dependencies
+	RUST_BACKTRACE=0 $(CARGO) test --workspace --quiet --no-fail-fast --test architecture --test documents
 
-release: ## The one program, for use: target/release/clarion
+audit: ## Licences, sources, doubled versions and known vulnerabilities by cargo-deny, which it builds first (minutes)
+	scripts/audit
+
+release: ## The one program, quickly built, to try and measure: target/release/clarion
 	$(CARGO) build --release --locked --package clarion
 
-install: release ## Install it as a service on this machine (docs/operating.md)
+dist: ## The one program for use, optimised as a whole and stripped: target/package/clarion, with clarion.debug beside it
+	$(CARGO) build --profile dist --locked --package clarion
+	packaging/split-debug target/dist/clarion target/package
+
+install: dist ## Install it as a service on this machine (docs/operating.md)
 	packaging/install
 
-deb: release ## A Debian package of it, in target/
+deb: dist ## Debian packages of it and of its debug information, in target/
 	packaging/build-deb
 
-bench: setup ## Measure, beside the raw limit of this machine, and write docs/measured.md
+bench: setup ## Measure and write docs/measured.md; with BASE=commit compare this tree with that commit instead
+ifdef BASE
+	scripts/bench-compare $(BASE) --write-table docs/measured.md $(BENCH_OPTIONS)
+else
 	$(CARGO) build --release --workspace
 	target/release/clarion-bench calls --write-table docs/measured.md
 	scripts/with-postgres target/release/clarion-bench accepts --write-table docs/measured.md
 	scripts/with-postgres target/release/clarion-bench job --write-table docs/measured.md
 	target/release/clarion-bench sound --write-table docs/measured.md
 	scripts/with-postgres target/release/clarion-bench bills --write-table docs/measured.md
+endif
 
-crash: setup ## kill -9 under load and with calls in every state, a hundred rounds on each database and with two nodes
+crash: setup ## Kill the server (-9) under load and with calls in every state: a hundred rounds on each database and with two nodes
 	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it -- crash:: lives:: --nocapture
 
-soak: setup ## Twenty thousand calls, a minute of overload and ten of load: nothing left over, memory flat, log bounded
+soak: setup ## Run twenty thousand calls, a minute of overload and ten minutes of load: no leaks, flat memory, bounded log
 	LEAK_CALLS=$(SOAK_CALLS) $(CARGO) test --package phone --test leak -- --nocapture
 	LONG_MINUTES=10 $(CARGO) test --package phone --test it long:: -- --nocapture
 	OVERLOAD_SECONDS=$(OVERLOAD_SECONDS) $(CARGO) test --package clarion --test it overload:: -- --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --package clarion --test it soak:: -- --nocapture
 
-fuzz: setup ## Five minutes on each fuzz target
+fuzz: setup ## Run each fuzz target for five minutes
 	scripts/fuzz-smoke $(FUZZ_SECONDS)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::others::Watch;
+use crate::others::InterferenceMonitor;
 
 /// Kept one by one: a minute of full load is a few million numbers, and then no quantile is an estimate.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Seconds {
     }
 
     /// The quiet seconds alone; all of them where none was quiet.
-    pub fn judge(self, watch: Watch) -> Judged {
+    pub fn judge(self, watch: InterferenceMonitor) -> Judged {
         let quiet = watch.quiet_seconds();
         let number = quiet.iter().filter(|quiet| **quiet).count();
         let mut judged = Judged {

@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,16 +10,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::Args;
 use clarion::clock::Clock;
-use clarion::random;
 use jiff::tz::TimeZone;
 use sound::renderer::Piece;
 use sound::resample::resample;
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits};
 use sound::{PromptRenderer, RendererSettings, Utterance, Voice};
+use supervisor::Supervisor;
 
 use crate::machine::Machine;
-use crate::report;
+use crate::options::PlaceOptions;
 
 #[derive(Debug, Args)]
 pub struct SoundOptions {
@@ -30,25 +29,14 @@ pub struct SoundOptions {
     /// Prompts taken from the warm cache
     #[arg(long, default_value_t = 1_000_000)]
     prompts: usize,
-    /// Folder on the disk to be measured
-    #[arg(long, default_value = "target/bench")]
-    dir: PathBuf,
-    /// Put the table into this document, in place of that of the last run
-    #[arg(long, value_name = "FILE")]
-    write_table: Option<PathBuf>,
+    #[command(flatten)]
+    place: PlaceOptions,
 }
 
 pub async fn run(options: SoundOptions) -> anyhow::Result<()> {
-    let folder = options.dir.join(format!("sound-{}", random::id()));
-    std::fs::create_dir_all(&folder)?;
-    let text = measure(&options, &folder).await;
-    let _ = std::fs::remove_dir_all(&folder);
-    let text = text?;
-    println!("\n{text}");
-    match &options.write_table {
-        Some(path) => report::write(path, "sound", &text),
-        None => Ok(()),
-    }
+    let folder = options.place.folder("sound")?;
+    let text = measure(&options, &folder).await?;
+    options.place.publish("sound", &text)
 }
 
 async fn measure(options: &SoundOptions, folder: &std::path::Path) -> anyhow::Result<String> {
@@ -112,7 +100,11 @@ fn renderer(folder: &std::path::Path) -> anyhow::Result<PromptRenderer> {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
     };
-    Ok(PromptRenderer::open(&settings, speaker)?)
+    Ok(PromptRenderer::open(
+        &Supervisor::new(),
+        &settings,
+        speaker,
+    )?)
 }
 
 fn piece(text: &str) -> Piece {
@@ -184,7 +176,7 @@ async fn from_memory(prompts: usize) -> anyhow::Result<String> {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
     };
-    let renderer = PromptRenderer::open(&settings, speaker)?;
+    let renderer = PromptRenderer::open(&Supervisor::new(), &settings, speaker)?;
     let file = |number: usize| {
         let bytes = sound::wav::mono_16_bit(&vec![1000; 80_000], 8000);
         Piece::File {

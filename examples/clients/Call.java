@@ -21,7 +21,7 @@ import org.w3c.dom.Document;
 import org.xml.sax.InputSource;
 
 /**
- * Places a call, waits for its end, and fetches yesterday's bill. Java 17 or newer is all it needs:
+ * Requests a call, waits until it has ended, and downloads yesterday's bill. Needs Java 17 or newer:
  *
  * <pre>BASE_URL=https://localhost:8883 CA_FILE=ca.pem ACCOUNT_SID=... AUTH_TOKEN=... APP_ID=... java Call.java 13800000001</pre>
  */
@@ -42,7 +42,7 @@ public class Call {
         String callSid = text(placed, "callSid");
         System.out.println("callSid " + callSid);
 
-        // 0 talked, 1 not answered, 2 failed; anything else is not over yet.
+        // 0 talked, 1 not answered, 2 failed; any other state means that the call has not ended.
         Document result;
         do {
             Thread.sleep(500);

@@ -1,4 +1,4 @@
-// Places a call, waits for its end, and fetches yesterday's bill. Node.js 18 or newer is all it needs.
+// Requests a call, waits until it has ended, and downloads yesterday's bill. Needs Node.js 18 or newer.
 //
 //     BASE_URL=https://localhost:8883 CA_FILE=ca.pem ACCOUNT_SID=… AUTH_TOKEN=… APP_ID=… node call.mjs 13800000001
 import { createHash } from 'node:crypto';
@@ -7,7 +7,7 @@ import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const { BASE_URL, CA_FILE, ACCOUNT_SID, AUTH_TOKEN, APP_ID } = process.env;
-// Trusts the server's own CA and no other; without CA_FILE those that Node.js trusts.
+// With CA_FILE, trusts only this CA. Without it, trusts the CAs of Node.js.
 const agent = new https.Agent({ ca: CA_FILE && readFileSync(CA_FILE), keepAlive: true });
 
 function fetchText(url, options = {}, body = undefined) {
@@ -56,7 +56,7 @@ const placed = await ask('Calls/LandingCalls', { to: process.argv[2], mediaTxt: 
 const { callSid } = placed.LandingCall;
 console.log('callSid', callSid);
 
-// 0 talked, 1 not answered, 2 failed; anything else is not over yet.
+// 0 talked, 1 not answered, 2 failed; any other state means that the call has not ended.
 let result;
 do {
   await sleep(500);

@@ -1,9 +1,9 @@
 <?php
-// Places a call, waits for its end, and fetches yesterday's bill. Needs PHP 7.4 or newer with the extensions curl and xml.
+// Requests a call, waits until it has ended, and downloads yesterday's bill. Needs PHP 7.4 or newer with the extensions curl and xml.
 //
 //     BASE_URL=https://localhost:8883 CA_FILE=ca.pem ACCOUNT_SID=… AUTH_TOKEN=… APP_ID=… php call.php 13800000001
 
-/** One HTTP exchange. Trusts the server's own CA and no other; without CA_FILE those that the machine trusts. */
+/** One HTTP exchange. With CA_FILE, trusts only this CA. Without it, trusts the CAs of the machine. */
 function fetch(string $url, array $headers = [], ?string $body = null): string
 {
     $curl = curl_init($url);
@@ -55,7 +55,7 @@ $placed = ask('Calls/LandingCalls', [], 'LandingCall', ['to' => $argv[1], 'media
 $callSid = (string) $placed->LandingCall->callSid;
 echo "callSid $callSid\n";
 
-// 0 talked, 1 not answered, 2 failed; anything else is not over yet.
+// 0 talked, 1 not answered, 2 failed; any other state means that the call has not ended.
 do {
     usleep(500_000);
     $result = ask('CallResult', ['callsid' => $callSid])->CallResult;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Places a call, waits for its end, and fetches yesterday's bill. Python 3.8 or newer is all it needs.
+"""Requests a call, waits until it has ended, and downloads yesterday's bill. Needs Python 3.8 or newer.
 
     BASE_URL=https://localhost:8883 CA_FILE=ca.pem ACCOUNT_SID=… AUTH_TOKEN=… APP_ID=… python3 call.py 13800000001
 """
@@ -18,7 +18,7 @@ BASE_URL = os.environ["BASE_URL"]
 ACCOUNT_SID = os.environ["ACCOUNT_SID"]
 AUTH_TOKEN = os.environ["AUTH_TOKEN"]
 APP_ID = os.environ["APP_ID"]
-# Trusts the server's own CA and no other; without CA_FILE those that the machine trusts.
+# With CA_FILE, trusts only this CA. Without it, trusts the CAs of the machine.
 TLS = ssl.create_default_context(cafile=os.environ.get("CA_FILE"))
 
 
@@ -46,7 +46,7 @@ placed = ask("Calls/LandingCalls", {"to": sys.argv[1], "mediaTxt": "您的订单
 call_sid = placed["LandingCall"]["callSid"]
 print("callSid", call_sid)
 
-# 0 talked, 1 not answered, 2 failed; anything else is not over yet.
+# 0 talked, 1 not answered, 2 failed; any other state means that the call has not ended.
 while (result := ask("CallResult", callsid=call_sid)["CallResult"])["state"] not in "012":
     time.sleep(0.5)
 print("state", result["state"], "duration", result["duration"])

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Places a call, waits for its end, and fetches yesterday's bill. Needs bash and curl.
+# Requests a call, waits until it has ended, and downloads yesterday's bill. Needs bash and curl.
 #
 #     BASE_URL=https://localhost:8883 CA_FILE=ca.pem ACCOUNT_SID=… AUTH_TOKEN=… APP_ID=… bash call.sh 13800000001
 set -euo pipefail
 
-# Trusts the server's own CA and no other; without CA_FILE those that the machine trusts.
+# With CA_FILE, trusts only this CA. Without it, trusts the CAs of the machine.
 trust=(${CA_FILE:+--cacert "$CA_FILE"})
 
 # ask METHOD OPERATION [BODY]: one signed request; the answer is left in $answer.
@@ -23,14 +23,14 @@ ask() {
   fi
 }
 
-# element NAME: what stands in this element of the answer.
+# element NAME: the text of this element of the answer.
 element() { sed -n "s:.*<$1>\(.*\)</$1>.*:\1:p" <<<"$answer"; }
 
 ask POST Calls/LandingCalls "<LandingCall><appId>$APP_ID</appId><to>$1</to><mediaTxt>您的订单已发货</mediaTxt></LandingCall>"
 call_sid=$(element callSid)
 echo "callSid $call_sid"
 
-# 0 talked, 1 not answered, 2 failed; anything else is not over yet.
+# 0 talked, 1 not answered, 2 failed; any other state means that the call has not ended.
 while ask GET "CallResult?callsid=$call_sid"; [[ $(element state) -gt 2 ]]; do sleep 0.5; done
 echo "state $(element state) duration $(element duration)"
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
 use g711::Codec;
-use phone::media::stats::Facts;
-use phone::media::inbound::{Expected, Heard, Inbound};
+use phone::media::inbound::{Inbound, InboundEvent, InboundParameters};
 use phone::media::rtp::{self, Packet};
 use phone::media::srtp::{MasterKey, Suite};
+use phone::media::stats::MediaStats;
 use phone::media::{dtmf, rtcp};
 
 const SOURCE: u32 = 0x0102_0304;
@@ -21,10 +21,10 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let now = Instant::now();
-    let mut hearing = Inbound::new(now, SOURCE, Box::new(check_heard));
+    let mut inbound = Inbound::new(now, SOURCE, Box::new(check_event));
     let peer = |number: u8| SocketAddr::from(([192, 0, 2, number % 3], 4000));
     let key = MasterKey::from_base64(&"A".repeat(40)).unwrap();
-    let expected = Expected {
+    let parameters = InboundParameters {
         rtp: peer(0),
         rtcp: peer(0),
         codec: Codec::Pcma,
@@ -33,27 +33,27 @@ fuzz_target!(|bytes: &[u8]| {
         symmetric: flags & 2 != 0,
         answered: flags & 4 != 0,
     };
-    hearing.expect(expected, now);
-    let (mut time, mut heard) = (now, 0_u32);
+    inbound.apply(parameters, now);
+    let (mut time, mut received) = (now, 0_u32);
     while let [length, delay, from, after @ ..] = rest {
         let (packet, after) = after.split_at(after.len().min((*length).into()));
         time += Duration::from_millis((*delay).into());
         check_packet(packet);
-        hearing.hear(packet, peer(*from), time);
-        hearing.report(time);
-        heard += 1;
+        inbound.receive(packet, peer(*from), time);
+        inbound.report(time);
+        received += 1;
         rest = after;
     }
-    let mut facts = Facts::default();
-    hearing.add_to(&mut facts);
-    assert!(facts.packets_received <= heard && facts.jitter <= facts.worst_jitter);
-    assert!(hearing.last_heard() <= time);
+    let mut stats = MediaStats::default();
+    inbound.add_to(&mut stats);
+    assert!(stats.packets_received <= received && stats.jitter <= stats.worst_jitter);
+    assert!(inbound.last_received() <= time);
 });
 
-fn check_heard(heard: Heard<'_>) {
-    match heard {
-        Heard::Key(key) => assert!(dtmf::event_of(key).is_some()),
-        Heard::Sound(packet, _) => assert_eq!(packet.payload_type, Codec::Pcma.payload_type()),
+fn check_event(event: InboundEvent<'_>) {
+    match event {
+        InboundEvent::Key(key) => assert!(dtmf::event_of(key).is_some()),
+        InboundEvent::Sound(packet, _) => assert_eq!(packet.payload_type, Codec::Pcma.payload_type()),
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::customer::BenchCustomer;
 use crate::latency::{Seconds, Spread};
-use crate::others::{Ours, Watch};
+use crate::others::{InterferenceMonitor, Ours};
 use crate::server::BenchServer;
 
 /// Not measured: connections, caches and statements settle.
@@ -77,7 +77,7 @@ impl<'a> Load<'a> {
                 answers.add(Instant::now(), sent.elapsed());
             }
         });
-        let others = Watch::over(self.ours, start, seconds);
+        let others = InterferenceMonitor::over(self.ours, start, seconds);
         let answers = Seconds::new(start, seconds);
         observe(server, work, answers, others).await
     }
@@ -105,7 +105,7 @@ impl<'a> Load<'a> {
                 Ok(answers)
             }
         });
-        let others = Watch::over(self.ours, start, seconds);
+        let others = InterferenceMonitor::over(self.ours, start, seconds);
         let answers = Seconds::new(start, seconds);
         observe(server, work, answers, others).await
     }
@@ -206,7 +206,7 @@ async fn observe(
     server: &mut BenchServer,
     work: impl Iterator<Item = impl Future<Output = anyhow::Result<Seconds>>>,
     mut answers: Seconds,
-    others: Watch,
+    others: InterferenceMonitor,
 ) -> anyhow::Result<LoadOutcome> {
     let working = Cell::new(true);
     let load = async {

@@ -11,7 +11,7 @@ use supervisor::Supervisor;
 
 use super::customer::BenchCustomer;
 use crate::latency::{Judged, Seconds};
-use crate::others::{Ours, Watch};
+use crate::others::{InterferenceMonitor, Ours};
 
 /// Accepts in one commit. Larger batches gain little any more, and a server under load has about as many.
 pub const BATCH: usize = 64;
@@ -45,7 +45,7 @@ pub async fn measure(
 ) -> anyhow::Result<Raw> {
     let start = Instant::now();
     let end = start + Duration::from_secs(seconds);
-    let watch = Watch::over(ours, start, seconds);
+    let watch = InterferenceMonitor::over(ours, start, seconds);
     let mut commits = Seconds::new(start, seconds);
     match database {
         Database::Sqlite(path) => {

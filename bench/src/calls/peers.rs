@@ -14,6 +14,9 @@ use anyhow::{Context, ensure};
 const ANSWER: &str = include_str!("../../sipp/answer.xml");
 const CALL: &str = include_str!("../../sipp/call.xml");
 
+/// How long SIPp may take to come up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A free port: SIPp wants to be told one.
 fn free_port() -> anyhow::Result<u16> {
     Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
@@ -56,10 +59,24 @@ impl Callee {
             .arg(sink.port().to_string())
             .spawn()
             .context("cannot start sipp: the Debian package sip-tester has it")?;
-        Ok(Self {
+        let mut callee = Self {
             child,
             address: SocketAddr::from(([127, 0, 0, 1], port)),
-        })
+        };
+        callee.wait_until_it_listens()?;
+        Ok(callee)
+    }
+
+    /// On a busy machine that takes a while, and a call that comes earlier is refused by the kernel.
+    fn wait_until_it_listens(&mut self) -> anyhow::Result<()> {
+        let local = format!(" 0100007F:{:04X} ", self.address.port());
+        let began = std::time::Instant::now();
+        while !std::fs::read_to_string("/proc/net/udp")?.contains(&local) {
+            ensure!(self.child.try_wait()?.is_none(), "sipp has ended");
+            ensure!(began.elapsed() < PATIENCE, "sipp does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use phone::call::MediaConfig;
 use phone::ending::Side;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
+use supervisor::Supervisor;
 
 use super::ledger::Ledger;
 
@@ -26,7 +27,7 @@ impl BenchTelephone {
             credentials: None,
         };
         let note = Arc::clone(ledger);
-        let (phone, mut heard) = TestPhone::start(&config, move |number| {
+        let (phone, mut heard) = TestPhone::start(&Supervisor::new(), &config, move |number| {
             let now = Instant::now();
             note.note(bare(number), |job| job.invited = Some(now));
             Script::answer()

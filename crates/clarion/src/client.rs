@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -15,13 +14,13 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use jiff::Zoned;
 use md5::{Digest, Md5};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::domain::account::{AccountSid, AuthToken};
+use crate::outgoing::{add_roots, tls_connector};
 
 /// An account's credentials, and what is made from them for one request.
 #[derive(Debug, Clone)]
@@ -61,18 +60,10 @@ pub struct Client {
 impl Client {
     pub fn new(address: SocketAddr, ca: &Path) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
-        roots.add(
-            CertificateDer::from_pem_file(ca)
-                .with_context(|| format!("cannot read the CA file {}", ca.display()))?,
-        )?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        add_roots(&mut roots, ca)?;
         Ok(Self {
             address,
-            tls: TlsConnector::from(Arc::new(config)),
+            tls: tls_connector(roots)?,
         })
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Start reading at `server` (what there is and how it is joined), or follow a call: `api::landing_calls` → `store` → `callbacks`.
 
+mod accepted;
 pub mod api;
 pub mod audio_files;
 pub mod billing;
@@ -13,7 +14,9 @@ pub mod config;
 pub mod dispatch;
 pub mod domain;
 pub mod http;
+pub mod outgoing;
 pub mod random;
+mod readiness;
 pub mod server;
 pub mod store;
 pub mod telemetry;

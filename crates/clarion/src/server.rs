@@ -3,15 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use supervisor::Supervisor;
+use supervisor::{Supervisor, TaskFailure, TaskGuard, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
 
-use crate::api::{self, Api};
+use crate::api::{self, Admission, Api, BarredNumbers};
 use crate::audio_files::AudioFiles;
 use crate::audio_files::sweep::{self, Sweep};
 use crate::billing::{self, Billing};
@@ -19,10 +17,12 @@ use crate::callbacks::Callbacks;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::dispatch::Dispatch;
+use crate::domain::call::CallSids;
 use crate::domain::claim::NodeId;
 use crate::http::Front;
 use crate::http::tls::Certificates;
 use crate::random;
+use crate::readiness::{DiskFloor, Readiness};
 use crate::store::{ServeLock, Store};
 use crate::telemetry;
 
@@ -32,14 +32,15 @@ pub struct Server {
     pub addresses: Vec<SocketAddr>,
     /// The CA file that clients must be given, where the certificate is our own.
     pub ca: Option<PathBuf>,
+    supervisor: Supervisor,
+    readiness: Arc<Readiness>,
     store: Arc<dyn Store>,
-    stopping: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
-    listeners: JoinSet<()>,
-    dispatching: JoinHandle<()>,
+    listeners: Vec<TaskGuard>,
+    dispatch: Dispatch,
     callbacks: Callbacks,
     /// Work that goes on beside the requests, and ends with the server.
-    background: JoinSet<()>,
+    background: Vec<TaskGuard>,
     _lock: Option<ServeLock>,
 }
 
@@ -48,74 +49,68 @@ impl Server {
         let config = Arc::new(config);
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
-        let database = config.database().map_err(anyhow::Error::msg)?;
+        let database = &config.database;
         let lock = database.lock_for_serving()?;
-        let store = database.open(&Supervisor::new()).await?;
-
-        let stopping = Arc::new(AtomicBool::new(false));
+        let supervisor = Supervisor::new();
+        let store = database.open(&supervisor).await?;
+        store
+            .set_default_rates(config.rates.default.clone())
+            .await?;
         let metrics = telemetry::start_metrics();
-        let mut background = JoinSet::new();
-        background.spawn(telemetry::keep_up(metrics.clone()));
-        background.spawn(telemetry::watch_disk(config.data_dir.clone()));
         let audio_files = AudioFiles::open(&config)?;
-        background.spawn(sweep_audio_files(
-            audio_files.clone(),
-            Arc::clone(&store),
-            clock.clone(),
-        ));
-        store.set_default_rates(config.rates.defaults()?).await?;
         let billing = Arc::new(Billing::open(&config, Arc::clone(&store), clock.clone())?);
         // This life of this process: what an earlier one held is not ours.
         let node = NodeId::new(random::bytes());
-        background.spawn(billing::close::keep_closing(
-            Arc::clone(&billing),
-            node.clone(),
-        ));
         let callbacks = Callbacks::start(
             &config.callbacks,
             Arc::clone(&store),
             clock.clone(),
-            node.to_string(),
+            &node,
+            &supervisor,
         )?;
         let dispatch = Dispatch::start(
-            Arc::clone(&config),
+            &config,
             Arc::clone(&store),
             clock.clone(),
-            node,
+            node.clone(),
             audio_files.clone(),
             callbacks.owed(),
+            &supervisor,
         )
         .await?;
-        let mut api = Api::new(
-            Arc::clone(&config),
+        let readiness = Arc::new(Readiness::new(
             Arc::clone(&store),
+            supervisor.clone(),
+            DiskFloor {
+                folder: config.data_dir.clone(),
+                min_free_bytes: config.min_free_bytes,
+            },
+        ));
+        let api = Api {
+            admission: Admission::new(&config, Arc::clone(&store), &supervisor),
+            store: Arc::clone(&store),
             audio_files,
             billing,
-            clock.clone(),
+            clock: clock.clone(),
+            call_sids: CallSids::default(),
+            accepted: dispatch.announcer(),
+            barred: Arc::new(BarredNumbers::default()),
+            readiness: Arc::clone(&readiness),
+            supervisor: supervisor.clone(),
             metrics,
-            Arc::clone(&stopping),
-        );
-        api.queued = Arc::clone(&dispatch.queued);
-        api.ahead = Some(dispatch.ahead.clone());
-        background.spawn(Api::keep_barred(
-            Arc::clone(&store),
-            Arc::clone(&api.barred),
-        ));
+            config: Arc::clone(&config),
+        };
+        let background = start_background(&api, &node, &supervisor);
         let (tls, ca) = if config.http.plain {
             (None, None)
         } else {
-            let certificates = Certificates::find_or_make(
-                &config.http,
-                &config.data_dir.join("tls"),
-                &clock.wall(),
-            )?;
+            let folder = config.data_dir.join("tls");
+            let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
             (Some(certificates.acceptor()?), certificates.ca)
         };
         let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
-
         let (stop, stopped) = watch::channel(false);
-        let dispatching = tokio::spawn(dispatch.run(stopped.clone()));
-        let mut listeners = JoinSet::new();
+        let mut listeners = Vec::new();
         let mut addresses = Vec::new();
         for address in &config.http.listen {
             let listener = TcpListener::bind(address).await.with_context(|| {
@@ -124,20 +119,29 @@ impl Server {
                 )
             })?;
             addresses.push(listener.local_addr()?);
-            listeners.spawn(Arc::clone(&front).serve(listener, stopped.clone()));
+            let (front, stopped) = (Arc::clone(&front), stopped.clone());
+            listeners.push(supervisor.require("http-listener", None, |watch| {
+                front.serve(listener, watch, stopped)
+            }));
         }
         Ok(Self {
             addresses,
             ca,
+            supervisor,
+            readiness,
             store,
-            stopping,
             stop,
             listeners,
-            dispatching,
+            dispatch,
             callbacks,
             background,
             _lock: lock,
         })
+    }
+
+    /// Comes back when a task has ended without which the server cannot go on.
+    pub async fn failed(&self) -> TaskFailure {
+        self.supervisor.failed().await
     }
 
     /// Says that a callback has become owed, for whoever has written one beside the server.
@@ -145,27 +149,65 @@ impl Server {
         self.callbacks.owed().notify_one();
     }
 
+    /// For tests that make a task panic.
+    #[cfg(debug_assertions)]
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
     /// Accepts nothing new, finishes what has begun, and closes the store.
-    pub async fn stop(mut self) {
-        self.stopping.store(true, Ordering::Relaxed);
+    pub async fn stop(self) {
+        self.readiness.stop();
+        self.supervisor.stop();
         self.stop.send_replace(true);
-        while self.listeners.join_next().await.is_some() {}
-        let _ = self.dispatching.await;
+        for listener in self.listeners {
+            listener.ended().await;
+        }
+        self.dispatch.stop().await;
         self.callbacks.stop().await;
         // Whatever else is under way (a day being closed) is left as it is; the next start goes on with it.
-        self.background.shutdown().await;
+        drop(self.background);
         self.store.close().await;
     }
 }
 
-async fn sweep_audio_files(files: AudioFiles, store: Arc<dyn Store>, clock: Clock) {
+fn start_background(api: &Api, node: &NodeId, supervisor: &Supervisor) -> Vec<TaskGuard> {
+    let (metrics, folder) = (api.metrics.clone(), api.config.data_dir.clone());
+    let (files, clock) = (api.audio_files.clone(), api.clock.clone());
+    let (store, swept) = (Arc::clone(&api.store), Arc::clone(&api.store));
+    let (billing, node) = (Arc::clone(&api.billing), node.clone());
+    let barred = Arc::clone(&api.barred);
+    vec![
+        supervisor.restart("metrics", None, move |watch| {
+            telemetry::keep_up(metrics.clone(), watch)
+        }),
+        supervisor.restart("disk-gauge", None, move |watch| {
+            telemetry::watch_disk(folder.clone(), watch)
+        }),
+        supervisor.restart("audio-sweep", None, move |watch| {
+            sweep_audio_files(files.clone(), Arc::clone(&swept), clock.clone(), watch)
+        }),
+        supervisor.restart("billing", None, move |watch| {
+            billing::close::keep_closing(Arc::clone(&billing), node.clone(), watch)
+        }),
+        supervisor.restart("barred-numbers", None, move |watch| {
+            let (barred, store) = (Arc::clone(&barred), Arc::clone(&store));
+            async move { barred.keep_reading(&*store, watch).await }
+        }),
+    ]
+}
+
+async fn sweep_audio_files(files: AudioFiles, store: Arc<dyn Store>, clock: Clock, watch: Watch) {
     let mut sweep = Sweep::default();
     loop {
         tokio::time::sleep(sweep::PAUSE).await;
+        watch.beat();
         match sweep.step(&files, &*store, clock.now()).await {
             Ok(0) => {}
-            Ok(removed) => tracing::info!(removed, "voice files that nothing means any more"),
-            Err(error) => tracing::warn!(%error, "unused voice files could not be removed"),
+            Ok(removed) => {
+                tracing::info!(removed, "removed audio files that nothing names any more");
+            }
+            Err(error) => tracing::warn!(%error, "unused audio files could not be removed"),
         }
     }
 }

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use anyhow::Context;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::EnvFilter;
+use supervisor::Watch;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogConfig, LogFormat};
@@ -22,17 +21,9 @@ const UPKEEP: Duration = Duration::from_secs(5);
 const DISK: Duration = Duration::from_secs(15);
 
 /// Logs go to standard error, so that standard output belongs to what a command was asked for.
-/// The SIP library writes whole messages to its log, passwords' digests and telephone numbers included. Whoever wants to see them names it.
-const QUIET: &str = "rsipstack=error";
-
-pub fn filter(config: &LogConfig) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(format!("{QUIET},{}", config.filter))
-        .with_context(|| format!("log.filter: `{}` is not a filter", config.filter))
-}
-
 pub fn start_logging(config: &LogConfig) -> anyhow::Result<()> {
     let logs = fmt()
-        .with_env_filter(filter(config)?)
+        .with_env_filter(config.filter.clone())
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
     let started = match config.format {
@@ -72,8 +63,9 @@ pub fn note_commit(time: Duration, longest: &mut Duration) {
 }
 
 /// Sorts what has been recorded into its buckets. The recorder keeps every sample until someone does, and nobody may be reading.
-pub async fn keep_up(metrics: PrometheusHandle) {
+pub async fn keep_up(metrics: PrometheusHandle, watch: Watch) {
     loop {
+        watch.beat();
         tokio::time::sleep(UPKEEP).await;
         metrics.run_upkeep();
     }
@@ -123,7 +115,13 @@ pub const METRICS: &[Metric] = {
             Gauge,
             "clarion_ready",
             &[],
-            "1 while the database takes writes and the server is not stopping, as at `/readyz`",
+            "1 while the server is ready, as at `/readyz`: the database takes writes, every task is up, the disk has room, and the server is not stopping",
+        ),
+        metric(
+            Gauge,
+            "clarion_task_up",
+            &["task"],
+            "1 while a long-lived task or thread of the server runs; 0 while it is down or makes no progress",
         ),
         metric(
             Gauge,
@@ -293,8 +291,9 @@ fn begin_at_zero() {
 }
 
 /// A full disk stops everything, so it is watched from inside as well.
-pub async fn watch_disk(folder: PathBuf) {
+pub async fn watch_disk(folder: PathBuf, watch: Watch) {
     loop {
+        watch.beat();
         if let Ok(found) = rustix::fs::statvfs(&folder) {
             let free = found.f_bavail * found.f_frsize;
             metrics::gauge!("clarion_data_free_bytes").set(free as f64);

@@ -1,4 +1,4 @@
-//! What a packet costs the media clock and the thread that listens: microseconds of processor time, on loopback, for each kind of socket,
+//! What a packet costs the pacer and the receiver: microseconds of processor time, on loopback, for each kind of socket,
 //! clear and sealed.
 //!
 //! `cargo run --release --package phone --example media_cost [CALLS [SECONDS]]`
@@ -10,6 +10,7 @@ use std::time::Duration;
 use phone::media::engine::{Encryption, MediaConfig, MediaEngine, MediaOptions, SocketChoice};
 use phone::media::session::MediaSession;
 use phone::media::stream::PlaybackItem;
+use supervisor::Supervisor;
 
 /// Nanoseconds that the thread of this name has run.
 fn running_time(name: &str) -> u64 {
@@ -40,8 +41,8 @@ async fn measure(
     sealed: bool,
 ) {
     let here = "127.0.0.1".parse().expect("an address");
-    let engine =
-        MediaEngine::start(&MediaConfig::new(here, 20_000..=39_999)).expect("media starts");
+    let engine = MediaEngine::start(&Supervisor::new(), &MediaConfig::new(here, 20_000..=39_999))
+        .expect("media starts");
     let line = shared.then(|| engine.shared_line().expect("ports are free"));
     let sink = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let before = resident_kilobytes();
@@ -75,7 +76,7 @@ async fn measure(
         session.answered(answer.as_bytes()).expect("we agree");
         sessions.push(session);
     }
-    let began = running_time("media-clock");
+    let began = running_time("pacer");
     let frames = seconds * 50;
     let finished: Vec<_> = sessions
         .iter_mut()
@@ -89,18 +90,18 @@ async fn measure(
     for finished in finished {
         finished.await.expect("it finishes");
     }
-    let micros = (running_time("media-clock") - began) as f64 / 1000.0;
+    let micros = (running_time("pacer") - began) as f64 / 1000.0;
     let packets: u32 = sessions
         .iter()
-        .map(|session| session.facts().packets_sent)
+        .map(|session| session.stats().packets_sent)
         .sum();
     let late: u32 = sessions
         .iter()
-        .map(|session| session.facts().packets_late)
+        .map(|session| session.stats().packets_late)
         .sum();
     let worst = sessions
         .iter()
-        .map(|session| session.facts().worst_lateness)
+        .map(|session| session.stats().worst_lateness)
         .max();
     println!(
         "{name:<18} {:>6.2} µs a packet, {packets} packets, {late} late, worst {:?}, {:.1} kB a call",
@@ -110,11 +111,11 @@ async fn measure(
     );
 }
 
-/// Calls that talk to each other, so that every packet is also heard and judged.
-async fn measure_hearing(name: &str, calls: usize, seconds: u32, sealed: bool) {
+/// Calls that talk to each other, so that every packet is also received and judged.
+async fn measure_receiving(name: &str, calls: usize, seconds: u32, sealed: bool) {
     let here = "127.0.0.1".parse().expect("an address");
-    let engine =
-        MediaEngine::start(&MediaConfig::new(here, 20_000..=39_999)).expect("media starts");
+    let engine = MediaEngine::start(&Supervisor::new(), &MediaConfig::new(here, 20_000..=39_999))
+        .expect("media starts");
     let options = MediaOptions {
         encryption: if sealed {
             Encryption::Sdes
@@ -135,7 +136,7 @@ async fn measure_hearing(name: &str, calls: usize, seconds: u32, sealed: bool) {
         caller.answered(answer.as_bytes()).expect("we agree");
         sessions.extend([caller, callee]);
     }
-    let began = running_time("media-receive");
+    let began = running_time("receiver");
     let plan = [PlaybackItem::Silence {
         frames: seconds * 50,
     }];
@@ -146,12 +147,12 @@ async fn measure_hearing(name: &str, calls: usize, seconds: u32, sealed: bool) {
     for finished in finished {
         finished.await.expect("it finishes");
     }
-    let micros = (running_time("media-receive") - began) as f64 / 1000.0;
-    let facts: Vec<_> = sessions.iter().map(MediaSession::facts).collect();
-    let packets: u32 = facts.iter().map(|facts| facts.packets_received).sum();
-    let lost: u32 = facts.iter().map(|facts| facts.packets_lost).sum();
+    let micros = (running_time("receiver") - began) as f64 / 1000.0;
+    let stats: Vec<_> = sessions.iter().map(MediaSession::stats).collect();
+    let packets: u32 = stats.iter().map(|stats| stats.packets_received).sum();
+    let lost: u32 = stats.iter().map(|stats| stats.packets_lost).sum();
     println!(
-        "{name:<18} {:>6.2} µs a packet, {packets} packets heard, {lost} lost",
+        "{name:<18} {:>6.2} µs a packet, {packets} packets received, {lost} lost",
         micros / f64::from(packets)
     );
 }
@@ -166,6 +167,6 @@ async fn main() {
     measure("shared socket", calls, seconds, false, true, false).await;
     measure("own, sealed", calls, seconds, false, false, true).await;
     measure("shared, sealed", calls, seconds, false, true, true).await;
-    measure_hearing("hearing", calls, seconds, false).await;
-    measure_hearing("hearing, sealed", calls, seconds, true).await;
+    measure_receiving("receiving", calls, seconds, false).await;
+    measure_receiving("receiving, sealed", calls, seconds, true).await;
 }

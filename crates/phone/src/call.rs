@@ -1,31 +1,42 @@
-//! Whole calls: over one trunk after the addresses of it, dial, wait for the answer, play, hang up. One future a call, and one typed value at
+//! Whole calls over one trunk: try its addresses, dial, wait for the answer, play, hang up. A call is one future, with one typed value at
 //! its end.
 
+mod dialling;
+mod next_attempt;
+mod session_refresh;
+mod talking;
+
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use supervisor::Supervisor;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::ending::{Cause, Ending, Failure};
-use crate::line::Line;
+use crate::event_order::EventOrder;
 pub use crate::media::engine::{MediaConfig, MediaOptions};
 use crate::media::engine::{MediaEngine, MediaError};
 use crate::media::inbound::InboundEvent;
 pub use crate::media::stats::MediaStats;
 use crate::media::stream::PlaybackItem;
-use crate::signalling::{DialogSnapshot, Invite, SignallingError};
+use crate::signalling::{DialogSnapshot, SignallingError};
 use crate::trunk::Trunk;
+use dialling::DiallingCall;
+use next_attempt::NextAttempt;
 
-/// A 3xx may lead to another one; so many are followed.
+/// A 3xx may lead to another one; this many are followed.
 const REDIRECTS: usize = 3;
+
+type Events = mpsc::UnboundedSender<CallEvent>;
 
 #[derive(Debug, Error)]
 pub enum PhoneError {
     #[error(transparent)]
     Signalling(#[from] SignallingError),
-    #[error("the sound cannot start: {0}")]
+    #[error("the media engine cannot start: {0}")]
     Media(#[from] MediaError),
 }
 
@@ -36,7 +47,7 @@ pub struct CallRequest {
     pub number: String,
     /// The calling number, likewise.
     pub caller: String,
-    /// Chosen by whoever orders the call, so that it is known before the first packet leaves.
+    /// Chosen by the caller of this crate, so that it is known before the first packet leaves.
     pub call_id: String,
     /// Everything that is sent after the answer, lead-in and keys for an extension included.
     pub plan: Vec<PlaybackItem>,
@@ -46,24 +57,24 @@ pub struct CallRequest {
     pub talk_time: Duration,
 }
 
-/// What happens during a call, for whoever keeps its record. The facts are what it takes to end the leg from another process; there are none
-/// where a peer's answer cannot be made sense of.
+/// What happens during a call, to be recorded. The snapshot is what it takes to end the leg from another process; there is
+/// none where a peer's answer makes no sense.
 #[derive(Debug)]
 pub enum CallEvent {
-    /// An INVITE has left.
+    /// An INVITE has left. Nothing that follows from it is told before this.
     Dialling(Option<Box<DialogSnapshot>>),
     Ringing(Option<Box<DialogSnapshot>>),
-    /// Somebody has answered, and is acknowledged as soon as this is written down. It is told at once, perhaps before the ringing that came just
-    /// before it.
+    /// Somebody has answered, and is acknowledged as soon as this is recorded. It is sent at once, perhaps before the ringing that came
+    /// just before it.
     Answered(Option<Box<DialogSnapshot>>, AnswerRecorded),
     /// The callee pressed a key.
     Key(char),
 }
 
-/// Given back, or dropped, when an event has been written down.
+/// Dropped when an answer has been recorded.
 #[derive(Debug)]
 pub struct AnswerRecorded(
-    #[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>,
+    #[expect(dead_code, reason = "dropping it is the message")] pub(crate) oneshot::Sender<()>,
 );
 
 /// Places calls, any number at once.
@@ -73,9 +84,9 @@ pub struct Phone {
 }
 
 impl Phone {
-    pub fn start(media: &MediaConfig) -> Result<Self, PhoneError> {
+    pub fn start(supervisor: &Supervisor, media: &MediaConfig) -> Result<Self, PhoneError> {
         Ok(Self {
-            media: MediaEngine::start(media)?,
+            media: MediaEngine::start(supervisor, media)?,
         })
     }
 
@@ -88,32 +99,32 @@ impl Phone {
     pub async fn call(
         &self,
         trunk: &Trunk,
-        order: &CallRequest,
-        events: &mpsc::UnboundedSender<CallEvent>,
+        request: &CallRequest,
+        events: &Events,
         hang_up: &CancellationToken,
     ) -> (Ending, MediaStats) {
-        let mut facts = MediaStats::default();
+        let mut stats = MediaStats::default();
         let addresses = match trunk.addresses().await {
             Ok(addresses) => addresses,
             Err(error) => {
                 tracing::warn!(trunk = trunk.config.name, %error, "the trunk has no address");
-                return (transport_down(), facts);
+                return (transport_down(), stats);
             }
         };
         let mut ending = transport_down();
         for address in addresses {
             ending = self
-                .call_at(trunk, address, order, events, hang_up, &mut facts)
+                .call_at(trunk, address, request, events, hang_up, &mut stats)
                 .await;
             match &ending {
-                Ending::Failed(failure) if failure.may_fail_over() => trunk.doubt_addresses(),
+                Ending::Failed(failure) if failure.may_fail_over() => trunk.expire_addresses(),
                 _ => break,
             }
             if hang_up.is_cancelled() {
                 break;
             }
         }
-        (ending, facts)
+        (ending, stats)
     }
 
     /// Tries one address of the trunk, and whatever that redirects to.
@@ -121,36 +132,34 @@ impl Phone {
         &self,
         trunk: &Trunk,
         address: SocketAddr,
-        order: &CallRequest,
-        events: &mpsc::UnboundedSender<CallEvent>,
+        request: &CallRequest,
+        events: &Events,
         hang_up: &CancellationToken,
-        facts: &mut MediaStats,
+        stats: &mut MediaStats,
     ) -> Ending {
-        let mut detour = Detour::default();
+        let mut next = NextAttempt::default();
         for _ in 0..=REDIRECTS {
-            let mut line = match self.dial(trunk, address, order, &detour, events).await {
-                Ok(line) => line,
+            let call = match self.dial(trunk, address, request, &next, events).await {
+                Ok(call) => call,
                 Err(error) => {
                     tracing::warn!(trunk = trunk.config.name, %error, "a call could not be placed");
                     return transport_down();
                 }
             };
-            let _ = events.send(CallEvent::Dialling(line.facts()));
-            match line
-                .wait_for_answer(order, trunk.config.progress_time, events, hang_up)
-                .await
-            {
-                Ok(description) => {
-                    return line.talk(order, &description, hang_up, facts).await;
-                }
-                Err(failure) => {
-                    // There may have been early media.
-                    *facts = line.sound.facts();
-                    let follow = !hang_up.is_cancelled() && detour.follow(&line, trunk).await;
-                    if !follow {
-                        return Ending::Failed(failure);
-                    }
-                }
+            let answered = call
+                .wait_for_answer(request, trunk.config.progress_time, events, hang_up)
+                .await;
+            let unanswered = match answered {
+                Ok(call) => return call.talk(request, hang_up, stats).await,
+                Err(unanswered) => unanswered,
+            };
+            *stats = unanswered.stats;
+            let again = match &unanswered.refusal {
+                Some(refusal) if !hang_up.is_cancelled() => next.learn(refusal, trunk).await,
+                _ => false,
+            };
+            if !again {
+                return Ending::Failed(unanswered.failure);
             }
         }
         Ending::Failed(Failure {
@@ -164,41 +173,44 @@ impl Phone {
         &self,
         trunk: &Trunk,
         address: SocketAddr,
-        order: &CallRequest,
-        detour: &Detour,
-        events: &mpsc::UnboundedSender<CallEvent>,
-    ) -> Result<Line, PhoneError> {
-        let pressed = events.clone();
-        let on_heard = move |heard: InboundEvent<'_>| {
-            if let InboundEvent::Key(key) = heard {
-                let _ = pressed.send(CallEvent::Key(key));
+        request: &CallRequest,
+        next: &NextAttempt,
+        events: &Events,
+    ) -> Result<DiallingCall, PhoneError> {
+        let keys = events.clone();
+        let on_inbound = move |event: InboundEvent<'_>| {
+            if let InboundEvent::Key(key) = event {
+                let _ = keys.send(CallEvent::Key(key));
             }
         };
         let options = trunk.config.media.clone();
-        let sound = self
+        let media = self
             .media
-            .open(options, on_heard)
+            .open(options, on_inbound)
             .map_err(MediaError::from)?;
         let mut invite = trunk.invite(
-            &order.number,
-            &order.caller,
-            &order.call_id,
+            &request.number,
+            &request.caller,
+            &request.call_id,
             address,
-            sound.offer(),
+            media.offer(),
         );
-        detour.apply(&mut invite);
+        next.apply(&mut invite);
         let sent_to = invite.destination;
-        let told = events.clone();
-        let on_answer = Box::new(move |facts: Option<DialogSnapshot>| {
-            let (written, done) = oneshot::channel();
-            let _ = told.send(CallEvent::Answered(
-                facts.map(Box::new),
-                AnswerRecorded(written),
+        let order = Arc::new(EventOrder::new(events.clone()));
+        let answers = Arc::clone(&order);
+        let on_answer = Box::new(move |snapshot: Option<DialogSnapshot>| {
+            let (recorded, done) = oneshot::channel();
+            answers.answered(CallEvent::Answered(
+                snapshot.map(Box::new),
+                AnswerRecorded(recorded),
             ));
             done
         });
         let leg = trunk.signalling().invite(invite, on_answer).await?;
-        Ok(Line::new(leg, sound, sent_to))
+        let call = DiallingCall::new(leg, media, sent_to);
+        order.dialling(CallEvent::Dialling(call.snapshot()));
+        Ok(call)
     }
 }
 
@@ -208,62 +220,4 @@ fn transport_down() -> Ending {
         response: None,
         rang: false,
     })
-}
-
-/// What a refusal taught us about the next try.
-#[derive(Debug, Default)]
-struct Detour {
-    redirected: Option<(String, SocketAddr)>,
-    shortest_session: Option<u32>,
-    /// A call that is tried anew is a new call to the peer.
-    tries: u32,
-}
-
-impl Detour {
-    /// True if there is another way that the trunk's configuration lets us go.
-    async fn follow(&mut self, line: &Line, trunk: &Trunk) -> bool {
-        self.tries += 1;
-        if let Some(seconds) = line.leg.shortest_session() {
-            let first_time = self.shortest_session.is_none();
-            self.shortest_session = Some(seconds.min(86_400));
-            return first_time && trunk.config.session_interval.is_some();
-        }
-        let Some(target) = line
-            .leg
-            .redirected_to()
-            .filter(|_| trunk.config.follow_redirects)
-        else {
-            return false;
-        };
-        match trunk.locate(&target).await {
-            Ok(address) => {
-                self.redirected = Some((target, address));
-                true
-            }
-            Err(error) => {
-                tracing::warn!(trunk = trunk.config.name, %error, "a redirect leads nowhere");
-                false
-            }
-        }
-    }
-
-    fn apply(&self, invite: &mut Invite) {
-        if self.tries > 0 {
-            invite.call_id = format!("{}-{}", self.tries, invite.call_id);
-        }
-        if let Some((target, address)) = &self.redirected {
-            invite.to.clone_from(target);
-            invite.destination = *address;
-        }
-        if let Some(seconds) = self.shortest_session {
-            for (name, value) in &mut invite.headers {
-                if name == "Session-Expires" {
-                    *value = seconds.to_string();
-                }
-            }
-            invite
-                .headers
-                .push(("Min-SE".to_owned(), seconds.to_string()));
-        }
-    }
 }

@@ -4,7 +4,7 @@
 
 pub mod call;
 pub mod ending;
-mod line;
+mod event_order;
 pub mod media;
 pub mod sdp;
 pub mod signalling;

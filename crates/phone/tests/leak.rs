@@ -13,11 +13,12 @@ use phone::call::{CallRequest, Phone};
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::{Script, TestPhone};
 use phone::trunk::Trunk;
+use supervisor::Supervisor;
 use tokio::task::JoinSet;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-use lab::{PATIENCE, call, callee_config, caller, eventually, order, trunk_to};
+use lab::{PATIENCE, call, call_request, callee_config, caller, eventually, trunk_to};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -43,13 +44,13 @@ async fn rounds(phone: &Arc<Phone>, trunk: &Arc<Trunk>, calls: usize) {
             under_way.join_next().await.unwrap().unwrap();
         }
         let suffix = ["0001", "0002", "0004", "0007", "0003"][index % 5];
-        let order = CallRequest {
+        let request = CallRequest {
             number: format!("1380000{suffix}"),
             ring_time: Duration::from_millis(200),
-            ..order(vec![PlaybackItem::Silence { frames: 2 }])
+            ..call_request(vec![PlaybackItem::Silence { frames: 2 }])
         };
         let (phone, trunk) = (Arc::clone(phone), Arc::clone(trunk));
-        under_way.spawn(async move { call(&phone, &trunk, order).await });
+        under_way.spawn(async move { call(&phone, &trunk, request).await });
     }
     while let Some(ended) = under_way.join_next().await {
         ended.unwrap();
@@ -63,9 +64,13 @@ async fn after_thousands_of_calls_everything_is_as_it_was() {
         .ok()
         .and_then(|calls| calls.parse().ok())
         .unwrap_or(2000);
-    let (callee, mut heard) = TestPhone::start(&callee_config(&Codec::ALL), Script::of_number)
-        .await
-        .unwrap();
+    let (callee, mut heard) = TestPhone::start(
+        &Supervisor::new(),
+        &callee_config(&Codec::ALL),
+        Script::of_number,
+    )
+    .await
+    .unwrap();
     let (phone, trunk) = (Arc::new(caller()), trunk_to(callee.contact()).await);
     let drain = tokio::spawn(async move {
         let mut count = 0;

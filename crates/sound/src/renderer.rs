@@ -1,4 +1,4 @@
-//! Where prompts are made: each once, however many wait for it, on threads of its own; remembered in memory and on disk.
+//! Renders prompts: each once, however many callers wait for it, on threads of its own. Prompts are cached in memory and on disk.
 
 mod prompt_cache;
 
@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{io, thread};
 
+use supervisor::{Supervisor, Watch, panic_message};
 use tokio::sync::oneshot;
 
 use crate::cache::Key;
@@ -20,19 +21,19 @@ use crate::{background, level};
 use g711::EncodedAudio;
 
 pub use prompt_cache::Counts;
-use prompt_cache::{Asked, Made, PromptCache};
+use prompt_cache::{Lookup, PromptCache, Rendered};
 
 #[derive(Debug, Clone)]
 pub struct RendererSettings {
-    /// Prompts made at once.
+    /// The number of threads, and so of prompts that are rendered at once.
     pub workers: usize,
-    /// Prompts waiting to be made at most; callers that wait for the same one count once.
+    /// The most prompts that wait to be rendered; callers that wait for the same one count once.
     pub waiting: usize,
     pub memory_bytes: u64,
-    /// Folder and its bytes at most. None: nothing is kept on disk.
+    /// The folder and the most bytes in it. `None` keeps nothing on disk.
     pub disk: Option<(PathBuf, u64)>,
-    /// How long a failure is remembered, or a prompt that the embedded voice spoke in place of another.
-    pub brief: Duration,
+    /// How long a failure is cached, and a prompt of the fallback voice.
+    pub failure_ttl: Duration,
     pub limits: WavLimits,
     /// Silence between two plays of a prompt.
     pub gap: Duration,
@@ -45,14 +46,14 @@ impl Default for RendererSettings {
             waiting: 10_000,
             memory_bytes: 256 << 20,
             disk: None,
-            brief: Duration::from_secs(10),
+            failure_ttl: Duration::from_secs(10),
             limits: WavLimits::default(),
             gap: Duration::from_secs(1),
         }
     }
 }
 
-/// Why a prompt is not there.
+/// Why a prompt cannot be played.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PromptError {
     #[error("the text was not spoken: {0}")]
@@ -61,9 +62,9 @@ pub enum PromptError {
     File(#[from] AudioError),
     #[error("the voice file cannot be read: {0}")]
     Missing(String),
-    #[error("too many prompts are waiting to be made")]
+    #[error("too many prompts are waiting to be rendered")]
     Busy,
-    #[error("making the prompt failed")]
+    #[error("rendering the prompt failed")]
     Broken,
 }
 
@@ -74,7 +75,7 @@ pub enum Piece {
     TestTune,
 }
 
-/// Blocking; it is called on a thread of the prompt renderer.
+/// It may block: it is called on a thread of the prompt renderer.
 pub type ReadFile = Box<dyn FnOnce() -> Result<Vec<u8>, String> + Send>;
 
 impl std::fmt::Debug for Piece {
@@ -87,7 +88,7 @@ impl std::fmt::Debug for Piece {
     }
 }
 
-/// Dropping it lets its threads finish what they are at, and end.
+/// When it is dropped, its threads finish what they are rendering and end.
 #[derive(Debug)]
 pub struct PromptRenderer {
     jobs: SyncSender<Job>,
@@ -109,7 +110,7 @@ struct Job {
     piece: Piece,
 }
 
-/// A piece that is there, or will be.
+/// A piece that is cached, or will be rendered.
 #[derive(Debug)]
 pub enum Pending {
     Ready(Result<EncodedAudio, PromptError>),
@@ -134,24 +135,29 @@ impl Pending {
 }
 
 impl PromptRenderer {
-    pub fn open(settings: &RendererSettings, speaker: Speaker) -> io::Result<Self> {
+    /// `supervisor` knows the threads as `prompt-renderer`.
+    pub fn open(
+        supervisor: &Supervisor,
+        settings: &RendererSettings,
+        speaker: Speaker,
+    ) -> io::Result<Self> {
         let disk = match &settings.disk {
             Some((folder, bytes)) => Some(Disk::open(folder, *bytes)?),
             None => None,
         };
         let shared = Arc::new(Shared {
-            cache: PromptCache::new(settings.memory_bytes, settings.brief),
+            cache: PromptCache::new(settings.memory_bytes, settings.failure_ttl),
             disk,
             speaker,
             limits: settings.limits,
         });
         let (jobs, queue) = sync_channel(settings.waiting);
         let queue = Arc::new(Mutex::new(queue));
-        for number in 0..settings.workers.max(1) {
+        for _ in 0..settings.workers.max(1) {
             let (shared, queue) = (Arc::clone(&shared), Arc::clone(&queue));
-            thread::Builder::new()
-                .name(format!("sound-{number}"))
-                .spawn(move || shared.work(&queue))?;
+            supervisor.restart_thread("prompt-renderer", None, move |watch| {
+                shared.render_queued(&queue, &watch);
+            })?;
         }
         Ok(Self {
             jobs,
@@ -160,13 +166,13 @@ impl PromptRenderer {
         })
     }
 
-    /// Never blocks: the piece is there, or is being made, or will be.
+    /// Never blocks: the piece is cached, or is being rendered, or will be.
     pub fn piece(&self, piece: Piece) -> Pending {
         let key = self.shared.key(&piece);
-        match self.shared.cache.ask(key) {
-            Asked::There(sound) => Pending::Ready(sound),
-            Asked::PendingChannel(answer) => Pending::Waiting(answer),
-            Asked::Nobody(answer) => match self.jobs.try_send(Job { key, piece }) {
+        match self.shared.cache.look_up(key) {
+            Lookup::Cached(sound) => Pending::Ready(sound),
+            Lookup::Pending(answer) => Pending::Waiting(answer),
+            Lookup::Missing(answer) => match self.jobs.try_send(Job { key, piece }) {
                 Ok(()) => Pending::Waiting(answer),
                 Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                     self.shared.cache.give_up(key, PromptError::Busy);
@@ -176,7 +182,7 @@ impl PromptRenderer {
         }
     }
 
-    /// All pieces are begun before the first is waited for.
+    /// Begins all pieces before it waits for the first.
     pub async fn prompt(&self, pieces: Vec<Piece>, plays: u8) -> Result<Playlist, PromptError> {
         let pending: Vec<Pending> = pieces.into_iter().map(|piece| self.piece(piece)).collect();
         let mut sequence = Vec::with_capacity(pending.len());
@@ -208,35 +214,42 @@ impl Shared {
         }
     }
 
-    fn work(&self, queue: &Mutex<Receiver<Job>>) {
+    /// Renders what is queued, until the renderer is dropped. A panic costs one prompt only.
+    fn render_queued(&self, queue: &Mutex<Receiver<Job>>, watch: &Watch) {
         loop {
+            watch.beat();
             let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(Job { key, piece }) = job else {
-                return;
+                return watch.release();
             };
-            // Nothing in here should panic; if it does, one prompt fails and not the prompt renderer.
-            let made = catch_unwind(AssertUnwindSafe(|| self.make(&key, piece)));
-            self.cache
-                .put(key, made.unwrap_or(Made::Failed(PromptError::Broken)));
+            let rendered = catch_unwind(AssertUnwindSafe(|| self.render(&key, piece)));
+            let rendered = rendered.unwrap_or_else(|panic| {
+                tracing::error!(
+                    reason = panic_message(&*panic),
+                    "rendering a prompt panicked"
+                );
+                Rendered::Failed(PromptError::Broken)
+            });
+            self.cache.put(key, rendered);
         }
     }
 
-    fn make(&self, key: &Key, piece: Piece) -> Made {
+    fn render(&self, key: &Key, piece: Piece) -> Rendered {
         if let Some(sound) = self.disk.as_ref().and_then(|disk| disk.get(key)) {
-            return Made::Remembered(sound);
+            return Rendered::FromDisk(sound);
         }
         match self.samples(piece) {
             Ok((samples, is_fallback)) => {
                 let sound = EncodedAudio::encode(&level::to_whole(&samples));
                 if is_fallback {
-                    return Made::Fallback(sound);
+                    return Rendered::Fallback(sound);
                 }
                 if let Some(disk) = &self.disk {
                     disk.put(key, &sound);
                 }
-                Made::New(sound)
+                Rendered::New(sound)
             }
-            Err(reason) => Made::Failed(reason),
+            Err(reason) => Rendered::Failed(reason),
         }
     }
 

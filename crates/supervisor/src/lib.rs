@@ -8,7 +8,8 @@
 //!
 //! It deliberately knows nothing of telephony, of metrics or of HTTP.
 
-use std::any::Any;
+mod panics;
+
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +18,10 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinError};
+use tokio::task::{JoinError, JoinHandle};
+
+pub use panics::{contain, panic_message};
+use panics::{describe, describe_thread};
 
 /// The pause before the first restart; it doubles with every further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -34,19 +38,22 @@ pub struct Supervisor {
 #[derive(Debug)]
 struct Shared {
     tasks: Mutex<Vec<Arc<Task>>>,
+    /// Places other than the beats of tasks where a test may ask for a panic.
+    #[cfg(debug_assertions)]
+    panic_points: Mutex<Vec<PanicPoint>>,
     stopping: AtomicBool,
     /// The first failure that cannot be mended by a restart.
-    failure: watch::Sender<Option<Failure>>,
+    failure: watch::Sender<Option<TaskFailure>>,
 }
 
 /// Why the process cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct TaskFailure {
     pub task: String,
     pub reason: String,
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for TaskFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "the task `{}` {}", self.task, self.reason)
     }
@@ -61,8 +68,7 @@ struct Task {
     last_beat: AtomicU64,
     patience: Option<Duration>,
     released: AtomicBool,
-    #[cfg(debug_assertions)]
-    panic_requested: AtomicBool,
+    panic_point: PanicPoint,
 }
 
 impl Task {
@@ -74,8 +80,7 @@ impl Task {
             last_beat: AtomicU64::new(0),
             patience,
             released: AtomicBool::new(false),
-            #[cfg(debug_assertions)]
-            panic_requested: AtomicBool::new(false),
+            panic_point: PanicPoint::new(name),
         })
     }
 
@@ -103,6 +108,48 @@ impl Task {
         }
         self.up.store(up, Ordering::Relaxed);
     }
+
+    /// Notes that a task is down, and how long it stays so.
+    fn down_for(&self, began: Instant, pause: Duration, reason: &str) -> Duration {
+        self.set_up(false);
+        let pause = if began.elapsed() >= STEADY {
+            FIRST_PAUSE
+        } else {
+            pause.min(LONGEST_PAUSE)
+        };
+        tracing::error!(task = self.name, reason, restart_in = ?pause, "a task is down; it is started again");
+        pause
+    }
+}
+
+/// A place where a test may ask for a panic. In a release build it is nothing.
+#[derive(Debug, Clone)]
+pub struct PanicPoint {
+    #[cfg(debug_assertions)]
+    requested: Arc<(String, AtomicBool)>,
+}
+
+impl PanicPoint {
+    /// One that nobody can ask to panic, for parts that are tested alone.
+    #[cfg_attr(
+        not(debug_assertions),
+        expect(unused_variables, reason = "the name is for tests")
+    )]
+    pub fn new(name: &str) -> Self {
+        Self {
+            #[cfg(debug_assertions)]
+            requested: Arc::new((name.to_owned(), AtomicBool::new(false))),
+        }
+    }
+
+    pub fn reach(&self) {
+        #[cfg(debug_assertions)]
+        assert!(
+            !self.requested.1.swap(false, Ordering::Relaxed),
+            "`{}` was asked to panic",
+            self.requested.0
+        );
+    }
 }
 
 /// A task's own handle to its entry.
@@ -122,10 +169,7 @@ impl Watch {
     /// The task is alive: it has come round its loop once more. In a debug build a test may ask for a panic here.
     pub fn beat(&self) {
         self.task.beat();
-        #[cfg(debug_assertions)]
-        if self.task.panic_requested.swap(false, Ordering::Relaxed) {
-            panic!("the task `{}` was asked to panic", self.task.name);
-        }
+        self.task.panic_point.reach();
     }
 
     /// The end that follows is intended: the owner of a thread has let go of it.
@@ -147,19 +191,33 @@ pub struct TaskState {
 pub struct TaskGuard {
     supervisor: Supervisor,
     task: Arc<Task>,
-    abort: AbortHandle,
+    running: JoinHandle<()>,
+    detached: bool,
 }
 
 impl Drop for TaskGuard {
     fn drop(&mut self) {
-        self.abort.abort();
+        if self.detached {
+            return;
+        }
+        // First, so that an end in this very moment counts as intended.
+        self.task.released.store(true, Ordering::Relaxed);
+        self.running.abort();
         self.supervisor.forget(&self.task);
     }
 }
 
 impl TaskGuard {
-    pub fn is_finished(&self) -> bool {
-        self.abort.is_finished()
+    /// Waits until the task has ended of its own accord. It must have been asked to, and the supervisor must have been told to stop:
+    /// otherwise the task is started anew.
+    pub async fn ended(mut self) {
+        // It was watched while it ran; what it died of has been logged.
+        let _ = (&mut self.running).await;
+    }
+
+    /// The task ends by itself, after `Watch::release`: it has something to do at its end that must not be cut off.
+    pub fn detach(mut self) {
+        self.detached = true;
     }
 }
 
@@ -174,6 +232,8 @@ impl Supervisor {
         Self {
             shared: Arc::new(Shared {
                 tasks: Mutex::default(),
+                #[cfg(debug_assertions)]
+                panic_points: Mutex::default(),
                 stopping: AtomicBool::new(false),
                 failure: watch::Sender::new(None),
             }),
@@ -204,9 +264,10 @@ impl Supervisor {
                 })));
                 let ended = run.join().await;
                 if supervisor.is_expected(&watched) {
+                    supervisor.forget(&watched);
                     return;
                 }
-                pause = supervisor.restart_pause(&watched, began, pause, &describe(ended));
+                pause = watched.down_for(began, pause, &describe(ended));
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
@@ -214,7 +275,8 @@ impl Supervisor {
         TaskGuard {
             supervisor: self.clone(),
             task,
-            abort: looping.abort_handle(),
+            running: looping,
+            detached: false,
         }
     }
 
@@ -241,7 +303,8 @@ impl Supervisor {
         TaskGuard {
             supervisor: self.clone(),
             task,
-            abort: watching.abort_handle(),
+            running: watching,
+            detached: false,
         }
     }
 
@@ -291,7 +354,7 @@ impl Supervisor {
                     supervisor.forget(&task);
                     return;
                 }
-                pause = supervisor.restart_pause(&task, began, pause, &describe_thread(ended));
+                pause = task.down_for(began, pause, &describe_thread(ended));
                 thread::sleep(pause);
                 pause *= 2;
             }
@@ -330,7 +393,7 @@ impl Supervisor {
     }
 
     /// Comes back when a task has ended without which the process cannot go on.
-    pub async fn failed(&self) -> Failure {
+    pub async fn failed(&self) -> TaskFailure {
         let mut failure = self.shared.failure.subscribe();
         let failed = failure.wait_for(Option::is_some).await;
         match failed.as_deref() {
@@ -340,13 +403,30 @@ impl Supervisor {
         }
     }
 
-    /// Makes a task panic at its next beat. False if there is none of that name.
+    /// A place within a task where a test may ask for a panic.
+    pub fn panic_point(&self, name: &str) -> PanicPoint {
+        let point = PanicPoint::new(name);
+        #[cfg(debug_assertions)]
+        lock(&self.shared.panic_points).push(point.clone());
+        point
+    }
+
+    /// Makes a task panic at its next beat, or whoever comes next to a panic point of that name. False if there is none.
     #[cfg(debug_assertions)]
     pub fn request_panic(&self, name: &str) -> bool {
-        let tasks = self.lock();
-        let mut named = tasks.iter().filter(|task| task.name == name).peekable();
-        let found = named.peek().is_some();
-        named.for_each(|task| task.panic_requested.store(true, Ordering::Relaxed));
+        let of_tasks = self
+            .lock()
+            .iter()
+            .map(|task| task.panic_point.clone())
+            .collect::<Vec<_>>();
+        let others = lock(&self.shared.panic_points).clone();
+        let mut found = false;
+        for point in of_tasks.iter().chain(&others) {
+            if point.requested.0 == name {
+                point.requested.1.store(true, Ordering::Relaxed);
+                found = true;
+            }
+        }
         found
     }
 
@@ -364,24 +444,6 @@ impl Supervisor {
         task.released.load(Ordering::Relaxed) || self.shared.stopping.load(Ordering::Relaxed)
     }
 
-    /// Notes that a task is down, and how long it stays so.
-    fn restart_pause(
-        &self,
-        task: &Task,
-        began: Instant,
-        pause: Duration,
-        reason: &str,
-    ) -> Duration {
-        task.set_up(false);
-        let pause = if began.elapsed() >= STEADY {
-            FIRST_PAUSE
-        } else {
-            pause.min(LONGEST_PAUSE)
-        };
-        tracing::error!(task = task.name, reason, restart_in = ?pause, "a task is down; it is started again");
-        pause
-    }
-
     fn ended_for_good(&self, task: &Arc<Task>, reason: &str) {
         if self.is_expected(task) {
             self.forget(task);
@@ -393,7 +455,7 @@ impl Supervisor {
             reason,
             "a task is down without which this process cannot go on"
         );
-        let failure = Failure {
+        let failure = TaskFailure {
             task: task.name.clone(),
             reason: reason.to_owned(),
         };
@@ -405,15 +467,16 @@ impl Supervisor {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Task>>> {
-        self.shared
-            .tasks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.tasks)
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A spawned task that ends with whoever waits for it.
-struct AbortOnDrop<R>(tokio::task::JoinHandle<R>);
+struct AbortOnDrop<R>(JoinHandle<R>);
 
 impl<R> AbortOnDrop<R> {
     async fn join(mut self) -> Result<R, JoinError> {
@@ -425,32 +488,6 @@ impl<R> Drop for AbortOnDrop<R> {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-fn describe<R>(ended: Result<R, JoinError>) -> String {
-    match ended {
-        Ok(_) => "ended unasked".to_owned(),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => format!("panicked: {}", panic_message(&*panic)),
-            Err(error) => format!("ended: {error}"),
-        },
-    }
-}
-
-fn describe_thread(ended: thread::Result<()>) -> String {
-    match ended {
-        Ok(()) => "ended unasked".to_owned(),
-        Err(panic) => format!("panicked: {}", panic_message(&*panic)),
-    }
-}
-
-/// What a panic said, as far as it said it in words.
-pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ async fn a_task_that_ends_unasked_is_started_again_and_one_that_is_asked_to_is_n
     })
     .await;
     supervisor.stop();
-    until("it stays ended", || guard.is_finished()).await;
+    guard.ended().await;
 }
 
 #[tokio::test]
@@ -64,8 +64,8 @@ async fn dropping_the_guard_ends_the_task_and_forgets_it() {
     let guard = supervisor.restart("health", None, move |watch| {
         let alive = Arc::clone(&alive);
         async move {
-            let _alive = alive;
             beat_forever(watch).await;
+            drop(alive);
         }
     });
     assert_eq!(supervisor.tasks().len(), 1);
@@ -176,4 +176,37 @@ async fn several_tasks_of_one_name_are_up_only_together() {
             up: false
         }]
     );
+}
+
+#[tokio::test]
+async fn a_detached_task_ends_by_itself_and_is_forgotten_then() {
+    let supervisor = Supervisor::new();
+    let (finish, finished) = watch::channel(false);
+    supervisor
+        .restart("registration", None, move |watch| {
+            let mut finished = finished.clone();
+            async move {
+                let _ = finished.wait_for(|finished| *finished).await;
+                watch.release();
+            }
+        })
+        .detach();
+    assert_eq!(supervisor.tasks().len(), 1);
+    finish.send(true).unwrap();
+    until("it is forgotten", || supervisor.tasks().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_panic_is_contained_and_says_what_happened() {
+    let harmless = contain(async {
+        tokio::task::yield_now().await;
+        7
+    });
+    assert_eq!(harmless.await, Ok(7));
+    let fatal = contain(async {
+        tokio::task::yield_now().await;
+        panic!("of all things");
+    });
+    let fatal: Result<(), String> = fatal.await;
+    assert_eq!(fatal, Err("of all things".to_owned()));
 }

@@ -40,7 +40,7 @@ pub async fn authenticate(api: &Api, parts: &Parts, from: IpAddr) -> Result<Arc<
     let stamp = stamp(authorization, &sid, &api.clock)?;
     let sig = super::query_value(parts, "sig").ok_or(StatusCode::SigEmpty)?;
 
-    let account = account_with_sig(&api.directory, &sid, &stamp, &sig).await?;
+    let account = account_with_sig(&api.admission.directory, &sid, &stamp, &sig).await?;
     if !api
         .config
         .http

@@ -8,7 +8,6 @@ use axum::response::Response;
 use super::request::Authenticated;
 use super::wire::{Content, Field, Form};
 use super::{Api, bill_file};
-use crate::config::BillJsonKey;
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::status_code::{Refusal, StatusCode};
 
@@ -50,16 +49,13 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         .billing
         .request(&request.account.sid, &application.id, keywords)
         .await?;
-    let server = match api.config.http.public_url.trim_end_matches('/') {
-        "" => request.server_address(),
-        address => address.to_owned(),
+    let server = match &api.config.http.public_url {
+        None => request.server_address(),
+        Some(url) => url.as_str().trim_end_matches('/').to_owned(),
     };
     Ok(Content::Download {
         url: format!("{server}{}", bill_file::path(&granted.file)),
-        json_name: match api.config.bills.bill_json_key {
-            BillJsonKey::LowerCase => "downurl",
-            BillJsonKey::AsInXml => "downUrl",
-        },
+        json_name: api.config.bills.bill_json_key.as_str(),
         token: granted.token,
     })
 }

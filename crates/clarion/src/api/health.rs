@@ -1,7 +1,6 @@
 //! For whatever watches this server: is it alive, is it ready, what does it count.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use axum::Extension;
 use axum::extract::State;
@@ -14,22 +13,12 @@ pub async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// New requests are welcome: the database takes writes, and the server is not stopping.
-pub async fn ready(State(api): State<Arc<Api>>) -> (StatusCode, &'static str) {
-    match readiness(&api).await {
-        Ok(()) => (StatusCode::OK, "ready\n"),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
+/// New requests are welcome.
+pub async fn ready(State(api): State<Arc<Api>>) -> (StatusCode, String) {
+    match api.readiness.check().await {
+        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
     }
-}
-
-async fn readiness(api: &Api) -> Result<(), &'static str> {
-    if api.stopping.load(Ordering::Relaxed) {
-        return Err("stopping\n");
-    }
-    api.store.ready().await.map_err(|error| {
-        tracing::warn!(%error, "not ready");
-        "the database does not answer\n"
-    })
 }
 
 pub async fn metrics(
@@ -48,7 +37,10 @@ pub async fn metrics(
             "http.metrics_networks does not name your address\n".to_owned(),
         );
     }
-    let ready = readiness(&api).await.is_ok();
+    let ready = api.readiness.check().await.is_ok();
     metrics::gauge!("clarion_ready").set(f64::from(u8::from(ready)));
+    for task in api.supervisor.tasks() {
+        metrics::gauge!("clarion_task_up", "task" => task.name).set(f64::from(u8::from(task.up)));
+    }
     (StatusCode::OK, api.metrics.render())
 }

@@ -133,18 +133,18 @@ pub async fn create(State(api): State<Arc<Api>>, request: Authenticated) -> Resp
 async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     let fields = request.fields(&FORM)?;
     let application = request.application(api, &fields).await?;
-    let wish = ParsedRequest::read(&fields, &request.account, &api.config)?;
-    if api.is_barred(wish.number.digits()) {
+    let parsed = ParsedRequest::read(&fields, &request.account, &api.config)?;
+    if api.barred.contains(parsed.number.digits()) {
         return Err(Refusal::new(
             StatusCode::CalledNotAllowed,
             "to: this number does not want to be called",
         ));
     }
-    let files = resolve(api, &application, wish.owner, &wish.files).await?;
+    let files = resolve(api, &application, parsed.owner, &parsed.files).await?;
 
     let now = api.clock.wall();
-    let call = wish.into_call(
-        CallSid::new(&now, random::bytes()),
+    let call = parsed.into_call(
+        api.call_sids.create(&now, random::bytes()),
         files,
         &request.account.sid,
         &application.id,
@@ -163,17 +163,13 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
     check_callee(api, &call).await?;
     let prompt = call.prompt.clone();
     make_durable(api, &request.account, call).await?;
-    api.queued.notify_one();
-    if let Some(ahead) = &api.ahead {
-        // Where too many wait for that already, it is made when the call's turn comes.
-        let _ = ahead.try_send(prompt);
-    }
+    api.accepted.call_accepted(prompt);
     Ok(content)
 }
 
 /// A callee who was called so often that the day's cap will not let this call through before it expires. Any other cap only makes it wait.
 async fn check_callee(api: &Api, call: &NewCall) -> Result<(), Refusal> {
-    let cap = api.config.dispatch.callee_per_day;
+    let cap = api.config.dispatch.callee_caps.per_day;
     if cap == 0 {
         return Ok(());
     }
@@ -198,8 +194,8 @@ async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(),
         let accepted = api.store.accept_call(call).await;
         return accepted.map_err(|error| unavailable(&error));
     }
-    let limit = api.config.rates.reserve_seconds;
-    let limit = limit.min(api.config.calls.max_talk_seconds);
+    let limit = api.config.rates.reserve.min(api.config.calls.max_talk);
+    let limit = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
     let longest_talk = call.max_talk.unwrap_or(limit).min(limit);
     let accepted = api
         .store
@@ -235,7 +231,8 @@ impl ParsedRequest {
             .to_owned();
         let number = PhoneNumber::parse(&called, &config.numbers)?;
         number.check_allowed(&config.numbers)?;
-        if !route::is_covered(&config.trunks, number.digits()) {
+        let routes = config.trunks.iter().map(|trunk| &trunk.route);
+        if !route::is_covered(routes, number.digits()) {
             return Err(StatusCode::NoRoute.into());
         }
         let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
@@ -272,7 +269,7 @@ impl ParsedRequest {
             caller,
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
-            max_talk: call::max_talk(fields.text("maxCallTime")?, config.calls.max_talk_seconds)?,
+            max_talk: call::max_talk(fields.text("maxCallTime")?, config.calls.max_talk)?,
         })
     }
 
@@ -286,13 +283,12 @@ impl ParsedRequest {
         config: &Config,
     ) -> NewCall {
         let accepted_at = now.timestamp();
-        let patience = SignedDuration::from_secs(config.calls.expire_seconds.into());
         NewCall {
             sid,
             account: account.clone(),
             app: app.clone(),
             accepted_at,
-            expires_at: accepted_at + patience,
+            expires_at: accepted_at + config.calls.expiry,
             called: self.called,
             number: self.number,
             caller: self.caller,

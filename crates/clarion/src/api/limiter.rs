@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::config::LimitsConfig;
 use crate::domain::account::{Account, AccountSid};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::token_bucket::TokenBucket;
 
 #[derive(Debug)]
 pub struct Limiter {
@@ -15,11 +16,10 @@ pub struct Limiter {
     accounts: Arc<Mutex<HashMap<AccountSid, Usage>>>,
 }
 
-/// A token bucket that holds one second's worth, and the number of requests under way.
+/// What an account uses now.
 #[derive(Debug)]
 struct Usage {
-    tokens: f64,
-    refilled: Instant,
+    requests: TokenBucket,
     at_once: u32,
 }
 
@@ -51,24 +51,18 @@ impl Limiter {
         let usage = accounts
             .entry(account.sid.clone())
             .or_insert_with(|| Usage {
-                tokens: f64::from(per_second),
-                refilled: now,
+                requests: TokenBucket::new(per_second, now),
                 at_once: 0,
             });
         if usage.at_once >= at_once {
             let rule = format!("at most {at_once} requests of an account are answered at once");
             return Err(Refusal::new(StatusCode::TooManyRequests, rule));
         }
-        let refill =
-            now.saturating_duration_since(usage.refilled).as_secs_f64() * f64::from(per_second);
-        usage.tokens = (usage.tokens + refill).min(f64::from(per_second));
-        usage.refilled = now;
-        if usage.tokens < 1.0 {
+        if !usage.requests.take(per_second, now) {
             let rule =
                 format!("at most {per_second} requests of an account are answered in a second");
             return Err(Refusal::new(StatusCode::TooManyRequests, rule));
         }
-        usage.tokens -= 1.0;
         usage.at_once += 1;
         Ok(Slot {
             sid: account.sid.clone(),

@@ -1,11 +1,9 @@
 //! HTTP in. Every route is on this screen.
 
 use std::any::Any;
-use std::collections::HashSet;
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{FromRequest, MatchedPath, Request, State};
@@ -15,24 +13,29 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use supervisor::{PanicPoint, Supervisor};
+use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
 
+pub use self::barred_numbers::BarredNumbers;
 use self::directory::Directory;
 use self::limiter::Limiter;
 use self::request::Authenticated;
 use self::wire::BodyFormat;
+use crate::accepted::Announcer;
 use crate::audio_files::AudioFiles;
 use crate::billing::Billing;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::domain::prompt::Prompt;
+use crate::domain::call::CallSids;
 use crate::domain::status_code::StatusCode;
+use crate::readiness::Readiness;
 use crate::store::Store;
 
 mod account_info;
 pub mod auth;
+mod barred_numbers;
 mod bill_file;
 mod bill_records;
 mod call_result;
@@ -55,69 +58,32 @@ pub struct Api {
     pub audio_files: AudioFiles,
     pub billing: Arc<Billing>,
     pub clock: Clock,
-    /// Told when a call has been accepted.
-    pub queued: Arc<Notify>,
-    /// Where what shall be played is made ready while a call waits.
-    pub ahead: Option<mpsc::Sender<Prompt>>,
-    /// Numbers that are never called, as they were a moment ago.
-    pub barred: Arc<RwLock<HashSet<String>>>,
+    pub call_sids: CallSids,
+    pub accepted: Announcer,
+    pub barred: Arc<BarredNumbers>,
+    pub readiness: Arc<Readiness>,
+    pub supervisor: Supervisor,
     pub metrics: PrometheusHandle,
-    /// Set when the server stops accepting: the readiness probe tells it.
-    pub stopping: Arc<AtomicBool>,
+    pub admission: Admission,
+}
+
+/// Who may ask now: accounts as they were a moment ago, and the places that they take.
+#[derive(Debug)]
+pub struct Admission {
     directory: Directory,
     limiter: Limiter,
-    /// Places for uploads: each may take as much memory as an upload is long.
+    /// Each upload may take as much memory as it is long.
     uploads: Arc<Semaphore>,
+    admitted_point: PanicPoint,
 }
 
-impl Api {
-    pub fn new(
-        config: Arc<Config>,
-        store: Arc<dyn Store>,
-        audio_files: AudioFiles,
-        billing: Arc<Billing>,
-        clock: Clock,
-        metrics: PrometheusHandle,
-        stopping: Arc<AtomicBool>,
-    ) -> Self {
-        let directory = Directory::new(Arc::clone(&store));
-        let limiter = Limiter::new(config.limits.clone());
-        let uploads = Arc::new(Semaphore::new(config.audio_files.uploads_at_once));
+impl Admission {
+    pub fn new(config: &Config, store: Arc<dyn Store>, supervisor: &Supervisor) -> Self {
         Self {
-            config,
-            store,
-            audio_files,
-            billing,
-            clock,
-            queued: Arc::default(),
-            ahead: None,
-            barred: Arc::default(),
-            metrics,
-            stopping,
-            directory,
-            limiter,
-            uploads,
-        }
-    }
-}
-
-impl Api {
-    pub fn is_barred(&self, digits: &str) -> bool {
-        let barred = self.barred.read().unwrap_or_else(PoisonError::into_inner);
-        barred.contains(digits)
-    }
-
-    /// Reads the list of barred numbers every second: an operator's change is honoured soon, and a request costs no question.
-    pub async fn keep_barred(store: Arc<dyn Store>, barred: Arc<RwLock<HashSet<String>>>) {
-        loop {
-            match store.barred_numbers().await {
-                Ok(numbers) => {
-                    *barred.write().unwrap_or_else(PoisonError::into_inner) =
-                        numbers.into_iter().collect();
-                }
-                Err(error) => tracing::error!(%error, "the barred numbers could not be read"),
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            admitted_point: supervisor.panic_point("request"),
+            directory: Directory::new(store),
+            limiter: Limiter::new(config.limits.clone()),
+            uploads: Arc::new(Semaphore::new(config.audio_files.uploads_at_once)),
         }
     }
 }

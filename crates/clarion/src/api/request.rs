@@ -84,7 +84,7 @@ impl Authenticated {
         id: &str,
     ) -> Result<Arc<Application>, Refusal> {
         let id = AppId::from_request(id)?;
-        let application = api.directory.application(&id).await?;
+        let application = api.admission.directory.application(&id).await?;
         application.check_usable_by(&self.account.sid)?;
         Ok(application)
     }
@@ -99,11 +99,11 @@ impl FromRequest<Arc<Api>> for Authenticated {
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Response> {
         let http = &api.config.http;
-        let room = Capacity {
+        let limits = BodyLimits {
             bytes: http.max_body_bytes,
-            time: Duration::from_secs(http.body_seconds),
+            time: http.body_time,
         };
-        Self::read(request, api, room, async || Ok(()))
+        Self::read(request, api, limits, async || Ok(()))
             .await
             .map(|(request, ())| request)
     }
@@ -121,18 +121,18 @@ impl FromRequest<Arc<Api>> for Upload {
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Response> {
         let audio_files = &api.config.audio_files;
-        let room = Capacity {
-            bytes: audio_files.max_upload_bytes,
-            time: Duration::from_secs(audio_files.upload_seconds),
+        let limits = BodyLimits {
+            bytes: audio_files.limits.bytes,
+            time: audio_files.upload_time,
         };
         let place = async || {
-            let place = Arc::clone(&api.uploads).acquire_owned();
-            match tokio::time::timeout(room.time, place).await {
+            let place = Arc::clone(&api.admission.uploads).acquire_owned();
+            match tokio::time::timeout(limits.time, place).await {
                 Ok(Ok(place)) => Ok(place),
                 _ => Err(StatusCode::TooManyRequests.into()),
             }
         };
-        let (request, place) = Authenticated::read(request, api, room, place).await?;
+        let (request, place) = Authenticated::read(request, api, limits, place).await?;
         Ok(Self {
             request,
             _place: place,
@@ -142,7 +142,7 @@ impl FromRequest<Arc<Api>> for Upload {
 
 /// What a body may be.
 #[derive(Debug, Clone, Copy)]
-struct Capacity {
+struct BodyLimits {
     bytes: usize,
     time: Duration,
 }
@@ -152,7 +152,7 @@ impl Authenticated {
     async fn read<P>(
         request: Request,
         api: &Arc<Api>,
-        room: Capacity,
+        limits: BodyLimits,
         place: impl AsyncFnOnce() -> Result<P, Refusal>,
     ) -> Result<(Self, P), Response> {
         let (parts, body) = request.into_parts();
@@ -164,7 +164,8 @@ impl Authenticated {
         let entered = auth::authenticate(api, &parts, from)
             .await
             .and_then(|account| {
-                let slot = api.limiter.enter(&account, Instant::now())?;
+                let slot = api.admission.limiter.enter(&account, Instant::now())?;
+                api.admission.admitted_point.reach();
                 Ok((account, slot))
             });
         let entered = match entered {
@@ -174,10 +175,10 @@ impl Authenticated {
         // The body is read even for a request that is refused: the answer's format may depend on it, and a client that is still
         // writing when the connection closes never sees the answer.
         let keep = match entered {
-            Ok(_) => room.bytes,
+            Ok(_) => limits.bytes,
             Err(_) => BEGINNING,
         };
-        let body = read_body(&parts.headers, body, room, keep).await;
+        let body = read_body(&parts.headers, body, limits, keep).await;
         let bytes = body.as_ref().map(Clone::clone).unwrap_or_default();
         let format = BodyFormat::of_answer(&parts.headers, &bytes);
         let read = entered.and_then(|entered| {
@@ -234,10 +235,10 @@ impl BodyError {
 async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
-    room: Capacity,
+    limits: BodyLimits,
     keep: usize,
 ) -> Result<Bytes, BodyError> {
-    let Capacity { bytes: limit, time } = room;
+    let BodyLimits { bytes: limit, time } = limits;
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())

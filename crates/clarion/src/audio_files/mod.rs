@@ -41,14 +41,14 @@ struct Playable {
 
 impl AudioFiles {
     pub fn open(config: &Config) -> anyhow::Result<Self> {
-        let folder = config.audio_folder();
-        std::fs::create_dir_all(&folder)
+        let folder = &config.audio_files.folder;
+        std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
-        let objects = LocalFileSystem::new_with_prefix(&folder)?.with_fsync(true);
+        let objects = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
         Ok(Self {
             objects: Arc::new(objects),
-            limits: config.audio_files.limits(),
+            limits: config.audio_files.limits,
             limit: config.audio_files.max_files,
         })
     }

@@ -1,63 +1,61 @@
 //! The prompt renderer that makes prompts, as the settings want it, and what a call's prompt means to it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use sound::renderer::Piece;
 use sound::speech::{CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeechEngine};
 use sound::{Playlist, PromptError, PromptRenderer, RendererSettings, Voice};
+use supervisor::Supervisor;
 use tokio::runtime::Handle;
 
 use super::AudioFiles;
-use super::transport::PlainHttp;
-use crate::config::{Config, SpeechConfig};
+use super::transport::SpeechClient;
+use crate::config::{Config, SpeechConfig, SpeechService};
 use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
 
 /// Must be called where an async runtime runs: voice files are read on it.
-pub fn open(config: &Config) -> anyhow::Result<PromptRenderer> {
+pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRenderer> {
     let prompts = &config.prompts;
     let defaults = RendererSettings::default();
     let settings = RendererSettings {
-        workers: match prompts.workers {
-            0 => defaults.workers,
-            workers => workers,
-        },
+        workers: prompts.workers.unwrap_or(defaults.workers),
         waiting: prompts.max_waiting,
-        memory_bytes: prompts.memory_mb << 20,
-        disk: (prompts.disk_mb > 0)
-            .then(|| (config.data_dir.join("prompts"), prompts.disk_mb << 20)),
-        brief: Duration::from_secs(prompts.failure_seconds),
-        limits: config.audio_files.limits(),
-        gap: Duration::from_millis(prompts.gap_ms),
+        memory_bytes: prompts.memory_bytes,
+        disk: prompts
+            .disk_bytes
+            .map(|bytes| (config.data_dir.join("prompts"), bytes)),
+        failure_ttl: prompts.failure_time,
+        limits: config.audio_files.limits,
+        gap: prompts.gap,
     };
-    PromptRenderer::open(&settings, speaker(&config.speech))
+    PromptRenderer::open(supervisor, &settings, speaker(&config.speech)?)
         .context("cannot open the folder of prompts")
 }
 
 /// The voice that the settings want, with the embedded one behind it.
-pub fn speaker(config: &SpeechConfig) -> Speaker {
-    let time = Duration::from_secs(config.seconds);
+pub fn speaker(config: &SpeechConfig) -> anyhow::Result<Speaker> {
+    let time = config.time;
     let limits = sound::wav::WavLimits::default();
     let version = config.version.clone();
-    let engine: Option<Arc<dyn SpeechEngine>> = match (&config.command[..], config.url.as_str()) {
-        ([program, arguments @ ..], _) => Some(Arc::new(CommandEngine {
+    let engine: Option<Arc<dyn SpeechEngine>> = match &config.service {
+        None => None,
+        Some(SpeechService::Command { program, arguments }) => Some(Arc::new(CommandEngine {
             program: program.clone(),
-            arguments: arguments.to_vec(),
+            arguments: arguments.clone(),
             time,
             limits,
             version,
         })),
-        ([], "") => None,
-        ([], url) => Some(Arc::new(HttpEngine {
-            url: url.to_owned(),
-            transport: Arc::new(PlainHttp(Handle::current())),
+        Some(SpeechService::Http { url, ca_file }) => Some(Arc::new(HttpEngine {
+            url: url.as_str().to_owned(),
+            transport: Arc::new(SpeechClient::new(ca_file.as_deref(), Handle::current())?),
             time,
             limits,
             version,
         })),
     };
-    Speaker {
+    Ok(Speaker {
         preferred: engine.map(|engine| Preferred {
             engine,
             tries: config.tries,
@@ -69,7 +67,7 @@ pub fn speaker(config: &SpeechConfig) -> Speaker {
             time,
             ..Espeak::default()
         }),
-    }
+    })
 }
 
 /// Makes a call's prompt ready: the text first, then the files.

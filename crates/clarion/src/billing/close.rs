@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
+use supervisor::Watch;
 use tokio::task::JoinSet;
 
 use super::{Billing, retention};
@@ -170,10 +171,11 @@ async fn renew(store: Arc<dyn Store>, clock: Clock, node: NodeId) {
 }
 
 /// Closes days and forgets old ones for as long as the server runs.
-pub async fn keep_closing(billing: Arc<Billing>, node: NodeId) {
+pub async fn keep_closing(billing: Arc<Billing>, node: NodeId, watch: Watch) {
     let mut closer = Closer::new(Arc::clone(&billing), node);
     let mut sweeps = retention::Rhythm::from(billing.clock.now());
     loop {
+        watch.beat();
         if let Err(error) = closer.step().await {
             tracing::error!(%error, "a day could not be closed; trying again");
         }

@@ -70,14 +70,14 @@ pub struct Granted {
 
 impl Billing {
     pub fn open(config: &Config, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<Self> {
-        let folder = config.bills_folder();
+        let folder = config.bills.folder.clone();
         // Telephone numbers are nobody else's business.
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        // WrittenBill aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
+        // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
         let objects = LocalFileSystem::new_with_prefix(&folder)?
             .with_fsync(true)
             .with_automatic_cleanup(true); // no folders of days that are forgotten
@@ -93,7 +93,7 @@ impl Billing {
     }
 
     fn grace(&self) -> SignedDuration {
-        SignedDuration::from_secs(self.settings.grace_seconds.into())
+        self.settings.grace
     }
 
     /// The previous day's bill, or the part of it that the keywords match.
@@ -189,7 +189,7 @@ impl Billing {
     }
 
     fn token_expiry(&self) -> Timestamp {
-        self.clock.now() + SignedDuration::from_hours(self.settings.token_hours.into())
+        self.clock.now() + self.settings.token_life
     }
 
     /// The file that a token is good for.

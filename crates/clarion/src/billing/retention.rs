@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use jiff::civil::Date;
-use jiff::{SignedDuration, Span, Timestamp};
+use jiff::{SignedDuration, Timestamp};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
@@ -50,10 +50,9 @@ impl Rhythm {
 pub async fn sweep(billing: &Billing) -> anyhow::Result<usize> {
     let now = billing.clock.now();
     let today = calendar::day_of(now, billing.clock.zone());
-    let kept = Span::new().try_days(i64::from(billing.settings.retention_days))?;
     // What is not closed yet has not had its time, however old it is.
     let open = billing.store.first_open_day().await?;
-    let before = today.saturating_sub(kept).min(open);
+    let before = today.saturating_sub(billing.settings.retention).min(open);
     let mut forgotten = 0;
     loop {
         let step = billing.store.forget_bills(before, now, AT_A_TIME).await?;

@@ -4,34 +4,35 @@
 //! what the body says (`domain::callback`), and no transaction is open while a receiver is being waited for.
 
 pub mod delivery;
-pub mod guard;
 mod hosts;
-pub mod resolver;
 mod worker;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use supervisor::{Supervisor, TaskGuard, Watch};
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinSet;
 
 use self::delivery::WebhookSender;
-use self::resolver::SystemResolver;
 use self::worker::Worker;
 use crate::clock::Clock;
 use crate::config::CallbacksConfig;
+use crate::domain::claim::NodeId;
+use crate::outgoing::resolver::SystemResolver;
 use crate::store::Store;
 
 /// Counting everything that waits is not for free.
 const COUNTING: Duration = Duration::from_secs(15);
+/// The worker comes round at every poll, and waits for the database in between.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The delivery of callbacks, while it runs. Dropping it ends it at once; `stop` ends it in order.
 #[derive(Debug)]
 pub struct Callbacks {
     owed: Arc<Notify>,
     stop: watch::Sender<bool>,
-    worker: JoinSet<()>,
-    _counting: JoinSet<()>,
+    worker: TaskGuard,
+    _counting: TaskGuard,
 }
 
 impl Callbacks {
@@ -40,17 +41,30 @@ impl Callbacks {
         config: &CallbacksConfig,
         store: Arc<dyn Store>,
         clock: Clock,
-        node: String,
+        node: &NodeId,
+        supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
-        let courier = WebhookSender::new(config, Arc::new(SystemResolver::default()))?;
+        let sender = WebhookSender::new(config, Arc::new(SystemResolver::default()))?;
+        let sender = Arc::new(sender);
         let owed = Arc::new(Notify::new());
         let (stop, stopped) = watch::channel(false);
-        let mut counting = JoinSet::new();
-        counting.spawn(count(Arc::clone(&store), clock.clone()));
-        let mut worker = JoinSet::new();
-        worker.spawn(
-            Worker::new(config, store, clock, courier, node).run(Arc::clone(&owed), stopped),
-        );
+        let (counted, counting_clock) = (Arc::clone(&store), clock.clone());
+        let counting = supervisor.restart("callback-gauges", None, move |watch| {
+            count(Arc::clone(&counted), counting_clock.clone(), watch)
+        });
+        let (config, node, waking) = (config.clone(), node.clone(), Arc::clone(&owed));
+        let mut starts = 0;
+        let worker = supervisor.restart("callbacks", Some(PATIENCE), move |watch| {
+            // A worker that is started anew is another holder of leases: what the one before held is reclaimed.
+            starts += 1;
+            let holder = format!("{node}-{starts}");
+            let (store, clock) = (Arc::clone(&store), clock.clone());
+            Worker::new(&config, store, clock, Arc::clone(&sender), holder).run(
+                watch,
+                Arc::clone(&waking),
+                stopped.clone(),
+            )
+        });
         Ok(Self {
             owed,
             stop,
@@ -64,17 +78,17 @@ impl Callbacks {
         Arc::clone(&self.owed)
     }
 
-    /// Begins nothing new, lets what is under way finish within the limit, and gives the leases of the rest back.
-    pub async fn stop(mut self) {
+    /// Begins nothing new, lets what is under way finish within the limit, and gives the leases of the rest back. The supervisor must
+    /// know already that everything stops.
+    pub async fn stop(self) {
         self.stop.send_replace(true);
-        if let Some(Err(error)) = self.worker.join_next().await {
-            tracing::error!(%error, "the delivery of callbacks did not end well");
-        }
+        self.worker.ended().await;
     }
 }
 
-async fn count(store: Arc<dyn Store>, clock: Clock) {
+async fn count(store: Arc<dyn Store>, clock: Clock, watch: Watch) {
     loop {
+        watch.beat();
         // A database that fails is reported by those who need it; the gauges just stay as they are.
         if let Ok(backlog) = store.callback_backlog().await {
             let age = backlog.oldest_owed_at.map_or(0.0, |oldest| {

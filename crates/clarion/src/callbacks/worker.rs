@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use supervisor::Watch;
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -47,7 +48,7 @@ struct Held {
 pub struct Worker {
     store: Arc<dyn Store>,
     clock: Clock,
-    courier: Arc<WebhookSender>,
+    sender: Arc<WebhookSender>,
     schedule: RetrySchedule,
     node: String,
     concurrency: usize,
@@ -67,20 +68,20 @@ impl Worker {
         config: &CallbacksConfig,
         store: Arc<dyn Store>,
         clock: Clock,
-        courier: WebhookSender,
+        sender: Arc<WebhookSender>,
         node: String,
     ) -> Self {
         Self {
             store,
             clock,
-            courier: Arc::new(courier),
-            schedule: config.schedule(),
+            sender,
+            schedule: config.schedule.clone(),
             node,
             concurrency: config.concurrency as usize,
             per_host: config.per_host,
-            lease: SignedDuration::from_secs(i64::from(config.lease_seconds)),
-            poll: Duration::from_secs(config.poll_seconds),
-            stop_limit: Duration::from_secs(config.stop_seconds),
+            lease: config.lease,
+            poll: config.poll,
+            stop_limit: config.stop_time,
             hosts: Hosts::new(config.per_host),
             deliveries: JoinSet::new(),
             held: HashMap::new(),
@@ -89,8 +90,14 @@ impl Worker {
         }
     }
 
-    pub async fn run(mut self, owed: Arc<Notify>, mut stopped: watch::Receiver<bool>) {
+    pub async fn run(
+        mut self,
+        watch: Watch,
+        owed: Arc<Notify>,
+        mut stopped: watch::Receiver<bool>,
+    ) {
         while !*stopped.borrow() {
+            watch.beat();
             let pause = match self.step().await {
                 Ok(Step::Started(_)) => continue,
                 Ok(Step::Idle(next_due)) => self.until(next_due),
@@ -163,13 +170,13 @@ impl Worker {
         let started_at = self.clock.now();
         let lag = started_at.duration_since(callback.due_at).as_secs_f64();
         metrics::histogram!("clarion_callback_lag_seconds").record(lag.max(0.0));
-        let (callback, courier) = (Arc::new(callback), Arc::clone(&self.courier));
+        let (callback, sender) = (Arc::new(callback), Arc::clone(&self.sender));
         let host = callback.url.host();
         self.hosts.begin(&host);
         let letter = Arc::clone(&callback);
         let delivery = self.deliveries.spawn(async move {
             let began = Instant::now();
-            let reply = courier.deliver(&letter, started_at).await;
+            let reply = sender.deliver(&letter, started_at).await;
             (reply, began.elapsed())
         });
         let held = Held {

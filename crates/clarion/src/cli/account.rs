@@ -19,12 +19,12 @@ use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
-    /// Make an account; its token is shown once
+    /// Create an account and show its token, once
     Add {
-        /// Bring an existing account sid along [default: a new one]
+        /// Account sid to use [default: a new one]
         #[arg(long)]
         sid: Option<AccountSid>,
-        /// Bring an existing auth token along [default: a new one]
+        /// Auth token to use [default: a new one]
         #[arg(long)]
         token: Option<AuthToken>,
         #[command(flatten)]
@@ -35,6 +35,7 @@ pub enum AccountCommand {
     },
     /// Show an account
     Show {
+        /// The account sid
         sid: AccountSid,
         /// Print JSON
         #[arg(long)]
@@ -46,8 +47,9 @@ pub enum AccountCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Change an account; a running server honours it within a second
+    /// Change an account; a running server follows within a second
     Set {
+        /// The account sid
         sid: AccountSid,
         #[command(flatten)]
         settings: AccountSettings,
@@ -55,8 +57,9 @@ pub enum AccountCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Refuse everything from an account until it is set active again
+    /// Refuse all requests of an account until its state is set to active again
     Suspend {
+        /// The account sid
         sid: AccountSid,
         /// Print JSON
         #[arg(long)]
@@ -64,6 +67,7 @@ pub enum AccountCommand {
     },
     /// Give an account a new token; the old one stops working within a second
     RotateToken {
+        /// The account sid
         sid: AccountSid,
         /// The new token [default: a random one]
         #[arg(long)]
@@ -76,40 +80,40 @@ pub enum AccountCommand {
 
 #[derive(Debug, Args)]
 pub struct AccountSettings {
-    /// Friendly name
+    /// Name of the account
     #[arg(long)]
     name: Option<String>,
-    /// active, not-activated, suspended or closed
+    /// State: active, not-activated, suspended or closed
     #[arg(long)]
     state: Option<AccountState>,
-    /// May bills be downloaded: on or off
+    /// Allow bills to be downloaded: on or off
     #[arg(long, value_name = "ON|OFF")]
     bill_download: Option<OnOff>,
-    /// May requests choose the caller number: on or off
+    /// Allow requests to choose the caller number: on or off
     #[arg(long, value_name = "ON|OFF")]
     custom_display_number: Option<OnOff>,
-    /// Caller numbers that may be shown, for example +864001234567,+86400* (replaces the list; none empties it)
+    /// Caller numbers that may be shown, such as +864001234567,+86400*. Replaces the list; "none" empties it
     #[arg(long, value_name = "PATTERNS", allow_hyphen_values = true)]
     display_numbers: Option<String>,
-    /// Addresses or networks that requests may come from (replaces the list; none allows any)
+    /// Addresses or networks that requests may come from. Replaces the list; "none" allows any
     #[arg(long, value_name = "NETWORKS")]
     allow_ips: Option<String>,
-    /// Requests a second (default: the platform's)
+    /// Limit of requests per second; "default" is that of the settings
     #[arg(long, value_name = "N|default")]
     requests_per_second: Option<OrNone<u32>>,
-    /// Requests being answered at once (default: the platform's)
+    /// Limit of requests answered at the same time; "default" is that of the settings
     #[arg(long, value_name = "N|default")]
     requests_at_once: Option<OrNone<u32>>,
-    /// Calls started in a second (default: the platform's)
+    /// Limit of calls started per second; "default" is that of the settings
     #[arg(long, value_name = "N|default")]
     calls_per_second: Option<OrNone<u32>>,
-    /// Calls in progress at once (default: the platform's)
+    /// Limit of calls in progress at the same time; "default" is that of the settings
     #[arg(long, value_name = "N|default")]
     calls_at_once: Option<OrNone<u32>>,
-    /// Prepaid balance (none: no balance is kept)
+    /// Prepaid balance; "none" keeps no balance
     #[arg(long, value_name = "AMOUNT|none")]
     balance: Option<OrNone<Money>>,
-    /// Most that may be spent in all (none: no limit)
+    /// Limit of what may be spent in all; "none" sets no limit
     #[arg(long, value_name = "AMOUNT|none")]
     spending_limit: Option<OrNone<Money>>,
 }

@@ -15,14 +15,15 @@ use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub enum AppCommand {
-    /// Make an application
+    /// Create an application
     Add {
         /// The account that it belongs to
         #[arg(long)]
         account: AccountSid,
-        /// Bring an existing application id along [default: a new one]
+        /// Application id to use [default: a new one]
         #[arg(long)]
         app_id: Option<AppId>,
+        /// Name of the application
         #[arg(long, default_value = "unnamed")]
         name: String,
         /// Sign this application's callbacks with a new secret, which is shown once
@@ -34,27 +35,30 @@ pub enum AppCommand {
     },
     /// List the applications of an account
     List {
+        /// The account
         #[arg(long)]
         account: AccountSid,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Change an application; a running server honours it within a second
+    /// Change an application; a running server follows within a second
     Set {
+        /// The application id
         app_id: AppId,
+        /// Name of the application
         #[arg(long)]
         name: Option<String>,
-        /// active, disabled or deleted
+        /// State: active, disabled or deleted
         #[arg(long)]
         state: Option<AppState>,
-        /// The secret that signs callbacks: whsec_…, or none
+        /// Secret that signs callbacks, beginning with whsec_; "none" signs no callbacks
         #[arg(long, value_name = "SECRET|none")]
         callback_secret: Option<OrNone<CallbackSecret>>,
-        /// Calls started in a second, beside the account's limit (none: only that)
+        /// Limit of calls started per second, beside that of the account; "none" sets no limit
         #[arg(long, value_name = "N|none")]
         calls_per_second: Option<OrNone<u32>>,
-        /// Calls in progress at once, beside the account's limit (none: only that)
+        /// Limit of calls in progress at the same time, beside that of the account; "none" sets no limit
         #[arg(long, value_name = "N|none")]
         calls_at_once: Option<OrNone<u32>>,
         /// Print JSON

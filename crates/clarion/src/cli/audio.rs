@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use supervisor::Supervisor;
 use tokio::io::AsyncWriteExt;
 
 use super::print;
@@ -21,17 +22,18 @@ use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub enum AudioCommand {
-    /// Add WAV files, or zips of them; a file of the same name is replaced
+    /// Add audio files; a file of the same name is replaced
     Add {
         #[command(flatten)]
         owner: Owner,
+        /// WAV files, or zip files that hold WAV files
         #[arg(required = true)]
         files: Vec<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// List voice files
+    /// List audio files
     List {
         #[command(flatten)]
         owner: Owner,
@@ -39,19 +41,20 @@ pub enum AudioCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Let somebody here hear a voice file or a text as a called party would
-    PlayOptions(PlayOptions),
-    /// Remove a voice file; calls that were accepted before still play it
+    /// Play an audio file or a text as a callee hears it
+    Play(PlayOptions),
+    /// Remove an audio file; calls that were accepted before still play it
     Remove {
         #[command(flatten)]
         owner: Owner,
+        /// Name of the audio file
         name: String,
     },
 }
 
 #[derive(Debug, Args)]
 pub struct Owner {
-    /// The application whose files these are [default: the platform, for all applications]
+    /// The application that the files belong to [default: all applications]
     #[arg(long)]
     app: Option<AppId>,
 }
@@ -72,18 +75,22 @@ impl Owner {
 pub struct PlayOptions {
     #[command(flatten)]
     owner: Owner,
-    /// A voice file
+    /// Name of an audio file
     #[arg(required_unless_present = "text")]
     name: Option<String>,
-    /// A text to be spoken, before the file where both are given
+    /// Text to speak, before the file if both are given
     #[arg(long)]
     text: Option<String>,
+    /// Speed of the speech, from -500 to 500
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-500..=500))]
     speed: i16,
+    /// Volume of the speech, from -20 to 20
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i8).range(-20..=20))]
     volume: i8,
+    /// Pitch of the speech, from -500 to 500
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-500..=500))]
     pitch: i16,
+    /// Background sound, from 1 to 6; 0 is none
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=6))]
     background: u8,
     /// Write a WAV file instead of playing it with aplay
@@ -103,7 +110,7 @@ pub async fn run(
             let owner = owner.check(&*store).await?;
             let mut added = Vec::new();
             for file in files {
-                let bytes = read(&file, config.audio_files.max_upload_bytes)?;
+                let bytes = read(&file, config.audio_files.limits.bytes)?;
                 let name = file.file_name().and_then(|name| name.to_str());
                 let name = name.with_context(|| format!("{} has no name", file.display()))?;
                 let new = audio_files.add(&*store, owner.clone(), name, bytes.into(), clock.now());
@@ -118,7 +125,7 @@ pub async fn run(
             let files = store.audio_files_of(&owner.check(&*store).await?).await?;
             print(json, &files.iter().map(describe).collect());
         }
-        AudioCommand::PlayOptions(play) => play.run(config, &audio_files, &*store).await?,
+        AudioCommand::Play(play) => play.run(config, &audio_files, &*store).await?,
         AudioCommand::Remove { owner, name } => {
             let owner = owner.check(&*store).await?;
             store.remove_audio_file(&owner, &named(&name)?).await?;
@@ -169,8 +176,8 @@ impl PlayOptions {
         };
         // The prompts on disk are the server's, which may be running.
         let mut config = config.clone();
-        config.prompts.disk_mb = 0;
-        let renderer = prompts::open(&config)?;
+        config.prompts.disk_bytes = None;
+        let renderer = prompts::open(&Supervisor::new(), &config)?;
         let list = prompts::make_ready(&renderer, audio_files, &prompt).await?;
         let heard = list.heard();
         let wav = sound::wav::mono_16_bit(&heard, sound::RATE);

@@ -26,49 +26,54 @@ use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub enum BillCommand {
-    /// Close what is due, as a running server does by itself
+    /// Close the days that are due, as a running server does by itself
     Close {
-        /// This day and those before, without the grace time; it must be over
+        /// Close this day and those before it, without waiting for the grace time; the day must be over
         #[arg(long)]
         day: Option<Date>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the days that are closed
+    /// List closed days
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show the files of a day
+    /// Show the bill files of a day
     Show {
+        /// The day, such as 2026-11-15
         day: Date,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Write an application's lines of a day, also of one that is still open
+    /// Write the lines of an application of one day, which may still be open
     Export {
+        /// The day, such as 2026-11-15
         day: Date,
+        /// The application
         #[arg(long)]
         app: AppId,
+        /// Format of the lines
         #[arg(long, value_enum, default_value_t = As::Csv)]
         format: As,
-        /// A file [default: standard output]
+        /// File to write [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Recount a day from its lines, and compare with its files and with the calls
+    /// Recount a day from its lines, and compare it with its files and with the calls
     Verify {
+        /// The day, such as 2026-11-15
         day: Date,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Add records of other services, all of them or none; what is there already is left alone
+    /// Add records of other services, all of them or none; records that are there already stay as they are
     Import {
-        /// CSV with a header, or a JSON object a line; - for standard input
+        /// CSV with a header, or one JSON object per line; - is standard input
         file: PathBuf,
         /// Put records of days that are closed into the first open day
         #[arg(long)]

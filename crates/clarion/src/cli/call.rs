@@ -20,7 +20,7 @@ use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
 pub enum CallCommand {
-    /// Calls, the newest first
+    /// List calls, the newest first
     List {
         /// Only calls of this account
         #[arg(long)]
@@ -28,33 +28,46 @@ pub enum CallCommand {
         /// Only calls that have not ended
         #[arg(long)]
         alive: bool,
-        /// Only calls before this one: the next page
+        /// Only calls before this one, for the next page
         #[arg(long, value_name = "CALLSID")]
         before: Option<CallSid>,
-        /// How many
+        /// Number of calls at most
         #[arg(long, default_value_t = 50)]
         limit: u32,
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Everything that is known of a call
+    /// Show everything that is known about a call
     Show {
+        /// The callSid
         call: CallSid,
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// End a call: one that waits is not dialled, one under way is hung up
-    Cancel { call: CallSid },
-    /// Dial nothing any more; what is under way goes on, what is queued waits
+    /// Cancel a call: one that waits is not dialled, one in progress is hung up
+    Cancel {
+        /// The callSid
+        call: CallSid,
+    },
+    /// Stop dialling; calls in progress go on, queued calls wait
     StopAll,
-    /// Dial again
+    /// Resume dialling
     Resume,
-    /// Never call a number: requests for it are refused with 108035
-    Bar { number: String },
-    /// Call a number again
-    Unbar { number: String },
-    /// Numbers that are never called
+    /// Never call a number; requests for it are refused with 108035
+    Bar {
+        /// The number, with its country code
+        number: String,
+    },
+    /// Allow calls to a barred number again
+    Unbar {
+        /// The number, with its country code
+        number: String,
+    },
+    /// List barred numbers
     Barred {
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

@@ -14,21 +14,21 @@ use crate::store::{CallbackFilter, Store, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub enum CallbackCommand {
-    /// List callbacks, newest calls first
+    /// List callbacks, those of the newest calls first
     List {
-        /// waiting, delivering, delivered or given-up
+        /// Only callbacks in this state: waiting, delivering, delivered or given-up
         #[arg(long)]
         state: Option<CallbackState>,
-        /// Of one application
+        /// Only callbacks of this application
         #[arg(long)]
         app: Option<AppId>,
-        /// To one receiver: name and port, such as example.com:443
+        /// Only callbacks to this receiver: name and port, such as example.com:443
         #[arg(long)]
         host: Option<String>,
-        /// Continue after this callSid, the last of the page before
+        /// Only callbacks of calls before this one, for the next page
         #[arg(long, value_name = "CALLSID")]
         before: Option<CallSid>,
-        /// How many at most
+        /// Number of callbacks at most
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
         /// Print JSON
@@ -37,16 +37,18 @@ pub enum CallbackCommand {
     },
     /// Show a callback with all its attempts
     Show {
+        /// The callSid
         call_sid: CallSid,
-        /// Also the body, with the whole number and the application's data
+        /// Show the body too, with the whole number and the data of the application
         #[arg(long)]
         body: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Send a callback again, whatever became of it; a running server does so within seconds
+    /// Send a callback again, whatever its state; a running server does so within seconds
     Replay {
+        /// The callSid
         call_sid: CallSid,
         /// Print JSON
         #[arg(long)]

@@ -8,6 +8,7 @@ mod call;
 mod callback;
 mod check;
 mod demo;
+mod generate;
 mod phone;
 mod rate;
 mod serve;
@@ -19,7 +20,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use supervisor::Supervisor;
 
 use crate::clock::Clock;
@@ -27,11 +28,13 @@ use crate::config::{self, Config};
 use crate::store::Store;
 use crate::telemetry;
 
-/// Clarion: one HTTPS request, one telephone call, one report, one bill line.
+/// Voice-notification server: one HTTPS request, one telephone call, one report, one bill line
+///
+/// An application sends one HTTPS request. Clarion dials over a SIP trunk, plays an audio file or speaks a text, reports what became of the call to a callback, and writes a line of the daily bill.
 #[derive(Debug, Parser)]
 #[command(name = "clarion", version, propagate_version = true)]
 struct Cli {
-    /// Configuration file [default: clarion.toml where it exists]
+    /// Settings file [default: clarion.toml in the current folder, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -42,40 +45,43 @@ struct Cli {
 enum Command {
     /// Run the server
     Serve(serve::Serve),
-    /// Try everything that one wants to know before opening the doors
+    /// Check settings, database, disk, certificate, trunks and speech, and say what to mend
     Check(check::Check),
-    /// Main accounts: who may ask for calls
+    /// Manage accounts: who may request calls
     #[command(subcommand)]
     Account(account::AccountCommand),
-    /// Applications of an account
+    /// Manage the applications of an account
     #[command(subcommand)]
     App(app::AppCommand),
-    /// What an account's calls cost
+    /// Manage rates: what the calls of an account cost
     #[command(subcommand)]
     Rate(rate::RateCommand),
-    /// Bills: closed days, their files, records of other services
+    /// Manage bills: close days, export and verify them, import records of other services
     #[command(subcommand)]
     Bill(bill::BillCommand),
-    /// Audio files of an application or of the platform
+    /// Manage audio files of one application or of all
     #[command(subcommand)]
     Audio(audio::AudioCommand),
-    /// Calls: what became of them, ending one, stopping all
+    /// Show calls, cancel one, stop dialling, bar numbers
     #[command(subcommand)]
     Call(call::CallCommand),
-    /// TrunkPool: the ways to callees
+    /// Show trunks, drain one, open it again
     #[command(subcommand)]
     Trunk(trunk::TrunkCommand),
-    /// Callbacks: what is owed to receivers, what became of it, and sending it again
+    /// Show callbacks and their attempts, and send one again
     #[command(subcommand)]
     Callback(callback::CallbackCommand),
     /// Print every setting with its default value
     Config,
     /// Print the API as an OpenAPI document
     Openapi,
-    /// A telephone that answers by a script: for trying Clarion without a trunk
+    /// Run a telephone that answers by a script, to try Clarion without a trunk
     Phone(Box<phone::PhoneOptions>),
-    /// Show it all on this machine: server, account, request, crash, restart, bill
+    /// Demonstrate everything on this machine: server, account, request, crash, restart, bill
     Demo(demo::Demo),
+    /// Write manual pages or shell completions into a folder
+    #[command(subcommand, hide = true)]
+    Generate(generate::GenerateCommand),
 }
 
 pub fn main() -> ExitCode {
@@ -137,6 +143,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             })
         }
         Command::Demo(demo) => block_on(demo.run()),
+        Command::Generate(command) => generate::run(&command, Cli::command()),
     }
 }
 
@@ -168,12 +175,8 @@ where
     block_on(async {
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
-        let store = config
-            .database()
-            .map_err(anyhow::Error::msg)?
-            .open(&Supervisor::new())
-            .await?;
-        let result = work(Arc::clone(&store), Clock::new(config.time_zone()?)).await;
+        let store = config.database.open(&Supervisor::new()).await?;
+        let result = work(Arc::clone(&store), Clock::new(config.time_zone())).await;
         store.close().await;
         result
     })

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,41 +17,44 @@ use phone::signalling::{
     SignallingConfig, SipCredentials, TlsFiles, Trace, Transport, own_address,
 };
 use phone::test_phone::{HeardCall, NUMBERS, Script, TestPhone, TestPhoneConfig, Then};
+use supervisor::Supervisor;
+
+use crate::config::{parse_codec, parse_ports};
 
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub struct PhoneOptions {
-    /// Where it listens
+    /// Address and port to listen on
     #[arg(long, default_value = "127.0.0.1:5070", value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
-    /// udp, tcp or tls
+    /// Transport: udp, tcp or tls
     #[arg(long, default_value = "udp")]
     transport: Transport,
-    /// Certificate for TLS, in PEM
+    /// Certificate for TLS, as PEM
     #[arg(long, value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
-    /// Key of the certificate, in PEM
+    /// Private key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
-    /// Ports for the sound
-    #[arg(long, default_value = "30000-39999", value_name = "FIRST-LAST", value_parser = ports)]
-    rtp_ports: (u16, u16),
-    /// Write what was heard into WAV files in this folder
+    /// Ports for RTP
+    #[arg(long, default_value = "30000-39999", value_name = "FIRST-LAST", value_parser = parse_ports)]
+    rtp_ports: RangeInclusive<u16>,
+    /// Record what is heard into WAV files in this folder
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// Callers must know this user name
+    /// User name that callers must have
     #[arg(long, requires = "password")]
     user: Option<String>,
-    /// … and this password
+    /// Password that callers must have
     #[arg(long, requires = "user")]
     password: Option<String>,
-    /// Codecs, the best first
-    #[arg(long, default_value = "PCMA,PCMU", value_delimiter = ',', value_parser = codec)]
+    /// Codecs in the order of preference
+    #[arg(long, default_value = "PCMA,PCMU", value_delimiter = ',', value_parser = parse_codec)]
     codecs: Vec<Codec>,
     /// Write every SIP message to this file, secrets masked
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// End after so many calls
+    /// Stop after this number of calls
     #[arg(long)]
     calls: Option<u64>,
     #[command(flatten)]
@@ -59,19 +63,19 @@ pub struct PhoneOptions {
 
 /// Without any of these each number behaves as the table below says.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "How every call is treated")]
+#[command(next_help_heading = "Behaviour for every call")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line"
 )]
 struct Behaviour {
-    /// Answer after so many seconds
+    /// Answer after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     answer_after: Option<Duration>,
     /// Ring and never answer
     #[arg(long)]
     never_answer: bool,
-    /// Be busy
+    /// Refuse as busy
     #[arg(long)]
     busy: bool,
     /// Decline
@@ -80,7 +84,7 @@ struct Behaviour {
     /// Refuse with this SIP code
     #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(300..=699))]
     refuse: Option<u16>,
-    /// Hang up so many seconds after the answer
+    /// Hang up after this time, counted from the answer
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     hang_up_after: Option<Duration>,
     /// Play a tone before the answer (183)
@@ -89,10 +93,10 @@ struct Behaviour {
     /// Press these keys after the answer
     #[arg(long)]
     keys: Option<String>,
-    /// Say nothing for so many seconds at first
+    /// Send no response for this time at first
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     slow: Option<Duration>,
-    /// Do not hear every nth packet
+    /// Drop every Nth packet that arrives
     #[arg(long, value_name = "N")]
     drop_every: Option<u32>,
 }
@@ -128,7 +132,7 @@ impl Behaviour {
 }
 
 fn after_help() -> String {
-    let mut text = "Numbers that end so behave so; every other number answers:\n".to_owned();
+    let mut text = "The last digits of the called number choose what the telephone does. Every other number is answered:\n".to_owned();
     for (suffix, behaviour) in NUMBERS {
         text.push_str(&format!("  …{suffix}  {behaviour}\n"));
     }
@@ -142,17 +146,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write a number of seconds, such as 2 or 0.5".to_owned())
 }
 
-fn ports(text: &str) -> Result<(u16, u16), String> {
-    let parsed = text
-        .split_once('-')
-        .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-    parsed.ok_or_else(|| "write two ports, such as 30000-39999".to_owned())
-}
-
-fn codec(text: &str) -> Result<Codec, String> {
-    Codec::by_name(text).ok_or_else(|| "PCMA and PCMU are known".to_owned())
-}
-
 impl PhoneOptions {
     pub async fn run(self) -> anyhow::Result<()> {
         if let Some(folder) = &self.record {
@@ -160,10 +153,11 @@ impl PhoneOptions {
                 .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
         let script = self.behaviour.script();
-        let (phone, mut heard) = TestPhone::start(&self.config()?, move |number| {
-            script.clone().unwrap_or_else(|| Script::of_number(number))
-        })
-        .await?;
+        let (phone, mut heard) =
+            TestPhone::start(&Supervisor::new(), &self.config()?, move |number| {
+                script.clone().unwrap_or_else(|| Script::of_number(number))
+            })
+            .await?;
         say(&format!(
             "A telephone listens on {} ({}). Call sip:NUMBER@{}; Ctrl-C ends it.",
             phone.contact(),
@@ -215,7 +209,7 @@ impl PhoneOptions {
                     .ip()
                     .is_unspecified()
                     .then(|| own_address(self.listen.ip())),
-                ..MediaConfig::new(self.listen.ip(), self.rtp_ports.0..=self.rtp_ports.1)
+                ..MediaConfig::new(self.listen.ip(), self.rtp_ports.clone())
             },
             codecs: self.codecs.clone(),
             credentials: self

@@ -13,37 +13,41 @@ use crate::store::{Store, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub enum RateCommand {
-    /// Set what an account's calls to a prefix cost; the longest prefix that a number has counts
+    /// Set the price of calls to numbers with a prefix; the longest prefix that matches counts
     Set {
+        /// The account
         #[arg(long)]
         account: AccountSid,
-        /// Country code and beginning of the number, such as +86138; * for all numbers
+        /// Country code and beginning of the number, such as +86138; * is all numbers
         #[arg(allow_hyphen_values = true)]
         prefix: Prefix,
-        /// Price of each unit that has begun, such as 0.055
+        /// Price per unit, such as 0.055; a unit that has begun counts as whole
         price: Money,
-        /// Seconds of a unit
+        /// Length of a unit in seconds
         #[arg(long, default_value_t = 60)]
         unit: u32,
-        /// Price of a call that rang, or was busy or declined
+        /// Price of a call that rang, was busy or was declined
         #[arg(long, default_value = "0")]
         unanswered: Money,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// List an account's rates, or those of all others
+    /// List rates
     List {
+        /// The account [default: the rates for all others]
         #[arg(long)]
         account: Option<AccountSid>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Remove a rate: a shorter prefix, or the settings, count again
+    /// Remove a rate; a shorter prefix or the settings count again
     Remove {
+        /// The account
         #[arg(long)]
         account: AccountSid,
+        /// Prefix of the rate
         prefix: Prefix,
     },
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use clap::Args;
 use jiff::SignedDuration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -19,14 +19,18 @@ pub struct Serve {
     /// For the demonstration: a clock that is so many seconds ahead of the machine's
     #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 0)]
     demo_clock_ahead: u32,
+    /// For tests: a task that panics as soon as the server runs
+    #[cfg(debug_assertions)]
+    #[arg(long, hide = true, value_name = "TASK")]
+    panic_task: Option<String>,
 }
 
 impl Serve {
     /// A wrong clock makes wrong bills. It is for a server that can call nobody and that nobody else reaches.
     fn clock(&self, config: &Config) -> anyhow::Result<Clock> {
-        let clock = Clock::new(config.time_zone()?);
+        let clock = Clock::new(config.time_zone());
         if self.demo_clock_ahead > 0 {
-            let real = config.trunks.iter().find(|trunk| !trunk.loopback);
+            let real = config.trunks.iter().find(|trunk| trunk.loopback.is_none());
             let reached = config.http.listen.iter().find(|at| !at.ip().is_loopback());
             ensure!(
                 real.is_none() && reached.is_none(),
@@ -51,12 +55,19 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let clock = serve.clock(&config)?;
         let scheme = if config.http.plain { "http" } else { "https" };
-        let database = config.database().map_err(anyhow::Error::msg)?;
+        let database = config.database.clone();
         let server = Server::start(config, clock).await?;
         for address in &server.addresses {
             say(&format!(
                 "Clarion serves {scheme}://{address} from {database}"
             ));
+        }
+        #[cfg(debug_assertions)]
+        if let Some(task) = &serve.panic_task {
+            ensure!(
+                server.supervisor().request_panic(task),
+                "there is no task {task}"
+            );
         }
         if let Some(ca) = &server.ca {
             let ca = std::path::absolute(ca)?;
@@ -68,6 +79,11 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            failure = server.failed() => {
+                // No orderly stop: what is under way is recovered by the next start, or by another node, as after a crash.
+                tracing::error!(%failure, "stopping, so that the service manager starts the server anew");
+                bail!("{failure}; the server cannot go on without it");
+            }
         }
         tracing::info!("stopping: nothing new is accepted, what has begun is finished");
         server.stop().await;

@@ -8,21 +8,29 @@ use serde_json::{Value, json};
 
 use super::print;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, TrunkSettings};
 use crate::dispatch::drained_switch;
+use crate::domain::prefix::Prefix;
 use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
 pub enum TrunkCommand {
-    /// TrunkPool, in the order in which they are tried
+    /// List trunks in the order in which they are tried
     List {
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Send nothing to a trunk any more; calls under way finish
-    Drain { trunk: String },
+    /// Send no new calls to a trunk; calls in progress finish
+    Drain {
+        /// Name of the trunk
+        trunk: String,
+    },
     /// Use a drained trunk again
-    Open { trunk: String },
+    Open {
+        /// Name of the trunk
+        trunk: String,
+    },
 }
 
 pub async fn run(
@@ -35,19 +43,23 @@ pub async fn run(
         TrunkCommand::List { json } => {
             let switches = store.switches().await?;
             let mut trunks: Vec<_> = config.trunks.iter().collect();
-            trunks.sort_by_key(|trunk| trunk.priority);
+            trunks.sort_by_key(|trunk| trunk.route.priority);
             let rows = trunks.into_iter().map(|trunk| {
                 let drained = switches
                     .iter()
-                    .any(|(name, _)| *name == drained_switch(&trunk.name));
+                    .any(|(name, _)| *name == drained_switch(trunk.name()));
+                let prefixes: Vec<_> = trunk.route.prefixes.iter().map(Prefix::as_str).collect();
                 json!({
-                    "name": trunk.name,
-                    "host": if trunk.loopback { "loopback" } else { trunk.host.as_str() },
+                    "name": trunk.name(),
+                    "host": match &trunk.loopback {
+                        Some(_) => "loopback".to_owned(),
+                        None => trunk.sip.host.to_string(),
+                    },
                     "state": if drained { "drained" } else { "open" },
                     "channels": trunk.channels,
                     "callsPerSecond": trunk.calls_per_second,
-                    "priority": trunk.priority,
-                    "prefixes": trunk.prefixes,
+                    "priority": trunk.route.priority,
+                    "prefixes": prefixes,
                 })
             });
             print(json, &Value::Array(rows.collect()));
@@ -72,11 +84,7 @@ pub async fn run(
 }
 
 fn known(config: &Config, name: &str) -> anyhow::Result<()> {
-    let names: Vec<_> = config
-        .trunks
-        .iter()
-        .map(|trunk| trunk.name.as_str())
-        .collect();
+    let names: Vec<_> = config.trunks.iter().map(TrunkSettings::name).collect();
     if !names.contains(&name) {
         bail!(
             "there is no trunk {name}; the configuration has: {}",

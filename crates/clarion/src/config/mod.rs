@@ -1,24 +1,51 @@
-//! Settings: the compiled-in defaults, then the operator's file, then the environment. The only place that reads the environment.
+//! Settings: the compiled-in defaults, then the operator's file, then the environment. The only place that reads the environment, and the
+//! only one that reads settings: a `Config` holds values of the types that the program uses, and cannot be wrong.
 
+mod audio_files;
+mod bills;
+mod callbacks;
+mod calls;
+mod database;
+mod dispatch;
+mod http;
+mod limits;
+mod log;
+mod media;
+mod numbers;
 mod overlay;
-mod sections;
+mod prompts;
+mod rates;
+mod section;
+mod speech;
+#[cfg(test)]
+mod tests;
+mod trunk;
+mod values;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
 use jiff::tz::TimeZone;
-use serde::Deserialize;
-use toml::{Table, Value};
+use phone::call::MediaConfig;
+use toml::Table;
 
+pub use self::audio_files::AudioFilesConfig;
+pub use self::bills::{BillJsonKey, BillsConfig};
+pub use self::callbacks::CallbacksConfig;
+pub use self::calls::CallsConfig;
+pub use self::database::Database;
+pub use self::dispatch::DispatchConfig;
+pub use self::http::HttpConfig;
+pub use self::limits::LimitsConfig;
+pub use self::log::{LogConfig, LogFormat};
 use self::overlay::{from_variable, nested, overlay};
-pub use self::sections::{
-    AudioFilesConfig, BillJsonKey, BillsConfig, CallbacksConfig, CallsConfig, DispatchConfig,
-    HttpConfig, LimitsConfig, LogConfig, LogFormat, MediaConfig, PromptsConfig, RatesConfig,
-    SpeechConfig, parse_network,
-};
+pub use self::prompts::PromptsConfig;
+pub use self::rates::RatesConfig;
+use self::section::{LARGEST_MIB, Mistake, Section};
+pub use self::speech::{SpeechConfig, SpeechService};
+pub use self::trunk::{EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkSettings};
+pub use self::values::{HttpUrl, PemFiles, parse_codec, parse_network, parse_ports};
 use crate::domain::phone_number::NumberingPlan;
-use crate::domain::route::TrunkConfig;
-use crate::store::Database;
 
 /// Every setting with its default and one comment: the reference is the program.
 pub const DEFAULTS: &str = include_str!("../../../../config.default.toml");
@@ -27,12 +54,13 @@ const USUAL_FILE: &str = "clarion.toml";
 const ENVIRONMENT: &str = "CLARION_";
 const FILE_VARIABLE: &str = "CLARION_CONFIG";
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone)]
 pub struct Config {
     pub data_dir: PathBuf,
-    database: String,
-    time_zone: String,
+    /// Less than this free at data_dir, and the server is not ready; 0: not checked.
+    pub min_free_bytes: u64,
+    pub database: Database,
+    named_time_zone: Option<TimeZone>,
     pub http: HttpConfig,
     pub limits: LimitsConfig,
     pub calls: CallsConfig,
@@ -45,14 +73,25 @@ pub struct Config {
     pub bills: BillsConfig,
     pub dispatch: DispatchConfig,
     pub media: MediaConfig,
-    #[serde(rename = "trunk")]
-    pub trunks: Vec<TrunkConfig>,
+    pub trunks: Vec<TrunkSettings>,
     pub log: LogConfig,
 }
 
+/// What is wrong with the settings: a line for each mistake, with the file or variable, the table, the key, and the rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError(pub Vec<String>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
 impl Config {
     /// The settings of this process: defaults, file, environment.
-    pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
         let environment: Vec<_> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name.starts_with(ENVIRONMENT))
@@ -62,207 +101,155 @@ impl Config {
             .map(Path::to_owned)
             .or_else(|| named.map(|(_, path)| PathBuf::from(path)))
             .or_else(|| Some(PathBuf::from(USUAL_FILE)).filter(|path| path.exists()));
-        let text = match &path {
-            None => String::new(),
-            Some(path) => std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read the configuration {}", path.display()))?,
+        let Some(path) = path else {
+            return Self::from_parts("", &environment);
         };
-        Self::from_parts(&text, &environment).with_context(|| {
-            path.map_or("in the settings".to_owned(), |path| {
-                format!("in {}", path.display())
-            })
-        })
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            let path = path.display();
+            ConfigError(vec![format!(
+                "cannot read the configuration {path}: {error}"
+            )])
+        })?;
+        read(Some(&path), &text, &environment)
     }
 
     /// Defaults overlaid with a file's text and with variables, both already read.
-    pub fn from_parts(file: &str, environment: &[(String, String)]) -> anyhow::Result<Self> {
-        let defaults: Table = DEFAULTS
-            .parse()
-            .expect("the default configuration is tested");
-        let mut settings = defaults.clone();
-        overlay(&mut settings, file.parse::<Table>()?, "")?;
-        for (name, value) in environment.iter().filter(|(name, _)| name != FILE_VARIABLE) {
-            let path = name[ENVIRONMENT.len()..]
-                .to_ascii_lowercase()
-                .replace("__", ".");
-            let wrapped = nested(&path, from_variable(&defaults, &path, value));
-            overlay(&mut settings, wrapped, "")
-                .with_context(|| format!("in the variable {name}"))?;
-        }
-        let config: Self = Value::Table(settings).try_into()?;
-        config.check()?;
-        Ok(config)
-    }
-
-    pub fn audio_folder(&self) -> PathBuf {
-        if self.audio_files.folder.as_os_str().is_empty() {
-            return self.data_dir.join("voices");
-        }
-        self.audio_files.folder.clone()
-    }
-
-    pub fn bills_folder(&self) -> PathBuf {
-        if self.bills.folder.as_os_str().is_empty() {
-            return self.data_dir.join("bills");
-        }
-        self.bills.folder.clone()
-    }
-
-    fn check(&self) -> anyhow::Result<()> {
-        self.database().map_err(anyhow::Error::msg)?;
-        self.time_zone()?;
-        self.http.check()?;
-        self.callbacks.check()?;
-        self.speech.check()?;
-        self.audio_files.check()?;
-        self.rates.check()?;
-        self.bills.check()?;
-        self.dispatch.check()?;
-        self.rtp_ports()?;
-        self.check_numbers()?;
-        self.check_trunks()
-    }
-
-    fn check_numbers(&self) -> anyhow::Result<()> {
-        let numbers = &self.numbers;
-        let digits = numbers.country_code.bytes().all(|b| b.is_ascii_digit());
-        if numbers.country_code.is_empty() || !digits {
-            bail!("numbers.country_code must be digits, such as 86");
-        }
-        if !numbers.default_caller.is_empty() && numbers.default_caller().is_none() {
-            bail!(
-                "numbers.default_caller: `{}` is not a telephone number",
-                numbers.default_caller
-            );
-        }
-        Ok(())
-    }
-
-    fn check_trunks(&self) -> anyhow::Result<()> {
-        for (place, trunk) in self.trunks.iter().enumerate() {
-            trunk
-                .check()
-                .map_err(|why| anyhow::anyhow!("trunk {}: {why}", trunk.name))?;
-            let before = &self.trunks[..place];
-            if before.iter().any(|other| other.name == trunk.name) {
-                bail!("trunk {}: there are two of this name", trunk.name);
-            }
-        }
-        Ok(())
-    }
-
-    pub fn rtp_ports(&self) -> anyhow::Result<std::ops::RangeInclusive<u16>> {
-        let ports = self.media.ports.split_once('-');
-        let parsed =
-            ports.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-        match parsed {
-            Some((first, last)) if first < last => Ok(first..=last),
-            _ => bail!("media.ports: write two ports, such as 20000-29999"),
-        }
-    }
-
-    pub fn database(&self) -> Result<Database, String> {
-        if self.database.is_empty() {
-            return Ok(Database::Sqlite(self.data_dir.join("clarion.db")));
-        }
-        Database::parse(&self.database)
+    pub fn from_parts(file: &str, environment: &[(String, String)]) -> Result<Self, ConfigError> {
+        read(None, file, environment)
     }
 
     /// Named by the operator, rather than the system's.
     pub fn has_time_zone(&self) -> bool {
-        !self.time_zone.is_empty()
+        self.named_time_zone.is_some()
     }
 
-    pub fn time_zone(&self) -> anyhow::Result<TimeZone> {
-        if self.time_zone.is_empty() {
-            return Ok(TimeZone::system());
-        }
-        TimeZone::get(&self.time_zone).with_context(|| {
-            format!(
-                "time_zone: `{}` is not an IANA time zone such as Asia/Shanghai",
-                self.time_zone
-            )
-        })
+    pub fn time_zone(&self) -> TimeZone {
+        let named = self.named_time_zone.clone();
+        named.unwrap_or_else(TimeZone::system)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn load(file: &str, environment: &[(&str, &str)]) -> anyhow::Result<Config> {
-        let environment: Vec<_> = environment
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        Config::from_parts(file, &environment)
-    }
-
-    fn error(file: &str, environment: &[(&str, &str)]) -> String {
-        format!("{:#}", load(file, environment).unwrap_err())
-    }
-
-    #[test]
-    fn the_defaults_are_complete_and_sound() {
-        let config = load("", &[]).unwrap();
-        assert_eq!(config.http.soft_versions, ["2013-12-26", "2013-03-22"]);
-        assert_eq!(config.callbacks.schedule().waits.len(), 9);
-        assert_eq!(
-            config.database().unwrap(),
-            Database::Sqlite("clarion-data/clarion.db".into())
-        );
-    }
-
-    #[test]
-    fn every_setting_has_a_comment() {
-        let mut explained = false;
-        for line in DEFAULTS.lines() {
-            let is_setting = line.contains(" = ");
-            assert!(!is_setting || line.starts_with('#') || explained, "{line}");
-            explained = line.starts_with('#') || (explained && is_setting);
+fn read(
+    file: Option<&Path>,
+    text: &str,
+    environment: &[(String, String)],
+) -> Result<Config, ConfigError> {
+    let variables: Vec<_> = environment
+        .iter()
+        .filter(|(name, _)| name != FILE_VARIABLE)
+        .map(|(name, value)| (name.as_str(), path_of(name), value.as_str()))
+        .collect();
+    let place = |mistake: &Mistake| {
+        let set = variables.iter().find(|(_, path, _)| *path == mistake.path);
+        match (set, file) {
+            (Some((name, ..)), _) => format!("in the variable {name}: {}", mistake.text),
+            (None, Some(file)) => format!("in {}: {}", file.display(), mistake.text),
+            (None, None) => mistake.text.clone(),
         }
+    };
+    let defaults: Table = DEFAULTS.parse().expect("the defaults are tested");
+    let mut settings = defaults.clone();
+    let mut mistakes = Vec::new();
+    match text.parse::<Table>() {
+        Ok(written) => overlay(&mut settings, written, "", &mut mistakes),
+        Err(error) => mistakes.push(Mistake {
+            path: String::new(),
+            text: error.to_string(),
+        }),
+    }
+    for (_, path, value) in &variables {
+        let wrapped = nested(path, from_variable(&defaults, path, value));
+        overlay(&mut settings, wrapped, "", &mut mistakes);
+    }
+    let read = read_tables(settings, &mut mistakes);
+    match read {
+        Some(config) if mistakes.is_empty() => Ok(config),
+        _ => Err(ConfigError(mistakes.iter().map(place).collect())),
+    }
+}
+
+/// The setting that a variable sets: `http.listen` for `CLARION_HTTP__LISTEN`.
+fn path_of(variable: &str) -> String {
+    variable[ENVIRONMENT.len()..]
+        .to_ascii_lowercase()
+        .replace("__", ".")
+}
+
+/// Every table is read, so that all mistakes are told at once; `None` where there was one.
+fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
+    let mut root = Section::root(settings);
+    let mut kept = Collector { mistakes };
+    let data_dir = kept.one(root.text("data_dir").map(PathBuf::from));
+    let near = data_dir.clone().unwrap_or_default();
+    let min_free = kept.one(root.number("min_free_mb", 0..=LARGEST_MIB));
+    let database = kept.one(root.parsed_or_none("database", Database::parse));
+    let time_zone = kept.one(root.parsed_or_none("time_zone", |name| {
+        TimeZone::get(name)
+            .map_err(|_| format!("`{name}` is not an IANA time zone such as Asia/Shanghai"))
+    }));
+    let http = kept.table(&mut root, "http", HttpConfig::read);
+    let limits = kept.table(&mut root, "limits", LimitsConfig::read);
+    let calls = kept.table(&mut root, "calls", CallsConfig::read);
+    let callbacks = kept.table(&mut root, "callbacks", CallbacksConfig::read);
+    let numbers = kept.table(&mut root, "numbers", numbers::read);
+    let audio_files = kept.table(&mut root, "audio_files", |section| {
+        AudioFilesConfig::read(section, &near)
+    });
+    let speech = kept.table(&mut root, "speech", SpeechConfig::read);
+    let prompts = kept.table(&mut root, "prompts", PromptsConfig::read);
+    let rates = kept.table(&mut root, "rates", RatesConfig::read);
+    let bills = kept.table(&mut root, "bills", |section| {
+        BillsConfig::read(section, &near)
+    });
+    let dispatch = kept.table(&mut root, "dispatch", DispatchConfig::read);
+    let media = kept.table(&mut root, "media", media::read);
+    let log = kept.table(&mut root, "log", LogConfig::read);
+    let trunks = kept.one(root.tables("trunk"))?;
+    let trunks = trunk::read_all(trunks, kept.mistakes);
+    kept.one(root.finish())?;
+    Some(Config {
+        data_dir: data_dir?,
+        min_free_bytes: min_free? << 20,
+        database: database?.unwrap_or_else(|| Database::Sqlite(near.join("clarion.db"))),
+        named_time_zone: time_zone?,
+        http: http?,
+        limits: limits?,
+        calls: calls?,
+        callbacks: callbacks?,
+        numbers: numbers?,
+        audio_files: audio_files?,
+        speech: speech?,
+        prompts: prompts?,
+        rates: rates?,
+        bills: bills?,
+        dispatch: dispatch?,
+        media: media?,
+        trunks,
+        log: log?,
+    })
+}
+
+/// Keeps the mistakes, and goes on with the next table.
+struct Collector<'a> {
+    mistakes: &'a mut Vec<Mistake>,
+}
+
+impl Collector<'_> {
+    fn one<T>(&mut self, read: Result<T, Mistake>) -> Option<T> {
+        read.map_err(|mistake| self.mistakes.push(mistake)).ok()
     }
 
-    #[test]
-    fn the_environment_wins_over_the_file_and_the_file_over_the_defaults() {
-        let file =
-            "time_zone = \"Asia/Shanghai\"\n[http]\nlisten = [\"127.0.0.1:1\"]\nmax_headers = 7";
-        let environment = [
-            ("CLARION_HTTP__LISTEN", "[\"127.0.0.1:2\"]"),
-            ("CLARION_DATA_DIR", "/srv/x"),
-        ];
-        let config = load(file, &environment).unwrap();
-        assert_eq!(config.http.listen, ["127.0.0.1:2".parse().unwrap()]);
-        assert_eq!(
-            (config.http.max_headers, config.data_dir),
-            (7, PathBuf::from("/srv/x"))
-        );
-    }
-
-    #[test]
-    fn a_mistake_is_named_and_the_nearest_setting_suggested() {
-        assert_eq!(
-            error("[http]\nlissen = 1", &[]),
-            "there is no setting `http.lissen`; did you mean `http.listen`?"
-        );
-        assert!(error("[htp]\n", &[]).contains("did you mean `http`?"));
-        assert!(error("", &[("CLARION_HTTP__LISSEN", "1")]).contains("CLARION_HTTP__LISSEN"));
-        assert!(
-            error("[http]\nmax_headers = \"many\"", &[])
-                .contains("`http.max_headers` must be of type integer")
-        );
-        assert!(error("time_zone = \"Peking\"", &[]).contains("IANA"));
-        assert!(error("database = \"mysql:x\"", &[]).contains("sqlite:"));
-        assert!(error("[http]\ncertificate = \"x\"", &[]).contains("private_key"));
-        assert!(error("[numbers]\ndefault_caller = \"x\"", &[]).contains("default_caller"));
-        assert!(error("[http]\nhead_seconds = 0", &[]).contains("http.head_seconds must be"));
-        assert!(error("[http]\nmax_connections = 9000000000000000000", &[]).contains("from 1 to"));
-        assert!(error("[callbacks]\nper_host = 0", &[]).contains("callbacks.per_host must be"));
-        assert!(error("[callbacks]\nlease_seconds = 16", &[]).contains("at least 2 more"));
-        assert!(error("[callbacks]\nretry_seconds = [-1]", &[]).contains("retry_seconds"));
-        assert!(error("[callbacks]\njitter = 2.0", &[]).contains("jitter"));
-        assert!(error("[http]\ntrusted_proxies = [\"nowhere\"]", &[]).contains("nowhere"));
-        assert!(error("[dispatch]\nlease_seconds = 1", &[]).contains("dispatch.lease_seconds"));
-        assert!(error("[dispatch]\nring_seconds = 0", &[]).contains("dispatch.ring_seconds"));
+    fn table<T>(
+        &mut self,
+        root: &mut Section,
+        key: &str,
+        read: impl Fn(&mut Section) -> Result<T, Mistake>,
+    ) -> Option<T> {
+        let whole = root.section(key).and_then(|mut section| {
+            let read = read(&mut section)?;
+            section.finish()?;
+            Ok(read)
+        });
+        self.one(whole)
     }
 }

@@ -1,50 +1,53 @@
 //! Laying settings over settings, with a word of help for whoever has mistyped a name.
 
-use anyhow::bail;
 use toml::{Table, Value};
 
-/// Lays `over` on top of `base`. The defaults name every setting, so a name that is not there is a mistake.
-pub(super) fn overlay(base: &mut Table, over: Table, path: &str) -> anyhow::Result<()> {
+use super::section::Mistake;
+
+/// Lays `over` on top of `base`. The defaults name every setting, so a name that is not there is a mistake. `label` is what stands before
+/// a name in messages: nothing, or `http.`.
+pub(super) fn overlay(base: &mut Table, over: Table, label: &str, mistakes: &mut Vec<Mistake>) {
     for (name, value) in over {
-        let full = if path.is_empty() {
-            name.clone()
-        } else {
-            format!("{path}.{name}")
-        };
-        match (base.get_mut(&name), value) {
-            (None, _) => bail!(
-                "there is no setting `{full}`{}",
-                suggestion(base, &name, path)
-            ),
-            (Some(Value::Table(inner)), Value::Table(value)) => overlay(inner, value, &full)?,
-            (Some(Value::Table(_)), _) => {
-                bail!("`{full}` is a section, not a setting: write [{full}]")
+        let full = format!("{label}{name}");
+        let text = match (base.get_mut(&name), value) {
+            (None, _) => {
+                let known: Vec<_> = base.keys().map(String::as_str).collect();
+                let near = suggestion(&known, &name, label);
+                format!("there is no setting `{full}`{near}")
             }
-            (Some(slot), value) if slot.same_type(&value) => *slot = value,
-            (Some(slot), value) => bail!(
-                "`{full}` must be of type {}, not {}",
+            (Some(Value::Table(inner)), Value::Table(value)) => {
+                overlay(inner, value, &format!("{full}."), mistakes);
+                continue;
+            }
+            (Some(Value::Table(_)), _) => {
+                format!("`{full}` is a section, not a setting: write [{full}]")
+            }
+            (Some(Value::Array(_)), Value::Table(_)) => {
+                format!("`{full}` is a list: write [[{full}]]")
+            }
+            (Some(slot), value) if slot.same_type(&value) => {
+                *slot = value;
+                continue;
+            }
+            (Some(slot), value) => format!(
+                "{full}: must be of type {}, not {}",
                 slot.type_str(),
                 value.type_str()
             ),
-        }
+        };
+        mistakes.push(Mistake { path: full, text });
     }
-    Ok(())
 }
 
-fn suggestion(known: &Table, name: &str, path: &str) -> String {
+/// The known name that is most like the mistyped one, or all of them where none is.
+pub(super) fn suggestion(known: &[&str], name: &str, label: &str) -> String {
     let nearest = known
-        .keys()
+        .iter()
         .map(|key| (strsim::jaro_winkler(key, name), key))
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest {
-        Some((likeness, key)) if likeness > 0.6 && path.is_empty() => {
-            format!("; did you mean `{key}`?")
-        }
-        Some((likeness, key)) if likeness > 0.6 => format!("; did you mean `{path}.{key}`?"),
-        _ => format!(
-            "; known here are: {}",
-            known.keys().cloned().collect::<Vec<_>>().join(", ")
-        ),
+        Some((likeness, key)) if likeness > 0.6 => format!("; did you mean `{label}{key}`?"),
+        _ => format!("; known here are: {}", known.join(", ")),
     }
 }
 

@@ -1,68 +1,50 @@
-//! How many calls may start now, and whose: limits at once and a second, shared out fairly.
+//! How many calls may start now, and whose: limits on calls at once and on starts a second, shared out fairly.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 use crate::domain::account::{AccountSid, AppId};
+use crate::domain::token_bucket::TokenBucket;
 
-/// So many at once, and so many a second. Used for accounts and for trunks alike.
+/// Limits on calls at once and calls started a second. Accounts, applications and trunks each have one.
 #[derive(Debug)]
 pub struct Capacity {
     at_once: u32,
-    a_second: u32,
+    per_second: u32,
     in_use: u32,
-    tokens: f64,
-    refilled: Instant,
+    starts: TokenBucket,
 }
 
 impl Capacity {
-    pub fn new(at_once: u32, a_second: u32, now: Instant) -> Self {
+    pub fn new(at_once: u32, per_second: u32, now: Instant) -> Self {
         Self {
             at_once,
-            a_second,
+            per_second,
             in_use: 0,
-            tokens: f64::from(a_second),
-            refilled: now,
+            starts: TokenBucket::new(per_second, now),
         }
     }
 
-    /// CustomerLimits may change while calls are under way; those that are finish.
-    pub fn resize(&mut self, at_once: u32, a_second: u32) {
-        (self.at_once, self.a_second) = (at_once, a_second);
-    }
-
-    fn refill(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.refilled).as_secs_f64();
-        let limit = f64::from(self.a_second);
-        self.tokens = (self.tokens + passed * limit).min(limit.max(1.0));
-        self.refilled = now;
+    /// The limits may change while calls are under way; those calls finish.
+    pub fn resize(&mut self, at_once: u32, per_second: u32) {
+        (self.at_once, self.per_second) = (at_once, per_second);
     }
 
     /// How many more may start now.
     pub fn left(&mut self, now: Instant) -> u32 {
-        self.refill(now);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "never negative, and never more than a second's worth"
-        )]
-        let tokens = self.tokens as u32;
-        tokens.min(self.at_once.saturating_sub(self.in_use))
+        let starts = self.starts.available(self.per_second, now);
+        starts.min(self.at_once.saturating_sub(self.in_use))
     }
 
     pub fn take(&mut self, now: Instant) -> bool {
-        if self.left(now) == 0 {
-            return false;
-        }
-        self.tokens -= 1.0;
-        self.in_use += 1;
-        true
+        let is_taken = self.left(now) > 0 && self.starts.take(self.per_second, now);
+        self.in_use += u32::from(is_taken);
+        is_taken
     }
 
-    /// One has started, whatever the limits say now: it was let through a moment ago.
+    /// Counts a call that has started, whatever the limits say now: it was let through a moment ago.
     pub fn count(&mut self, now: Instant) {
-        self.refill(now);
-        self.tokens = (self.tokens - 1.0).max(0.0);
+        self.starts.take_anyway(self.per_second, now);
         self.in_use += 1;
     }
 
@@ -79,22 +61,22 @@ impl Capacity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub account: AccountSid,
-    pub account_room: u32,
+    pub account_left: u32,
     pub app: AppId,
-    pub app_room: u32,
+    pub app_left: u32,
 }
 
-/// Shares `room` out among accounts, and within each among its applications: one each in turn, so that a hundred thousand calls of one do
+/// Shares `free` out among accounts, and within each among its applications: one each in turn, so that a hundred thousand calls of one do
 /// not delay the single call of another. Who is first in one round comes last in the next (`turn`).
-pub fn fair_shares(room: u32, waiting: Vec<Waiting>, turn: usize) -> Vec<(AppId, u32)> {
+pub fn fair_shares(free: u32, waiting: Vec<Waiting>, turn: usize) -> Vec<(AppId, u32)> {
     let mut accounts: BTreeMap<AccountSid, (u32, VecDeque<Share>)> = BTreeMap::new();
     for of in waiting {
         let (_, apps) = accounts
             .entry(of.account)
-            .or_insert_with(|| (of.account_room, VecDeque::new()));
+            .or_insert_with(|| (of.account_left, VecDeque::new()));
         apps.push_back(Share {
             app: of.app,
-            left: of.app_room,
+            left: of.app_left,
             taken: 0,
         });
     }
@@ -108,7 +90,7 @@ pub fn fair_shares(room: u32, waiting: Vec<Waiting>, turn: usize) -> Vec<(AppId,
         let start = turn % apps.len();
         apps.rotate_left(start);
     }
-    let mut left = room;
+    let mut left = free;
     loop {
         let before = left;
         for (own, apps) in &mut accounts {
@@ -134,7 +116,7 @@ struct Share {
     taken: u32,
 }
 
-/// One call for the next application that has room; it goes to the end of the row. False if none has.
+/// One call for the next application that may start one; it goes to the end of the row. False if none has.
 fn take_turn(apps: &mut VecDeque<Share>) -> bool {
     let Some(next) = apps.iter().position(|share| share.left > 0) else {
         return false;
@@ -156,30 +138,30 @@ mod tests {
         format!("{number:032}").parse().unwrap()
     }
 
-    /// An application of an account, with the room of both.
-    fn waiting(account: u8, account_room: u32, app: u8, app_room: u32) -> Waiting {
+    /// An application of an account, with what is left of both.
+    fn waiting(account: u8, account_left: u32, app: u8, app_left: u32) -> Waiting {
         Waiting {
             account: id(account),
-            account_room,
+            account_left,
             app: id(app),
-            app_room,
+            app_left,
         }
     }
 
     #[test]
-    fn room_is_bounded_at_once_and_a_second() {
+    fn capacity_is_bounded_at_once_and_a_second() {
         let start = Instant::now();
-        let mut room = Capacity::new(3, 2, start);
-        assert!(room.take(start) && room.take(start));
-        assert!(!room.take(start), "two a second");
+        let mut capacity = Capacity::new(3, 2, start);
+        assert!(capacity.take(start) && capacity.take(start));
+        assert!(!capacity.take(start), "two a second");
         let later = start + Duration::from_secs(1);
-        assert!(room.take(later));
-        assert!(!room.take(later), "three at once");
-        room.give_back();
-        assert!(room.take(later));
-        assert_eq!(room.in_use(), 3);
-        room.resize(0, 2);
-        assert_eq!(room.left(later + Duration::from_secs(9)), 0);
+        assert!(capacity.take(later));
+        assert!(!capacity.take(later), "three at once");
+        capacity.give_back();
+        assert!(capacity.take(later));
+        assert_eq!(capacity.in_use(), 3);
+        capacity.resize(0, 2);
+        assert_eq!(capacity.left(later + Duration::from_secs(9)), 0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::domain::outcome::Outcome;
 pub struct EndReason {
     pub outcome: Outcome,
     pub sip_code: Option<u16>,
-    pub reason: Option<String>,
+    pub text: Option<String>,
 }
 
 impl EndReason {
@@ -17,13 +17,13 @@ impl EndReason {
         Self {
             outcome,
             sip_code: None,
-            reason: None,
+            text: None,
         }
     }
 
     pub fn because(outcome: Outcome, reason: impl Into<String>) -> Self {
         Self {
-            reason: Some(reason.into()),
+            text: Some(reason.into()),
             ..Self::plain(outcome)
         }
     }
@@ -44,7 +44,7 @@ impl EndReason {
             },
             sip_code: failure.response.as_ref().map(|(code, _)| *code),
             // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
-            reason: Some(failure.to_string().replace(char::is_control, " ")),
+            text: Some(failure.to_string().replace(char::is_control, " ")),
         }
     }
 }
@@ -62,7 +62,7 @@ mod tests {
         };
         let reason_of_end = EndReason::of_failure(&failure);
         assert_eq!(reason_of_end.outcome, Outcome::Busy);
-        let reason = reason_of_end.reason.unwrap();
+        let reason = reason_of_end.text.unwrap();
         assert!(!reason.contains(char::is_control), "{reason:?}");
     }
 }

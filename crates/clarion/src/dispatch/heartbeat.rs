@@ -1,61 +1,73 @@
-//! The pulse of this node: it shows that it lives, looks whether what it works at is still its own, and takes over what others have left.
+//! The heartbeat of this node: it shows that it lives, checks that its calls are still its own, and has orphans recovered.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Dispatch;
+use supervisor::Watch;
+use tokio::sync::watch;
+
+use super::node::Node;
+use super::recovery::Recovery;
+use super::running::RunningCalls;
+use super::trunk_pool::TrunkPool;
 use crate::domain::call::CallSid;
+use crate::domain::claim::NodeShare;
 use crate::store::StoreError;
 
-/// Of a lease: a few heartbeats may be lost before another node believes that this one is gone.
-const BEATS_A_LEASE: u32 = 5;
-const SHORTEST_BEAT: Duration = Duration::from_millis(200);
+/// A few heartbeats may be lost before another node believes that this one is gone.
+const BEATS_PER_LEASE: u32 = 5;
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(200);
 
-impl Dispatch {
-    pub(super) async fn keep_beating(self: Arc<Self>) {
-        let every = Duration::from_secs(self.config.dispatch.lease_seconds.into()) / BEATS_A_LEASE;
-        let mut idle = HashSet::new();
+#[derive(Debug)]
+pub struct Heartbeat {
+    pub node: Node,
+    pub share: watch::Sender<NodeShare>,
+    pub pool: Arc<TrunkPool>,
+    pub running: Arc<RunningCalls>,
+    pub recovery: Recovery,
+}
+
+impl Heartbeat {
+    pub async fn run(self: Arc<Self>, watch: Watch) {
+        let lease = Duration::try_from(self.node.lease).unwrap_or_default();
+        let interval = (lease / BEATS_PER_LEASE).max(SHORTEST_INTERVAL);
+        let mut unattended = HashSet::new();
         loop {
-            if let Err(error) = self.heartbeat(&mut idle).await {
+            watch.beat();
+            if let Err(error) = self.beat(&mut unattended).await {
                 tracing::error!(%error, "the heartbeat could not be written");
             }
-            tokio::time::sleep(every.max(SHORTEST_BEAT)).await;
+            tokio::time::sleep(interval).await;
         }
     }
 
-    /// `idle` are the calls that were ours at the last pulse with nobody working at them: one that is so twice is taken over like a lost
-    /// one. It was claimed in a commit whose confirmation never came, or its task has broken down.
-    pub(super) async fn heartbeat(&self, idle: &mut HashSet<CallSid>) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let share = self
+    /// `unattended` are the calls that were ours at the last heartbeat with no task working at them. A call that is so twice is an
+    /// orphan: it was claimed in a commit whose confirmation never came, or its task has broken down.
+    async fn beat(&self, unattended: &mut HashSet<CallSid>) -> Result<(), StoreError> {
+        let node = &self.node;
+        let now = node.clock.now();
+        let share = node
             .store
-            .heartbeat(&self.node, now, self.lease_until(now))
+            .heartbeat(&node.id, now, node.lease_until(now))
             .await?;
-        self.set_share(share);
-        // In this order: what is under way before the look was claimed before it.
-        let under_way: HashMap<_, _> = {
-            let running = self.running();
-            let tokens = running
-                .iter()
-                .map(|(sid, call)| (sid.clone(), call.hang_up.clone()));
-            tokens.collect()
-        };
-        let held = self.store.held_calls(&self.node).await?;
+        self.share.send_replace(share);
+        self.pool.share(share);
+        // In this order: what runs before the look was claimed before it.
+        let running = self.running.all();
+        let held = node.store.held_calls(&node.id).await?;
         let held: HashSet<_> = held.into_iter().collect();
-        // A call that another node has taken over is hung up here: it must not be talked to by one that may not write its end. One that has just
-        // ended looks the same, and is not harmed.
-        for (sid, hang_up) in under_way.iter().filter(|(sid, _)| !held.contains(*sid)) {
+        // A call that another node has taken over is hung up here: it must not be talked to by one that may not write its end. A call
+        // that has just ended looks the same, and is not harmed.
+        for (sid, hang_up) in running.iter().filter(|(sid, _)| !held.contains(*sid)) {
             tracing::debug!(callSid = %sid, "not held any more");
             hang_up.cancel();
         }
-        let unattended: HashSet<_> = {
-            let running = self.running();
-            let free = |sid: &CallSid| !running.contains_key(sid) && !under_way.contains_key(sid);
-            held.into_iter().filter(free).collect()
-        };
-        let abandoned: Vec<_> = unattended.intersection(idle).cloned().collect();
-        *idle = unattended;
-        self.recover_orphans(&abandoned).await
+        let is_unattended =
+            |sid: &CallSid| !self.running.contains(sid) && !running.contains_key(sid);
+        let now_unattended: HashSet<_> = held.into_iter().filter(is_unattended).collect();
+        let abandoned: Vec<_> = now_unattended.intersection(unattended).cloned().collect();
+        *unattended = now_unattended;
+        self.recovery.recover_orphans(&abandoned).await
     }
 }

@@ -1,86 +1,79 @@
-//! What is looked after once a second: calls that shall end without being dialled, calls under way that shall be hung up, the operator's
-//! switches, the gauges, and calls that ended so long ago that they are forgotten.
+//! What is done once a second: calls that shall end without being dialled, running calls that shall be hung up, the operator's switches,
+//! the gauges, and calls that ended so long ago that they are forgotten.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use jiff::SignedDuration;
+use supervisor::Watch;
+use tokio_util::sync::CancellationToken;
 
-use super::call_task::DialProgress;
+use super::customers::CustomerCapacity;
 use super::end_reason::EndReason;
-use super::{Dispatch, STOP_ALL, drained_switch};
+use super::recorder::{CallRecorder, DialProgress};
+use super::switches::Switches;
+use super::trunk_pool::TrunkPool;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::Overdue;
 use crate::domain::outcome::Outcome;
 use crate::store::StoreError;
 
+const INTERVAL: Duration = Duration::from_secs(1);
 /// Calls ended in one go that were never dialled.
 const MAX_OVERDUE: u32 = 500;
 /// Ends that are written at once: they share commits.
-pub(super) const ENDS_AT_ONCE: usize = 64;
-/// For one of them: an end that the database does not take must not keep the others waiting, nor the heartbeat. It is tried again when nobody is
-/// found to work at the call.
-const FOR_ONE_END: Duration = Duration::from_secs(2);
-/// Calls forgotten in one commit: a short one, between others.
+pub const ENDS_AT_ONCE: usize = 64;
+/// One end may take this long: an end that the database does not take must not keep the others waiting, nor the heartbeat. It is tried
+/// again when no task is found to work at the call.
+const TIME_FOR_ONE_END: Duration = Duration::from_secs(2);
+/// Calls forgotten in one commit: a short one, between others. Five hundred a second are more than calls end in the long run on most
+/// machines.
 const MAX_FORGOTTEN: u32 = 500;
 
-impl Dispatch {
-    pub(super) async fn run_housekeeping(self: &Arc<Self>) {
+#[derive(Debug)]
+pub struct Housekeeping {
+    pub recorder: CallRecorder,
+    pub pool: Arc<TrunkPool>,
+    pub switches: Arc<Switches>,
+    pub customers: Arc<CustomerCapacity>,
+    /// Ended calls are kept for this long; `None`: for ever.
+    pub retention: Option<SignedDuration>,
+}
+
+impl Housekeeping {
+    pub async fn run(self: Arc<Self>, watch: Watch, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(INTERVAL);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(tick.tick()).await.is_some() {
+            watch.beat();
+            self.step().await;
+        }
+    }
+
+    async fn step(&self) {
         if let Err(error) = self.end_overdue().await {
             tracing::error!(%error, "overdue calls could not be ended");
         }
-        match self.store.cancelled_calls(&self.node).await {
-            Ok(cancelled) => {
-                for sid in cancelled {
-                    if let Some(running) = self.running().get(&sid) {
-                        running.hang_up.cancel();
-                    }
-                }
-            }
-            Err(error) => tracing::error!(%error, "cancelled calls could not be read"),
+        if let Err(error) = self.hang_up_cancelled().await {
+            tracing::error!(%error, "cancelled calls could not be read");
         }
-        self.obey_switches().await;
-        self.note_metrics().await;
-        self.limits().forget_idle(Instant::now());
-        if let Err(error) = self.forget_old().await {
+        if let Err(error) = self.switches.read().await {
+            tracing::error!(%error, "the operator's switches could not be read");
+        }
+        self.set_gauges().await;
+        self.customers.forget_idle();
+        if let Err(error) = self.forget_old_calls().await {
             tracing::error!(%error, "calls that are too old to be kept could not be forgotten");
         }
     }
 
-    pub(super) async fn obey_switches(&self) {
-        let switches = match self.store.switches().await {
-            Ok(switches) => switches,
-            Err(error) => {
-                tracing::error!(%error, "the operator's switches could not be read");
-                return;
-            }
-        };
-        let set = |name: &str| switches.iter().any(|(known, _)| known == name);
-        let stop = set(STOP_ALL);
-        metrics::gauge!("clarion_dialling_stopped").set(f64::from(u8::from(stop)));
-        if self.stopped.swap(stop, Ordering::Relaxed) != stop {
-            tracing::warn!(stop, "the operator has switched dialling");
-        }
-        for line in &self.trunks.lines {
-            let drained = set(&drained_switch(&line.config.name));
-            if line.drained.swap(drained, Ordering::Relaxed) != drained {
-                tracing::warn!(
-                    trunk = line.config.name,
-                    drained,
-                    "the operator has switched a trunk"
-                );
-            }
-        }
-    }
-
     async fn end_overdue(&self) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let until = self.lease_until(now);
-        let overdue = self
+        let node = &self.recorder.node;
+        let now = node.clock.now();
+        let overdue = node
             .store
-            .claim_overdue(&self.node, now, until, MAX_OVERDUE)
+            .claim_overdue(&node.id, now, node.lease_until(now), MAX_OVERDUE)
             .await?;
         futures_util::stream::iter(overdue)
             .for_each_concurrent(ENDS_AT_ONCE, |(claimed, why)| {
@@ -89,32 +82,39 @@ impl Dispatch {
                     Overdue::Cancelled => Outcome::Cancelled,
                 };
                 let progress = DialProgress::new(claimed);
-                within_limit(self.end(progress, EndReason::plain(outcome)))
+                within_limit(self.recorder.end(progress, EndReason::plain(outcome)))
             })
             .await;
         Ok(())
     }
 
-    /// A step a second: five hundred are more than calls end in the long run on most machines, and nobody waits for it.
-    async fn forget_old(&self) -> Result<(), StoreError> {
-        let days = self.config.calls.retention_days;
-        if days == 0 {
-            return Ok(());
+    async fn hang_up_cancelled(&self) -> Result<(), StoreError> {
+        let node = &self.recorder.node;
+        for sid in node.store.cancelled_calls(&node.id).await? {
+            self.recorder.running.hang_up(&sid);
         }
-        let before = self.clock.now() - SignedDuration::from_hours(24 * i64::from(days));
-        let forgotten = self.store.forget_calls(before, MAX_FORGOTTEN).await?;
+        Ok(())
+    }
+
+    async fn forget_old_calls(&self) -> Result<(), StoreError> {
+        let Some(retention) = self.retention else {
+            return Ok(());
+        };
+        let node = &self.recorder.node;
+        let before = node.clock.now() - retention;
+        let forgotten = node.store.forget_calls(before, MAX_FORGOTTEN).await?;
         if forgotten > 0 {
             tracing::debug!(forgotten, "calls are too old to be kept");
         }
         Ok(())
     }
 
-    async fn note_metrics(&self) {
-        if let Ok((waiting, oldest)) = self.store.queue_depth().await {
+    async fn set_gauges(&self) {
+        let node = &self.recorder.node;
+        if let Ok((waiting, oldest)) = node.store.queue_depth().await {
             let age = oldest.map_or(0.0, |oldest| {
-                self.clock.now().duration_since(oldest).as_secs_f64()
+                node.clock.now().duration_since(oldest).as_secs_f64()
             });
-            #[expect(clippy::cast_precision_loss, reason = "a gauge")]
             metrics::gauge!("clarion_queue_calls").set(waiting as f64);
             metrics::gauge!("clarion_queue_oldest_seconds").set(age);
         }
@@ -124,27 +124,25 @@ impl Dispatch {
             CallState::Ringing,
             CallState::Answered,
         ] {
-            let count = self
-                .running()
-                .values()
-                .filter(|running| running.state == state)
-                .count();
-            #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+            let count = self.recorder.running.count_in(state);
             metrics::gauge!("clarion_calls", "state" => format!("{state:?}").to_lowercase())
                 .set(count as f64);
         }
-        for line in &self.trunks.lines {
-            let name = line.config.name.clone();
-            let up = f64::from(u8::from(line.state() == "up"));
+        for trunk in self.pool.trunks() {
+            let name = trunk.name().to_owned();
+            let up = f64::from(u8::from(trunk.state() == "up"));
             metrics::gauge!("clarion_trunk_up", "trunk" => name.clone()).set(up);
-            metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(line.calls()));
+            metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(trunk.calls()));
         }
     }
 }
 
-/// What ends one call of many; whatever is not done in time is left as it is.
-pub(super) async fn within_limit(ending: impl Future<Output = ()>) {
-    if tokio::time::timeout(FOR_ONE_END, ending).await.is_err() {
+/// Ends one call of many. What is not done in time is left as it is.
+pub async fn within_limit(ending: impl Future<Output = ()>) {
+    if tokio::time::timeout(TIME_FOR_ONE_END, ending)
+        .await
+        .is_err()
+    {
         tracing::error!("the end of a call could not be written in time; it is tried again later");
     }
 }

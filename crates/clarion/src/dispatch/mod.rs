@@ -1,379 +1,234 @@
-//! Takes calls from the queue and makes them: as many as there is room for, fairly between accounts, one task a call.
+//! Takes calls from the queue and makes them: as many as there is capacity for, fairly between accounts, one task a call.
 //!
-//! The loop is woken by what happens (a call accepted, a call ended) and looks at the queue on its own only every second. It never
-//! decides what is true: that is in the store, and every change there is guarded by the call's lease.
+//! Each part does one thing and owns what it needs for it; this file joins them. Nothing here decides what is true: that is in the store,
+//! and every change there is guarded by the call's lease. A part that panics is started anew by the supervisor. The calls that run are
+//! tasks of their own and go on; a claimed call that has no task is recovered by the heartbeat.
 
 mod breaker;
 mod call_task;
-pub mod capacity;
-mod customer_limits;
+mod capacity;
+mod claiming;
+mod customers;
+mod dispatcher;
 mod end_reason;
 mod heartbeat;
 mod housekeeping;
+mod node;
 mod playback;
+mod recorder;
 mod recovery;
+mod running;
+mod switches;
 pub mod trunk_pool;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context;
-use jiff::{SignedDuration, Timestamp};
 use phone::call::Phone;
-use sound::PromptRenderer;
+use supervisor::{Supervisor, TaskGuard};
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use self::capacity::fair_shares;
-use self::customer_limits::CustomerLimits;
+use self::call_task::{CallRunner, DialTimes};
+use self::claiming::{Claimer, NodeCapacity};
+use self::customers::{CallLimits, CustomerCapacity};
+use self::dispatcher::Dispatcher;
+use self::heartbeat::Heartbeat;
+use self::housekeeping::Housekeeping;
+use self::node::Node;
+use self::playback::{Playback, PlaybackTimes};
+use self::recorder::CallRecorder;
+use self::recovery::Recovery;
+use self::running::RunningCalls;
+use self::switches::Switches;
+pub use self::switches::{STOP_ALL, drained_switch};
 use self::trunk_pool::TrunkPool;
+use crate::accepted::Announcer;
 use crate::audio_files::{AudioFiles, prompts};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::domain::account::{AccountSid, AppId};
-use crate::domain::call::CallSid;
-use crate::domain::call_state::CallState;
-use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, NodeId, NodeShare};
+use crate::domain::claim::{NodeId, NodeShare};
 use crate::domain::prompt::Prompt;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 
-/// How often the queue is looked at when nothing has happened.
-const LOOK: Duration = Duration::from_secs(1);
-/// Calls claimed in one go at most: a commit stays short, and other accounts get their turn.
-const LARGEST_CLAIM: u32 = 256;
-/// Prompts that wait for being made ahead.
-const MAX_AHEAD: usize = 256;
-/// After the last calls were hung up, so long for writing down how they ended. What is not written then, the next start finds.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const HOUSEKEEPING_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The switch that stops all dialling. What is under way goes on; what is queued waits.
-pub const STOP_ALL: &str = "stop-all";
-
-/// The switch that lets a trunk run empty.
-pub fn drained_switch(trunk: &str) -> String {
-    format!("drained:{trunk}")
-}
-
-/// A call that is under way here.
-#[derive(Debug)]
-pub struct Running {
-    /// Of the lease: the same call may be taken again while an earlier task of it has not noticed its end.
-    fence: i64,
-    hang_up: CancellationToken,
-    pub state: CallState,
-}
-
+/// Dispatch while it runs. Dropping it ends it at once; `stop` ends it in order.
 #[derive(Debug)]
 pub struct Dispatch {
-    config: Arc<Config>,
-    store: Arc<dyn Store>,
-    clock: Clock,
-    node: NodeId,
-    phone: Phone,
-    pub trunks: TrunkPool,
-    renderer: PromptRenderer,
-    audio_files: AudioFiles,
-    running: Mutex<HashMap<CallSid, Running>>,
-    limits: Mutex<CustomerLimits>,
-    share: Mutex<NodeShare>,
-    /// Calls that were claimed and have no channel yet.
-    pending: AtomicU32,
-    /// The operator has stopped all dialling.
-    stopped: AtomicBool,
-    /// Somebody has put a call into the queue, or has made room.
-    pub queued: Arc<Notify>,
-    /// Prompts of calls that were just accepted, to be made while the calls wait.
-    pub ahead: mpsc::Sender<Prompt>,
-    /// A call has ended: something may be owed.
-    ended: Arc<Notify>,
+    announcer: Announcer,
+    dispatcher: Arc<Dispatcher>,
+    stop_time: Duration,
+    stopping: CancellationToken,
+    loops: [TaskGuard; 2],
+    /// It goes on until the last call has ended.
+    heartbeat: TaskGuard,
+    _prompts: TaskGuard,
 }
 
 impl Dispatch {
     pub async fn start(
-        config: Arc<Config>,
+        config: &Config,
         store: Arc<dyn Store>,
         clock: Clock,
-        node: NodeId,
+        id: NodeId,
         audio_files: AudioFiles,
         ended: Arc<Notify>,
-    ) -> anyhow::Result<Arc<Self>> {
-        let phone = Phone::start(&media(&config)?).context("the sound cannot start")?;
-        let trunks = TrunkPool::start(&config, &phone).await?;
-        let (ahead, accepted) = mpsc::channel(MAX_AHEAD);
-        let dispatch = Arc::new(Self {
-            ahead,
-            renderer: prompts::open(&config)?,
-            running: Mutex::default(),
-            limits: Mutex::default(),
-            share: Mutex::new(NodeShare::ALONE),
-            pending: AtomicU32::new(0),
-            stopped: AtomicBool::new(false),
-            queued: Arc::default(),
-            config,
-            store,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Self> {
+        let settings = &config.dispatch;
+        let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
+        let pool = Arc::new(TrunkPool::start(supervisor, &config.trunks, &phone).await?);
+        let node = Node {
+            id,
+            store: Arc::clone(&store),
             clock,
-            node,
-            phone,
-            trunks,
-            audio_files,
+            lease: settings.lease,
+        };
+        let queued = Arc::new(Notify::new());
+        let (announcer, accepted) = Announcer::new(Arc::clone(&queued));
+        let running = Arc::new(RunningCalls::default());
+        let recorder = CallRecorder {
+            node: node.clone(),
+            running: Arc::clone(&running),
             ended,
+            recorded_point: supervisor.panic_point("call-recorded"),
+        };
+        let (share, shared) = watch::channel(NodeShare::ALONE);
+        let defaults = CallLimits {
+            at_once: settings.calls_at_once,
+            per_second: settings.calls_per_second,
+        };
+        let customers = Arc::new(CustomerCapacity::new(Arc::clone(&store), defaults, shared));
+        let switches = Arc::new(Switches::new(store, Arc::clone(&pool)));
+        // Before the first call is claimed.
+        switches.read().await?;
+        let playback = Arc::new(Playback {
+            renderer: prompts::open(supervisor, config)?,
+            audio_files,
+            times: PlaybackTimes {
+                lead_in: settings.lead_in,
+                extension_wait: settings.extension_wait,
+                longest_talk: config.calls.max_talk,
+            },
         });
-        tokio::spawn(prepare(Arc::downgrade(&dispatch), accepted));
-        Ok(dispatch)
+        let heartbeat = Arc::new(Heartbeat {
+            node: node.clone(),
+            share,
+            pool: Arc::clone(&pool),
+            running: Arc::clone(&running),
+            recovery: Recovery {
+                recorder: recorder.clone(),
+                pool: Arc::clone(&pool),
+                redial: settings.redial_after_crash,
+                queued: Arc::clone(&queued),
+            },
+        });
+        let housekeeping = Arc::new(Housekeeping {
+            recorder: recorder.clone(),
+            pool: Arc::clone(&pool),
+            switches: Arc::clone(&switches),
+            customers: Arc::clone(&customers),
+            retention: config.calls.retention,
+        });
+        let dispatcher = Arc::new(Dispatcher {
+            claimer: Claimer {
+                node,
+                caps: settings.callee_caps,
+                capacity: NodeCapacity::new(settings.max_calls, running, Arc::clone(&pool)),
+                customers,
+                switches,
+            },
+            runner: Arc::new(CallRunner {
+                phone,
+                pool,
+                playback: Arc::clone(&playback),
+                recorder,
+                times: DialTimes {
+                    ring: settings.ring_time,
+                    first_retry: settings.first_retry,
+                    longest_retry: settings.longest_retry,
+                },
+            }),
+            calls: TaskTracker::new(),
+            given_up: CancellationToken::new(),
+            queued,
+            claimed_point: supervisor.panic_point("calls-claimed"),
+        });
+        let stopping = CancellationToken::new();
+        let loops = [
+            dispatcher.supervise(supervisor, &stopping),
+            supervise_housekeeping(housekeeping, supervisor, &stopping),
+        ];
+        let patience = settings.lease.unsigned_abs();
+        let heartbeat = supervisor.restart("heartbeat", Some(patience), move |watch| {
+            Arc::clone(&heartbeat).run(watch)
+        });
+        Ok(Self {
+            announcer,
+            dispatcher,
+            stop_time: settings.stop_time,
+            stopping,
+            loops,
+            heartbeat,
+            _prompts: supervise_prompts(playback, accepted, supervisor),
+        })
     }
 
-    /// Makes calls until it is told to stop; then those under way have a while for finishing.
-    pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        self.obey_switches().await;
-        let beating = tokio::spawn(Arc::clone(&self).keep_beating());
-        let mut calls = JoinSet::new();
-        let mut turn = 0;
-        let mut look = tokio::time::interval(LOOK);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        while !*stop.borrow() {
-            // Where some were started, there may be more, and room for them.
-            let more = match self.step(turn, &mut calls).await {
-                Ok(started) => started > 0,
-                Err(error) => {
-                    tracing::error!(%error, "the queue could not be read");
-                    false
-                }
-            };
-            turn += usize::from(more);
-            while calls.try_join_next().is_some() {}
-            tokio::select! {
-                biased;
-                _ = stop.changed() => {}
-                // However much there is to start, the operator is heard and nothing overstays its time.
-                _ = look.tick() => self.run_housekeeping().await,
-                () = std::future::ready(()), if more => {}
-                () = self.queued.notified() => {}
-            }
+    /// For whoever accepts calls.
+    pub fn announcer(&self) -> Announcer {
+        self.announcer.clone()
+    }
+
+    /// Claims nothing more; calls that run have a while for finishing. The supervisor must know already that everything stops.
+    pub async fn stop(self) {
+        self.stopping.cancel();
+        for task in self.loops {
+            task.ended().await;
         }
-        self.finish(calls).await;
-        beating.abort();
-        if let Err(error) = self.store.leave(&self.node).await {
+        self.dispatcher.finish(self.stop_time).await;
+        drop(self.heartbeat);
+        let node = &self.dispatcher.claimer.node;
+        if let Err(error) = node.store.leave(&node.id).await {
             tracing::warn!(%error, "other nodes could not be told that this one stops");
         }
-        self.trunks.stop();
-    }
-
-    /// Starts what can be started now; how many.
-    async fn step(
-        self: &Arc<Self>,
-        turn: usize,
-        calls: &mut JoinSet<()>,
-    ) -> Result<usize, StoreError> {
-        let now = self.clock.now();
-        let room = self.room_here();
-        if room == 0 || self.stopped.load(Ordering::Relaxed) {
-            return Ok(0);
-        }
-        let mut queued = self.store.queued_apps().await?;
-        queued.retain(|waiting| waiting.due_at <= now);
-        let shares = fair_shares(room, self.waiting(queued).await?, turn);
-        if shares.is_empty() {
-            return Ok(0);
-        }
-        let claimed = self.store.claim_calls(self.claim(now, shares)).await?;
-        let started = claimed.len();
-        for call in claimed {
-            self.begin(call, calls);
-        }
-        Ok(started)
-    }
-
-    fn claim(&self, now: Timestamp, shares: Vec<(AppId, u32)>) -> Claim {
-        let settings = &self.config.dispatch;
-        Claim {
-            node: self.node.clone(),
-            now,
-            lease_until: self.lease_until(now),
-            shares,
-            caps: CalleeCaps {
-                per_minute: settings.callee_per_minute,
-                per_hour: settings.callee_per_hour,
-                per_day: settings.callee_per_day,
-            },
-        }
-    }
-
-    fn lease_until(&self, now: Timestamp) -> Timestamp {
-        now + SignedDuration::from_secs(self.config.dispatch.lease_seconds.into())
-    }
-
-    fn begin(self: &Arc<Self>, claimed: ClaimedCall, calls: &mut JoinSet<()>) {
-        let hang_up = CancellationToken::new();
-        let place = Place::take(self, &claimed);
-        self.running().insert(
-            claimed.call.sid.clone(),
-            Running {
-                fence: claimed.lease.fence,
-                hang_up: hang_up.clone(),
-                state: CallState::Claimed,
-            },
-        );
-        let dispatch = Arc::clone(self);
-        let pending = PendingChannel::new(self);
-        calls.spawn(async move {
-            dispatch.make(claimed, pending, hang_up).await;
-            drop(place);
-        });
-    }
-
-    /// Calls that may still start on this node. Those that are on their way to a channel are counted as if they had it: whoever is claimed in vain
-    /// loses its place in the queue.
-    fn room_here(&self) -> u32 {
-        let limit = self.config.dispatch.max_calls;
-        let running = u32::try_from(self.running().len()).unwrap_or(u32::MAX);
-        let own = if limit == 0 {
-            u32::MAX
-        } else {
-            limit.saturating_sub(running)
-        };
-        let pending = self.pending.load(Ordering::Relaxed);
-        let left = self.trunks.left().saturating_sub(pending);
-        left.min(own).min(LARGEST_CLAIM)
-    }
-
-    /// Lets calls under way finish; after a while they are hung up.
-    async fn finish(&self, mut calls: JoinSet<()>) {
-        let limit = Duration::from_secs(self.config.dispatch.stop_seconds.into());
-        let left = self.running().len();
-        if left > 0 {
-            tracing::info!(calls = left, "waiting for calls under way to finish");
-        }
-        let all = async { while calls.join_next().await.is_some() {} };
-        if tokio::time::timeout(limit, all).await.is_err() {
-            for running in self.running().values() {
-                running.hang_up.cancel();
-            }
-            let all = async { while calls.join_next().await.is_some() {} };
-            if tokio::time::timeout(LAST_WORDS, all).await.is_err() {
-                let left = calls.len();
-                tracing::error!(
-                    left,
-                    "the end of some calls could not be written; the next start does that"
-                );
-                calls.shutdown().await;
-            }
-        }
-    }
-
-    fn share(&self) -> NodeShare {
-        *lock(&self.share)
-    }
-
-    fn set_share(&self, share: NodeShare) {
-        *lock(&self.share) = share;
-        self.trunks.share(share);
-    }
-
-    fn running(&self) -> MutexGuard<'_, HashMap<CallSid, Running>> {
-        lock(&self.running)
-    }
-
-    fn limits(&self) -> MutexGuard<'_, CustomerLimits> {
-        lock(&self.limits)
+        self.dispatcher.runner.pool.stop();
     }
 }
 
-/// One at a time: the prompt renderer's other workers are for calls whose turn it is. What is not made here is made then.
-async fn prepare(dispatch: Weak<Dispatch>, mut accepted: mpsc::Receiver<Prompt>) {
-    while let Some(prompt) = accepted.recv().await {
-        let Some(dispatch) = dispatch.upgrade() else {
-            return;
-        };
-        if let Err(error) =
-            prompts::make_ready(&dispatch.renderer, &dispatch.audio_files, &prompt).await
-        {
-            tracing::debug!(%error, "a prompt could not be made ahead");
+fn supervise_housekeeping(
+    housekeeping: Arc<Housekeeping>,
+    supervisor: &Supervisor,
+    stopping: &CancellationToken,
+) -> TaskGuard {
+    let stopping = stopping.clone();
+    supervisor.restart("housekeeping", Some(HOUSEKEEPING_PATIENCE), move |watch| {
+        Arc::clone(&housekeeping).run(watch, stopping.clone())
+    })
+}
+
+/// Renders prompts of accepted calls, one at a time: the renderer's other workers are for calls whose turn it is. What is not rendered here
+/// is rendered then.
+fn supervise_prompts(
+    playback: Arc<Playback>,
+    accepted: mpsc::Receiver<Prompt>,
+    supervisor: &Supervisor,
+) -> TaskGuard {
+    let accepted = Arc::new(tokio::sync::Mutex::new(accepted));
+    supervisor.restart("prompts-ahead", None, move |watch| {
+        let (playback, accepted) = (Arc::clone(&playback), Arc::clone(&accepted));
+        async move {
+            let mut accepted = accepted.lock().await;
+            while let Some(prompt) = accepted.recv().await {
+                watch.beat();
+                playback.render_ahead(&prompt).await;
+            }
         }
-    }
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A call that has no channel yet, from its claim until it has one or is over.
-struct PendingChannel(Arc<Dispatch>);
-
-impl PendingChannel {
-    fn new(dispatch: &Arc<Dispatch>) -> Self {
-        dispatch.pending.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(dispatch))
-    }
-}
-
-impl Drop for PendingChannel {
-    fn drop(&mut self) {
-        self.0.pending.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A call's place among those under way, given back however its task ends.
-struct Place {
-    dispatch: Arc<Dispatch>,
-    sid: CallSid,
-    fence: i64,
-    account: AccountSid,
-    app: AppId,
-}
-
-impl Place {
-    fn take(dispatch: &Arc<Dispatch>, claimed: &ClaimedCall) -> Self {
-        let call = &claimed.call;
-        let place = Self {
-            dispatch: Arc::clone(dispatch),
-            sid: call.sid.clone(),
-            fence: claimed.lease.fence,
-            account: call.account.clone(),
-            app: call.app.clone(),
-        };
-        dispatch
-            .limits()
-            .take(&place.account, &place.app, Instant::now());
-        place
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut running = self.dispatch.running();
-        if running
-            .get(&self.sid)
-            .is_some_and(|call| call.fence == self.fence)
-        {
-            running.remove(&self.sid);
-        }
-        drop(running);
-        self.dispatch.limits().give_back(&self.account, &self.app);
-        self.dispatch.queued.notify_one();
-    }
-}
-
-fn media(config: &Config) -> anyhow::Result<phone::call::MediaConfig> {
-    let address = |text: &str, what: &str| {
-        text.parse::<std::net::IpAddr>()
-            .with_context(|| format!("media.{what}: `{text}` is not an address"))
-    };
-    let any = std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
-    let bind = match config.media.bind.as_str() {
-        "" => any,
-        text => address(text, "bind")?,
-    };
-    let advertised = match config.media.advertised.as_str() {
-        "" if bind.is_unspecified() => Some(phone::signalling::own_address(bind)),
-        "" => None,
-        text => Some(address(text, "advertised")?),
-    };
-    Ok(phone::call::MediaConfig {
-        advertised,
-        dscp: Some(config.media.dscp).filter(|mark| *mark > 0),
-        ..phone::call::MediaConfig::new(bind, config.rtp_ports()?)
-    })
 }

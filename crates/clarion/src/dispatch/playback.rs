@@ -2,76 +2,119 @@
 
 use std::time::Duration;
 
-use phone::media::stream::PlaybackItem as Play;
-use sound::PromptError;
+use phone::media::stream::PlaybackItem;
+use sound::{PlaylistItem, PromptError, PromptRenderer};
 
-use super::Dispatch;
-use super::call_task::DialProgress;
-use crate::audio_files::prompts;
-use crate::store::StoreError;
+use crate::audio_files::{AudioFiles, prompts};
+use crate::domain::call::NewCall;
+use crate::domain::prompt::Prompt;
 
-const FRAME_MILLIS: u32 = 20;
-const LEAD_OUT_MILLIS: u32 = 300;
+const FRAME: Duration = Duration::from_millis(g711::FRAME_MILLIS as u64);
+/// Many a telephone plays a packet only when the next one comes: the last words must not be the last packets.
+const LEAD_OUT: Duration = Duration::from_millis(300);
+/// A key lasts a tenth of a second, and as much follows before the next.
+const FRAMES_A_KEY: usize = 10;
 
-impl Dispatch {
-    /// Now that the length of the prompt is known, only so much money stays reserved; the seconds that it pays for, where money is a limit.
-    pub(super) async fn paid_seconds(
-        &self,
-        progress: &DialProgress,
-        plan: &[Play],
-    ) -> Result<Option<u32>, StoreError> {
-        let frames: usize = plan
+/// The pauses around a message, and the longest call.
+#[derive(Debug, Clone, Copy)]
+pub struct PlaybackTimes {
+    pub lead_in: Duration,
+    /// Before and after the keys of an extension.
+    pub extension_wait: Duration,
+    pub longest_talk: Duration,
+}
+
+#[derive(Debug)]
+pub struct Playback {
+    pub renderer: PromptRenderer,
+    pub audio_files: AudioFiles,
+    pub times: PlaybackTimes,
+}
+
+/// Everything that is sent after the answer, in order.
+#[derive(Debug, Clone)]
+pub struct PlaybackPlan {
+    pub items: Vec<PlaybackItem>,
+}
+
+impl PlaybackPlan {
+    /// How long it lasts, rounded up.
+    pub fn seconds(&self) -> u32 {
+        let frames: usize = self
+            .items
             .iter()
-            .map(|step| match step {
-                Play::Silence { frames } => *frames as usize,
-                Play::Sound(sound) => sound.frames(),
-                // A tenth of a second for each key, and as much between them.
-                Play::Keys(keys) => keys.len() * 10,
+            .map(|item| match item {
+                PlaybackItem::Silence { frames } => *frames as usize,
+                PlaybackItem::Sound(sound) => sound.frames(),
+                PlaybackItem::Keys(keys) => keys.len() * FRAMES_A_KEY,
             })
             .sum();
-        let seconds = u32::try_from(frames.div_ceil(50)).unwrap_or(u32::MAX);
-        let (sid, lease) = (&progress.claimed.call.sid, &progress.claimed.lease);
-        let paid = self
-            .store
-            .tighten_reservation(sid, lease, seconds.saturating_add(1))
-            .await;
-        if let Err(error) = &paid {
-            tracing::error!(%error, "a reservation could not be tightened");
-        }
-        paid
+        let per_second = 1000 / g711::FRAME_MILLIS as usize;
+        u32::try_from(frames.div_ceil(per_second)).unwrap_or(u32::MAX)
     }
+}
 
-    pub(super) fn talk_time(&self, asked: Option<u32>, paid: Option<u32>) -> Duration {
-        let limit = self.config.calls.max_talk_seconds;
-        let asked = asked.unwrap_or(limit).min(limit);
-        Duration::from_secs(paid.map_or(asked, |paid| asked.min(paid)).into())
-    }
-
-    /// Everything that is sent after the answer: a moment of silence, the keys of an extension, the prompt.
-    pub(super) async fn plan(&self, progress: &DialProgress) -> Result<Vec<Play>, PromptError> {
-        let call = &progress.claimed.call;
+impl Playback {
+    /// A moment of silence, the keys of an extension, the prompt, and a moment of silence again.
+    pub async fn plan(&self, call: &NewCall) -> Result<PlaybackPlan, PromptError> {
         let playlist = prompts::make_ready(&self.renderer, &self.audio_files, &call.prompt).await?;
-        let silence = |millis: u32| Play::Silence {
-            frames: millis.div_ceil(FRAME_MILLIS),
-        };
-        let settings = &self.config.dispatch;
-        let mut plan = vec![silence(settings.lead_in_ms)];
+        let mut items = vec![silence(self.times.lead_in)];
         if let Some(extension) = call.number.extension() {
-            plan.push(silence(settings.extension_wait_ms));
-            plan.push(Play::Keys(extension.to_owned()));
-            plan.push(silence(settings.extension_wait_ms));
+            items.push(silence(self.times.extension_wait));
+            items.push(PlaybackItem::Keys(extension.to_owned()));
+            items.push(silence(self.times.extension_wait));
         }
-        for step in playlist.steps() {
-            plan.push(match step {
-                sound::PlaylistItem::Silence(gap) => {
-                    silence(u32::try_from(gap.as_millis()).unwrap_or(u32::MAX))
-                }
-                sound::PlaylistItem::Sound(sound) => Play::Sound(sound.clone()),
-            });
+        items.extend(playlist.steps().map(|item| match item {
+            PlaylistItem::Silence(gap) => silence(gap),
+            PlaylistItem::Sound(sound) => PlaybackItem::Sound(sound.clone()),
+        }));
+        items.push(silence(LEAD_OUT));
+        items.retain(|item| !matches!(item, PlaybackItem::Silence { frames: 0 }));
+        Ok(PlaybackPlan { items })
+    }
+
+    /// The shortest of what the platform allows, what the request asks for, and what is paid for.
+    pub fn talk_time(&self, asked: Option<u32>, paid: Option<u32>) -> Duration {
+        let limits = [asked, paid].into_iter().flatten();
+        limits
+            .map(|seconds| Duration::from_secs(seconds.into()))
+            .fold(self.times.longest_talk, Ord::min)
+    }
+
+    /// Renders a prompt before its call's turn comes.
+    pub async fn render_ahead(&self, prompt: &Prompt) {
+        if let Err(error) = prompts::make_ready(&self.renderer, &self.audio_files, prompt).await {
+            tracing::debug!(%error, "a prompt could not be rendered ahead");
         }
-        // Many a telephone gives a packet out only when another one comes: the last words must not be the last packets.
-        plan.push(silence(LEAD_OUT_MILLIS));
-        plan.retain(|step| !matches!(step, Play::Silence { frames: 0 }));
-        Ok(plan)
+    }
+}
+
+fn silence(time: Duration) -> PlaybackItem {
+    let frames = time.as_millis().div_ceil(FRAME.as_millis());
+    PlaybackItem::Silence {
+        frames: u32::try_from(frames).unwrap_or(u32::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use g711::EncodedAudio;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_lasts_as_long_as_its_parts_rounded_up() {
+        let items = [
+            silence(Duration::from_millis(500)),
+            PlaybackItem::Keys("12".to_owned()),
+            PlaybackItem::Sound(EncodedAudio::encode(&[0; 8000])),
+            silence(Duration::from_millis(1)),
+        ];
+        let plan = PlaybackPlan {
+            items: items.into(),
+        };
+        assert_eq!(plan.seconds(), 2, "0.5 + 0.4 + 1 + 0.02");
+        let empty = PlaybackPlan { items: vec![] };
+        assert_eq!(empty.seconds(), 0);
     }
 }

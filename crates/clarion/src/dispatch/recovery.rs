@@ -1,92 +1,110 @@
-//! Calls of a process that is gone. One that was not dialled yet goes back to the queue. Any other is not dialled again (unless the operator wants
-//! that, and nobody is known to have heard it ring): between an answer and its commit nobody can know, so it ends as interrupted, with what is
-//! known, and its leg is hung up if it can be.
+//! Recovers orphaned calls: those of a process that is gone, and those of our own that no task works at.
+//!
+//! A call that was not dialled yet goes back to the queue. Any other is not dialled again (unless the operator wants that, and nobody is
+//! known to have heard it ring): between an answer and its commit nobody can know, so it ends as interrupted, with what is known, and its
+//! leg is hung up if it can be.
+
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use jiff::SignedDuration;
 use phone::signalling::DialogSnapshot;
+use tokio::sync::Notify;
 
-use super::Dispatch;
-use super::call_task::DialProgress;
 use super::end_reason::EndReason;
 use super::housekeeping::{ENDS_AT_ONCE, within_limit};
+use super::recorder::{CallRecorder, DialProgress};
+use super::trunk_pool::TrunkPool;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::OrphanedCall;
 use crate::domain::outcome::Outcome;
 use crate::store::StoreError;
 
-const LIMIT: u32 = 200;
+/// Calls taken over in one commit.
+const BATCH: u32 = 200;
 
-impl Dispatch {
-    /// Takes over what others have left behind, and what nobody here works at, until nothing is left.
-    pub(super) async fn recover_orphans(&self, abandoned: &[CallSid]) -> Result<(), StoreError> {
+#[derive(Debug)]
+pub struct Recovery {
+    pub recorder: CallRecorder,
+    pub pool: Arc<TrunkPool>,
+    /// Calls that were dialled and are not known to have rung are dialled again.
+    pub redial: bool,
+    /// Notified when calls have gone back to the queue.
+    pub queued: Arc<Notify>,
+}
+
+impl Recovery {
+    /// Takes over what others have left behind and what nobody here works at (`abandoned`), until nothing is left.
+    pub async fn recover_orphans(&self, abandoned: &[CallSid]) -> Result<(), StoreError> {
+        let node = &self.recorder.node;
         loop {
-            let now = self.clock.now();
-            let until = self.lease_until(now);
-            let lost = self
+            let now = node.clock.now();
+            let orphans = node
                 .store
-                .take_orphaned_calls(&self.node, now, until, abandoned, LIMIT)
+                .take_orphaned_calls(&node.id, now, node.lease_until(now), abandoned, BATCH)
                 .await?;
-            let count = lost.len();
-            futures_util::stream::iter(lost)
+            let count = orphans.len();
+            futures_util::stream::iter(orphans)
                 .for_each_concurrent(ENDS_AT_ONCE, |call| within_limit(self.recover(call)))
                 .await;
             if count > 0 {
                 self.queued.notify_one();
             }
-            if count < LIMIT as usize {
+            if count < BATCH as usize {
                 return Ok(());
             }
         }
     }
 
-    async fn recover(&self, lost: OrphanedCall) {
-        let sid = &lost.claimed.call.sid;
-        let again = match lost.state {
+    async fn recover(&self, orphan: OrphanedCall) {
+        let sid = &orphan.claimed.call.sid;
+        let may_dial = match orphan.state {
             CallState::Queued | CallState::Claimed => true,
-            CallState::Dialling => self.config.dispatch.redial_after_crash,
+            CallState::Dialling => self.redial,
             _ => false,
         };
-        if again {
-            if lost.state == CallState::Dialling {
+        if may_dial {
+            if orphan.state == CallState::Dialling {
                 // It may be ringing still.
-                self.hang_up_orphan(&lost);
+                self.hang_up(&orphan);
             }
-            tracing::info!(callSid = %sid, state = ?lost.state, "a call of a lost process goes back to the queue");
-            self.requeue(&lost.claimed, SignedDuration::ZERO).await;
+            tracing::info!(callSid = %sid, state = ?orphan.state, "an orphaned call goes back to the queue");
+            self.recorder
+                .requeue(&orphan.claimed, SignedDuration::ZERO)
+                .await;
             return;
         }
-        self.hang_up_orphan(&lost);
-        tracing::warn!(callSid = %sid, state = ?lost.state, "a call was interrupted: its process is gone");
-        let mut progress = DialProgress::new(lost.claimed);
-        progress.trunk = lost.trunk;
-        progress.dialled_at = lost.dialled_at;
-        progress.rang_at = lost.rang_at;
-        progress.answered_at = lost.answered_at;
+        self.hang_up(&orphan);
+        tracing::warn!(callSid = %sid, state = ?orphan.state, "a call was interrupted: its process is gone");
         // It is known to have lasted from the answer to the last sign of life.
-        let last_known = [lost.answered_at, lost.rang_at, lost.dialled_at]
+        let last_known = [orphan.answered_at, orphan.rang_at, orphan.dialled_at]
             .into_iter()
             .flatten()
-            .fold(lost.last_seen, Ord::max);
-        self.end_at(progress, EndReason::plain(Outcome::Interrupted), last_known)
-            .await;
+            .fold(orphan.last_seen, Ord::max);
+        let progress = DialProgress {
+            trunk: orphan.trunk,
+            dialled_at: orphan.dialled_at,
+            rang_at: orphan.rang_at,
+            answered_at: orphan.answered_at,
+            ..DialProgress::new(orphan.claimed)
+        };
+        let reason = EndReason::plain(Outcome::Interrupted);
+        self.recorder.end_at(progress, reason, last_known).await;
     }
 
     /// Best effort, beside everything else: a trunk may not answer for seconds.
-    fn hang_up_orphan(&self, lost: &OrphanedCall) {
-        let facts = lost
+    fn hang_up(&self, orphan: &OrphanedCall) {
+        let dialog = orphan
             .dialog
             .as_deref()
             .and_then(|dialog| serde_json::from_str::<DialogSnapshot>(dialog).ok());
-        let line = lost
-            .trunk
-            .as_deref()
-            .and_then(|trunk| self.trunks.named(trunk));
-        if let (Some(facts), Some(line)) = (facts, line) {
-            let (trunk, sid) = (line.trunk.clone(), lost.claimed.call.sid.clone());
+        let trunk = orphan.trunk.as_deref();
+        let trunk = trunk.and_then(|trunk| self.pool.named(trunk));
+        if let (Some(dialog), Some(trunk)) = (dialog, trunk) {
+            let (trunk, sid) = (trunk.trunk.clone(), orphan.claimed.call.sid.clone());
             tokio::spawn(async move {
-                match trunk.end_orphan(&facts).await {
+                match trunk.end_orphan(&dialog).await {
                     Ok(true) => tracing::info!(callSid = %sid, "an orphaned leg was hung up"),
                     Ok(false) => tracing::warn!(callSid = %sid, "an orphaned leg did not answer"),
                     Err(error) => {

@@ -1,38 +1,37 @@
 //! The trunks of this server: started from the configuration, watched, and chosen from for each call.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context;
 use g711::Codec;
-use phone::call::{MediaConfig, MediaOptions, Phone};
-use phone::media::engine::{Encryption, SocketChoice};
-use phone::signalling::{
-    Host, Resolver, Signalling, SignallingConfig, SipCredentials, TlsFiles, Transport,
-};
+use phone::call::{MediaConfig, Phone};
+use phone::media::engine::SocketChoice;
+use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
-use phone::trunk::{Health, Identity, Trunk};
+use phone::trunk::{Health, Trunk};
+use supervisor::Supervisor;
 
 use super::breaker::Breaker;
 use super::capacity::Capacity;
 use super::lock;
-use crate::config::Config;
+use crate::config::{LoopbackSettings, TrunkSettings};
 use crate::domain::claim::NodeShare;
-use crate::domain::route::{self, TrunkConfig, rewritten};
+use crate::domain::route;
 
-/// One trunk with what is left of its room.
+/// One trunk with what is left of its capacity.
 #[derive(Debug)]
 pub struct PooledTrunk {
-    pub config: TrunkConfig,
+    settings: TrunkSettings,
     pub trunk: Arc<Trunk>,
-    room: Mutex<Capacity>,
+    capacity: Mutex<Capacity>,
     breaker: Mutex<Breaker>,
     /// The operator lets it run empty.
-    pub drained: AtomicBool,
+    drained: AtomicBool,
     /// The telephone behind a loopback trunk.
     _telephone: Option<TestPhone>,
 }
@@ -40,24 +39,33 @@ pub struct PooledTrunk {
 /// A channel of a trunk, given back when it is dropped.
 #[derive(Debug)]
 pub struct Channel {
-    pub line: Arc<PooledTrunk>,
+    pub trunk: Arc<PooledTrunk>,
     /// It was given for seeing whether the trunk works again.
     trial: bool,
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        lock(&self.line.room).give_back();
+        lock(&self.trunk.capacity).give_back();
         if self.trial {
-            lock(&self.line.breaker).trial_over();
+            lock(&self.trunk.breaker).trial_over();
         }
     }
 }
 
 impl PooledTrunk {
+    pub fn name(&self) -> &str {
+        self.settings.name()
+    }
+
+    /// True if that is a change.
+    pub fn set_drained(&self, drained: bool) -> bool {
+        self.drained.swap(drained, Ordering::Relaxed) != drained
+    }
+
     /// A channel, if one is free and the trunk is worth a try.
     fn channel(self: &Arc<Self>, now: Instant) -> Option<Channel> {
-        if !self.may_be_tried(now) || !lock(&self.room).take(now) {
+        if !self.may_be_tried(now) || !lock(&self.capacity).take(now) {
             return None;
         }
         let (allowed, trial) = {
@@ -65,7 +73,7 @@ impl PooledTrunk {
             (breaker.allows(now), breaker.is_trial())
         };
         let channel = Channel {
-            line: Arc::clone(self),
+            trunk: Arc::clone(self),
             trial: allowed && trial,
         };
         allowed.then_some(channel)
@@ -90,20 +98,16 @@ impl PooledTrunk {
 
     /// A called number as this trunk wants it.
     pub fn number(&self, digits: &str) -> String {
-        rewritten(digits, &self.config.rewrite)
+        self.settings.route.called(digits)
     }
 
     /// The calling number as this trunk wants it.
     pub fn caller(&self, digits: Option<&str>) -> String {
-        match digits {
-            Some(digits) => rewritten(digits, &self.config.caller_rewrite),
-            None if self.config.caller.is_empty() => "anonymous".to_owned(),
-            None => self.config.caller.clone(),
-        }
+        self.settings.route.calling(digits)
     }
 
     pub fn calls(&self) -> u32 {
-        lock(&self.room).in_use()
+        lock(&self.capacity).in_use()
     }
 
     /// In a word, for people.
@@ -123,8 +127,7 @@ impl PooledTrunk {
 
 #[derive(Debug)]
 pub struct TrunkPool {
-    pub lines: Vec<Arc<PooledTrunk>>,
-    configs: Vec<TrunkConfig>,
+    trunks: Vec<Arc<PooledTrunk>>,
 }
 
 /// Why no channel was to be had.
@@ -139,41 +142,46 @@ pub enum NoChannel {
 }
 
 impl TrunkPool {
-    pub async fn start(config: &Config, phone: &Phone) -> anyhow::Result<Self> {
+    pub async fn start(
+        supervisor: &Supervisor,
+        trunks: &[TrunkSettings],
+        phone: &Phone,
+    ) -> anyhow::Result<Self> {
         let mut endpoints = HashMap::new();
-        let mut lines = Vec::new();
-        for trunk in &config.trunks {
-            let line = start_line(trunk, phone, &mut endpoints)
+        let mut started = Vec::new();
+        for trunk in trunks {
+            let pooled = start_trunk(supervisor, trunk, phone, &mut endpoints)
                 .await
-                .with_context(|| format!("trunk {}", trunk.name))?;
-            lines.push(Arc::new(line));
+                .with_context(|| format!("trunk {}", trunk.name()))?;
+            started.push(Arc::new(pooled));
         }
-        Ok(Self {
-            configs: config.trunks.clone(),
-            lines,
-        })
+        Ok(Self { trunks: started })
+    }
+
+    pub fn trunks(&self) -> &[Arc<PooledTrunk>] {
+        &self.trunks
     }
 
     pub fn named(&self, name: &str) -> Option<&Arc<PooledTrunk>> {
-        self.lines.iter().find(|line| line.config.name == name)
+        self.trunks.iter().find(|trunk| trunk.name() == name)
     }
 
     /// How many calls could start now over all trunks together.
     pub fn left(&self) -> u32 {
         let now = Instant::now();
-        self.lines
+        self.trunks
             .iter()
-            .filter(|line| line.may_be_tried(now))
-            .map(|line| lock(&line.room).left(now))
+            .filter(|trunk| trunk.may_be_tried(now))
+            .map(|trunk| lock(&trunk.capacity).left(now))
             .fold(0, u32::saturating_add)
     }
 
     /// This node takes its part of what all nodes may use together.
     pub fn share(&self, share: NodeShare) {
-        for line in &self.lines {
-            let config = &line.config;
-            let part = |all| share.part(all, &config.name);
-            lock(&line.room).resize(part(config.channels), part(config.calls_per_second));
+        for trunk in &self.trunks {
+            let settings = &trunk.settings;
+            let part = |all| share.part(all, settings.name());
+            lock(&trunk.capacity).resize(part(settings.channels), part(settings.calls_per_second));
         }
     }
 
@@ -184,19 +192,20 @@ impl TrunkPool {
         tried: &[String],
         random: u32,
     ) -> Result<Channel, NoChannel> {
-        let order = route::order(&self.configs, digits, |below| random % below.max(1));
+        let routes = self.trunks.iter().map(|trunk| &trunk.settings.route);
+        let order = route::order(routes, digits, |below| random % below.max(1));
         if order.is_empty() {
             return Err(NoChannel::NoRoute);
         }
         let now = Instant::now();
         let mut full = false;
-        for line in order.into_iter().map(|place| &self.lines[place]) {
-            if tried.contains(&line.config.name) {
+        for trunk in order.into_iter().map(|place| &self.trunks[place]) {
+            if tried.iter().any(|name| name == trunk.name()) {
                 continue;
             }
-            match line.channel(now) {
+            match trunk.channel(now) {
                 Some(channel) => return Ok(channel),
-                None => full |= line.may_be_tried(now),
+                None => full |= trunk.may_be_tried(now),
             }
         }
         Err(if full {
@@ -207,154 +216,88 @@ impl TrunkPool {
     }
 
     pub fn stop(&self) {
-        for line in &self.lines {
-            line.trunk.stop();
+        for trunk in &self.trunks {
+            trunk.trunk.stop();
         }
     }
 }
 
-/// TrunkPool with the same address of ours share an endpoint.
+/// Trunks with the same address of ours share an endpoint.
 type Endpoints = HashMap<(Transport, SocketAddr, Option<SocketAddr>, TlsFiles), Arc<Signalling>>;
 
-async fn start_line(
-    config: &TrunkConfig,
+async fn start_trunk(
+    supervisor: &Supervisor,
+    settings: &TrunkSettings,
     phone: &Phone,
     endpoints: &mut Endpoints,
 ) -> anyhow::Result<PooledTrunk> {
-    let (telephone, host) = if config.loopback {
-        let telephone = telephone(config).await?;
-        let host = Host::from(telephone.contact());
-        (Some(telephone), host)
-    } else {
-        (None, parse(&config.host, "host")?)
+    let mut sip = settings.sip.clone();
+    let telephone = match &settings.loopback {
+        Some(loopback) => Some(telephone(supervisor, loopback).await?),
+        None => None,
     };
-    let transport: Transport = parse(&config.transport, "transport")?;
-    let bind = if config.loopback {
-        SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0)
-    } else {
-        parse(&config.bind, "bind")?
-    };
-    let mut sip = SignallingConfig::new(transport, bind);
-    sip.user_agent = format!("Clarion/{}", env!("CARGO_PKG_VERSION"));
-    if !config.advertised.is_empty() {
-        sip.advertised = Some(parse(&config.advertised, "advertised")?);
+    if let Some(telephone) = &telephone {
+        sip.host = telephone.contact().into();
     }
-    if transport == Transport::Tls {
-        sip.tls = tls_files(config)?;
+    if settings.shared_port {
+        sip.media.sockets = SocketChoice::Shared(phone.media().shared_line()?);
     }
-    let key = (transport, sip.bind, sip.advertised, sip.tls.clone());
-    let signalling = if let Some(known) = endpoints.get(&key) {
-        Arc::clone(known)
-    } else {
-        let started = Arc::new(Signalling::start(&sip, None).await?);
-        endpoints.insert(key, Arc::clone(&started));
-        started
-    };
-    let trunk = phone::trunk::SipTrunkConfig {
-        proxy: optional(&config.proxy, "proxy")?,
-        domain: Some(config.domain.clone()).filter(|domain| !domain.is_empty()),
-        credentials: (!config.user.is_empty()).then(|| SipCredentials {
-            user: config.user.clone(),
-            password: config.password.clone(),
-        }),
-        register: seconds(config.register_seconds),
-        ask_every: seconds(config.options_seconds).filter(|_| !config.loopback),
-        identity: Identity {
-            from_user: Some(config.from_user.clone()).filter(|user| !user.is_empty()),
-            asserted: config.asserted_identity,
-            display_name: Some(config.display_name.clone()).filter(|name| !name.is_empty()),
-        },
-        follow_redirects: config.follow_redirects,
-        session_interval: seconds(config.session_seconds),
-        progress_time: seconds(config.progress_seconds),
-        media: terms(config, phone)?,
-        ..phone::trunk::SipTrunkConfig::new(&config.name, host)
-    };
+    let signalling = endpoint(supervisor, &settings.signalling()?, endpoints).await?;
     Ok(PooledTrunk {
-        room: Mutex::new(Capacity::new(
-            config.channels,
-            config.calls_per_second,
+        capacity: Mutex::new(Capacity::new(
+            settings.channels,
+            settings.calls_per_second,
             Instant::now(),
         )),
-        config: config.clone(),
-        trunk: Trunk::start(trunk, signalling, Resolver::default()),
+        settings: settings.clone(),
+        trunk: Trunk::start(supervisor, sip, signalling, Resolver::default()),
         breaker: Mutex::default(),
         drained: AtomicBool::new(false),
         _telephone: telephone,
     })
 }
 
-fn terms(config: &TrunkConfig, phone: &Phone) -> anyhow::Result<MediaOptions> {
-    let codecs = config
-        .codecs
-        .iter()
-        .map(|name| {
-            Codec::by_name(name)
-                .with_context(|| format!("codecs: `{name}` is not one of PCMA, PCMU"))
-        })
-        .collect::<anyhow::Result<_>>()?;
-    Ok(MediaOptions {
-        codecs,
-        encryption: if config.srtp {
-            Encryption::Sdes
-        } else {
-            Encryption::Off
-        },
-        sockets: if config.shared_port {
-            SocketChoice::Shared(phone.media().shared_line()?)
-        } else {
-            SocketChoice::Own
-        },
-        symmetric: config.symmetric_rtp,
-        vanished_after: seconds(config.vanished_seconds),
-        bind: config
-            .loopback
-            .then_some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)),
-        ..MediaOptions::default()
-    })
-}
-
-/// The certificate must name whom the packets go to.
-pub fn tls_files(config: &TrunkConfig) -> anyhow::Result<TlsFiles> {
-    let peer = match config.proxy.as_str() {
-        "" => &config.host,
-        proxy => proxy,
-    };
-    let peer: Host = parse(peer, "host")?;
-    let read = |path: &Path| {
-        std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-    };
-    let own = if config.certificate.as_os_str().is_empty() {
-        None
-    } else {
-        Some((read(&config.certificate)?, read(&config.private_key)?))
-    };
-    Ok(TlsFiles {
-        authorities: read(&config.ca)?,
-        peer_name: Some(peer.name),
-        own,
-    })
+async fn endpoint(
+    supervisor: &Supervisor,
+    config: &SignallingConfig,
+    endpoints: &mut Endpoints,
+) -> anyhow::Result<Arc<Signalling>> {
+    let key = (
+        config.transport,
+        config.bind,
+        config.advertised,
+        config.tls.clone(),
+    );
+    if let Some(known) = endpoints.get(&key) {
+        return Ok(Arc::clone(known));
+    }
+    let started = Arc::new(Signalling::start(supervisor, config, None).await?);
+    endpoints.insert(key, Arc::clone(&started));
+    Ok(started)
 }
 
 /// The telephone behind a loopback trunk: it behaves by the end of the number, and may record what it hears.
-async fn telephone(config: &TrunkConfig) -> anyhow::Result<TestPhone> {
-    let here = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+async fn telephone(
+    supervisor: &Supervisor,
+    loopback: &LoopbackSettings,
+) -> anyhow::Result<TestPhone> {
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let settings = TestPhoneConfig {
         sip: SignallingConfig::new(Transport::Udp, SocketAddr::new(here, 0)),
         media: MediaConfig::new(here, 30_000..=39_999),
         codecs: Codec::ALL.to_vec(),
         credentials: None,
     };
-    let (telephone, mut heard) = TestPhone::start(&settings, Script::of_number).await?;
-    let folder = config.record.clone();
-    if !folder.as_os_str().is_empty() {
-        std::fs::create_dir_all(&folder)
+    let (telephone, mut heard) = TestPhone::start(supervisor, &settings, Script::of_number).await?;
+    let folder = loopback.record.clone();
+    if let Some(folder) = &folder {
+        std::fs::create_dir_all(folder)
             .with_context(|| format!("record: cannot make {}", folder.display()))?;
     }
     tokio::spawn(async move {
         while let Some(call) = heard.recv().await {
-            if !folder.as_os_str().is_empty() && !call.packets.is_empty() {
-                record(&call, &folder);
+            if let Some(folder) = folder.as_ref().filter(|_| !call.packets.is_empty()) {
+                record(&call, folder);
             }
         }
     });
@@ -376,23 +319,4 @@ fn record(call: &HeardCall, folder: &Path) {
     if let Err(error) = written {
         tracing::warn!(%error, path = %path.display(), "a recording could not be written");
     }
-}
-
-fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
-    text: &str,
-    what: &str,
-) -> anyhow::Result<T> {
-    text.parse()
-        .map_err(|error| anyhow::anyhow!("{what}: {error}"))
-}
-
-fn optional(text: &str, what: &str) -> anyhow::Result<Option<Host>> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    parse(text, what).map(Some)
-}
-
-fn seconds(count: u32) -> Option<Duration> {
-    (count > 0).then(|| Duration::from_secs(count.into()))
 }

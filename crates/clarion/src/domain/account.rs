@@ -216,7 +216,7 @@ impl Account {
                         .any(|pattern| pattern.matches(number.digits()))
             });
         wish.map(|number| number.digits().to_owned())
-            .or_else(|| plan.default_caller())
+            .or_else(|| plan.default_caller.clone())
     }
 
     pub fn apply(&mut self, change: AccountChange) {
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn a_caller_number_is_chosen_only_within_permission_and_rules() {
         let plan = NumberingPlan {
-            default_caller: "4008888888".into(),
+            default_caller: Some("864008888888".into()),
             ..NumberingPlan::china()
         };
         let called = PhoneNumber::parse("13800000000", &plan).unwrap();

@@ -2,7 +2,11 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicI64, Ordering};
 
+use std::time::Duration;
+
+use jiff::tz::Offset;
 use jiff::{Timestamp, Zoned};
 
 use super::account::{AccountSid, AppId, ID_LENGTH};
@@ -22,16 +26,48 @@ pub struct CallSid(String);
 
 impl CallSid {
     pub fn new(now: &Zoned, random: [u8; 8]) -> Self {
-        let micros = now.subsec_nanosecond() / 1000;
+        Self::stamped(wall_micros(now), random)
+    }
+
+    fn stamped(wall_micros: i64, random: [u8; 8]) -> Self {
+        let wall = Timestamp::from_microsecond(wall_micros).unwrap_or(Timestamp::MAX);
+        let wall = Offset::UTC.to_datetime(wall);
+        let micros = wall.subsec_nanosecond() / 1000;
         let random = u64::from_be_bytes(random) >> 4;
         Self(format!(
             "{}{micros:05x}{random:015x}",
-            now.strftime("%y%m%d%H%M%S")
+            wall.strftime("%y%m%d%H%M%S")
         ))
     }
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// What the clock on the wall shows, in microseconds since it would have shown 1970.
+fn wall_micros(now: &Zoned) -> i64 {
+    now.timestamp().as_microsecond() + i64::from(now.offset().seconds()) * 1_000_000
+}
+
+/// Makes the callSids of one process. Each is greater than the one before, also within one microsecond, and while the clock on the wall repeats
+/// an hour or has been set back: then the stamp goes on from the last one by microseconds until the clock has caught up.
+#[derive(Debug, Default)]
+pub struct CallSids {
+    last_micros: AtomicI64,
+}
+
+impl CallSids {
+    pub fn create(&self, now: &Zoned, random: [u8; 8]) -> CallSid {
+        let wall = wall_micros(now);
+        let after = |last: i64| wall.max(last + 1);
+        let last = self
+            .last_micros
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+                Some(after(last))
+            })
+            .unwrap_or_else(|last| last);
+        CallSid::stamped(after(last), random)
     }
 }
 
@@ -118,10 +154,11 @@ pub fn user_data(value: Option<&str>, byte_limit: usize) -> Result<Option<String
 }
 
 /// The older interface's `maxCallTime`: whole seconds. 0 means no wish; more than the platform allows means what the platform allows.
-pub fn max_talk(value: Option<&str>, platform_limit: u32) -> Result<Option<u32>, Refusal> {
+pub fn max_talk(value: Option<&str>, platform_limit: Duration) -> Result<Option<u32>, Refusal> {
+    let limit = u32::try_from(platform_limit.as_secs()).unwrap_or(u32::MAX);
     match value.map(str::parse::<u32>) {
         None | Some(Ok(0)) => Ok(None),
-        Some(Ok(seconds)) => Ok(Some(seconds.min(platform_limit))),
+        Some(Ok(seconds)) => Ok(Some(seconds.min(limit))),
         Some(Err(_)) => Err(Refusal::field(
             "maxCallTime must be a whole number of seconds",
         )),
@@ -141,6 +178,41 @@ mod tests {
         assert_eq!(first.as_str(), "261115023509f423ffffffffffffffff");
         assert_eq!(third.as_str(), "26111502351000001000000000000000");
         assert!(first < second && second < third && first.as_str().parse() == Ok(first.clone()));
+    }
+
+    #[test]
+    fn the_call_sids_of_a_process_ascend_whatever_the_clock_does() {
+        let sids = CallSids::default();
+        let mut made = Vec::new();
+        for (now, random) in [
+            ("2028-10-29T02:59:59.999999+02:00[Europe/Berlin]", 0xff),
+            // Within the same microsecond, and in the hour that this zone has twice.
+            ("2028-10-29T02:59:59.999999+02:00[Europe/Berlin]", 0),
+            ("2028-10-29T02:00:00+01:00[Europe/Berlin]", 0),
+            ("2028-10-29T02:30:00+01:00[Europe/Berlin]", 0xff),
+            // It is itself again when the clock has passed all that.
+            ("2028-10-29T03:00:00.5+01:00[Europe/Berlin]", 0),
+        ] {
+            made.push(sids.create(&now.parse().unwrap(), [random; 8]));
+        }
+        assert!(made.is_sorted_by(|a, b| a < b), "{made:?}");
+        assert_eq!(made[0].as_str(), "281029025959f423ffffffffffffffff");
+        assert_eq!(made[3].as_str(), "28102903000000002fffffffffffffff");
+        assert_eq!(made[4].as_str(), "2810290300007a120000000000000000");
+    }
+
+    #[test]
+    fn threads_never_get_the_same_stamp() {
+        let (sids, now) = (CallSids::default(), Timestamp::UNIX_EPOCH);
+        let now = now.to_zoned(jiff::tz::TimeZone::UTC);
+        let make = || (0..1000).map(|_| sids.create(&now, [7; 8]));
+        let made = std::thread::scope(|threads| {
+            let makers = [(); 4].map(|()| threads.spawn(|| make().collect::<Vec<_>>()));
+            makers.map(|maker| maker.join().unwrap())
+        });
+        assert!(made.iter().all(|one| one.is_sorted()));
+        let all: std::collections::HashSet<_> = made.iter().flatten().collect();
+        assert_eq!(all.len(), 4000);
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub mod claim;
 pub mod money;
 pub mod outcome;
 pub mod phone_number;
+pub mod prefix;
 pub mod prompt;
 pub mod route;
 pub mod status_code;
+pub mod token_bucket;

@@ -6,8 +6,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Deserialize;
-
 use super::status_code::{Refusal, StatusCode};
 
 /// E.164 allows fifteen digits, country code included.
@@ -19,15 +17,15 @@ const SHORTEST_FOREIGN: usize = 7;
 const LONGEST_EXTENSION: usize = 12;
 
 /// How numbers are written in the platform's country, and which of them are refused.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone)]
 pub struct NumberingPlan {
     pub country_code: String,
     pub international_prefix: String,
     pub trunk_prefix: String,
     pub longest_national: usize,
     pub local_lengths: Vec<usize>,
-    pub default_caller: String,
+    /// Canonical digits of the number that is shown when a request may not choose one.
+    pub default_caller: Option<String>,
     pub emergency: Vec<String>,
     pub forbidden: Vec<NumberPattern>,
     pub permitted: Vec<NumberPattern>,
@@ -193,12 +191,6 @@ fn national(digits: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
 }
 
 impl NumberingPlan {
-    /// Canonical digits of the number that is shown when a request may not choose one.
-    pub fn default_caller(&self) -> Option<String> {
-        let number = PhoneNumber::parse(&self.default_caller, self).ok()?;
-        Some(number.digits)
-    }
-
     /// An emergency number, alone or behind an area code: `010110` reaches the police of Beijing just as `110` does.
     fn is_emergency(&self, digits: &str) -> bool {
         let Some(national) = digits.strip_prefix(&self.country_code) else {
@@ -260,14 +252,6 @@ impl FromStr for NumberPattern {
     }
 }
 
-impl<'de> Deserialize<'de> for NumberPattern {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
-
 #[cfg(test)]
 impl NumberingPlan {
     /// For tests of whatever needs a plan.
@@ -278,7 +262,7 @@ impl NumberingPlan {
             trunk_prefix: "0".into(),
             longest_national: 11,
             local_lengths: vec![7, 8],
-            default_caller: String::new(),
+            default_caller: None,
             emergency: vec!["110".into(), "119".into(), "120".into()],
             forbidden: vec!["+86168*".parse().unwrap()],
             permitted: vec![],

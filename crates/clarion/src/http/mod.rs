@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use ipnet::IpNet;
+use supervisor::Watch;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -50,7 +51,7 @@ pub struct Front {
 
 impl Front {
     pub fn new(app: Router, tls: Option<TlsAcceptor>, config: &HttpConfig) -> Self {
-        let head_time = Duration::from_secs(config.head_seconds);
+        let head_time = config.head_time;
         let mut protocol = auto::Builder::new(TokioExecutor::new());
         protocol
             .http1()
@@ -72,14 +73,20 @@ impl Front {
             connections: Arc::new(Semaphore::new(config.max_connections)),
             head_time,
             trusted_proxies: config.trusted_proxies.clone(),
-            stop_time: Duration::from_secs(config.stop_seconds),
+            stop_time: config.stop_time,
         }
     }
 
     /// Serves one listening address until `stop` turns true; then finishes the requests that have begun.
-    pub async fn serve(self: Arc<Self>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        watch: Watch,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let graceful = GracefulShutdown::new();
         loop {
+            watch.beat();
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 _ = stop.wait_for(|stop| *stop) => break,

@@ -45,10 +45,10 @@ impl Certificates {
 
     /// Where they are, or will be.
     pub fn expected(config: &HttpConfig, folder: &Path) -> Self {
-        if !config.certificate.as_os_str().is_empty() {
+        if let Some(files) = &config.certificate {
             return Self {
-                certificate: config.certificate.clone(),
-                private_key: config.private_key.clone(),
+                certificate: files.certificate.clone(),
+                private_key: files.private_key.clone(),
                 ca: None,
             };
         }

@@ -14,7 +14,6 @@
 //! (`tests/it/*_contract.rs`).
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -48,6 +47,7 @@ pub use self::callbacks::{
 pub use self::inspection::Inspection;
 pub use self::records::Records;
 pub use self::serve_lock::ServeLock;
+pub use crate::config::Database;
 
 #[async_trait]
 pub trait Store:
@@ -106,51 +106,12 @@ impl StoreError {
     }
 }
 
-/// Where the truth lives, as the setting `database` names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Database {
-    Sqlite(PathBuf),
-    Postgres(String),
-}
-
 impl Database {
-    pub fn parse(url: &str) -> Result<Self, String> {
-        if let Some(path) = url.strip_prefix("sqlite:") {
-            if path.is_empty() {
-                return Err("database: name a file after `sqlite:`".to_owned());
-            }
-            return Ok(Self::Sqlite(PathBuf::from(path)));
-        }
-        if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            return Ok(Self::Postgres(url.to_owned()));
-        }
-        Err("database must begin with `sqlite:` or `postgres:`".to_owned())
-    }
-
     /// Opens the database, bringing its schema up to date. What works for it in the background belongs to the supervisor.
     pub async fn open(&self, supervisor: &Supervisor) -> anyhow::Result<Arc<dyn Store>> {
         Ok(match self {
             Self::Sqlite(path) => Arc::new(sqlite::SqliteStore::open(path, supervisor).await?),
             Self::Postgres(url) => Arc::new(postgres::PostgresStore::open(url, supervisor).await?),
         })
-    }
-}
-
-/// For messages: a connection string without its password.
-impl fmt::Display for Database {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(url) => match url::Url::parse(url) {
-                Ok(mut url) => {
-                    if url.password().is_some() {
-                        // Fails only for URLs that cannot have a password.
-                        let _ = url.set_password(Some("…"));
-                    }
-                    write!(f, "{url}")
-                }
-                Err(_) => f.write_str("postgres:…"),
-            },
-        }
     }
 }

@@ -8,7 +8,14 @@ use super::Database;
 
 /// Says that this process serves from a SQLite file, until it is dropped or the process ends in whatever way.
 #[derive(Debug)]
-pub struct ServeLock(#[expect(dead_code, reason = "held, never read")] File);
+pub struct ServeLock(File);
+
+impl Drop for ServeLock {
+    /// The file is unlocked, not only closed: a process that is being started at the same time holds a copy of it for a moment.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
 
 impl Database {
     /// One server at a time serves from a SQLite file: its leases belong to that process's life. The command line may still open the

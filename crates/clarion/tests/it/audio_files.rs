@@ -8,11 +8,13 @@ use clarion::audio_files::{AudioFiles, prompts};
 use clarion::config::Config;
 use clarion::domain::account::{AppState, ApplicationChange};
 use clarion::domain::prompt::{AudioOwner, ContentId, Prompt};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use sound::wav::mono_16_bit;
+use supervisor::Supervisor;
 use tokio::process::Command;
 
+use crate::support::receiver::{Receiver, answer};
 use crate::support::{
     APP, SID, TestServer, app_id, application_of_another_account, call_sid, status_code,
 };
@@ -287,7 +289,7 @@ async fn a_call_keeps_the_file_as_it_was_when_it_was_accepted() {
     let config = config(&server);
     let (files, renderer) = (
         AudioFiles::open(&config).unwrap(),
-        prompts::open(&config).unwrap(),
+        prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let mut loudest = Vec::new();
     for sid in [before, after] {
@@ -303,6 +305,13 @@ async fn a_call_keeps_the_file_as_it_was_when_it_was_accepted() {
     );
 }
 
+fn written_at(config: &Config, content: &ContentId) -> Timestamp {
+    let name = content.as_str();
+    let file = config.audio_files.folder.join(&name[..2]).join(name);
+    let modified = std::fs::metadata(file).unwrap().modified().unwrap();
+    modified.try_into().unwrap()
+}
+
 #[tokio::test]
 async fn bytes_go_when_no_name_means_them_and_no_waiting_call_wants_them() {
     let server = TestServer::start().await;
@@ -315,9 +324,11 @@ async fn bytes_go_when_no_name_means_them_and_no_waiting_call_wants_them() {
     }
     let contents = [1, 2, 3].map(|strength| ContentId::of(&wav(strength)));
     let mut sweep = Sweep::default();
-    let later = server.clock.now() + SignedDuration::from_hours(2);
+    // By the files' own times: the clock that stamps them is not the server's.
+    let written = written_at(&config(&server), &contents[0]);
+    let later = written + SignedDuration::from_hours(2);
     // Too young, then unused for the first time, then gone.
-    for (now, removed) in [(server.clock.now(), 0), (later, 0), (later, 1), (later, 0)] {
+    for (now, removed) in [(written, 0), (later, 0), (later, 1), (later, 0)] {
         assert_eq!(sweep.step(&files, store, now).await.unwrap(), removed);
     }
     assert!(files.read(&contents[0]).await.is_err());
@@ -357,7 +368,7 @@ async fn a_prompt_is_text_then_files_repeated() {
     let config = config(&server);
     let (files, renderer) = (
         AudioFiles::open(&config).unwrap(),
-        prompts::open(&config).unwrap(),
+        prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let prompt = stored_prompt(&server, &sid);
     let list = prompts::make_ready(&renderer, &files, &prompt)
@@ -400,7 +411,7 @@ async fn a_voice_behind_http_speaks() {
     let config = Config::from_parts(&settings, &[]).unwrap();
     let (files, renderer) = (
         AudioFiles::open(&config).unwrap(),
-        prompts::open(&config).unwrap(),
+        prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let prompt: Prompt = serde_json::from_str(
         r#"{"speech":{"text":"你好","speed":1,"volume":0,"pitch":2,"background":0},"plays":1}"#,
@@ -419,8 +430,33 @@ async fn a_voice_behind_http_speaks() {
         asked.ends_with(r#"{"text":"你好","speed":1,"pitch":2}"#),
         "{asked}"
     );
-    let settings = "[speech]\nurl = \"https://voice.example\"\n";
+    let settings = "[speech]\nurl = \"ftp://voice.example\"\n";
     assert!(Config::from_parts(settings, &[]).is_err());
+}
+
+#[tokio::test]
+async fn an_https_voice_is_asked_only_where_its_certificate_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let voice = Receiver::start_tls(vec![answer(503, "", "")], folder.path()).await;
+    let trusted = format!("ca_file = {:?}\n", voice.certificate.as_ref().unwrap());
+    for (trust, asked) in [("", 0), (trusted.as_str(), 1)] {
+        let url = format!("https://localhost:{}/", voice.address.port());
+        let settings = format!(
+            "data_dir = {:?}\n[prompts]\ndisk_mb = 0\n[speech]\ntries = 1\nurl = {url:?}\n{trust}",
+            folder.path()
+        );
+        let config = Config::from_parts(&settings, &[]).unwrap();
+        let files = AudioFiles::open(&config).unwrap();
+        let renderer = prompts::open(&Supervisor::new(), &config).unwrap();
+        let prompt: Prompt = serde_json::from_str(
+            r#"{"speech":{"text":"hello","speed":0,"volume":0,"pitch":0,"background":0},"plays":1}"#,
+        )
+        .unwrap();
+        // The embedded voice stands in either way.
+        let list = prompts::make_ready(&renderer, &files, &prompt).await;
+        assert!(list.unwrap().seconds() > 0.2);
+        assert_eq!(voice.has_received(asked).await.len(), asked);
+    }
 }
 
 async fn clarion(server: &TestServer, arguments: &[&str]) -> Result<String, String> {

@@ -237,13 +237,14 @@ async fn account_states_refuse_with_their_codes_within_a_second() {
             })
             .await;
         let changed = tokio::time::Instant::now();
-        eventually(code, async || attempt.code(&server).await == code).await;
-        // A request of its own takes a few milliseconds; the rest is how long the server took to notice.
-        assert!(
-            changed.elapsed().as_millis() < 2000,
-            "{code} after {:?}",
-            changed.elapsed()
-        );
+        loop {
+            // However long a request takes: one that begins later than this is judged by the new state.
+            let begun = changed.elapsed();
+            if attempt.code(&server).await == code {
+                break;
+            }
+            assert!(begun.as_millis() < 2000, "{code} after {begun:?}");
+        }
     }
 }
 

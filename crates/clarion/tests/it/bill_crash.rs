@@ -11,13 +11,12 @@ use clarion::config::Config;
 use clarion::domain::bill::calendar;
 use clarion::server::Server;
 use clarion::store::Store;
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use supervisor::Supervisor;
 
 use crate::support::bills::{add_records, at, bill_of, day};
 use crate::support::child::Installation;
-use crate::support::{APP, account, application, eventually, postgres};
+use crate::support::{APP, ZONE, account, application, clock, eventually, postgres};
 
 const LINES: usize = 6000;
 
@@ -39,7 +38,7 @@ async fn killed_while_closing_leaves_one_right_file_on_postgres() {
 
 /// Days that are over, the oldest first: each round closes one of them.
 async fn kill_again_and_again(installation: Installation) {
-    let clock = Clock::new(TimeZone::system());
+    let clock = clock();
     let today = calendar::begins(calendar::day_of(clock.now(), clock.zone()), clock.zone());
     let mut interrupted = 0;
     for round in 0..rounds() {
@@ -50,7 +49,7 @@ async fn kill_again_and_again(installation: Installation) {
             .open(&Supervisor::new())
             .await
             .unwrap();
-        add_lines(&*store, noon).await;
+        add_records(&*store, noon, LINES).await;
         let mut server = installation.start().await;
         let [random] = clarion::random::bytes::<1>();
         // Closing takes some tenths of a second: mostly in the middle of it, and sometimes at its end or after.
@@ -75,22 +74,6 @@ async fn kill_again_and_again(installation: Installation) {
         rounds(),
         installation.database
     );
-}
-
-/// The support's records belong to days in Shanghai; these to days of the system's zone.
-async fn add_lines(store: &dyn Store, noon: Timestamp) {
-    let zone = TimeZone::system();
-    let records: Vec<_> = (0..LINES)
-        .map(|number| {
-            let moment = noon + SignedDuration::from_millis(i64::try_from(number).unwrap());
-            let id = format!("{}-{number}", noon.as_second());
-            let mut record = crate::support::bills::record(&id, moment, "0.05".parse().unwrap());
-            record.day = calendar::day_of(moment, &zone);
-            record
-        })
-        .collect();
-    let imported = store.import_records(records, false).await.unwrap();
-    assert_eq!(imported.added, LINES);
 }
 
 async fn check(
@@ -125,19 +108,14 @@ async fn two_nodes_at_midnight_make_one_file() {
     let config = |node: &str| {
         let (data, bills) = (folder.path().join(node), folder.path().join("bills"));
         let text = format!(
-            "data_dir = {data:?}\ndatabase = {url:?}\ntime_zone = \"Asia/Shanghai\"\n[http]\nlisten = [\"127.0.0.1:0\"]\n[bills]\nfolder = {bills:?}\n"
+            "data_dir = {data:?}\ndatabase = {url:?}\ntime_zone = {ZONE:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[bills]\nfolder = {bills:?}\n"
         );
         Config::from_parts(&text, &[]).unwrap()
     };
-    let store = config("a")
-        .database()
-        .unwrap()
-        .open(&Supervisor::new())
-        .await
-        .unwrap();
+    let store = config("a").database.open(&Supervisor::new()).await.unwrap();
     store.add_account(account()).await.unwrap();
     store.add_application(application()).await.unwrap();
-    let clock = Clock::new(TimeZone::get("Asia/Shanghai").unwrap());
+    let clock = clock();
     // Both have the same clock, and both see midnight pass.
     clock.shift(at("2026-11-15T23:59:00+08:00").duration_since(clock.now()));
     let nodes = [

@@ -36,12 +36,7 @@ impl Office {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("data_dir = {:?}\n{settings}", folder.path());
         let config = Config::from_parts(&text, &[]).unwrap();
-        let store = config
-            .database()
-            .unwrap()
-            .open(&Supervisor::new())
-            .await
-            .unwrap();
+        let store = config.database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let clock = Clock::new(TimeZone::get(zone).unwrap());

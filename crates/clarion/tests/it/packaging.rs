@@ -77,10 +77,7 @@ fn the_install_script_says_what_is_wrong() {
     let stage = tempfile::tempdir().unwrap();
     let stage = stage.path().to_str().unwrap();
     for (arguments, said) in [
-        (
-            &["--root", stage, "--binary", "/nowhere"][..],
-            "make release",
-        ),
+        (&["--root", stage, "--binary", "/nowhere"][..], "make dist"),
         (&["--rot", stage], "unknown argument: --rot"),
     ] {
         let output = run("packaging/install", arguments);
@@ -106,7 +103,7 @@ fn the_shipped_settings_are_valid_as_they_are_and_with_every_example_switched_on
         .collect();
     let config = Config::from_parts(&switched.join("\n"), &[]).unwrap();
     assert_eq!(config.trunks.len(), 1);
-    assert!(config.has_time_zone() && !config.http.public_url.is_empty());
+    assert!(config.has_time_zone() && config.http.public_url.is_some());
 }
 
 #[test]
@@ -131,14 +128,13 @@ fn the_unit_is_accepted_and_hardened() {
 
     // Whoever stops it waits for as long as the server may take.
     let config = Config::from_parts("", &[]).unwrap();
-    let longest = config.http.stop_seconds
-        + u64::from(config.dispatch.stop_seconds)
-        + config.callbacks.stop_seconds;
+    let longest = config.http.stop_time + config.dispatch.stop_time + config.callbacks.stop_time;
     let timeout = unit
         .lines()
         .find_map(|line| line.strip_prefix("TimeoutStopSec="))
         .unwrap();
-    assert!(timeout.parse::<u64>().unwrap() >= longest, "{longest} s");
+    let timeout = std::time::Duration::from_secs(timeout.parse().unwrap());
+    assert!(timeout >= longest, "{longest:?}");
 }
 
 #[test]
@@ -228,10 +224,10 @@ fn the_container_file_copies_what_is_there_and_builds_as_the_makefile_does() {
         assert!(copied.iter().any(within), "{member} is not copied");
     }
     let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
-    assert!(lines.contains("RUN make release\n"));
+    assert!(lines.contains("RUN make dist\n"));
     assert!(
-        makefile.contains("\nrelease: ## "),
-        "the Makefile makes no release"
+        makefile.contains("\ndist: ## "),
+        "the Makefile makes no program for use"
     );
     let user = instructions
         .iter()

@@ -1,7 +1,6 @@
 //! What is watched: the metrics that a server really shows are those that the documents, the dashboard and the alert rules speak of.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,7 +8,6 @@ use clarion::domain::status_code::StatusCode;
 use clarion::telemetry::{Kind, METRICS, Metric};
 use serde_json::Value;
 
-use crate::documents;
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::eventually;
 use crate::support::receiver::{Receiver, ok};
@@ -202,21 +200,6 @@ fn every_metric_is_on_the_dashboard() {
             metric.name
         );
     }
-}
-
-#[test]
-fn the_table_of_metrics_is_that_of_the_code() {
-    let mut table = "| metric | meaning |\n|---|---|\n".to_owned();
-    for metric in METRICS {
-        let labels = metric.labels.join(",");
-        let labels = if labels.is_empty() {
-            labels
-        } else {
-            format!("{{{labels}}}")
-        };
-        writeln!(table, "| `{}{labels}` | {} |", metric.name, metric.meaning).unwrap();
-    }
-    documents::check("docs/operating.md", "metrics", &table);
 }
 
 /// Prometheus' own tool, from the machine or from where `make setup` has put it.

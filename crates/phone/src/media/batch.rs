@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg};
 
-use super::pacer::PACKET_ROOM;
+use super::paced_stream::PACKET_ROOM;
 
-/// So many packets leave at once: the cost of the call is spread well before this, and the first one waits for the last.
+/// The most packets of one system call: its cost is spread well before this, and the first packet waits for the last.
 const LIMIT: usize = 64;
 
-/// What one socket is to send.
+/// The packets that one socket is to send.
 pub struct Batch {
     socket: Arc<UdpSocket>,
     packets: Vec<Packet>,
@@ -40,7 +40,7 @@ impl Batch {
         self.packets.is_empty() && Arc::strong_count(&self.socket) == 1
     }
 
-    /// Takes a packet along, and sends when there are enough.
+    /// Adds a packet, and sends all of them when there are enough.
     pub fn add(&mut self, bytes: &[u8; PACKET_ROOM], length: usize, to: SocketAddr) {
         self.packets.push(Packet {
             bytes: *bytes,
@@ -74,7 +74,7 @@ impl Batch {
             .collect();
         let mut rest = &mut messages[..];
         while !rest.is_empty() {
-            // It stops before a message that fails, and fails if that is the first: then this one destination is passed over.
+            // The call stops before a message that fails, and fails itself if that is the first: then this one destination is passed over.
             let done = match sendmmsg(&self.socket, rest, SendFlags::DONTWAIT) {
                 Ok(sent) => sent.max(1),
                 Err(_) => 1,
@@ -104,7 +104,7 @@ mod tests {
         let ours = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
         let theirs = UdpSocket::bind("127.0.0.1:0").unwrap();
         theirs
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let good = theirs.local_addr().unwrap();
         let closed = UdpSocket::bind("127.0.0.1:0")

@@ -74,15 +74,16 @@ pub fn payload(event: u8, duration: u16, end: bool) -> [u8; 4] {
     [event, VOLUME | if end { END } else { 0 }, high, low]
 }
 
-/// Hears keys in the peer's packets: each event once, whatever was lost or sent again.
+/// Finds keys in the peer's packets: each event once, whatever was lost or sent again.
 #[derive(Debug, Default)]
 pub struct KeyListener {
     last: Option<u32>,
 }
 
 impl KeyListener {
-    /// All packets of one event carry the same timestamp, which tells it from the next one; an older one comes late and was heard.
-    pub fn hear(&mut self, timestamp: u32, payload: &[u8]) -> Option<char> {
+    /// All packets of one event carry the same timestamp, which tells it from the next one; a packet with an older one is late and was
+    /// counted before.
+    pub fn receive(&mut self, timestamp: u32, payload: &[u8]) -> Option<char> {
         let [event, ..] = payload else { return None };
         let repeats = |last: u32| last.wrapping_sub(timestamp) < RECENT_SAMPLES;
         if payload.len() < 4 || self.last.is_some_and(repeats) {
@@ -139,16 +140,20 @@ mod tests {
     fn a_key_is_heard_once_however_often_its_packets_come() {
         let mut listener = KeyListener::default();
         let five = payload(5, 160, false);
-        assert_eq!(listener.hear(1000, &five), Some('5'));
+        assert_eq!(listener.receive(1000, &five), Some('5'));
         for _ in 0..5 {
-            assert_eq!(listener.hear(1000, &payload(5, 800, true)), None);
+            assert_eq!(listener.receive(1000, &payload(5, 800, true)), None);
         }
-        assert_eq!(listener.hear(2600, &five), Some('5'), "pressed again");
-        assert_eq!(listener.hear(1000, &five), None, "that was late");
-        assert_eq!(listener.hear(4200, &payload(99, 160, false)), None);
-        assert_eq!(listener.hear(5000, &[5]), None);
+        assert_eq!(listener.receive(2600, &five), Some('5'), "pressed again");
+        assert_eq!(listener.receive(1000, &five), None, "that was late");
+        assert_eq!(listener.receive(4200, &payload(99, 160, false)), None);
+        assert_eq!(listener.receive(5000, &[5]), None);
         let elsewhere = 5_000_u32.wrapping_sub(100_000);
-        assert_eq!(listener.hear(elsewhere, &five), Some('5'), "another count");
+        assert_eq!(
+            listener.receive(elsewhere, &five),
+            Some('5'),
+            "another count"
+        );
     }
 
     #[test]

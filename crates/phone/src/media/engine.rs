@@ -1,4 +1,4 @@
-//! What all calls share: the clock that plays, the thread that listens, and the ports.
+//! What all calls share: the pacer, the receiver, and the ports.
 
 use std::io;
 use std::net::IpAddr;
@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use supervisor::Supervisor;
 use thiserror::Error;
 
 use super::dtmf::KeyTiming;
@@ -21,7 +22,7 @@ use g711::Codec;
 #[derive(Debug, Clone)]
 pub struct MediaConfig {
     pub bind: IpAddr,
-    /// What peers shall send to, where it differs from what we are bound to.
+    /// The address that peers send to, where it differs from the one that we are bound to.
     pub advertised: Option<IpAddr>,
     pub ports: RangeInclusive<u16>,
     /// The mark on our packets (RFC 2474); `None` leaves it to the system.
@@ -40,7 +41,7 @@ impl MediaConfig {
     }
 }
 
-/// What one call wants of its sound: mostly what its trunk wants.
+/// How one call sends and receives sound: mostly settings of its trunk.
 #[derive(Debug, Clone)]
 pub struct MediaOptions {
     /// In the order of preference.
@@ -51,10 +52,10 @@ pub struct MediaOptions {
     pub rtcp_mux: bool,
     /// The peer may be behind a NAT: believe its first packets rather than its description. Not with a shared line.
     pub symmetric: bool,
-    /// A peer that should speak and from which nothing at all comes for so long has vanished.
+    /// A peer that should speak has vanished if nothing at all has come from it for this long.
     pub vanished_after: Option<Duration>,
     pub key_timing: KeyTiming,
-    /// Where the sockets are bound and what peers shall send to, where a trunk has addresses of its own. Not with a shared line.
+    /// The addresses to bind and to advertise, where a trunk has its own. Not with a shared line.
     pub bind: Option<IpAddr>,
     pub advertised: Option<IpAddr>,
 }
@@ -75,7 +76,7 @@ impl Default for MediaOptions {
     }
 }
 
-/// There is no "if possible": a peer that does not agree is refused.
+/// Encryption is never optional: a peer that does not agree is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encryption {
     Off,
@@ -118,31 +119,32 @@ struct Parts {
 pub struct MediaEngine(Arc<Parts>);
 
 impl MediaEngine {
-    pub fn start(config: &MediaConfig) -> Result<Self, MediaError> {
+    /// Starts the two threads, which `supervisor` knows as `pacer` and `receiver`.
+    pub fn start(supervisor: &Supervisor, config: &MediaConfig) -> Result<Self, MediaError> {
         let ports =
             Ports::new(&config.ports).ok_or_else(|| MediaError::Ports(config.ports.clone()))?;
         Ok(Self(Arc::new(Parts {
-            pacer: Pacer::start()?,
-            receiver: RtpReceiver::start()?,
+            pacer: Pacer::start(supervisor)?,
+            receiver: RtpReceiver::start(supervisor)?,
             ports: ports.marking(config.dscp),
             config: config.clone(),
         })))
     }
 
-    /// A pair of ports for all calls of a trunk, which keeps it and hands it to its calls.
+    /// A pair of ports for all calls of a trunk.
     pub fn shared_line(&self) -> io::Result<Arc<SharedLine>> {
         let line = SharedLine::open(self.ports(), self.receiver(), self.config().bind)?;
         Ok(Arc::new(line))
     }
 
-    /// The sound of a new call. Nothing is sent or heard before both sides have agreed. `on_heard` runs on the thread that listens for all
-    /// calls: it must be quick, and must not use the session.
+    /// The media session of a new call. Nothing is sent or received before both sides have agreed. `on_inbound` runs on the thread that
+    /// receives for all calls: it must be quick, and must not use the session.
     pub fn open(
         &self,
         options: MediaOptions,
-        on_heard: impl FnMut(InboundEvent<'_>) + Send + 'static,
+        on_inbound: impl FnMut(InboundEvent<'_>) + Send + 'static,
     ) -> io::Result<MediaSession> {
-        MediaSession::open(self.clone(), options, Box::new(on_heard))
+        MediaSession::open(self.clone(), options, Box::new(on_inbound))
     }
 
     pub(super) fn pacer(&self) -> &Pacer {

@@ -1,4 +1,4 @@
-//! What one call hears: every packet that its sockets bring is judged here. No sockets; the time comes as an argument.
+//! What one call receives: every packet of its sockets is judged here. It has no socket, and the time comes as an argument.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::srtp::{MasterKey, Opener, Suite};
 use super::stats::{MediaStats, PeerStats};
 use g711::Codec;
 
-/// Something for whoever has the call.
+/// Something for the owner of the call.
 #[derive(Debug)]
 pub enum InboundEvent<'a> {
     /// The peer pressed a key.
@@ -21,7 +21,7 @@ pub enum InboundEvent<'a> {
     Sound(Packet<'a>, Instant),
 }
 
-/// What a call does with what it hears.
+/// What a call does with what it receives.
 pub type OnInbound = Box<dyn FnMut(InboundEvent<'_>) + Send>;
 
 /// From where the peer sends.
@@ -32,18 +32,18 @@ enum Peer {
     Fixed {
         rtp: SocketAddr,
     },
-    /// Behind a NAT: its packets will tell.
+    /// Behind a NAT: its address is learned from its packets.
     Learning(Latch),
 }
 
 pub struct Inbound {
     began: Instant,
     our_source: u32,
-    on_heard: OnInbound,
+    on_event: OnInbound,
     peer: Peer,
-    /// Where the peer says that it sends from and listens: RTP and RTCP.
+    /// The peer's addresses by its own description: RTP and RTCP.
     described: Option<(SocketAddr, SocketAddr)>,
-    /// Where reports go to.
+    /// The address that reports go to.
     rtcp: Option<SocketAddr>,
     symmetric: bool,
     codec: Option<Codec>,
@@ -53,16 +53,16 @@ pub struct Inbound {
     keys: KeyListener,
     opener: Option<(MasterKey, Opener)>,
     clear: Vec<u8>,
-    reception: ReceiverStats,
-    last_heard: Instant,
+    receiver_stats: ReceiverStats,
+    last_received: Instant,
     peer_clock: Option<(u32, Instant)>,
     reported: Option<PeerStats>,
     round_trip: Option<Duration>,
 }
 
-/// What the peer's description says about what we shall hear.
+/// What the peer's description says about the packets that will come.
 #[derive(Debug, Clone)]
-pub struct Expected {
+pub struct InboundParameters {
     pub rtp: SocketAddr,
     pub rtcp: SocketAddr,
     pub codec: Codec,
@@ -73,11 +73,11 @@ pub struct Expected {
 }
 
 impl Inbound {
-    pub fn new(began: Instant, our_source: u32, on_heard: OnInbound) -> Self {
+    pub fn new(began: Instant, our_source: u32, on_event: OnInbound) -> Self {
         Self {
             began,
             our_source,
-            on_heard,
+            on_event,
             peer: Peer::Unknown,
             described: None,
             rtcp: None,
@@ -88,38 +88,40 @@ impl Inbound {
             keys: KeyListener::default(),
             opener: None,
             clear: Vec::new(),
-            reception: ReceiverStats::new(began),
-            last_heard: began,
+            receiver_stats: ReceiverStats::new(began),
+            last_received: began,
             peer_clock: None,
             reported: None,
             round_trip: None,
         }
     }
 
-    /// Takes over what the peer has described, for the first time or again. True if its address is to be learned now, so that the socket must
-    /// be open to anybody.
-    pub fn expect(&mut self, expected: Expected, now: Instant) -> bool {
-        let described = (expected.rtp, expected.rtcp);
+    /// Takes over what the peer has described, for the first time or again. Returns true if the peer's address is to be learned now, so that
+    /// the socket must be open to anybody.
+    pub fn apply(&mut self, parameters: InboundParameters, now: Instant) -> bool {
+        let described = (parameters.rtp, parameters.rtcp);
         let moved = self.described != Some(described);
-        // A peer that sent nothing before it answered could not be learned then.
-        let answers = expected.answered && !self.answered;
-        let elsewhere = matches!(self.peer, Peer::Fixed { rtp } if rtp != expected.rtp);
-        let learns = expected.symmetric && (moved || (answers && !elsewhere));
+        // A peer that sent nothing before its answer could not be learned then.
+        let answers = parameters.answered && !self.answered;
+        let elsewhere = matches!(self.peer, Peer::Fixed { rtp } if rtp != parameters.rtp);
+        let learns = parameters.symmetric && (moved || (answers && !elsewhere));
         if learns {
-            self.peer = Peer::Learning(Latch::new(expected.rtp, now));
+            self.peer = Peer::Learning(Latch::new(parameters.rtp, now));
         } else if moved {
-            self.peer = Peer::Fixed { rtp: expected.rtp };
+            self.peer = Peer::Fixed {
+                rtp: parameters.rtp,
+            };
         }
         if moved {
-            self.rtcp = Some(expected.rtcp);
+            self.rtcp = Some(parameters.rtcp);
         }
         self.described = Some(described);
-        self.symmetric = expected.symmetric;
-        self.codec = Some(expected.codec);
-        self.telephone_event = expected.telephone_event;
-        self.answered = expected.answered;
-        // The same key again keeps what was counted with it: the rollovers, and what must not be heard twice.
-        self.opener = match (self.opener.take(), expected.key) {
+        self.symmetric = parameters.symmetric;
+        self.codec = Some(parameters.codec);
+        self.telephone_event = parameters.telephone_event;
+        self.answered = parameters.answered;
+        // The same key again keeps what was counted with it: the rollovers, and what must not be received twice.
+        self.opener = match (self.opener.take(), parameters.key) {
             (Some((known, opener)), Some((_, key))) if known == key => Some((known, opener)),
             (_, Some((suite, key))) => {
                 let opener = Opener::new(suite, &key);
@@ -127,14 +129,14 @@ impl Inbound {
             }
             (_, None) => None,
         };
-        self.last_heard = now;
+        self.last_received = now;
         learns
     }
 
-    /// Judges a packet of either socket. An address comes back when the peer's has just been learned.
-    pub fn hear(&mut self, bytes: &[u8], from: SocketAddr, now: Instant) -> Option<SocketAddr> {
+    /// Judges a packet of either socket. Returns the peer's address if this packet has settled it.
+    pub fn receive(&mut self, bytes: &[u8], from: SocketAddr, now: Instant) -> Option<SocketAddr> {
         if rtp::is_rtcp(bytes) {
-            self.hear_rtcp(bytes, from, now);
+            self.receive_rtcp(bytes, from, now);
             return None;
         }
         if matches!(self.peer, Peer::Fixed { rtp } if rtp != from) {
@@ -147,12 +149,12 @@ impl Inbound {
         };
         let learned = opened
             .and_then(Packet::parse)
-            .and_then(|packet| self.hear_rtp(packet, from, now));
+            .and_then(|packet| self.receive_rtp(packet, from, now));
         self.clear = clear;
         learned
     }
 
-    fn hear_rtp(
+    fn receive_rtp(
         &mut self,
         packet: Packet<'_>,
         from: SocketAddr,
@@ -167,24 +169,24 @@ impl Inbound {
             Peer::Fixed { .. } => None,
             Peer::Learning(_) if !(is_sound || is_key) => return None,
             Peer::Learning(latch) => {
-                let rtp = latch.hear(from, &packet, now)?;
+                let rtp = latch.receive(from, &packet, now)?;
                 self.fix(rtp);
                 Some(rtp)
             }
         };
-        // What settled it may itself come from somebody else.
+        // The packet that settled it may itself come from somebody else.
         if !matches!(self.peer, Peer::Fixed { rtp } if rtp == from) {
             return learned;
         }
-        self.last_heard = now;
-        self.reception.hear(&packet, now, is_sound);
+        self.last_received = now;
+        self.receiver_stats.receive(&packet, now, is_sound);
         if is_key
             && self.answered
-            && let Some(key) = self.keys.hear(packet.timestamp, packet.payload)
+            && let Some(key) = self.keys.receive(packet.timestamp, packet.payload)
         {
-            (self.on_heard)(InboundEvent::Key(key));
+            (self.on_event)(InboundEvent::Key(key));
         } else if is_sound {
-            (self.on_heard)(InboundEvent::Sound(packet, now));
+            (self.on_event)(InboundEvent::Sound(packet, now));
         }
         learned
     }
@@ -194,16 +196,16 @@ impl Inbound {
         self.rtcp = self.described.map(|described| match described {
             (told, rtcp) if told == rtp => rtcp,
             (told, rtcp) if told == rtcp => rtp,
-            // Of RTCP behind a NAT nothing is known until some arrives; the next port is the best guess (RFC 3550 section 11).
+            // The RTCP port behind a NAT is unknown until a packet arrives; the next port is the best guess (RFC 3550 section 11).
             _ => SocketAddr::new(rtp.ip(), rtp.port().saturating_add(1)),
         });
     }
 
-    fn hear_rtcp(&mut self, bytes: &[u8], from: SocketAddr, now: Instant) {
+    fn receive_rtcp(&mut self, bytes: &[u8], from: SocketAddr, now: Instant) {
         let Peer::Fixed { rtp } = self.peer else {
             return;
         };
-        // Ports of RTCP change on their way through a NAT; whose they are is known by the address.
+        // The ports of RTCP change on their way through a NAT; the address tells whose they are.
         if from.ip() != rtp.ip() && self.rtcp != Some(from) {
             return;
         }
@@ -217,12 +219,12 @@ impl Inbound {
         let Some(report) = report else {
             return;
         };
-        self.last_heard = now;
+        self.last_received = now;
         if self.symmetric {
             self.rtcp = Some(from);
         }
-        if let Some(pacer) = report.pacer {
-            self.peer_clock = Some((pacer, now));
+        if let Some(clock) = report.clock {
+            self.peer_clock = Some((clock, now));
         }
         let Some(about_us) = report.about_us else {
             return;
@@ -235,50 +237,50 @@ impl Inbound {
             worst_fraction_lost: worst.max(fraction_lost),
             jitter: samples(about_us.block.jitter),
         });
-        let pacer = ReportClock::at(now.saturating_duration_since(self.began));
-        self.round_trip = about_us.round_trip(pacer).or(self.round_trip);
+        let clock = ReportClock::at(now.saturating_duration_since(self.began));
+        self.round_trip = about_us.round_trip(clock).or(self.round_trip);
     }
 
-    /// What we have to report about the peer.
+    /// The block about the peer for our next report.
     pub fn report(&mut self, now: Instant) -> Option<rtcp::OutgoingBlock> {
         let last_report = self
             .peer_clock
-            .map(|(pacer, came)| (pacer, now.saturating_duration_since(came)));
+            .map(|(clock, came)| (clock, now.saturating_duration_since(came)));
         Some(rtcp::OutgoingBlock {
-            block: self.reception.report()?,
+            block: self.receiver_stats.report()?,
             last_report,
         })
     }
 
-    pub fn last_heard(&self) -> Instant {
-        self.last_heard
+    pub fn last_received(&self) -> Instant {
+        self.last_received
     }
 
-    /// Where reports go to.
+    /// The address that reports go to.
     pub fn rtcp(&self) -> Option<SocketAddr> {
         self.rtcp
     }
 
-    pub fn add_to(&self, facts: &mut MediaStats) {
-        facts.codec = self.codec;
-        facts.encrypted = self.opener.is_some();
+    pub fn add_to(&self, stats: &mut MediaStats) {
+        stats.codec = self.codec;
+        stats.encrypted = self.opener.is_some();
         if let Peer::Fixed { rtp } = self.peer {
-            facts.peer = Some(rtp);
+            stats.peer = Some(rtp);
         }
-        facts.packets_received = self.reception.received();
-        facts.packets_lost = self.reception.lost();
-        facts.jitter = self.reception.jitter();
-        facts.worst_jitter = self.reception.worst_jitter();
-        facts.reported = self.reported;
-        facts.round_trip = self.round_trip;
+        stats.packets_received = self.receiver_stats.received();
+        stats.packets_lost = self.receiver_stats.lost();
+        stats.jitter = self.receiver_stats.jitter();
+        stats.worst_jitter = self.receiver_stats.worst_jitter();
+        stats.reported = self.reported;
+        stats.round_trip = self.round_trip;
     }
 }
 
 impl std::fmt::Debug for Inbound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hearing")
+        f.debug_struct("Inbound")
             .field("peer", &self.peer)
-            .field("reception", &self.reception)
+            .field("receiver_stats", &self.receiver_stats)
             .finish_non_exhaustive()
     }
 }

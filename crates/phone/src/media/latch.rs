@@ -1,9 +1,9 @@
-//! Symmetric RTP (RFC 4961) towards a peer behind a NAT: where it sends from is where it listens, whatever its description says.
+//! Symmetric RTP (RFC 4961) towards a peer behind a NAT: it listens at the address that it sends from, whatever its description says.
 //!
-//! Whoever can make us believe a wrong address hears the message, so belief is hard to win. It is open for a moment after the description
-//! came, and once. Only whole RTP of the agreed payload types counts (and only authentic packets, where the stream is encrypted), several
-//! in a row from one address and one source. A packet from the described address settles it at once, and if two strangers speak, neither is
-//! believed. After that the address is fixed and everybody else is ignored.
+//! An attacker who makes us believe a wrong address hears the message, so an address is hard to prove. It is learned once, within a few
+//! seconds after the description came. Only whole RTP of the agreed payload types counts (and only authentic packets, where the stream is
+//! encrypted), several in a row from one address and one source. A packet from the described address settles it at once, and if two
+//! strangers speak, neither is believed. After that the address is fixed and everybody else is ignored.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::rtp::Packet;
 
 /// How long a peer may take until its first packets arrive. A NAT opens with the first of them.
 const OPEN: Duration = Duration::from_secs(5);
-/// So many packets in a row: 100 ms of sound.
+/// The packets in a row that prove an address: 100 ms of sound.
 const IN_A_ROW: u8 = 5;
 
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl Latch {
         }
     }
 
-    /// The address that is fixed from now on, or `None` while nothing is decided and the packet is nobody's.
-    pub fn hear(
+    /// Judges a packet. Returns the address that is fixed from now on, or `None` while nothing is decided.
+    pub fn receive(
         &mut self,
         from: SocketAddr,
         packet: &Packet<'_>,
@@ -99,7 +99,7 @@ mod tests {
             }
         }
 
-        fn hear(&mut self, from: &str, source: u32, sequence: u16) -> Option<SocketAddr> {
+        fn receive(&mut self, from: &str, source: u32, sequence: u16) -> Option<SocketAddr> {
             let packet = Packet {
                 payload_type: 8,
                 marker: false,
@@ -108,7 +108,7 @@ mod tests {
                 source,
                 payload: &[],
             };
-            self.latch.hear(address(from), &packet, self.now)
+            self.latch.receive(address(from), &packet, self.now)
         }
     }
 
@@ -116,38 +116,38 @@ mod tests {
     fn a_steady_stranger_is_the_peer_behind_its_nat() {
         let mut wait = Wait::new();
         for sequence in 65_534..=u16::MAX {
-            assert_eq!(wait.hear("203.0.113.9:7000", 1, sequence), None);
+            assert_eq!(wait.receive("203.0.113.9:7000", 1, sequence), None);
         }
-        assert_eq!(wait.hear("203.0.113.9:7000", 1, 0), None);
-        assert_eq!(wait.hear("203.0.113.9:7000", 1, 1), None);
+        assert_eq!(wait.receive("203.0.113.9:7000", 1, 0), None);
+        assert_eq!(wait.receive("203.0.113.9:7000", 1, 1), None);
         let peer = address("203.0.113.9:7000");
-        assert_eq!(wait.hear("203.0.113.9:7000", 1, 2), Some(peer));
+        assert_eq!(wait.receive("203.0.113.9:7000", 1, 2), Some(peer));
     }
 
     #[test]
     fn the_described_address_settles_it_at_once() {
         let mut wait = Wait::new();
-        assert_eq!(wait.hear("203.0.113.9:7000", 1, 1), None);
+        assert_eq!(wait.receive("203.0.113.9:7000", 1, 1), None);
         let described = address("192.0.2.1:4000");
-        assert_eq!(wait.hear("192.0.2.1:4000", 2, 1), Some(described));
+        assert_eq!(wait.receive("192.0.2.1:4000", 2, 1), Some(described));
     }
 
     #[test]
     fn of_two_strangers_neither_is_believed() {
         let mut wait = Wait::new();
-        assert_eq!(wait.hear("203.0.113.9:7000", 1, 1), None);
+        assert_eq!(wait.receive("203.0.113.9:7000", 1, 1), None);
         let described = address("192.0.2.1:4000");
-        assert_eq!(wait.hear("203.0.113.9:7001", 1, 2), Some(described));
+        assert_eq!(wait.receive("203.0.113.9:7001", 1, 2), Some(described));
     }
 
     #[test]
     fn packets_that_do_not_follow_each_other_win_no_belief() {
         let mut wait = Wait::new();
         for sequence in (0..100).step_by(2) {
-            assert_eq!(wait.hear("203.0.113.9:7000", 1, sequence), None);
+            assert_eq!(wait.receive("203.0.113.9:7000", 1, sequence), None);
         }
         for source in 0..100 {
-            assert_eq!(wait.hear("203.0.113.9:7000", source, 500), None);
+            assert_eq!(wait.receive("203.0.113.9:7000", source, 500), None);
         }
     }
 
@@ -156,6 +156,6 @@ mod tests {
         let mut wait = Wait::new();
         wait.now += OPEN;
         let described = address("192.0.2.1:4000");
-        assert_eq!(wait.hear("203.0.113.9:7000", 1, 1), Some(described));
+        assert_eq!(wait.receive("203.0.113.9:7000", 1, 1), Some(described));
     }
 }

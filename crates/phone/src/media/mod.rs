@@ -1,4 +1,4 @@
-//! Sound on the wire: RTP in and out for all calls, on one clock.
+//! Sound on the wire: RTP and RTCP, both ways, for all calls.
 //!
 //! `engine` is what all calls share and `session` is one call; the rest are their parts.
 
@@ -6,7 +6,9 @@ mod batch;
 pub mod dtmf;
 pub mod engine;
 pub mod inbound;
+mod inbound_handle;
 mod latch;
+mod paced_stream;
 pub mod pacer;
 pub mod ports;
 pub mod receiver;

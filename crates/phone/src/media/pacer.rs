@@ -1,113 +1,68 @@
-//! One clock for all calls.
+//! Sends the packets of all calls, each at its time.
 //!
-//! A thread wakes every millisecond and serves one of twenty slots; a stream lives in one slot, so it gets its turn every 20 ms, and the
+//! One thread wakes every millisecond and serves one of twenty slots. A stream lives in one slot, so it gets its turn every 20 ms, and the
 //! packets of thousands of calls are spread evenly over time instead of leaving in one burst. A thread and not tasks: measured, a task per
-//! stream costs twice as much per packet, and its packets leave when the runtime finds the time. Moments are counted from the start,
-//! so the clock never drifts against the machine's.
+//! stream costs twice as much per packet, and its packets leave when the runtime finds the time. Due times are counted from the start,
+//! so the pacer never drifts against the machine's clock.
+//!
+//! A panic in the turn of one stream ends that stream only.
 
-use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use supervisor::{Supervisor, Watch, panic_message};
+
 use super::batch::Batch;
-use super::srtp::{RTP_GROWTH, RtpSealer};
-use super::stream::{LARGEST_PACKET, Moment, Stream};
+use super::paced_stream::{PACKET_ROOM, PacedStream, Turn};
 
-/// Before nearly everything else, as far as a process may ask for.
+/// Ahead of nearly everything else, as far as a process may ask for.
 const NICE: i32 = -15;
-/// A packet with what encryption adds.
-pub const PACKET_ROOM: usize = LARGEST_PACKET + RTP_GROWTH;
-
 const SLOTS: usize = 20;
 const TICK: Duration = Duration::from_millis(1);
-/// A packet that leaves later than this after its moment counts as late.
-const LATE: Duration = Duration::from_millis(5);
-
-/// What a call and the clock know of each other. The clock only ever reads the first two, and only the clock writes the others.
-#[derive(Debug, Default)]
-pub struct Playing {
-    /// The peer does not want to hear us now: time goes on, the program waits.
-    pub held: AtomicBool,
-    /// The call is over: the stream is forgotten at its next turn.
-    pub stopped: AtomicBool,
-    /// The moment of the stream's first timestamp; all others follow from it.
-    pub began: OnceLock<Instant>,
-    pub packets: AtomicU32,
-    /// Bytes of payload.
-    pub octets: AtomicU32,
-    pub late: AtomicU32,
-    /// The longest that a packet left after its moment, in microseconds.
-    pub worst_micros: AtomicU32,
-}
-
-/// Where a stream goes. The address may change while it plays.
-pub type Target = Arc<Mutex<SocketAddr>>;
-
-/// How a stream leaves.
-#[derive(Debug)]
-pub enum SendPath {
-    /// The socket is connected to the peer, so that sending needs no address and a stranger's packets never reach us.
-    Connected(Arc<UdpSocket>),
-    /// The socket is the call's own, but where the peer is will be learned from its packets.
-    Towards(Arc<UdpSocket>, Target),
-    /// Other calls use the socket too.
-    Shared(Arc<UdpSocket>, Target),
-}
-
-/// A stream and what it needs to leave.
-#[derive(Debug)]
-pub struct Outgoing {
-    pub stream: Stream,
-    pub way: SendPath,
-    pub sealer: Option<Box<RtpSealer>>,
-    pub playing: Arc<Playing>,
-    /// Told once, when the last packet has left.
-    pub finished: tokio::sync::oneshot::Sender<Instant>,
-}
+/// A pacer without streams shows that it lives once in this time.
+const IDLE_BEAT: Duration = Duration::from_millis(250);
+/// A pacer that has not shown it for this long is stuck.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The handle to the thread, which ends when all handles are gone.
 #[derive(Debug, Clone)]
 pub struct Pacer {
-    inbox: Sender<Outgoing>,
+    inbox: Sender<PacedStream>,
 }
 
 impl Pacer {
-    pub fn start() -> std::io::Result<Self> {
+    pub fn start(supervisor: &Supervisor) -> std::io::Result<Self> {
         let (inbox, arriving) = mpsc::channel();
-        thread::Builder::new()
-            .name("media-clock".to_owned())
-            .spawn(move || {
-                go_first();
-                Wheel::new().run(&arriving);
-            })?;
+        supervisor.require_thread("pacer", Some(PATIENCE), move |watch| {
+            raise_priority();
+            Wheel::new().run(&arriving, &watch);
+            watch.release();
+        })?;
         Ok(Self { inbox })
     }
 
-    /// Plays a stream from its next turn on, at most 20 ms from now.
-    pub fn play(&self, outgoing: Outgoing) {
-        self.inbox
-            .send(outgoing)
-            .expect("the clock's thread lives as long as its handles");
+    /// Plays a stream from its next turn on, at most 20 ms from now. If the pacer is dead, the stream is dropped, and with it the sender
+    /// that its call waits for.
+    pub fn play(&self, stream: PacedStream) {
+        let _ = self.inbox.send(stream);
     }
 }
 
-/// This thread sleeps most of the time and must run when it wakes, also while everything else is busy. Where that is not granted, it takes its
-/// turn like the others. On Linux the caller of this is a thread, not a process.
-fn go_first() {
+/// The thread sleeps most of the time and must run when it wakes, even while everything else is busy. Where the priority is not granted,
+/// it takes its turn like the others. On Linux this sets the priority of the calling thread, not of the process.
+fn raise_priority() {
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::info!(%error, "the clock of the sound has no priority: packets may leave later on a busy machine");
+        tracing::info!(%error, "the pacer has no priority: packets may leave later on a busy machine");
     }
 }
 
 struct Wheel {
-    slots: [Vec<Outgoing>; SLOTS],
+    slots: [Vec<PacedStream>; SLOTS],
     streams: usize,
     buffer: [u8; PACKET_ROOM],
-    /// One for each shared socket; there are as many as trunks that want it.
+    /// One for each shared socket; there are as many as trunks that share one.
     batches: Vec<Batch>,
 }
 
@@ -121,21 +76,24 @@ impl Wheel {
         }
     }
 
-    fn run(mut self, arriving: &Receiver<Outgoing>) {
+    /// Comes back when all handles are gone and all streams have ended.
+    fn run(mut self, arriving: &Receiver<PacedStream>, watch: &Watch) {
         let mut start = Instant::now();
         let mut tick: u32 = 0;
         loop {
-            // With nothing to play the clock stands still and costs nothing.
+            watch.beat();
+            // Without streams the wheel stands still and costs nothing.
             if self.streams == 0 {
                 self.batches.clear();
-                let Ok(outgoing) = arriving.recv() else {
-                    return;
-                };
-                self.add(outgoing);
+                match arriving.recv_timeout(IDLE_BEAT) {
+                    Ok(stream) => self.add(stream),
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
                 (start, tick) = (Instant::now(), 0);
             }
-            while let Ok(outgoing) = arriving.try_recv() {
-                self.add(outgoing);
+            while let Ok(stream) = arriving.try_recv() {
+                self.add(stream);
             }
             let due = start + TICK * tick;
             thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -148,138 +106,83 @@ impl Wheel {
         }
     }
 
-    fn add(&mut self, outgoing: Outgoing) {
+    fn add(&mut self, stream: PacedStream) {
         let emptiest = (0..SLOTS)
             .min_by_key(|slot| self.slots[*slot].len())
             .unwrap_or(0);
-        self.slots[emptiest].push(outgoing);
+        self.slots[emptiest].push(stream);
         self.streams += 1;
     }
 
+    /// Serves a slot. Panics are caught around the whole slot, so that a stream costs nothing more; after a panic the rest of the slot is
+    /// served as if nothing had happened.
     fn turn(&mut self, slot: usize, due: Instant) {
-        let mut place = 0;
-        while place < self.slots[slot].len() {
-            let outgoing = &mut self.slots[slot][place];
-            match outgoing.moment(due, &mut self.buffer, &mut self.batches) {
-                Turn::Goes => place += 1,
-                Turn::Ends { told } => {
-                    let ended = self.slots[slot].swap_remove(place);
-                    self.streams -= 1;
-                    if told {
-                        // Whoever waited for it may be gone.
-                        let _ = ended.finished.send(Instant::now());
-                    }
-                }
-            }
+        let mut index = 0;
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.serve(slot, &mut index, due)))
+        {
+            tracing::error!(
+                reason = panic_message(&*panic),
+                "a stream panicked in its turn: its call ends"
+            );
+            self.remove(slot, index);
         }
-        self.batches.iter_mut().for_each(Batch::send);
+        let sent = catch_unwind(AssertUnwindSafe(|| {
+            self.batches.iter_mut().for_each(Batch::send);
+        }));
+        if let Err(panic) = sent {
+            tracing::error!(
+                reason = panic_message(&*panic),
+                "packets of shared sockets are lost: sending them panicked"
+            );
+            self.batches.clear();
+        }
         self.batches.retain(|batch| !batch.is_done());
     }
-}
 
-enum Turn {
-    Goes,
-    Ends { told: bool },
-}
-
-impl Outgoing {
-    fn moment(
-        &mut self,
-        due: Instant,
-        buffer: &mut [u8; PACKET_ROOM],
-        batches: &mut Vec<Batch>,
-    ) -> Turn {
-        if self.playing.stopped.load(Ordering::Relaxed) {
-            return Turn::Ends { told: false };
-        }
-        if self.stream.is_new() {
-            let _ = self.playing.began.set(due);
-        }
-        if self.playing.held.load(Ordering::Relaxed) {
-            self.stream.hold();
-            return Turn::Goes;
-        }
-        let Some(packet) = buffer.first_chunk_mut() else {
-            return Turn::Goes;
-        };
-        let Moment::Packet(mut length) = self.stream.next(packet) else {
-            return Turn::Ends { told: true };
-        };
-        if let Some(sealer) = &mut self.sealer {
-            length = sealer.seal(buffer, length);
-        }
-        self.way.send(buffer, length, batches);
-        self.playing
-            .note(Instant::now().saturating_duration_since(due), &self.stream);
-        Turn::Goes
-    }
-}
-
-impl SendPath {
-    /// A refused or unreachable port is the peer's matter and ends no call; signalling does.
-    fn send(&self, buffer: &[u8; PACKET_ROOM], length: usize, batches: &mut Vec<Batch>) {
-        match self {
-            SendPath::Connected(socket) => {
-                let sent = socket.send(&buffer[..length]);
-                // That is the echo of an earlier packet (ICMP), real or forged; this one has not left yet.
-                if sent.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
-                    let _ = socket.send(&buffer[..length]);
+    fn serve(&mut self, slot: usize, index: &mut usize, due: Instant) {
+        while let Some(stream) = self.slots[slot].get_mut(*index) {
+            match stream.take_turn(due, &mut self.buffer, &mut self.batches) {
+                Turn::Continues => *index += 1,
+                Turn::Stopped => drop(self.remove(slot, *index)),
+                Turn::Finished => {
+                    let ended = self.remove(slot, *index);
+                    // The call may have stopped waiting for it.
+                    let _ = ended.finished.send(Instant::now());
                 }
             }
-            SendPath::Towards(socket, target) => {
-                drop(socket.send_to(&buffer[..length], address(target)));
-            }
-            SendPath::Shared(socket, target) => {
-                let known = batches.iter_mut().position(|batch| batch.is_for(socket));
-                let place = known.unwrap_or_else(|| {
-                    batches.push(Batch::new(Arc::clone(socket)));
-                    batches.len() - 1
-                });
-                batches[place].add(buffer, length, address(target));
-            }
         }
     }
-}
 
-fn address(target: &Target) -> SocketAddr {
-    *target
-        .lock()
-        .expect("nothing panics while it changes an address")
-}
-
-impl Playing {
-    /// Only the clock writes, so that plain stores do. A packet of a batch leaves some microseconds later than is noted here.
-    fn note(&self, lateness: Duration, stream: &Stream) {
-        self.packets.store(stream.packets, Ordering::Relaxed);
-        self.octets.store(stream.octets, Ordering::Relaxed);
-        let micros = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
-        if micros > self.worst_micros.load(Ordering::Relaxed) {
-            self.worst_micros.store(micros, Ordering::Relaxed);
-        }
-        if lateness > LATE {
-            self.late.fetch_add(1, Ordering::Relaxed);
-        }
+    fn remove(&mut self, slot: usize, index: usize) -> PacedStream {
+        self.streams -= 1;
+        self.slots[slot].swap_remove(index)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::paced_stream::{SendPath, StreamControl};
     use super::super::rtp::{Numbers, Packet};
-    use super::super::stream::PlaybackItem;
+    #[cfg(debug_assertions)]
+    use super::super::stream::PANIC_KEY;
+    use super::super::stream::{PlaybackItem, Stream};
     use super::*;
     use g711::{Codec, EncodedAudio};
+    use std::net::UdpSocket;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
 
     fn pair() -> (Arc<UdpSocket>, UdpSocket) {
         let ours = UdpSocket::bind("127.0.0.1:0").unwrap();
         let theirs = UdpSocket::bind("127.0.0.1:0").unwrap();
         ours.connect(theirs.local_addr().unwrap()).unwrap();
         theirs
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         (Arc::new(ours), theirs)
     }
 
-    fn stream(steps: &[PlaybackItem]) -> Stream {
+    fn stream(items: &[PlaybackItem]) -> Stream {
         let mut stream = Stream::new(
             Codec::Pcma,
             None,
@@ -289,13 +192,13 @@ mod tests {
                 timestamp: 0,
             },
         );
-        stream.append(steps);
+        stream.append(items);
         stream
     }
 
     #[tokio::test]
     async fn every_packet_of_a_sound_arrives_in_order_at_its_pace() {
-        let pacer = Pacer::start().unwrap();
+        let pacer = Pacer::start(&Supervisor::new()).unwrap();
         let sound = EncodedAudio::encode(
             &(0..8000)
                 .map(|index| (index % 200) * 100)
@@ -303,17 +206,17 @@ mod tests {
         );
         let (socket, theirs) = pair();
         let (finished, when) = tokio::sync::oneshot::channel();
-        let playing = Arc::new(Playing::default());
+        let control = Arc::new(StreamControl::default());
         let began = Instant::now();
-        pacer.play(Outgoing {
+        pacer.play(PacedStream {
             stream: stream(&[PlaybackItem::Sound(sound.clone())]),
-            way: SendPath::Connected(socket),
+            send_path: SendPath::Connected(socket),
             sealer: None,
-            playing: Arc::clone(&playing),
+            control: Arc::clone(&control),
             finished,
         });
-        let heard = tokio::task::spawn_blocking(move || {
-            let mut heard = Vec::new();
+        let received = tokio::task::spawn_blocking(move || {
+            let mut received = Vec::new();
             let mut buffer = [0; 2048];
             for sequence in 0..50 {
                 let length = theirs.recv(&mut buffer).unwrap();
@@ -322,30 +225,30 @@ mod tests {
                     (packet.sequence, packet.timestamp),
                     (sequence, u32::from(sequence) * 160)
                 );
-                heard.extend_from_slice(packet.payload);
+                received.extend_from_slice(packet.payload);
             }
-            heard
+            received
         })
         .await
         .unwrap();
-        assert_eq!(heard, sound.bytes(Codec::Pcma).to_vec());
+        assert_eq!(received, sound.bytes(Codec::Pcma).to_vec());
         // The fiftieth packet leaves 980 ms after the first, never earlier.
         assert!(when.await.unwrap() - began >= Duration::from_millis(980));
-        assert_eq!(playing.packets.load(Ordering::Relaxed), 50);
+        assert_eq!(control.packets.load(Ordering::Relaxed), 50);
     }
 
     #[tokio::test]
     async fn a_held_stream_waits_and_a_stopped_one_is_forgotten() {
-        let pacer = Pacer::start().unwrap();
+        let pacer = Pacer::start(&Supervisor::new()).unwrap();
         let (socket, theirs) = pair();
         let (finished, when) = tokio::sync::oneshot::channel();
-        let playing = Arc::new(Playing::default());
-        playing.held.store(true, Ordering::Relaxed);
-        pacer.play(Outgoing {
+        let control = Arc::new(StreamControl::default());
+        control.held.store(true, Ordering::Relaxed);
+        pacer.play(PacedStream {
             stream: stream(&[PlaybackItem::Silence { frames: 1000 }]),
-            way: SendPath::Connected(socket),
+            send_path: SendPath::Connected(socket),
             sealer: None,
-            playing: Arc::clone(&playing),
+            control: Arc::clone(&control),
             finished,
         });
         theirs
@@ -355,12 +258,97 @@ mod tests {
             theirs.recv(&mut [0; 200]).is_err(),
             "nothing is sent while held"
         );
-        playing.held.store(false, Ordering::Relaxed);
+        control.held.store(false, Ordering::Relaxed);
         theirs
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         assert!(theirs.recv(&mut [0; 200]).is_ok());
-        playing.stopped.store(true, Ordering::Relaxed);
+        control.stopped.store(true, Ordering::Relaxed);
         assert!(when.await.is_err(), "a stopped stream does not finish");
+    }
+
+    #[cfg(debug_assertions)]
+    #[tokio::test]
+    async fn a_stream_that_panics_ends_and_the_others_of_its_slot_lose_nothing() {
+        let pacer = Pacer::start(&Supervisor::new()).unwrap();
+        // More streams than slots: some share a slot with the one that panics.
+        let (mut peers, mut ends) = (Vec::new(), Vec::new());
+        for number in 0..3 * SLOTS {
+            let (socket, theirs) = pair();
+            let (finished, when) = tokio::sync::oneshot::channel();
+            let items = if number == SLOTS + 3 {
+                [
+                    PlaybackItem::Silence { frames: 3 },
+                    PlaybackItem::Keys(PANIC_KEY.into()),
+                ]
+            } else {
+                [5, 5].map(|frames| PlaybackItem::Silence { frames })
+            };
+            pacer.play(PacedStream {
+                stream: stream(&items),
+                send_path: SendPath::Connected(socket),
+                sealer: None,
+                control: Arc::default(),
+                finished,
+            });
+            peers.push(theirs);
+            ends.push(when);
+        }
+        for (number, when) in ends.into_iter().enumerate() {
+            assert_eq!(when.await.is_err(), number == SLOTS + 3, "{number}");
+        }
+        for (number, theirs) in peers.into_iter().enumerate() {
+            let packets = if number == SLOTS + 3 { 3 } else { 10 };
+            for sequence in 0..packets {
+                let mut buffer = [0; 200];
+                let length = theirs.recv(&mut buffer).unwrap();
+                let packet = Packet::parse(&buffer[..length]).unwrap();
+                assert_eq!(packet.sequence, sequence, "{number}");
+            }
+        }
+    }
+
+    #[cfg(debug_assertions)]
+    #[tokio::test]
+    async fn a_dead_pacer_is_reported_by_its_name_and_ends_the_calls_that_it_had() {
+        let supervisor = Supervisor::new();
+        let pacer = Pacer::start(&supervisor).unwrap();
+        let play = |frames| {
+            let (finished, when) = tokio::sync::oneshot::channel();
+            pacer.play(PacedStream {
+                stream: stream(&[PlaybackItem::Silence { frames }]),
+                send_path: SendPath::Connected(pair().0),
+                sealer: None,
+                control: Arc::default(),
+                finished,
+            });
+            when
+        };
+        let playing = play(10_000);
+        assert!(supervisor.request_panic("pacer"));
+        assert_eq!(supervisor.failed().await.task, "pacer");
+        assert_eq!(supervisor.down(), ["pacer"]);
+        assert!(playing.await.is_err() && play(1).await.is_err());
+    }
+
+    async fn until(what: &str, condition: impl Fn() -> bool) {
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !condition() {
+            assert!(Instant::now() < limit, "not in time: {what}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn an_idle_pacer_counts_as_alive_and_ends_with_its_last_handle() {
+        let supervisor = Supervisor::new();
+        let began = Instant::now();
+        let pacer = Pacer::start(&supervisor).unwrap();
+        until("it is up long after its start", || {
+            began.elapsed() > PATIENCE + IDLE_BEAT && supervisor.down().is_empty()
+        })
+        .await;
+        drop(pacer);
+        until("it ends", || supervisor.tasks().is_empty()).await;
     }
 }

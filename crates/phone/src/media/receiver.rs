@@ -1,4 +1,6 @@
-//! What the peers send: one thread reads all sockets, so that listening never spoils the clock that plays.
+//! Receives what the peers send: one thread reads all sockets, so that receiving never delays the pacer.
+//!
+//! It knows sockets and handlers, and nothing of calls. A handler must not panic: `inbound` sees to that for calls.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,31 +8,40 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use supervisor::{Supervisor, Watch};
 
 /// Longer than any packet of sound.
 const LARGEST_PACKET: usize = 2048;
 const EVENTS_AT_ONCE: usize = 256;
-/// So many packets of a socket that many calls share are read before the others have their turn.
+/// This many packets of a socket that many calls share are read before the other sockets have their turn.
 const SHARED_AT_ONCE: usize = 64;
 /// The number that stands for "stop".
 const STOP: u64 = u64::MAX;
+/// A receiver without packets shows that it lives once in this time.
+const IDLE_BEAT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 250_000_000,
+};
+/// A receiver that has not shown it for this long is stuck.
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Gets every packet with its sender and the moment it was read.
-type Ear = Box<dyn FnMut(&[u8], SocketAddr, Instant) + Send>;
+/// Gets every packet with its sender and the time at which it was read.
+type PacketHandler = Box<dyn FnMut(&[u8], SocketAddr, Instant) + Send>;
 
 struct Listener {
     socket: Arc<UdpSocket>,
-    ear: Mutex<Ear>,
+    handler: Mutex<PacketHandler>,
     at_once: usize,
 }
 
 struct Shared {
     epoll: OwnedFd,
+    /// The thread keeps it open: a closed one would tell it nothing.
+    stop: OwnedFd,
     listeners: Mutex<HashMap<u64, Arc<Listener>>>,
 }
 
@@ -46,58 +57,61 @@ impl Shared {
 pub struct RtpReceiver {
     shared: Arc<Shared>,
     next: AtomicU64,
-    stop: OwnedFd,
 }
 
 impl RtpReceiver {
-    pub fn start() -> io::Result<Self> {
+    pub fn start(supervisor: &Supervisor) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            stop: eventfd(0, EventfdFlags::CLOEXEC)?,
             listeners: Mutex::default(),
         });
-        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         epoll::add(
             &shared.epoll,
-            &stop,
+            &shared.stop,
             EventData::new_u64(STOP),
             EventFlags::IN,
         )?;
         let reading = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("media-receive".to_owned())
-            .spawn(move || read_until_stopped(&reading))?;
+        supervisor.require_thread("receiver", Some(PATIENCE), move |watch| {
+            read_until_stopped(&reading, &watch);
+        })?;
         Ok(Self {
             shared,
             next: AtomicU64::new(0),
-            stop,
         })
     }
 
-    /// Hands every packet that arrives at the socket to `ear`, until the guard is dropped.
+    /// Hands every packet that arrives at the socket to `handler`, until the guard is dropped.
     pub fn listen(
         &self,
         socket: Arc<UdpSocket>,
-        ear: impl FnMut(&[u8], SocketAddr, Instant) + Send + 'static,
+        handler: impl FnMut(&[u8], SocketAddr, Instant) + Send + 'static,
     ) -> io::Result<Listening> {
         // One packet a turn: a socket that is flooded does not keep the others waiting, it is simply ready again.
-        self.register(socket, Box::new(ear), 1)
+        self.register(socket, Box::new(handler), 1)
     }
 
     /// The same for a socket that many calls share.
     pub fn listen_for_many(
         &self,
         socket: Arc<UdpSocket>,
-        ear: impl FnMut(&[u8], SocketAddr, Instant) + Send + 'static,
+        handler: impl FnMut(&[u8], SocketAddr, Instant) + Send + 'static,
     ) -> io::Result<Listening> {
-        self.register(socket, Box::new(ear), SHARED_AT_ONCE)
+        self.register(socket, Box::new(handler), SHARED_AT_ONCE)
     }
 
-    fn register(&self, socket: Arc<UdpSocket>, ear: Ear, at_once: usize) -> io::Result<Listening> {
+    fn register(
+        &self,
+        socket: Arc<UdpSocket>,
+        handler: PacketHandler,
+        at_once: usize,
+    ) -> io::Result<Listening> {
         socket.set_nonblocking(true)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let listener = Arc::new(Listener {
             socket: Arc::clone(&socket),
-            ear: Mutex::new(ear),
+            handler: Mutex::new(handler),
             at_once,
         });
         self.shared.listeners().insert(number, listener);
@@ -117,7 +131,7 @@ impl RtpReceiver {
 
 impl std::fmt::Debug for RtpReceiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Receiver")
+        f.debug_struct("RtpReceiver")
             .field("listeners", &self.shared.listeners().len())
             .finish_non_exhaustive()
     }
@@ -125,8 +139,8 @@ impl std::fmt::Debug for RtpReceiver {
 
 impl Drop for RtpReceiver {
     fn drop(&mut self) {
-        // If this fails the thread stays, reading sockets that nobody registers any more.
-        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+        // If this fails, the thread stays and reads sockets that nobody registers any more.
+        let _ = rustix::io::write(&self.shared.stop, &1_u64.to_ne_bytes());
     }
 }
 
@@ -152,15 +166,17 @@ impl Drop for Listening {
     }
 }
 
-fn read_until_stopped(shared: &Shared) {
+/// Ends in good order when the handle is dropped, and otherwise only when the kernel refuses to wait.
+fn read_until_stopped(shared: &Shared, watch: &Watch) {
     let mut events: Vec<Event> = Vec::with_capacity(EVENTS_AT_ONCE);
     let mut buffer = [0; LARGEST_PACKET];
     loop {
+        watch.beat();
         events.clear();
         match epoll::wait(
             &shared.epoll,
             rustix::buffer::spare_capacity(&mut events),
-            None,
+            Some(&IDLE_BEAT),
         ) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
@@ -171,7 +187,7 @@ fn read_until_stopped(shared: &Shared) {
         for event in &events {
             let number = event.data.u64();
             if number == STOP {
-                return;
+                return watch.release();
             }
             let listener = shared.listeners().get(&number).cloned();
             if let Some(listener) = listener {
@@ -183,13 +199,13 @@ fn read_until_stopped(shared: &Shared) {
 
 impl Listener {
     fn read(&self, buffer: &mut [u8]) {
-        let mut ear = self.ear.lock().expect("an ear does not panic");
+        let mut handler = self.handler.lock().expect("a handler does not panic");
         for _ in 0..self.at_once {
-            // Errors are echoes of our own packets (a port that is closed), or there is no more.
+            // Errors are echoes of our own packets (a port that is closed), or there is no more to read.
             let Ok((length, from)) = self.socket.recv_from(buffer) else {
                 return;
             };
-            ear(&buffer[..length], from, Instant::now());
+            handler(&buffer[..length], from, Instant::now());
         }
     }
 }
@@ -198,28 +214,27 @@ impl Listener {
 mod tests {
     use super::*;
     use std::sync::mpsc;
-    use std::time::Duration;
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const LIMIT: Duration = Duration::from_secs(60);
 
     fn socket() -> Arc<UdpSocket> {
         Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap())
     }
 
     #[test]
-    fn packets_reach_the_ear_of_their_socket_until_it_is_dropped() {
-        let receiver = RtpReceiver::start().unwrap();
-        let (heard, hearing) = mpsc::channel();
+    fn packets_reach_the_handler_of_their_socket_until_it_is_dropped() {
+        let receiver = RtpReceiver::start(&Supervisor::new()).unwrap();
+        let (packets, received) = mpsc::channel();
         let sockets: Vec<_> = (0..3).map(|_| socket()).collect();
         let listening: Vec<_> = sockets
             .iter()
             .enumerate()
             .map(|(place, socket)| {
-                let heard = heard.clone();
-                let ear = move |bytes: &[u8], from: SocketAddr, _: Instant| {
-                    heard.send((place, bytes.to_vec(), from)).unwrap();
+                let packets = packets.clone();
+                let handler = move |bytes: &[u8], from: SocketAddr, _: Instant| {
+                    packets.send((place, bytes.to_vec(), from)).unwrap();
                 };
-                receiver.listen(Arc::clone(socket), ear).unwrap()
+                receiver.listen(Arc::clone(socket), handler).unwrap()
             })
             .collect();
         let peer = socket();
@@ -227,7 +242,7 @@ mod tests {
             peer.send_to(&[7; 20], socket.local_addr().unwrap())
                 .unwrap();
             assert_eq!(
-                hearing.recv_timeout(PATIENCE).unwrap(),
+                received.recv_timeout(LIMIT).unwrap(),
                 (place, vec![7; 20], peer.local_addr().unwrap())
             );
         }
@@ -235,13 +250,13 @@ mod tests {
         assert!(receiver.shared.listeners().is_empty());
         peer.send_to(&[7; 20], sockets[0].local_addr().unwrap())
             .unwrap();
-        assert!(hearing.recv_timeout(Duration::from_millis(50)).is_err());
+        assert!(received.recv_timeout(Duration::from_millis(50)).is_err());
     }
 
     #[test]
     fn a_socket_whose_peer_is_gone_does_no_harm() {
-        let receiver = RtpReceiver::start().unwrap();
-        let (heard, hearing) = mpsc::channel();
+        let receiver = RtpReceiver::start(&Supervisor::new()).unwrap();
+        let (packets, received) = mpsc::channel();
         let (ours, good, peer) = (socket(), socket(), socket());
         let closed = UdpSocket::bind("127.0.0.1:0")
             .unwrap()
@@ -251,13 +266,41 @@ mod tests {
         let _gone = receiver.listen(Arc::clone(&ours), |_, _, _| ()).unwrap();
         let _good = receiver
             .listen(Arc::clone(&good), move |bytes, _, _| {
-                heard.send(bytes.len()).unwrap();
+                packets.send(bytes.len()).unwrap();
             })
             .unwrap();
         for _ in 0..20 {
             let _ = ours.send(b"nobody is there");
         }
         peer.send_to(b"hello", good.local_addr().unwrap()).unwrap();
-        assert_eq!(hearing.recv_timeout(PATIENCE).unwrap(), 5);
+        assert_eq!(received.recv_timeout(LIMIT).unwrap(), 5);
+    }
+
+    #[test]
+    fn an_idle_receiver_counts_as_alive_and_ends_with_its_handle() {
+        let supervisor = Supervisor::new();
+        let until = |what: &str, condition: &dyn Fn() -> bool| {
+            let limit = Instant::now() + LIMIT;
+            while !condition() {
+                assert!(Instant::now() < limit, "not in time: {what}");
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        };
+        let began = Instant::now();
+        let receiver = RtpReceiver::start(&supervisor).unwrap();
+        until("it is up long after its start", &|| {
+            began.elapsed() > PATIENCE * 2 && supervisor.down().is_empty()
+        });
+        drop(receiver);
+        until("it ends", &|| supervisor.tasks().is_empty());
+    }
+
+    #[cfg(debug_assertions)]
+    #[tokio::test]
+    async fn a_dead_receiver_is_reported_by_its_name() {
+        let supervisor = Supervisor::new();
+        let _receiver = RtpReceiver::start(&supervisor).unwrap();
+        assert!(supervisor.request_panic("receiver"));
+        assert_eq!(supervisor.failed().await.task, "receiver");
     }
 }

@@ -1,4 +1,4 @@
-//! Reports about the sound, both ways (RTCP, RFC 3550 section 6): written and read here, sent and timed elsewhere.
+//! Reads and writes RTCP reports (RFC 3550 section 6). They are sent and timed elsewhere.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const LOST_MASK: u32 = 0x00ff_ffff;
 /// What we have sent until now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderInfo {
-    pub pacer: ReportClock,
+    pub clock: ReportClock,
     pub timestamp: u32,
     pub packets: u32,
     pub octets: u32,
@@ -37,7 +37,7 @@ pub struct RtcpReport<'a> {
     pub source: u32,
     pub name: &'a str,
     pub sent: Option<SenderInfo>,
-    pub heard: Option<OutgoingBlock>,
+    pub received: Option<OutgoingBlock>,
     /// The last one: we are leaving.
     pub goodbye: bool,
 }
@@ -61,8 +61,8 @@ impl ReportClock {
     }
 }
 
-fn middle(pacer: u64) -> u32 {
-    (pacer >> 16 & 0xffff_ffff) as u32
+fn middle(clock: u64) -> u32 {
+    (clock >> 16 & 0xffff_ffff) as u32
 }
 
 /// As 2^-16 seconds, the unit of delays in reports.
@@ -78,18 +78,18 @@ impl RtcpReport<'_> {
         let mut compound = Compound::builder();
         if let Some(sent) = self.sent {
             let mut report = SenderReport::builder(self.source)
-                .ntp_timestamp(sent.pacer.0)
+                .ntp_timestamp(sent.clock.0)
                 .rtp_timestamp(sent.timestamp)
                 .packet_count(sent.packets)
                 .octet_count(sent.octets);
-            if let Some(heard) = &self.heard {
-                report = report.add_report_block(block(heard));
+            if let Some(received) = &self.received {
+                report = report.add_report_block(block(received));
             }
             compound = compound.add_packet(report);
         } else {
             let mut report = ReceiverReport::builder(self.source);
-            if let Some(heard) = &self.heard {
-                report = report.add_report_block(block(heard));
+            if let Some(received) = &self.received {
+                report = report.add_report_block(block(received));
             }
             compound = compound.add_packet(report);
         }
@@ -106,14 +106,14 @@ impl RtcpReport<'_> {
     }
 }
 
-fn block(heard: &OutgoingBlock) -> rtcp_types::ReportBlockBuilder {
-    let (pacer, delay) = heard.last_report.unwrap_or_default();
-    ReportBlock::builder(heard.block.source)
-        .fraction_lost(heard.block.fraction_lost)
-        .cumulative_lost(heard.block.lost.cast_unsigned() & LOST_MASK)
-        .extended_sequence_number(heard.block.highest)
-        .interarrival_jitter(heard.block.jitter)
-        .last_sender_report_timestamp(pacer)
+fn block(received: &OutgoingBlock) -> rtcp_types::ReportBlockBuilder {
+    let (clock, delay) = received.last_report.unwrap_or_default();
+    ReportBlock::builder(received.block.source)
+        .fraction_lost(received.block.fraction_lost)
+        .cumulative_lost(received.block.lost.cast_unsigned() & LOST_MASK)
+        .extended_sequence_number(received.block.highest)
+        .interarrival_jitter(received.block.jitter)
+        .last_sender_report_timestamp(clock)
         .delay_since_last_sender_report_timestamp(short(delay))
 }
 
@@ -121,7 +121,7 @@ fn block(heard: &OutgoingBlock) -> rtcp_types::ReportBlockBuilder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PeerReport {
     /// The clock of its sender's report, to be sent back.
-    pub pacer: Option<u32>,
+    pub clock: Option<u32>,
     pub about_us: Option<AboutUs>,
     pub goodbye: bool,
 }
@@ -136,8 +136,8 @@ pub struct AboutUs {
 impl AboutUs {
     /// Section 6.4.1: what of the time since our report was not spent at the peer.
     pub fn round_trip(&self, now: ReportClock) -> Option<Duration> {
-        let (pacer, delay) = self.answered?;
-        let units = now.middle().wrapping_sub(pacer).wrapping_sub(delay);
+        let (clock, delay) = self.answered?;
+        let units = now.middle().wrapping_sub(clock).wrapping_sub(delay);
         // Less than nothing is a peer that measures badly, and half a day a peer that makes it up.
         let units = if units.cast_signed() < 0 { 0 } else { units };
         Some(Duration::from_micros((u64::from(units) * 1_000_000) >> 16))
@@ -151,7 +151,7 @@ pub fn read(bytes: &[u8], our_source: u32) -> Option<PeerReport> {
     let mut read = PeerReport::default();
     match packets.next()? {
         Packet::Sr(report) => {
-            read.pacer = Some(middle(report.ntp_timestamp()));
+            read.clock = Some(middle(report.ntp_timestamp()));
             read.about_us = about_us(report.report_blocks(), our_source);
         }
         Packet::Rr(report) => read.about_us = about_us(report.report_blocks(), our_source),
@@ -166,7 +166,7 @@ fn about_us<'a>(
     our_source: u32,
 ) -> Option<AboutUs> {
     let block = blocks.find(|block| block.ssrc() == our_source)?;
-    let pacer = block.last_sender_report_timestamp();
+    let clock = block.last_sender_report_timestamp();
     Some(AboutUs {
         block: ReceptionBlock {
             source: our_source,
@@ -175,7 +175,7 @@ fn about_us<'a>(
             highest: block.extended_sequence_number(),
             jitter: block.interarrival_jitter(),
         },
-        answered: (pacer != 0).then(|| (pacer, block.delay_since_last_sender_report_timestamp())),
+        answered: (clock != 0).then(|| (clock, block.delay_since_last_sender_report_timestamp())),
     })
 }
 
@@ -192,12 +192,12 @@ mod tests {
         jitter: 17,
     };
 
-    fn report(sent: Option<SenderInfo>, heard: Option<OutgoingBlock>, goodbye: bool) -> Vec<u8> {
+    fn report(sent: Option<SenderInfo>, received: Option<OutgoingBlock>, goodbye: bool) -> Vec<u8> {
         RtcpReport {
             source: 7,
             name: "someone",
             sent,
-            heard,
+            received,
             goodbye,
         }
         .write()
@@ -205,7 +205,7 @@ mod tests {
 
     fn sent(at: Duration) -> SenderInfo {
         SenderInfo {
-            pacer: ReportClock::at(at),
+            clock: ReportClock::at(at),
             timestamp: 1600,
             packets: 10,
             octets: 1600,
@@ -214,22 +214,22 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let heard = OutgoingBlock {
+        let received = OutgoingBlock {
             block: BLOCK,
             last_report: Some((0x1234, Duration::from_millis(1500))),
         };
         for sent in [None, Some(sent(Duration::from_secs(3)))] {
-            let bytes = report(sent, Some(heard), false);
+            let bytes = report(sent, Some(received), false);
             assert!(super::super::rtp::is_rtcp(&bytes) && bytes.len().is_multiple_of(4));
             let read = read(&bytes, 42).unwrap();
-            assert_eq!(read.pacer, sent.map(|sent| sent.pacer.middle()));
+            assert_eq!(read.clock, sent.map(|sent| sent.clock.middle()));
             let about_us = read.about_us.unwrap();
             assert_eq!(about_us.block, BLOCK);
             assert_eq!(about_us.answered, Some((0x1234, 3 << 15)));
             assert!(!read.goodbye);
         }
         assert_eq!(
-            read(&report(None, Some(heard), true), 43),
+            read(&report(None, Some(received), true), 43),
             Some(PeerReport {
                 goodbye: true,
                 ..PeerReport::default()
@@ -240,12 +240,12 @@ mod tests {
     #[test]
     fn the_round_trip_is_what_the_peer_did_not_spend() {
         let ours = report(Some(sent(Duration::from_secs(10))), None, false);
-        let pacer = read(&ours, 0).unwrap().pacer.unwrap();
-        let heard = OutgoingBlock {
+        let clock = read(&ours, 0).unwrap().clock.unwrap();
+        let received = OutgoingBlock {
             block: BLOCK,
-            last_report: Some((pacer, Duration::from_secs(2))),
+            last_report: Some((clock, Duration::from_secs(2))),
         };
-        let theirs = read(&report(None, Some(heard), false), 42).unwrap();
+        let theirs = read(&report(None, Some(received), false), 42).unwrap();
         let about_us = theirs.about_us.unwrap();
         let trip = about_us.round_trip(ReportClock::at(Duration::from_millis(12_250)));
         let micros = trip.unwrap().as_micros();
@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn without_a_report_of_ours_there_is_no_round_trip() {
-        let heard = OutgoingBlock {
+        let received = OutgoingBlock {
             block: BLOCK,
             last_report: None,
         };
-        let read = read(&report(None, Some(heard), false), 42).unwrap();
+        let read = read(&report(None, Some(received), false), 42).unwrap();
         assert_eq!(
             read.about_us
                 .unwrap()

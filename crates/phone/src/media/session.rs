@@ -1,7 +1,7 @@
-//! The sound of one call, both ways: from the description that is offered to the goodbye at the end.
+//! The media of one call, both ways: from the description that is offered to the goodbye at the end.
 //!
-//! A caller offers, perhaps listens to early media, is answered, and plays; a callee answers and may play. Either answers the changes that
-//! the peer wants later. While the call lasts somebody must `watch`, which sends the reports and tells when the peer has vanished.
+//! A caller offers, perhaps receives early media, is answered, and plays; a callee answers and may play. Both answer the changes that the
+//! peer wants later. While the call lasts its owner must `watch`, which sends the reports and notices that the peer has vanished.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::engine::{Encryption, MediaEngine, MediaError, MediaOptions};
-use super::inbound::{Expected, Inbound, OnInbound};
-use super::pacer::{Outgoing, Playing, Target};
+use super::inbound::{Inbound, InboundParameters, OnInbound};
+use super::inbound_handle::InboundHandle;
+use super::paced_stream::{PacedStream, StreamControl, Target};
 use super::reporter::Reporter;
 use super::rtp::Numbers;
 use super::sockets::Sockets;
@@ -31,12 +32,12 @@ pub struct MediaSession {
     remote: Option<RemoteMedia>,
     answered: bool,
     sockets: Sockets,
-    /// Where our packets go.
+    /// The address that our packets go to.
     target: Target,
-    hearing: Arc<Mutex<Inbound>>,
-    /// Taken by what is played: two streams of the same numbers would have the same key stream.
+    inbound: InboundHandle,
+    /// Taken by the stream that is played: two streams with the same numbers would have the same key stream.
     numbers: Option<Numbers>,
-    playing: Arc<Playing>,
+    control: Arc<StreamControl>,
     reporter: Reporter,
     stopped: bool,
     vanished: bool,
@@ -46,7 +47,7 @@ impl MediaSession {
     pub(super) fn open(
         engine: MediaEngine,
         mut options: MediaOptions,
-        on_heard: OnInbound,
+        on_inbound: OnInbound,
     ) -> io::Result<Self> {
         let now = Instant::now();
         let bind = options.bind.unwrap_or(engine.config().bind);
@@ -83,8 +84,8 @@ impl MediaSession {
             answered: false,
             sockets,
             target: Arc::new(Mutex::new(nowhere)),
-            hearing: Arc::new(Mutex::new(Inbound::new(now, numbers.source, on_heard))),
-            playing: Arc::new(Playing::default()),
+            inbound: InboundHandle::new(Inbound::new(now, numbers.source, on_inbound)),
+            control: Arc::new(StreamControl::default()),
             reporter: Reporter::new(numbers.source, numbers.timestamp, now),
             numbers: Some(numbers),
             engine,
@@ -94,18 +95,18 @@ impl MediaSession {
         })
     }
 
-    /// What we propose.
+    /// Our offer.
     pub fn offer(&self) -> String {
         sdp::offer(&self.local)
     }
 
-    /// Early media: it is listened to and counted; nothing is sent, and keys mean nothing yet.
+    /// Early media is received and counted; nothing is sent, and keys mean nothing yet.
     pub fn listen_early(&mut self, description: &[u8]) -> Result<(), MediaError> {
         let remote = sdp::read_answer(description, &self.local)?;
         self.settle(remote)
     }
 
-    /// The answer to our offer. An empty one means that the description of the early media stands.
+    /// Takes the answer to our offer. An empty one means that the description of the early media stands.
     pub fn answered(&mut self, description: &[u8]) -> Result<(), MediaError> {
         let remote = match &self.remote {
             Some(early) if description.is_empty() => early.clone(),
@@ -115,7 +116,7 @@ impl MediaSession {
         self.settle(remote)
     }
 
-    /// ResponseFilter an offer of the peer: its first one, or a change (hold, resume, another address) of what was agreed on.
+    /// Answers an offer of the peer: its first one, or a change (hold, resume, another address) of what was agreed on.
     pub fn answer(&mut self, offer: &[u8]) -> Result<String, MediaError> {
         if self.remote.is_some() {
             self.local.version += 1;
@@ -126,7 +127,7 @@ impl MediaSession {
         Ok(answer)
     }
 
-    /// Plays from now on, once a call; the moment of the last packet comes back.
+    /// Plays from now on, once a call. The receiver gets the time of the last packet, or an error if the stream ends before it.
     pub fn play(
         &mut self,
         plan: &[PlaybackItem],
@@ -141,18 +142,18 @@ impl MediaSession {
             .as_ref()
             .map(|keys| Box::new(RtpSealer::new(keys.suite, &keys.ours)));
         let (finished, when) = oneshot::channel();
-        self.engine.pacer().play(Outgoing {
+        self.engine.pacer().play(PacedStream {
             stream,
-            way: self.sockets.way(self.options.symmetric, &self.target),
+            send_path: self.sockets.send_path(self.options.symmetric, &self.target),
             sealer,
-            playing: Arc::clone(&self.playing),
+            control: Arc::clone(&self.control),
             finished,
         });
         Ok(when)
     }
 
-    /// Sends reports when they are due. Comes back when the peer has vanished, which is noticed only where the terms say so, and only while
-    /// the peer should be speaking. Dropping it half-way and calling it again loses nothing.
+    /// Sends reports when they are due. Comes back when the peer has vanished, which is noticed only where the options say so, and only
+    /// while the peer should be speaking. Dropping it half-way and calling it again loses nothing.
     pub async fn watch(&mut self) {
         loop {
             let now = Instant::now();
@@ -160,39 +161,39 @@ impl MediaSession {
                 self.report(now, false);
             }
             let vanishes = self.vanishes();
-            if vanishes.is_some_and(|moment| moment <= now) {
+            if vanishes.is_some_and(|time| time <= now) {
                 self.vanished = true;
                 return;
             }
             match self.reporter.due().into_iter().chain(vanishes).min() {
-                Some(moment) => tokio::time::sleep_until(moment.into()).await,
+                Some(time) => tokio::time::sleep_until(time.into()).await,
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Ends the sound, with a goodbye where something was agreed on.
+    /// Ends the session, with a goodbye where something was agreed on.
     pub fn stop(&mut self) {
-        self.playing.stopped.store(true, Ordering::Relaxed);
+        self.control.stopped.store(true, Ordering::Relaxed);
         if !std::mem::replace(&mut self.stopped, true) && self.reporter.due().is_some() {
             self.report(Instant::now(), true);
         }
         self.sockets.stop_listening();
     }
 
-    /// What is known now.
-    pub fn facts(&self) -> MediaStats {
+    /// The figures until now.
+    pub fn stats(&self) -> MediaStats {
         let load = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
-        let mut facts = MediaStats {
+        let mut stats = MediaStats {
             peer: self.remote.as_ref().map(|remote| remote.rtp),
-            packets_sent: load(&self.playing.packets),
-            packets_late: load(&self.playing.late),
-            worst_lateness: Duration::from_micros(load(&self.playing.worst_micros).into()),
+            packets_sent: load(&self.control.packets),
+            packets_late: load(&self.control.late),
+            worst_lateness: Duration::from_micros(load(&self.control.worst_micros).into()),
             peer_vanished: self.vanished,
             ..MediaStats::default()
         };
-        self.hearing().add_to(&mut facts);
-        facts
+        self.inbound.with(|inbound| inbound.add_to(&mut stats));
+        stats
     }
 
     /// Takes over what the peer says about itself. If that fails, everything stays as it was.
@@ -201,10 +202,10 @@ impl MediaSession {
         if !remote.rtp.ip().is_unspecified() {
             self.point(&remote, now)?;
         } else if let Some(known) = &self.remote {
-            // Held in the old way, without an address: who it is has not changed.
+            // Held in the old way, without an address: the peer is still where it was.
             (remote.rtp, remote.rtcp) = (known.rtp, known.rtcp);
         }
-        self.playing.held.store(!remote.listens, Ordering::Relaxed);
+        self.control.held.store(!remote.listens, Ordering::Relaxed);
         if self.answered {
             self.keep_to(&remote);
             let key = remote.keys.as_ref().map(|keys| &keys.ours);
@@ -214,15 +215,15 @@ impl MediaSession {
         Ok(())
     }
 
-    /// Sends to the peer and hears it where it says that it is.
+    /// Sends to the addresses that the peer describes, and receives from them.
     fn point(&mut self, remote: &RemoteMedia, now: Instant) -> io::Result<()> {
-        let place = |remote: &RemoteMedia| (remote.rtp, remote.rtcp);
-        let moved = self.remote.as_ref().map(place) != Some(place(remote));
+        let addresses = |remote: &RemoteMedia| (remote.rtp, remote.rtcp);
+        let moved = self.remote.as_ref().map(addresses) != Some(addresses(remote));
         if moved && !self.options.symmetric {
-            self.sockets.point(remote, &self.hearing)?;
+            self.sockets.point(remote, &self.inbound)?;
         }
         let keys = remote.keys.as_ref();
-        let expected = Expected {
+        let parameters = InboundParameters {
             rtp: remote.rtp,
             rtcp: remote.rtcp,
             codec: remote.codec,
@@ -231,20 +232,20 @@ impl MediaSession {
             symmetric: self.options.symmetric,
             answered: self.answered,
         };
-        {
-            // Under one lock, so that what is learned at once is not forgotten again.
-            let mut hearing = self.hearing.lock().expect("hearing does not panic");
-            let learns = hearing.expect(expected, now);
+        // Under one lock, so that an address that is learned at once is not overwritten.
+        self.inbound.with(|inbound| {
+            let learns = inbound.apply(parameters, now);
             if learns {
                 self.sockets.open_to_anybody()?;
             }
             if learns || moved {
                 *lock_target(&self.target) = remote.rtp;
             }
-        }
+            io::Result::Ok(())
+        })?;
         self.sockets.listen(
             self.engine.receiver(),
-            &self.hearing,
+            &self.inbound,
             &self.target,
             self.answered && remote.rtcp_mux,
         )
@@ -259,11 +260,10 @@ impl MediaSession {
     }
 
     fn report(&mut self, now: Instant, goodbye: bool) {
-        let (heard, to) = {
-            let mut hearing = self.hearing();
-            (hearing.report(now), hearing.rtcp())
-        };
-        let packet = self.reporter.write(now, &self.playing, heard, goodbye);
+        let (received, to) = self
+            .inbound
+            .with(|inbound| (inbound.report(now), inbound.rtcp()));
+        let packet = self.reporter.write(now, &self.control, received, goodbye);
         let muxed = self.remote.as_ref().is_some_and(|remote| remote.rtcp_mux);
         if let Some(to) = to {
             self.sockets.send_report(&packet, to, muxed);
@@ -274,12 +274,10 @@ impl MediaSession {
     fn vanishes(&self) -> Option<Instant> {
         let remote = self.remote.as_ref().filter(|_| self.answered)?;
         let limit = self.options.vanished_after?;
-        (remote.listens && remote.speaks && self.sockets.can_hear())
-            .then(|| self.hearing().last_heard() + limit)
-    }
-
-    fn hearing(&self) -> MutexGuard<'_, Inbound> {
-        self.hearing.lock().expect("hearing does not panic")
+        if !(remote.listens && remote.speaks && self.sockets.can_receive()) {
+            return None;
+        }
+        Some(self.inbound.last_received()? + limit)
     }
 }
 

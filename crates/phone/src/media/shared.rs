@@ -1,5 +1,5 @@
 //! One pair of sockets for all calls of a trunk: fewer system calls and fewer ports. Calls are told apart by the address in the peer's
-//! description, so that nothing can be learned about where a peer really is, and two calls cannot have the same peer address.
+//! description. So the real address of a peer cannot be learned, and two calls cannot have the same peer address.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,32 +8,32 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use super::inbound::Inbound;
+use super::inbound_handle::InboundHandle;
 use super::ports::{PortPair, Ports};
 use super::receiver::{Listening, RtpReceiver};
 
-type Ears = HashMap<SocketAddr, Arc<Mutex<Inbound>>>;
+type CallsByPeer = HashMap<SocketAddr, InboundHandle>;
 
 #[derive(Debug, Default)]
-struct Peers(Mutex<Ears>);
+struct Peers(Mutex<CallsByPeer>);
 
 impl Peers {
-    fn ears(&self) -> MutexGuard<'_, Ears> {
+    fn calls(&self) -> MutexGuard<'_, CallsByPeer> {
         self.0
             .lock()
             .expect("nothing panics while it changes the table")
     }
 
-    fn hear(&self, bytes: &[u8], from: SocketAddr, now: Instant) {
-        let hearing = self.ears().get(&from).cloned();
-        if let Some(hearing) = hearing {
-            let mut hearing = hearing.lock().expect("hearing does not panic");
-            hearing.hear(bytes, from, now);
+    fn receive(&self, bytes: &[u8], from: SocketAddr, now: Instant) {
+        let inbound = self.calls().get(&from).cloned();
+        if let Some(inbound) = inbound {
+            // The address is known before, so nothing is learned here.
+            inbound.receive(bytes, from, now, |_| ());
         }
     }
 }
 
-/// Kept by whoever keeps the trunk; calls hold on to it while they last.
+/// The owner of the trunk keeps it; calls keep it alive while they last.
 #[derive(Debug)]
 pub struct SharedLine {
     pair: PortPair,
@@ -48,7 +48,7 @@ impl SharedLine {
         let listen = |socket: &Arc<UdpSocket>| {
             let peers = Arc::clone(&peers);
             receiver.listen_for_many(Arc::clone(socket), move |bytes, from, now| {
-                peers.hear(bytes, from, now);
+                peers.receive(bytes, from, now);
             })
         };
         Ok(Self {
@@ -62,73 +62,72 @@ impl SharedLine {
         &self.pair
     }
 
-    /// Hears the peer at these addresses, the first of which must not be another call's.
+    /// Receives from these addresses, the first of which must not be another call's.
     pub(super) fn enter(
         &self,
         rtp: SocketAddr,
         rtcp: SocketAddr,
-        hearing: &Arc<Mutex<Inbound>>,
-    ) -> Option<Place> {
-        let mut ears = self.peers.ears();
+        inbound: &InboundHandle,
+    ) -> Option<PeerEntry> {
+        let mut calls = self.peers.calls();
         let mut addresses = Vec::with_capacity(2);
         for address in [rtp, rtcp] {
-            if let Entry::Vacant(place) = ears.entry(address) {
-                place.insert(Arc::clone(hearing));
+            if let Entry::Vacant(entry) = calls.entry(address) {
+                entry.insert(inbound.clone());
                 addresses.push(address);
             } else if addresses.is_empty() {
                 return None;
             }
         }
-        Some(Place {
+        Some(PeerEntry {
             peers: Arc::clone(&self.peers),
             addresses,
         })
     }
 }
 
-/// A call's place in the table, until it is dropped.
+/// A call's entry in the table, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PeerEntry {
     peers: Arc<Peers>,
     addresses: Vec<SocketAddr>,
 }
 
-impl Drop for Place {
+impl Drop for PeerEntry {
     fn drop(&mut self) {
-        let mut ears = self.peers.ears();
+        let mut calls = self.peers.calls();
         for address in &self.addresses {
-            ears.remove(address);
+            calls.remove(address);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::inbound::Inbound;
     use super::*;
+    use supervisor::Supervisor;
 
     #[test]
     fn a_peers_address_belongs_to_one_call_at_a_time() {
-        let receiver = RtpReceiver::start().unwrap();
+        let receiver = RtpReceiver::start(&Supervisor::new()).unwrap();
         let ports = Ports::new(&(47_400..=47_499)).unwrap();
         let line = SharedLine::open(&ports, &receiver, "127.0.0.1".parse().unwrap()).unwrap();
-        let hearing = || {
-            let hearing = Inbound::new(Instant::now(), 1, Box::new(|_| ()));
-            Arc::new(Mutex::new(hearing))
-        };
+        let inbound = || InboundHandle::new(Inbound::new(Instant::now(), 1, Box::new(|_| ())));
         let address = |port| SocketAddr::from(([192, 0, 2, 1], port));
-        let first = line.enter(address(4000), address(4001), &hearing());
+        let first = line.enter(address(4000), address(4001), &inbound());
         assert!(
-            line.enter(address(4000), address(5001), &hearing())
+            line.enter(address(4000), address(5001), &inbound())
                 .is_none()
         );
         // Somebody else's RTCP address is not worth a call.
         let second = line
-            .enter(address(5000), address(4001), &hearing())
+            .enter(address(5000), address(4001), &inbound())
             .unwrap();
         assert_eq!(second.addresses, [address(5000)]);
         drop(first);
         assert!(
-            line.enter(address(4000), address(4000), &hearing())
+            line.enter(address(4000), address(4000), &inbound())
                 .is_some()
         );
     }

@@ -1,15 +1,15 @@
-//! The sockets of one call: its own, or a place on those of its trunk.
+//! The sockets of one call: its own, or those that all calls of its trunk share.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::engine::{MediaEngine, SocketChoice};
-use super::inbound::Inbound;
-use super::pacer::{SendPath, Target};
+use super::inbound_handle::InboundHandle;
+use super::paced_stream::{SendPath, Target};
 use super::receiver::{Listening, RtpReceiver};
 use super::rtp;
-use super::shared::{Place, SharedLine};
+use super::shared::{PeerEntry, SharedLine};
 use crate::sdp::RemoteMedia;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub enum Sockets {
     },
     Shared {
         line: Arc<SharedLine>,
-        place: Option<Place>,
+        entry: Option<PeerEntry>,
     },
 }
 
@@ -41,7 +41,7 @@ impl Sockets {
             }
             SocketChoice::Shared(line) => Self::Shared {
                 line: Arc::clone(line),
-                place: None,
+                entry: None,
             },
         })
     }
@@ -58,7 +58,7 @@ impl Sockets {
     }
 
     /// How a stream leaves through them.
-    pub fn way(&self, symmetric: bool, target: &Target) -> SendPath {
+    pub fn send_path(&self, symmetric: bool, target: &Target) -> SendPath {
         match self {
             Self::Own { rtp, .. } if symmetric => {
                 SendPath::Towards(Arc::clone(rtp), Arc::clone(target))
@@ -70,7 +70,7 @@ impl Sockets {
         }
     }
 
-    /// A peer that is to be learned may be anybody, until it is.
+    /// A peer whose address is still to be learned may be anybody.
     pub fn open_to_anybody(&self) -> io::Result<()> {
         match self {
             Self::Own { rtp, .. } => Ok(rustix::net::connect_unspec(rtp)?),
@@ -79,7 +79,7 @@ impl Sockets {
     }
 
     /// The peer is, or has moved, where its description says. Connected sockets drop what others send.
-    pub fn point(&mut self, remote: &RemoteMedia, hearing: &Arc<Mutex<Inbound>>) -> io::Result<()> {
+    pub fn point(&mut self, remote: &RemoteMedia, inbound: &InboundHandle) -> io::Result<()> {
         match self {
             Self::Own { rtp, rtcp, .. } => {
                 rtp.connect(remote.rtp)?;
@@ -88,22 +88,22 @@ impl Sockets {
                     _ => Ok(()),
                 }
             }
-            Self::Shared { line, place } => {
-                *place = None;
-                *place = line.enter(remote.rtp, remote.rtcp, hearing);
-                if place.is_none() {
-                    tracing::warn!(peer = %remote.rtp, "another call on the same line has this peer, which is not heard in this one");
+            Self::Shared { line, entry } => {
+                *entry = None;
+                *entry = line.enter(remote.rtp, remote.rtcp, inbound);
+                if entry.is_none() {
+                    tracing::warn!(peer = %remote.rtp, "another call on the same line has this peer address, so this call receives nothing");
                 }
                 Ok(())
             }
         }
     }
 
-    /// Hears from now on, each socket once.
+    /// Receives from now on, each socket once.
     pub fn listen(
         &mut self,
         receiver: &RtpReceiver,
-        hearing: &Arc<Mutex<Inbound>>,
+        inbound: &InboundHandle,
         target: &Target,
         muxed: bool,
     ) -> io::Result<()> {
@@ -117,12 +117,12 @@ impl Sockets {
             return Ok(());
         };
         if listening.is_empty() {
-            listening.push(receiver.listen(Arc::clone(sound), ear(sound, hearing, target))?);
+            listening.push(receiver.listen(Arc::clone(sound), handler(sound, inbound, target))?);
             if let Some(rtcp) = rtcp {
-                let mut ear = ear(rtcp, hearing, target);
+                let mut handler = handler(rtcp, inbound, target);
                 let reports_only = move |bytes: &[u8], from, now| {
                     if rtp::is_rtcp(bytes) {
-                        ear(bytes, from, now);
+                        handler(bytes, from, now);
                     }
                 };
                 listening.push(receiver.listen(Arc::clone(rtcp), reports_only)?);
@@ -138,19 +138,19 @@ impl Sockets {
     pub fn stop_listening(&mut self) {
         match self {
             Self::Own { listening, .. } => listening.clear(),
-            Self::Shared { place, .. } => *place = None,
+            Self::Shared { entry, .. } => *entry = None,
         }
     }
 
-    /// On a shared line a call may find its peer's address taken, and then it hears nothing.
-    pub fn can_hear(&self) -> bool {
+    /// On a shared line another call may have the peer's address; then this call receives nothing.
+    pub fn can_receive(&self) -> bool {
         match self {
             Self::Own { .. } => true,
-            Self::Shared { place, .. } => place.is_some(),
+            Self::Shared { entry, .. } => entry.is_some(),
         }
     }
 
-    /// Reports are sent where somebody may or may not care.
+    /// Nobody has to care for a report, so errors mean nothing.
     pub fn send_report(&self, packet: &[u8], to: SocketAddr, muxed: bool) {
         let socket = match self {
             Self::Own {
@@ -165,19 +165,18 @@ impl Sockets {
 }
 
 /// When the peer's address has been learned, our packets go there and the socket is closed to everybody else.
-fn ear(
+fn handler(
     socket: &Arc<UdpSocket>,
-    hearing: &Arc<Mutex<Inbound>>,
+    inbound: &InboundHandle,
     target: &Target,
 ) -> impl FnMut(&[u8], SocketAddr, std::time::Instant) + Send + use<> {
-    let (socket, hearing, target) = (Arc::clone(socket), Arc::clone(hearing), Arc::clone(target));
+    let (socket, inbound, target) = (Arc::clone(socket), inbound.clone(), Arc::clone(target));
     move |bytes, from, now| {
-        let mut hearing = hearing.lock().expect("hearing does not panic");
-        if let Some(peer) = hearing.hear(bytes, from, now) {
+        inbound.receive(bytes, from, now, |peer| {
             *target
                 .lock()
                 .expect("nothing panics while it changes an address") = peer;
             let _ = socket.connect(peer);
-        }
+        });
     }
 }

@@ -1,5 +1,5 @@
-//! What one call sends: a program of silence, sounds and keys, packet by packet. No sockets and no clock: whoever owns it asks for the next
-//! packet every 20 ms.
+//! What one call sends: silence, sounds and keys, packet by packet. It has no socket and no clock: the pacer asks for the next packet every
+//! 20 ms.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use g711::{Codec, EncodedAudio, FRAME_BYTES};
 pub const LARGEST_PACKET: usize = HEADER_BYTES + FRAME_BYTES;
 const FRAME_SAMPLES: u16 = 160;
 
-/// One thing after the other.
+/// One item of what is played; the items follow each other without a gap.
 #[derive(Debug, Clone)]
 pub enum PlaybackItem {
     Silence {
@@ -22,16 +22,20 @@ pub enum PlaybackItem {
     Keys(String),
 }
 
-/// A step in the terms of this call's codec.
+/// A key that no telephone has: it makes the turn of its stream panic, so that tests can show that other calls go on.
+#[cfg(debug_assertions)]
+pub const PANIC_KEY: char = '!';
+
+/// An item in this call's codec.
 #[derive(Debug)]
 enum Segment {
     Silence {
         frames: u32,
     },
-    /// Shared with every other call that plays the same sound: only the place in it is ours.
+    /// The bytes are shared with every other call that plays the same sound; the position in them is this call's own.
     Bytes {
         bytes: Arc<[u8]>,
-        place: usize,
+        position: usize,
     },
     Event {
         event: u8,
@@ -39,13 +43,15 @@ enum Segment {
         samples: u16,
         ends: u8,
     },
+    #[cfg(debug_assertions)]
+    Panic,
 }
 
-/// What a moment of 20 ms brings.
+/// What a turn brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// So many bytes of the buffer are to be sent.
-    Packet(usize),
+pub enum NextPacket {
+    /// This many bytes of the buffer are to be sent.
+    Ready(usize),
     Finished,
 }
 
@@ -56,7 +62,7 @@ pub struct Stream {
     timing: KeyTiming,
     numbers: Numbers,
     segments: VecDeque<Segment>,
-    /// Not even a moment of it has passed.
+    /// It has not had a turn yet.
     new: bool,
     /// The next packet begins a spurt of sound: after the start, and after a hold.
     fresh: bool,
@@ -90,14 +96,19 @@ impl Stream {
         self.new
     }
 
-    pub fn append(&mut self, steps: &[PlaybackItem]) {
-        for step in steps {
-            match step {
+    pub fn append(&mut self, items: &[PlaybackItem]) {
+        for item in items {
+            match item {
                 PlaybackItem::Silence { frames } => self.append_silence(*frames),
                 PlaybackItem::Sound(sound) if sound.frames() == 0 => {}
                 PlaybackItem::Sound(sound) => {
                     let bytes = Arc::clone(sound.bytes(self.codec));
-                    self.segments.push_back(Segment::Bytes { bytes, place: 0 });
+                    self.segments
+                        .push_back(Segment::Bytes { bytes, position: 0 });
+                }
+                #[cfg(debug_assertions)]
+                PlaybackItem::Keys(keys) if keys.contains(PANIC_KEY) => {
+                    self.segments.push_back(Segment::Panic);
                 }
                 PlaybackItem::Keys(keys) => keys
                     .chars()
@@ -116,7 +127,9 @@ impl Stream {
     fn append_key(&mut self, event: u8) {
         if self.telephone_event.is_none() {
             let bytes = Arc::from(dtmf::tone(event, self.codec, self.timing));
-            return self.segments.push_back(Segment::Bytes { bytes, place: 0 });
+            return self
+                .segments
+                .push_back(Segment::Bytes { bytes, position: 0 });
         }
         self.segments.push_back(Segment::Event {
             event,
@@ -127,7 +140,7 @@ impl Stream {
         self.append_silence(self.timing.frames_after_event());
     }
 
-    /// 20 ms in which nothing is sent: time goes on, the program does not.
+    /// 20 ms in which nothing is sent: time goes on, the playback does not.
     pub fn hold(&mut self) {
         self.numbers.timestamp = self
             .numbers
@@ -137,10 +150,10 @@ impl Stream {
     }
 
     /// Writes the next packet.
-    pub fn next(&mut self, buffer: &mut [u8; LARGEST_PACKET]) -> Moment {
+    pub fn next(&mut self, buffer: &mut [u8; LARGEST_PACKET]) -> NextPacket {
         let now = self.numbers.timestamp;
         let Some(segment) = self.segments.front_mut() else {
-            return Moment::Finished;
+            return NextPacket::Finished;
         };
         let (payload_type, marker, timestamp, length, done) = match segment {
             Segment::Silence { frames } => {
@@ -154,16 +167,16 @@ impl Stream {
                     *frames == 0,
                 )
             }
-            Segment::Bytes { bytes, place } => {
-                let frame = &bytes[*place..(*place + FRAME_BYTES).min(bytes.len())];
+            Segment::Bytes { bytes, position } => {
+                let frame = &bytes[*position..(*position + FRAME_BYTES).min(bytes.len())];
                 buffer[HEADER_BYTES..HEADER_BYTES + frame.len()].copy_from_slice(frame);
-                *place += FRAME_BYTES;
+                *position += FRAME_BYTES;
                 (
                     self.codec.payload_type(),
                     self.fresh,
                     now,
                     frame.len(),
-                    *place >= bytes.len(),
+                    *position >= bytes.len(),
                 )
             }
             Segment::Event {
@@ -189,6 +202,8 @@ impl Stream {
                     *ends == END_PACKETS,
                 )
             }
+            #[cfg(debug_assertions)]
+            Segment::Panic => panic!("the stream was asked to panic"),
         };
         buffer[..HEADER_BYTES].copy_from_slice(&self.numbers.header(
             payload_type,
@@ -202,7 +217,7 @@ impl Stream {
         if done {
             self.segments.pop_front();
         }
-        Moment::Packet(HEADER_BYTES + length)
+        NextPacket::Ready(HEADER_BYTES + length)
     }
 }
 
@@ -224,11 +239,11 @@ mod tests {
         )
     }
 
-    /// All packets of a program: payload type, marker, sequence, timestamp, payload.
+    /// All packets of a stream: payload type, marker, sequence, timestamp, payload.
     fn packets(stream: &mut Stream) -> Vec<(u8, bool, u16, u32, Vec<u8>)> {
         let mut buffer = [0; LARGEST_PACKET];
         let mut packets = Vec::new();
-        while let Moment::Packet(length) = stream.next(&mut buffer) {
+        while let NextPacket::Ready(length) = stream.next(&mut buffer) {
             let packet = Packet::parse(&buffer[..length]).unwrap();
             packets.push((
                 packet.payload_type,
@@ -275,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_stops_the_program_and_not_the_time() {
+    fn a_hold_stops_the_playback_and_not_the_time() {
         let mut stream = stream(None);
         stream.append(&[PlaybackItem::Silence { frames: 2 }]);
         let mut buffer = [0; LARGEST_PACKET];
@@ -283,13 +298,13 @@ mod tests {
         let before = Packet::parse(&buffer).unwrap().timestamp;
         stream.hold();
         stream.hold();
-        assert_eq!(stream.next(&mut buffer), Moment::Packet(LARGEST_PACKET));
+        assert_eq!(stream.next(&mut buffer), NextPacket::Ready(LARGEST_PACKET));
         let after = Packet::parse(&buffer).unwrap();
         assert_eq!(
             (after.timestamp.wrapping_sub(before), after.marker),
             (480, true)
         );
-        assert_eq!(stream.next(&mut buffer), Moment::Finished);
+        assert_eq!(stream.next(&mut buffer), NextPacket::Finished);
     }
 
     #[test]
@@ -302,11 +317,11 @@ mod tests {
         let mut listener = dtmf::KeyListener::default();
         let packets = packets(&mut stream);
         let events: Vec<_> = packets.iter().filter(|packet| packet.0 == 101).collect();
-        let heard: String = events
+        let received: String = events
             .iter()
-            .filter_map(|packet| listener.hear(packet.3, &packet.4))
+            .filter_map(|packet| listener.receive(packet.3, &packet.4))
             .collect();
-        assert_eq!(heard, "36*7");
+        assert_eq!(received, "36*7");
         // Five packets of 100 ms, the last of them an end, and two more ends.
         assert_eq!(events.len(), 4 * 7);
         assert_eq!(events[4].4, dtmf::payload(3, 800, true));
@@ -349,8 +364,8 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_program_is_finished_at_once() {
+    fn an_empty_stream_is_finished_at_once() {
         let mut stream = stream(None);
-        assert_eq!(stream.next(&mut [0; LARGEST_PACKET]), Moment::Finished);
+        assert_eq!(stream.next(&mut [0; LARGEST_PACKET]), NextPacket::Finished);
     }
 }

@@ -1,6 +1,6 @@
-//! ResponseFilter wait here for a moment. The library acknowledges an answer as soon as it sees it, and a peer that has been acknowledged considers the
-//! call to be up. So an answer is shown to it only when what it takes to end the leg has been written down: if this process dies before that, the
-//! peer is never acknowledged, and ends the call itself, or is told to by the next life of the process.
+//! Answers are held here for a moment. The library acknowledges an answer as soon as it sees it, and a peer that has been acknowledged
+//! considers the call to be up. So an answer is passed to the library only when what it takes to end the leg has been recorded. If this
+//! process dies before that, the peer is never acknowledged: it ends the call itself, or the next process tells it to.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,50 +12,51 @@ use tokio_util::sync::CancellationToken;
 
 use super::orphan::DialogSnapshot;
 
-/// A callee who has picked up waits for no longer than this, whatever the writer does.
-pub(super) const LONGEST: Duration = Duration::from_millis(250);
+/// A callee who has picked up waits for no longer than this, whatever the recording does.
+pub(super) const LONGEST_HOLD: Duration = Duration::from_millis(250);
 
-/// Honest peers need few.
-const MAX_BEHIND: usize = 8;
+/// The most answers that are held for one call. Honest peers need few.
+const MAX_HELD: usize = 8;
 
-/// Writes the facts of an answered leg down; what it returns comes when that is done, or is dropped.
+/// Records the snapshot of an answered leg. What it returns comes, or is dropped, when that is done.
 pub type OnAnswer = Box<dyn FnOnce(Option<DialogSnapshot>) -> oneshot::Receiver<()> + Send>;
 
-enum Gate {
-    Closed(OnAnswer),
-    /// An answer waits in it, and perhaps others behind it.
-    Opening {
-        opened: CancellationToken,
-        behind: usize,
+enum HoldState {
+    /// No answer has come yet.
+    Waiting(OnAnswer),
+    /// An answer is held until it is recorded, and perhaps others with it.
+    Holding {
+        released: CancellationToken,
+        others: usize,
     },
 }
 
 /// What is to be done with an answer that has come.
-pub(super) enum Arrival {
-    /// Nobody wants to write anything down, or that is done.
+pub(super) enum ArrivingAnswer {
+    /// Nobody wants to record it, or that is done.
     Pass,
-    /// The first one: the gate opens when it has been written down.
-    Hold(OnAnswer),
-    /// One that repeats itself while the first waits, or another telephone that was called by the same INVITE.
-    Follow(CancellationToken),
-    /// There are too many of them. An answer that is not acknowledged comes again.
-    Drop,
+    /// It is the first one: it is released when it has been recorded.
+    Record(OnAnswer),
+    /// It repeats the first one, or comes from another telephone that the same INVITE called: it is released with the first one.
+    Wait(CancellationToken),
+    /// Too many are held. An answer that is not acknowledged comes again.
+    Ignore,
 }
 
-/// A gate for as long as its call is being placed.
+/// Holds the answer of a call for as long as the call is being placed.
 #[derive(Debug)]
 pub(super) struct AnswerHold {
-    gates: Arc<AnswerHolds>,
+    holds: Arc<AnswerHolds>,
     call_id: String,
 }
 
 impl AnswerHold {
-    pub fn close(gates: &Arc<AnswerHolds>, call_id: String, on_answer: OnAnswer) -> Self {
-        gates
+    pub fn start(holds: &Arc<AnswerHolds>, call_id: String, on_answer: OnAnswer) -> Self {
+        holds
             .lock()
-            .insert(call_id.clone(), Gate::Closed(on_answer));
+            .insert(call_id.clone(), HoldState::Waiting(on_answer));
         Self {
-            gates: Arc::clone(gates),
+            holds: Arc::clone(holds),
             call_id,
         }
     }
@@ -63,59 +64,64 @@ impl AnswerHold {
 
 impl Drop for AnswerHold {
     fn drop(&mut self) {
-        self.gates.open(&self.call_id);
+        self.holds.release(&self.call_id);
     }
 }
 
-/// The gates of the calls that are being placed, by Call-ID.
+/// The holds of the calls that are being placed, by Call-ID.
 #[derive(Default)]
-pub(super) struct AnswerHolds(Mutex<HashMap<String, Gate>>);
+pub(super) struct AnswerHolds(Mutex<HashMap<String, HoldState>>);
 
 impl AnswerHolds {
-    pub fn open(&self, call_id: &str) {
-        if let Some(Gate::Opening { opened, .. }) = self.lock().remove(call_id) {
-            opened.cancel();
+    /// Answers to this call are not held any more.
+    pub fn release(&self, call_id: &str) {
+        if let Some(HoldState::Holding { released, .. }) = self.lock().remove(call_id) {
+            released.cancel();
         }
     }
 
-    pub fn arrive(&self, call_id: &str) -> Arrival {
-        let mut gates = self.lock();
-        let Some(gate) = gates.get_mut(call_id) else {
-            return Arrival::Pass;
+    /// Judges an answer that has come.
+    pub fn judge(&self, call_id: &str) -> ArrivingAnswer {
+        let mut holds = self.lock();
+        let Some(state) = holds.get_mut(call_id) else {
+            return ArrivingAnswer::Pass;
         };
-        if let Gate::Opening { opened, behind } = gate {
-            *behind += 1;
-            return if *behind > MAX_BEHIND {
-                Arrival::Drop
+        if let HoldState::Holding { released, others } = state {
+            *others += 1;
+            return if *others > MAX_HELD {
+                ArrivingAnswer::Ignore
             } else {
-                Arrival::Follow(opened.clone())
+                ArrivingAnswer::Wait(released.clone())
             };
         }
-        let opening = Gate::Opening {
-            opened: CancellationToken::new(),
-            behind: 0,
+        let holding = HoldState::Holding {
+            released: CancellationToken::new(),
+            others: 0,
         };
-        match std::mem::replace(gate, opening) {
-            Gate::Closed(on_answer) => Arrival::Hold(on_answer),
-            Gate::Opening { .. } => Arrival::Drop,
+        match std::mem::replace(state, holding) {
+            HoldState::Waiting(on_answer) => ArrivingAnswer::Record(on_answer),
+            HoldState::Holding { .. } => ArrivingAnswer::Ignore,
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Gate>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, HoldState>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl std::fmt::Debug for AnswerHolds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Gates").field(&self.lock().len()).finish()
+        f.debug_tuple("AnswerHolds")
+            .field(&self.lock().len())
+            .finish()
     }
 }
 
-/// The Call-ID of a response that answers an INVITE.
-pub(super) fn answered_call(answer: &Response) -> Option<&str> {
-    let answers = answer.status_code.kind() == StatusCodeKind::Successful
-        && answer.cseq_header().ok()?.method().ok()? == Method::Invite;
-    let call_id = answer.call_id_header().ok()?.value();
-    answers.then_some(call_id)
+/// True for a 2xx to an INVITE.
+pub(super) fn is_answer(response: &Response) -> bool {
+    response.status_code.kind() == StatusCodeKind::Successful
+        && response
+            .cseq_header()
+            .and_then(rsipstack::sip::CSeq::method)
+            == Ok(Method::Invite)
 }

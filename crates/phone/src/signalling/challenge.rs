@@ -1,4 +1,4 @@
-//! Challenges (RFC 7616, RFC 8760) in the words that the library understands, and its proofs in the words of the RFC. The library
+//! Translates challenges (RFC 7616, RFC 8760) into what the library understands, and its proofs into what the RFC wants. The library
 //! writes SHA-256 as `SHA256`, gives up on a choice like `qop="auth,auth-int"`, and takes the first of several challenges even where
 //! it cannot answer that one.
 
@@ -7,7 +7,7 @@ use rsipstack::sip::{Header, Request, Response};
 /// What the library calls SHA-256.
 const SHA_256: &str = "SHA256";
 
-/// Leaves the one challenge that we can answer best. None is left where we can answer none.
+/// Keeps the one challenge that we can answer best, and none where we can answer none.
 pub fn choose(response: &mut Response) {
     if !matches!(response.status_code.code(), 401 | 407) {
         return;
@@ -42,7 +42,7 @@ fn keep_best(
         .extend(best.map(challenge).into_iter().collect());
 }
 
-/// The challenge in the library's words; `None` if we cannot answer it.
+/// The challenge as the library understands it; `None` if we cannot answer it.
 fn understood(challenge: &str) -> Option<String> {
     let (scheme, rest) = challenge.trim().split_once(char::is_whitespace)?;
     if !scheme.eq_ignore_ascii_case("digest") {
@@ -60,11 +60,11 @@ fn understood(challenge: &str) -> Option<String> {
             "algorithm" if bare.eq_ignore_ascii_case("md5") => "algorithm=MD5".to_owned(),
             "algorithm" if bare.eq_ignore_ascii_case("sha-256") => format!("algorithm={SHA_256}"),
             "algorithm" => return None,
-            // The proof of a whole body is not among what the library can do.
+            // The library cannot prove a whole body.
             "qop"
                 if !bare
                     .split(',')
-                    .any(|way| way.trim().eq_ignore_ascii_case("auth")) =>
+                    .any(|choice| choice.trim().eq_ignore_ascii_case("auth")) =>
             {
                 return None;
             }
@@ -110,8 +110,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_challenge_is_put_into_the_librarys_words() {
-        for (challenge, words) in [
+    fn a_challenge_is_translated_for_the_library() {
+        for (challenge, translated) in [
             (
                 "Digest realm=\"a, b\", nonce=\"x\\\",\", qop=\"auth-int, auth\", algorithm=\"SHA-256\"",
                 Some("Digest realm=\"a, b\", nonce=\"x\\\",\", qop=\"auth\", algorithm=SHA256"),
@@ -130,7 +130,7 @@ mod tests {
             ("Digest realm=\"no nonce\"", None),
             ("", None),
         ] {
-            assert_eq!(understood(challenge).as_deref(), words, "{challenge}");
+            assert_eq!(understood(challenge).as_deref(), translated, "{challenge}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Everything of ours that hostile bytes meet, without a socket: for the fuzzer.
+//! All our code that reads hostile bytes, without a socket: for the fuzzer.
 
 use rsipstack::sip::{HeadersExt, SipMessage};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 
-use super::{DialogSnapshot, SessionTimer, Transport, challenge, incoming, leg, orphan, trace};
+use super::{DialogSnapshot, SessionTimer, Transport, challenge, headers, incoming, orphan, trace};
 use crate::ending::Cause;
 
 /// Reads a message as if it came from the wire. False if the library refuses it.
@@ -23,28 +23,28 @@ pub fn message(bytes: &[u8]) -> bool {
             let _ = request.to_header().map(|to| to.tag().is_ok());
             let _ = incoming::fault(&request);
             let _ = incoming::unknown_extensions(&request);
-            facts(DialogSnapshot::of_invite(&request, None).as_ref());
+            snapshot(DialogSnapshot::of_invite(&request, None).as_ref());
         }
         SipMessage::Response(mut response) => {
             let _ = TransactionKey::from_response(&response, TransactionRole::Client);
             challenge::choose(&mut response);
-            let q850 = leg::q850(&response);
+            let q850 = headers::q850(&response);
             let _ = Cause::from_response(response.status_code.code(), q850);
-            let interval = leg::header_value(&response, "Session-Expires");
+            let interval = headers::header_value(&response, "Session-Expires");
             let _ = interval.and_then(|value| SessionTimer::from_answer(&value));
-            facts(DialogSnapshot::of_answer(&response, None).as_ref());
+            snapshot(DialogSnapshot::of_answer(&response, None).as_ref());
         }
     }
     true
 }
 
-/// Where a request about a leg would go.
-pub fn facts(facts: Option<&DialogSnapshot>) {
+/// Finds where a request about a leg would go.
+pub fn snapshot(snapshot: Option<&DialogSnapshot>) {
     for transport in Transport::ALL {
-        let _ = facts.and_then(|facts| facts.destination(transport));
+        let _ = snapshot.and_then(|snapshot| snapshot.destination(transport));
     }
-    if let Some(facts) = facts {
-        let routes = facts
+    if let Some(snapshot) = snapshot {
+        let routes = snapshot
             .routes
             .iter()
             .flat_map(|route| orphan::split_routes(route));

@@ -1,5 +1,5 @@
-//! Requests that come to us: those inside a dialog find their dialog, a call finds whoever answers calls, and everything else is refused
-//! without work.
+//! Requests that come to us: a request inside a dialog goes to its dialog, a call goes to whoever answers calls, and everything else is
+//! refused without work. A request that makes us panic costs nobody else anything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,17 @@ use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, ToTypedHea
 use rsipstack::transaction::TransactionReceiver;
 use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
+use supervisor::{Watch, contain};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use super::leg::Leg;
+use super::dialog::OwnedDialog;
+use super::incoming_leg::IncomingLeg;
 use super::{SignallingError, SipCredentials};
 
 /// A call to us.
 #[derive(Debug)]
 pub struct IncomingCall {
-    pub leg: Leg,
+    pub leg: IncomingLeg,
     /// The user part of the request's address: the number that was dialled.
     pub number: String,
     /// The user part of the From header: the number that is shown.
@@ -31,7 +32,7 @@ pub struct IncomingCall {
     pub offer: Vec<u8>,
 }
 
-/// What a peer may require of us.
+/// The extensions that a peer may require of us.
 const EXTENSIONS: [&str; 2] = ["100rel", "timer"];
 
 /// Shorter than a peer waits before it repeats a request.
@@ -39,11 +40,11 @@ const SETTLING_TIME: Duration = Duration::from_millis(400);
 
 pub type CallSender = mpsc::UnboundedSender<IncomingCall>;
 
-/// Who answers calls, and whom.
+/// Who answers calls, and who may call.
 #[derive(Debug, Clone)]
 pub struct Answering {
     pub calls: CallSender,
-    /// Callers must know these.
+    /// Where there are some, callers must prove that they know them.
     pub credentials: Option<SipCredentials>,
 }
 
@@ -51,11 +52,19 @@ pub async fn answer_requests(
     mut requests: TransactionReceiver,
     dialogs: Arc<DialogLayer>,
     calls: Option<Answering>,
-    stop: CancellationToken,
+    watch: Watch,
 ) {
-    while let Some(Some(transaction)) = stop.run_until_cancelled(requests.recv()).await {
-        if let Err(error) = answer(transaction, &dialogs, calls.as_ref()).await {
-            tracing::debug!(%error, "a request could not be answered");
+    while let Some(transaction) = requests.recv().await {
+        watch.beat();
+        match contain(answer(transaction, &dialogs, calls.as_ref())).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a request could not be answered"),
+            Err(reason) => {
+                tracing::error!(
+                    reason,
+                    "a request made its handling panic: it is not answered"
+                );
+            }
         }
     }
 }
@@ -113,7 +122,7 @@ async fn answer(
     }
 }
 
-/// The rest is not even shown to the library: during a MESSAGE a dialog does not count as confirmed there, and could not be ended.
+/// Other methods are not even shown to the library: during a MESSAGE a dialog does not count as confirmed there, and could not be ended.
 fn understood_in_a_dialog(method: Method) -> bool {
     use Method::{Ack, Bye, Cancel, Info, Invite, Options, PRack, Update};
     matches!(
@@ -122,9 +131,9 @@ fn understood_in_a_dialog(method: Method) -> bool {
     )
 }
 
-/// The library knows a call of ours by the callee's tag, and answers its requests, only a moment after our ACK has left; the callee may
-/// hang up before that moment. So it is waited for, and so is the ACK of a caller whose BYE has overtaken it. `None` if a call of ours is
-/// still not answered then, and the callee has asked early.
+/// The library knows a call of ours by the callee's tag, and answers its requests, only a moment after our ACK has left, and the callee may
+/// hang up before that moment. So we wait for it, and for the ACK of a caller whose BYE has overtaken it. `None` if a call of ours is
+/// still not answered then, and the callee has asked too early.
 async fn settled(dialogs: &DialogLayer, transaction: &Transaction) -> Option<Dialog> {
     let deadline = tokio::time::Instant::now() + SETTLING_TIME;
     let is_bye = transaction.original.method == Method::Bye;
@@ -152,7 +161,7 @@ async fn settled(dialogs: &DialogLayer, transaction: &Transaction) -> Option<Dia
     }
 }
 
-/// Is it about a call of ours that is under way? The library keeps those without a tag of the callee.
+/// True for a request about a call of ours that is not answered yet. The library keeps such a call without the callee's tag.
 fn is_unanswered(dialogs: &DialogLayer, transaction: &Transaction) -> bool {
     DialogId::try_from(transaction).is_ok_and(|mut id| {
         id.remote_tag.clear();
@@ -160,7 +169,7 @@ fn is_unanswered(dialogs: &DialogLayer, transaction: &Transaction) -> bool {
     })
 }
 
-/// What is wrong with a request, of that which the library does not look at.
+/// What is wrong with a request, where the library does not look.
 pub(super) fn fault(request: &Request) -> Option<StatusCode> {
     if request.version != Version::V2 {
         return Some(StatusCode::VersionNotSupported);
@@ -238,7 +247,10 @@ fn call(
         .to_owned();
     let from = transaction.original.from_header()?.typed()?;
     let incoming = IncomingCall {
-        leg: Leg::incoming(Arc::clone(dialogs), dialog.clone(), states),
+        leg: IncomingLeg::new(
+            OwnedDialog::invited(Arc::clone(dialogs), dialog.clone()),
+            states,
+        ),
         number,
         caller: from.uri.user().unwrap_or_default().to_owned(),
         call_id: transaction.original.call_id_header()?.value().to_owned(),

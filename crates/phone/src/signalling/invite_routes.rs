@@ -1,5 +1,5 @@
-//! Where the INVITEs that are under way went. A CANCEL must go the same way (RFC 3261 section 9.1), and the library, left alone, would look up
-//! whatever host is in the called address: another server where the trunk has a domain of its own, or several addresses.
+//! Where the INVITEs that are under way went. A CANCEL must take the same route (RFC 3261 section 9.1). The library, left alone, would look
+//! up the host in the called address: another server where the trunk has a domain of its own, or several addresses.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use rsipstack::sip::Uri;
 use rsipstack::transaction::endpoint::TargetLocator;
 use rsipstack::transport::SipAddr;
 
-/// By what they are addressed to; how many INVITEs, and where the last of them went.
+/// By the called address: how many INVITEs are under way, and where the last of them went.
 #[derive(Debug, Default)]
 pub(super) struct InviteRoutes(Mutex<HashMap<String, (usize, SipAddr)>>);
 
@@ -19,17 +19,17 @@ impl InviteRoutes {
     }
 }
 
-/// Remembered for as long as the leg is there.
+/// The route of one INVITE, remembered for as long as its leg exists.
 #[derive(Debug)]
 pub(super) struct InviteRoute {
-    ways: Arc<InviteRoutes>,
+    routes: Arc<InviteRoutes>,
     target: String,
 }
 
 impl InviteRoute {
-    pub fn remember(ways: &Arc<InviteRoutes>, target: &Uri, address: SipAddr) -> Self {
+    pub fn remember(routes: &Arc<InviteRoutes>, target: &Uri, address: SipAddr) -> Self {
         let target = target.to_string();
-        let mut known = ways.lock();
+        let mut known = routes.lock();
         let (count, last) = known
             .entry(target.clone())
             .or_insert_with(|| (0, address.clone()));
@@ -37,7 +37,7 @@ impl InviteRoute {
         *last = address;
         drop(known);
         Self {
-            ways: Arc::clone(ways),
+            routes: Arc::clone(routes),
             target,
         }
     }
@@ -45,7 +45,7 @@ impl InviteRoute {
 
 impl Drop for InviteRoute {
     fn drop(&mut self) {
-        let mut known = self.ways.lock();
+        let mut known = self.routes.lock();
         if let Some((count, _)) = known.get_mut(&self.target) {
             *count -= 1;
             if *count == 0 {
@@ -55,10 +55,11 @@ impl Drop for InviteRoute {
     }
 }
 
-pub(super) struct Located(pub Arc<InviteRoutes>);
+/// Tells the library where a request goes.
+pub(super) struct InviteLocator(pub Arc<InviteRoutes>);
 
 #[async_trait]
-impl TargetLocator for Located {
+impl TargetLocator for InviteLocator {
     async fn locate(&self, uri: &Uri) -> rsipstack::Result<SipAddr> {
         let known = self.0.lock().get(&uri.to_string()).cloned();
         match known {

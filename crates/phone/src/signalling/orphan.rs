@@ -1,5 +1,5 @@
-//! Legs that nobody here remembers, those of a process that died: ended by what it has written down, so that no callee is left listening to
-//! silence and no trunk goes on counting.
+//! Orphaned legs: the legs of a process that died. They are ended by what it has recorded, so that no callee is left listening to silence
+//! and no trunk goes on counting.
 
 use std::net::SocketAddr;
 
@@ -15,25 +15,25 @@ use super::{SILENCE, Signalling, SignallingError, uri};
 /// What it takes to end a leg later, even from another process: CANCEL while it has not been answered, BYE after that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DialogSnapshot {
-    /// Where the request is addressed to: the callee before the answer, the peer's Contact after it.
+    /// The address of the request: the callee before the answer, the peer's Contact after it.
     pub target: String,
     pub from: String,
     pub to: String,
     pub call_id: String,
-    /// Of the INVITE.
+    /// The sequence number of the INVITE.
     pub cseq: u32,
     pub routes: Vec<String>,
     /// The Via of the INVITE while it is not answered: a CANCEL must carry the same.
     pub via: Option<String>,
-    /// Where the INVITE went.
+    /// The address that the INVITE was sent to.
     pub sent_to: Option<SocketAddr>,
-    /// The facts of the leg as it rang: if it was answered while nobody looked, only a BYE ends it.
+    /// The snapshot of the leg as it rang: if it was answered while no process was there, only a BYE ends it.
     #[serde(default)]
     pub ringing: Option<Box<DialogSnapshot>>,
 }
 
 impl DialogSnapshot {
-    /// The facts of an INVITE that is under way.
+    /// The snapshot of an INVITE that is under way.
     pub(super) fn of_invite(invite: &Request, sent_to: Option<SocketAddr>) -> Option<Self> {
         Some(Self {
             target: invite.uri.to_string(),
@@ -52,7 +52,7 @@ impl DialogSnapshot {
         })
     }
 
-    /// The facts of a leg that this response answers (RFC 3261 section 12.1.2), if it says where the peer is to be reached.
+    /// The snapshot of a leg that this response answers (RFC 3261 section 12.1.2), if it says where the peer can be reached.
     pub(super) fn of_answer(answer: &Response, sent_to: Option<SocketAddr>) -> Option<Self> {
         let contact = answer.typed_contact_headers().ok()?;
         let mut routes: Vec<String> = answer
@@ -114,7 +114,7 @@ impl DialogSnapshot {
         })
     }
 
-    /// The first route, or the target itself; a CANCEL goes where its INVITE went.
+    /// Where a request goes: to the first route, or to the target itself; a CANCEL goes where its INVITE went.
     pub(super) fn destination(&self, signalling: super::Transport) -> Option<SipAddr> {
         if let (Some(_), Some(sent_to)) = (&self.via, self.sent_to) {
             return Some(super::transport::sip_address(signalling, sent_to));
@@ -149,29 +149,29 @@ pub(super) fn split_routes(value: &str) -> Vec<String> {
 }
 
 impl Signalling {
-    /// Ends a leg by its facts. True if the peer confirmed it or does not know the leg (any more); false for silence.
-    pub async fn end_orphan(&self, facts: &DialogSnapshot) -> Result<bool, SignallingError> {
-        let (method, cseq) = match facts.via {
-            Some(_) => (Method::Cancel, facts.cseq),
-            None => (Method::Bye, facts.later_cseq()),
+    /// Ends a leg by its snapshot. Returns true if the peer confirmed it or does not know the leg (any more), and false for silence.
+    pub async fn end_orphan(&self, snapshot: &DialogSnapshot) -> Result<bool, SignallingError> {
+        let (method, cseq) = match snapshot.via {
+            Some(_) => (Method::Cancel, snapshot.cseq),
+            None => (Method::Bye, snapshot.later_cseq()),
         };
-        let destination = facts
+        let destination = snapshot
             .destination(self.transport)
-            .ok_or_else(|| SignallingError::Address(facts.target.clone()))?;
+            .ok_or_else(|| SignallingError::Address(snapshot.target.clone()))?;
         if let Ok(address) = destination.get_socketaddr() {
-            self.know(address.ip());
+            self.add_peer(address.ip());
             self.connect(address).await?;
         }
         if method == Method::Bye {
-            // Who died between writing an answer down and acknowledging it has left a peer that still waits for the latter.
-            let ack = facts.request(&self.endpoint, Method::Ack, facts.cseq)?;
+            // A process that died after it recorded an answer and before it acknowledged it has left a peer that waits for the ACK.
+            let ack = snapshot.request(&self.endpoint, Method::Ack, snapshot.cseq)?;
             let connection = self.endpoint.transport_layer.lookup(&destination, None);
             let (connection, address) = connection.await?;
             connection.send(ack.into(), Some(&address)).await?;
         }
-        let request = facts.request(&self.endpoint, method, cseq)?;
+        let request = snapshot.request(&self.endpoint, method, cseq)?;
         let ended = end(&self.endpoint, request, destination).await?;
-        match &facts.ringing {
+        match &snapshot.ringing {
             Some(ringing) => Box::pin(self.end_orphan(ringing)).await,
             None => Ok(ended),
         }
@@ -214,8 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn facts_survive_being_written_down() {
-        let facts = DialogSnapshot {
+    fn a_snapshot_survives_being_written_down() {
+        let snapshot = DialogSnapshot {
             target: "sip:100@192.0.2.1".to_owned(),
             from: "<sip:1@us>;tag=a".to_owned(),
             to: "<sip:2@them>;tag=b".to_owned(),
@@ -226,10 +226,10 @@ mod tests {
             sent_to: Some("192.0.2.1:5060".parse().unwrap()),
             ringing: None,
         };
-        let text = serde_json::to_string(&facts).unwrap();
+        let text = serde_json::to_string(&snapshot).unwrap();
         assert_eq!(
             serde_json::from_str::<DialogSnapshot>(&text).unwrap(),
-            facts
+            snapshot
         );
     }
 }

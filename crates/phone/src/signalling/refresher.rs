@@ -5,7 +5,7 @@ use rsipstack::sip::Header;
 
 use super::session_timer::{SHORTEST, SessionTimer};
 
-/// What a refresh of ours brought.
+/// The result of a refresh of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refreshed {
     Yes,

@@ -1,4 +1,4 @@
-//! A registration with a trunk that wants one (RFC 3261 section 10): one REGISTER at a time; whoever owns it decides when the next one is due.
+//! A registration with a trunk that wants one (RFC 3261 section 10): one REGISTER at a time. Its owner decides when the next one is due.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use super::{Signalling, SignallingError, SipCredentials, uri};
 /// What the registrar said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registered {
-    /// For so long.
+    /// It lasts this long.
     For(Duration),
-    /// With this code.
+    /// The code of the refusal.
     Refused(u16),
     Silence,
 }
@@ -67,13 +67,13 @@ impl Signalling {
         })
     }
 
-    /// Registers, or renews; a time of zero takes the registration back.
+    /// Registers, or renews the registration; a time of zero takes it back.
     pub async fn register(
         &self,
         registration: &mut Registration,
         time: Duration,
     ) -> Result<Registered, SignallingError> {
-        self.know(registration.destination.ip());
+        self.add_peer(registration.destination.ip());
         self.connect(registration.destination).await?;
         let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         let response = registration
@@ -85,7 +85,7 @@ impl Signalling {
                 let granted = registration.inner.granted_expires.unwrap_or(seconds);
                 Registered::For(Duration::from_secs(granted.into()))
             }
-            // Made by the library out of silence.
+            // The library makes this code out of silence.
             408 => Registered::Silence,
             code => Registered::Refused(code),
         })

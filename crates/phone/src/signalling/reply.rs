@@ -1,16 +1,16 @@
-//! The answer to what a peer asks for during a call.
+//! Our response to a change that the peer wants during a call.
 
 use rsipstack::dialog::dialog::TransactionHandle;
 use rsipstack::sip::{Header, Method, Request, StatusCode};
 
-use super::leg::header_value;
+use super::headers::header_value;
 
-/// ResponseFilter one request of the peer; dropping it refuses.
+/// Answers one request of the peer; dropping it refuses.
 #[derive(Debug)]
 pub struct SessionReply {
     handle: TransactionHandle,
     method: Method,
-    /// The refresh that the peer asks for, as it wrote it.
+    /// The refresh interval that the peer asks for, as it wrote it.
     session_expires: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl SessionReply {
         }
     }
 
-    /// Must an answer to a request without an offer carry one?
+    /// True if the response to a request without an offer must carry one.
     pub fn wants_offer(&self) -> bool {
         self.method == Method::Invite
     }
@@ -34,7 +34,7 @@ impl SessionReply {
         if description.is_some() {
             headers.push(Header::ContentType("application/sdp".into()));
         }
-        // Who asks for a refresh is the one who does it; it wants to see that confirmed (RFC 4028 section 9).
+        // The side that asks for refreshes does them, and wants to see that confirmed (RFC 4028 section 9).
         if let Some(interval) = self.session_expires {
             let seconds = interval.split(';').next().unwrap_or_default().trim();
             headers.push(Header::Require("timer".into()));
@@ -42,7 +42,7 @@ impl SessionReply {
                 format!("{seconds};refresher=uac").into(),
             ));
         }
-        // The peer may have gone; then the leg tells so.
+        // If the peer has gone, the leg tells so.
         let _ = self
             .handle
             .respond(

@@ -1,4 +1,4 @@
-//! Where a trunk is: A, AAAA and SRV (RFC 3263 without NAPTR), all addresses in the order in which they are to be tried.
+//! The addresses of a trunk by A, AAAA and SRV records (RFC 3263 without NAPTR), in the order in which they are to be tried.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -95,7 +95,7 @@ impl FromStr for Host {
 pub enum Resolver {
     /// By the machine's name servers.
     NameServers(SipResolver),
-    /// By somebody else.
+    /// By another source.
     Records(Arc<dyn LookupSource>),
 }
 
@@ -104,8 +104,8 @@ impl Resolver {
         Self::Records(Arc::new(source))
     }
 
-    /// All addresses of a host, the first to be tried first. With a port or an address there is nothing for SRV to say (RFC 3263
-    /// section 4.2).
+    /// All addresses of a host, in the order in which they are to be tried. SRV records are not asked for where a port or an address is
+    /// given (RFC 3263 section 4.2).
     pub async fn addresses(
         &self,
         host: &Host,

@@ -1,60 +1,50 @@
-//! What is done about answers before the library sees them: one without a Contact is given where it came from, one that nobody waits for is
-//! acknowledged and ended, and one that shall be written down waits at its gate.
+//! Handles every message before and instead of the library's own loop, which would end with the first message that makes it panic.
+//!
+//! A request goes straight to the library. An answer without a Contact gets the address that it came from, an answer that nobody waits for
+//! is acknowledged and ended, and an answer that has to be recorded is held until then.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rsipstack::sip::{
-    Header, HeadersExt, Method, Response, SipMessage, StatusCodeKind, ToTypedHeader,
-};
+use rsipstack::sip::{Header, HeadersExt, Method, Response, SipMessage, ToTypedHeader};
 use rsipstack::transaction::endpoint::{EndpointInner, EndpointInnerRef, TransportEventInspector};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transport::{SipAddr, SipConnection, TransportEvent};
+use supervisor::contain;
 
-use super::answer_hold::{self, AnswerHolds, Arrival};
+use super::SignallingError;
+use super::answer_hold::{AnswerHolds, ArrivingAnswer, LONGEST_HOLD, is_answer};
 use super::orphan::{DialogSnapshot, end};
-use super::{Peers, SignallingError};
+use super::peers::KnownPeers;
 
-/// A flood of stray answers must not make us send a flood of BYEs; honest peers need no more than so many a second.
-const STRAYS_A_SECOND: usize = 50;
+/// A flood of stray answers must not make us send a flood of BYEs; honest peers need no more than this.
+const STRAYS_PER_SECOND: usize = 50;
 
-/// Sees every message before the library does. An answer that no transaction waits for is ended: ACK, then BYE. One that has to be written down
-/// waits for that.
 #[derive(Clone)]
 pub(super) struct ResponseFilter {
     endpoint: Arc<OnceLock<Weak<EndpointInner>>>,
-    peers: Arc<Peers>,
-    gates: Arc<AnswerHolds>,
-    recent: Arc<std::sync::Mutex<Recent>>,
+    peers: Arc<KnownPeers>,
+    holds: Arc<AnswerHolds>,
+    recent: Arc<Mutex<RecentStrays>>,
 }
 
-/// What is to be done about an answer that nobody waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stray {
-    First,
-    /// It repeats itself; one BYE is enough.
-    Again,
-    /// Nothing now: it is not acknowledged, so it comes again, and has its turn then.
-    TooMany,
-}
-
-/// ResponseFilter are repeated until they are acknowledged.
-#[derive(Debug)]
-struct Recent {
-    since: tokio::time::Instant,
-    answers: Vec<String>,
+/// A message as it came.
+struct Received {
+    message: SipMessage,
+    connection: SipConnection,
+    from: SipAddr,
 }
 
 impl ResponseFilter {
-    pub fn new(peers: Arc<Peers>, gates: Arc<AnswerHolds>) -> Self {
+    pub fn new(peers: Arc<KnownPeers>, holds: Arc<AnswerHolds>) -> Self {
         Self {
             endpoint: Arc::default(),
             peers,
-            gates,
-            recent: Arc::new(std::sync::Mutex::new(Recent {
+            holds,
+            recent: Arc::new(Mutex::new(RecentStrays {
                 since: tokio::time::Instant::now(),
-                answers: Vec::new(),
+                legs: Vec::new(),
             })),
         }
     }
@@ -63,64 +53,148 @@ impl ResponseFilter {
         let _ = self.endpoint.set(Arc::downgrade(endpoint));
     }
 
-    /// The endpoint and the facts of the leg, if this is a stray answer.
+    async fn receive(&self, endpoint: &EndpointInnerRef, mut received: Received) {
+        if let SipMessage::Response(response) = &mut received.message
+            && is_answer(response)
+        {
+            ensure_contact(response, &received.from);
+            if let Some(snapshot) = self.stray(endpoint, response, &received.from) {
+                return self.end_stray(endpoint, snapshot, received);
+            }
+            if is_awaited(endpoint, response) {
+                return self.hold(endpoint, received).await;
+            }
+        }
+        pass_on(endpoint, received).await;
+    }
+
+    /// What it takes to end the leg, if this answer belongs to no call of ours.
     fn stray(
         &self,
-        message: &SipMessage,
+        endpoint: &EndpointInnerRef,
+        answer: &Response,
         from: &SipAddr,
-    ) -> Option<(EndpointInnerRef, DialogSnapshot)> {
-        let SipMessage::Response(answer) = message else {
-            return None;
-        };
-        if answer.status_code.kind() != StatusCodeKind::Successful
-            || answer.cseq_header().ok()?.method().ok()? != Method::Invite
-        {
-            return None;
-        }
-        let endpoint = self.endpoint.get()?.upgrade()?;
+    ) -> Option<DialogSnapshot> {
         let key = TransactionKey::from_response(answer, TransactionRole::Client).ok()?;
         let finished = endpoint.finished_transactions.get(&key).flatten();
         let known = endpoint.transactions.get(&key).is_some()
             || finished.is_some_and(|last| !acknowledges_a_refusal(&last, answer));
         let peer = from.get_socketaddr().ok()?;
-        if known || !self.peers.know(peer.ip()) {
+        if known || !self.peers.contains(peer.ip()) {
             return None;
         }
-        Some((endpoint, DialogSnapshot::of_answer(answer, Some(peer))?))
+        DialogSnapshot::of_answer(answer, Some(peer))
     }
 
-    fn judge(&self, facts: &DialogSnapshot) -> Stray {
-        let mut recent = self
+    /// ACK, then BYE.
+    fn end_stray(&self, endpoint: &EndpointInnerRef, snapshot: DialogSnapshot, received: Received) {
+        let stray = self
             .recent
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if recent.since.elapsed() > Duration::from_secs(1) {
-            // Keep the younger half of what was seen, so that a repetition after the turn of the second is known too.
-            let old = recent.answers.len() / 2;
-            recent.answers.drain(..old);
-            recent.since = tokio::time::Instant::now();
+            .unwrap_or_else(PoisonError::into_inner)
+            .judge(&snapshot);
+        if stray == Stray::TooMany {
+            return;
         }
-        let leg = format!("{} {}", facts.call_id, facts.to);
-        if recent.answers.contains(&leg) {
-            return Stray::Again;
+        let (endpoint, from) = (endpoint.clone(), received.from);
+        tracing::info!(peer = %from, "an answer to a call that is over is acknowledged and ended");
+        tokio::spawn(async move {
+            let ended = async {
+                let ack = snapshot.request(&endpoint, Method::Ack, snapshot.cseq)?;
+                received.connection.send(ack.into(), Some(&from)).await?;
+                if stray == Stray::First {
+                    let bye = snapshot.request(&endpoint, Method::Bye, snapshot.later_cseq())?;
+                    end(&endpoint, bye, from).await?;
+                }
+                Ok::<(), SignallingError>(())
+            };
+            if let Err(error) = ended.await {
+                tracing::debug!(%error, "a stray answer could not be ended");
+            }
+        });
+    }
+
+    /// Passes an answer on, at once or when it has been recorded.
+    async fn hold(&self, endpoint: &EndpointInnerRef, received: Received) {
+        let SipMessage::Response(answer) = &received.message else {
+            return;
+        };
+        let Ok(call_id) = answer.call_id_header() else {
+            return pass_on(endpoint, received).await;
+        };
+        let (holds, call_id) = (Arc::clone(&self.holds), call_id.value().to_owned());
+        let endpoint = endpoint.clone();
+        match holds.judge(&call_id) {
+            ArrivingAnswer::Pass => pass_on(&endpoint, received).await,
+            ArrivingAnswer::Ignore => {}
+            ArrivingAnswer::Wait(released) => {
+                tokio::spawn(async move {
+                    released.cancelled().await;
+                    pass_on(&endpoint, received).await;
+                });
+            }
+            ArrivingAnswer::Record(on_answer) => {
+                let from = received.from.get_socketaddr().ok();
+                let recorded = on_answer(DialogSnapshot::of_answer(answer, from));
+                tokio::spawn(async move {
+                    let _ = tokio::time::timeout(LONGEST_HOLD, recorded).await;
+                    pass_on(&endpoint, received).await;
+                    holds.release(&call_id);
+                });
+            }
         }
-        if recent.answers.len() >= STRAYS_A_SECOND {
-            return Stray::TooMany;
-        }
-        recent.answers.push(leg);
-        Stray::First
     }
 }
 
-/// An answer must say where it can be reached (RFC 3261 section 12.1.1). Some do not, and the library then neither acknowledges nor ends
-/// them, so that the callee would be left on a dead line and called again over another trunk: such a peer is where its answer came from.
-fn give_contact(answer: &mut Response, from: &SipAddr) {
-    let is_answer = answer.status_code.kind() == StatusCodeKind::Successful
-        && answer.cseq_header().and_then(rsipstack::sip::CSeq::method) == Ok(Method::Invite);
+#[async_trait]
+impl TransportEventInspector for ResponseFilter {
+    /// Nothing is left for the library to do with a message; it still has to know of new and closed connections.
+    async fn handle(&self, event: TransportEvent) -> Option<TransportEvent> {
+        let TransportEvent::Incoming(message, connection, from) = event else {
+            return Some(event);
+        };
+        let endpoint = self.endpoint.get().and_then(Weak::upgrade)?;
+        let peer = from.clone();
+        let received = Received {
+            message,
+            connection,
+            from,
+        };
+        if let Err(reason) = contain(self.receive(&endpoint, received)).await {
+            tracing::error!(reason, %peer, "a SIP message made its handling panic: it is ignored");
+        }
+        None
+    }
+}
+
+/// Only an answer to an INVITE of ours that is under way is held: others know Call-IDs too.
+fn is_awaited(endpoint: &EndpointInner, answer: &Response) -> bool {
+    TransactionKey::from_response(answer, TransactionRole::Client)
+        .is_ok_and(|key| endpoint.transactions.get(&key).is_some())
+}
+
+async fn pass_on(endpoint: &EndpointInnerRef, received: Received) {
+    let Received {
+        message,
+        connection,
+        from,
+    } = received;
+    if let Err(error) = endpoint
+        .on_received_message(message, connection, &from)
+        .await
+    {
+        tracing::debug!(%error, peer = %from, "a SIP message could not be used");
+    }
+}
+
+/// An answer must say where its sender can be reached (RFC 3261 section 12.1.1). Some do not, and the library then neither acknowledges nor
+/// ends them, so that the callee would be left on a dead line and called again over another trunk. Such a peer is taken to be where its
+/// answer came from.
+fn ensure_contact(answer: &mut Response, from: &SipAddr) {
     let readable = answer
         .typed_contact_headers()
         .is_ok_and(|contacts| !contacts.is_empty());
-    if is_answer && !readable {
+    if !readable {
         let others = std::mem::take(&mut answer.headers).into_iter();
         answer.headers = others
             .filter(|header| !matches!(header, Header::Contact(_)))
@@ -146,94 +220,39 @@ fn acknowledges_a_refusal(last: &SipMessage, answer: &Response) -> bool {
     branch(ack.via_header()) == branch(answer.via_header())
 }
 
-#[async_trait]
-impl TransportEventInspector for ResponseFilter {
-    async fn handle(&self, mut event: TransportEvent) -> Option<TransportEvent> {
-        if let TransportEvent::Incoming(SipMessage::Response(answer), _, from) = &mut event {
-            give_contact(answer, from);
-        }
-        if let TransportEvent::Incoming(message, connection, from) = &event
-            && let Some((endpoint, facts)) = self.stray(message, from)
-        {
-            let stray = self.judge(&facts);
-            if stray == Stray::TooMany {
-                return None;
-            }
-            tracing::info!(peer = %from, "an answer to a call that is over is acknowledged and ended");
-            let (connection, from) = (connection.clone(), from.clone());
-            tokio::spawn(async move {
-                let ended = async {
-                    let ack = facts.request(&endpoint, Method::Ack, facts.cseq)?;
-                    connection.send(ack.into(), Some(&from)).await?;
-                    if stray == Stray::First {
-                        let bye = facts.request(&endpoint, Method::Bye, facts.later_cseq())?;
-                        end(&endpoint, bye, from).await?;
-                    }
-                    Ok::<(), SignallingError>(())
-                };
-                if let Err(error) = ended.await {
-                    tracing::debug!(%error, "a stray answer could not be ended");
-                }
-            });
-            return None;
-        }
-        self.hold(event)
-    }
+/// What is to be done about an answer that nobody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stray {
+    First,
+    /// It repeats itself; one BYE is enough.
+    Again,
+    /// Nothing is done now: it is not acknowledged, so it comes again, and has its turn then.
+    TooMany,
 }
 
-impl ResponseFilter {
-    /// The event, unless it is an answer that has to wait.
-    fn hold(&self, event: TransportEvent) -> Option<TransportEvent> {
-        let TransportEvent::Incoming(SipMessage::Response(answer), connection, from) = event else {
-            return Some(event);
-        };
-        let endpoint = self.endpoint.get().and_then(Weak::upgrade);
-        let (Some(call_id), Some(endpoint)) = (answer_hold::answered_call(&answer), endpoint)
-        else {
-            let answer = SipMessage::Response(answer);
-            return Some(TransportEvent::Incoming(answer, connection, from));
-        };
-        // Whoever knows a callSid could write an answer; only one to an INVITE of ours that is under way has a gate.
-        let awaited = TransactionKey::from_response(&answer, TransactionRole::Client)
-            .is_ok_and(|key| endpoint.transactions.get(&key).is_some());
-        if !awaited {
-            let answer = SipMessage::Response(answer);
-            return Some(TransportEvent::Incoming(answer, connection, from));
-        }
-        let (gates, call_id) = (Arc::clone(&self.gates), call_id.to_owned());
-        let arrival = gates.arrive(&call_id);
-        let facts = DialogSnapshot::of_answer(&answer, from.get_socketaddr().ok());
-        let answer = SipMessage::Response(answer);
-        match arrival {
-            Arrival::Pass => return Some(TransportEvent::Incoming(answer, connection, from)),
-            Arrival::Drop => {}
-            Arrival::Follow(opened) => {
-                tokio::spawn(async move {
-                    opened.cancelled().await;
-                    show(&endpoint, answer, connection, &from).await;
-                });
-            }
-            Arrival::Hold(on_answer) => {
-                let written = on_answer(facts);
-                tokio::spawn(async move {
-                    let _ = tokio::time::timeout(answer_hold::LONGEST, written).await;
-                    show(&endpoint, answer, connection, &from).await;
-                    gates.open(&call_id);
-                });
-            }
-        }
-        None
-    }
+/// The stray answers of the last second or so: answers are repeated until they are acknowledged.
+#[derive(Debug)]
+struct RecentStrays {
+    since: tokio::time::Instant,
+    legs: Vec<String>,
 }
 
-/// Shows an answer that has waited to the library.
-async fn show(
-    endpoint: &EndpointInnerRef,
-    answer: SipMessage,
-    connection: SipConnection,
-    from: &SipAddr,
-) {
-    if let Err(error) = endpoint.on_received_message(answer, connection, from).await {
-        tracing::debug!(%error, "an answer could not be used");
+impl RecentStrays {
+    fn judge(&mut self, snapshot: &DialogSnapshot) -> Stray {
+        if self.since.elapsed() > Duration::from_secs(1) {
+            // The younger half is kept, so that a repetition after the turn of the second is known too.
+            let old = self.legs.len() / 2;
+            self.legs.drain(..old);
+            self.since = tokio::time::Instant::now();
+        }
+        let leg = format!("{} {}", snapshot.call_id, snapshot.to);
+        if self.legs.contains(&leg) {
+            return Stray::Again;
+        }
+        if self.legs.len() >= STRAYS_PER_SECOND {
+            return Stray::TooMany;
+        }
+        self.legs.push(leg);
+        Stray::First
     }
 }

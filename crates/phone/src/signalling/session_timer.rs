@@ -1,11 +1,11 @@
-//! Session refreshes (RFC 4028): who refreshes, how often, and when the other side has to be given up.
+//! Session refreshes (RFC 4028): who refreshes, how often, and when the other side counts as gone.
 
 use std::time::Duration;
 
 /// The shortest interval that a session may be refreshed in (RFC 4028 section 4).
 pub const SHORTEST: u32 = 90;
 
-/// What was agreed on in an answer.
+/// What an answer has agreed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionTimer {
     pub interval: Duration,
@@ -19,7 +19,7 @@ impl SessionTimer {
         let seconds: u32 = fields.next()?.parse().ok()?;
         let ours = !fields.any(|field| field.eq_ignore_ascii_case("refresher=uas"));
         Some(Self {
-            // Shorter ones would be an attack or a mistake; they are refreshed at the shortest allowed pace.
+            // A shorter interval would be an attack or a mistake; it is refreshed at the shortest allowed one.
             interval: Duration::from_secs(seconds.max(SHORTEST).into()),
             ours,
         })
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_refresher_and_the_moment_are_known() {
+    fn the_refresher_and_the_due_time_are_known() {
         let ours = SessionTimer::from_answer("1800;refresher=uac").unwrap();
         assert_eq!((ours.ours, ours.due()), (true, Duration::from_secs(900)));
         let theirs = SessionTimer::from_answer("1800 ; refresher=UAS").unwrap();

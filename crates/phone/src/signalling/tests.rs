@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use supervisor::Supervisor;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
 use crate::ending::{Cause, Failure, Side};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn endpoint(calls: Option<CallSender>) -> Signalling {
     let config = SignallingConfig::new(Transport::Udp, "127.0.0.1:0".parse().unwrap());
@@ -15,7 +16,9 @@ async fn endpoint(calls: Option<CallSender>) -> Signalling {
         calls,
         credentials: None,
     });
-    Signalling::start(&config, calls).await.unwrap()
+    Signalling::start(&Supervisor::new(), &config, calls)
+        .await
+        .unwrap()
 }
 
 async fn pair() -> (Signalling, Signalling, UnboundedReceiver<IncomingCall>) {
@@ -23,7 +26,7 @@ async fn pair() -> (Signalling, Signalling, UnboundedReceiver<IncomingCall>) {
     (endpoint(None).await, endpoint(Some(calls)).await, incoming)
 }
 
-/// Nothing is written down.
+/// Nothing is recorded.
 fn at_once() -> OnAnswer {
     Box::new(|_| tokio::sync::oneshot::channel().1)
 }
@@ -41,18 +44,35 @@ fn invite(to: SocketAddr) -> Invite {
     }
 }
 
-async fn next(leg: &mut Leg) -> LegEvent {
-    tokio::time::timeout(PATIENCE, leg.next())
+async fn in_time<T>(event: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, event)
         .await
         .expect("an event in time")
-        .expect("an event")
+}
+
+async fn next(leg: &mut EstablishedLeg) -> LegEvent {
+    in_time(leg.next()).await.expect("an event")
+}
+
+async fn answered(leg: &mut OutgoingLeg) -> Answer {
+    match in_time(leg.next()).await {
+        DialEvent::Answered(answer) => answer,
+        other => panic!("not answered: {other:?}"),
+    }
+}
+
+async fn failed(leg: &mut OutgoingLeg) -> Failure {
+    match in_time(leg.next()).await {
+        DialEvent::Failed(refusal) => refusal.failure,
+        other => panic!("it goes on: {other:?}"),
+    }
 }
 
 async fn call(
     caller: &Signalling,
     callee: &Signalling,
     incoming: &mut UnboundedReceiver<IncomingCall>,
-) -> (Leg, IncomingCall) {
+) -> (OutgoingLeg, IncomingCall) {
     let leg = caller
         .invite(invite(callee.contact()), at_once())
         .await
@@ -84,29 +104,21 @@ async fn is_quiet(signalling: &Signalling) {
 #[tokio::test]
 async fn a_call_rings_is_answered_and_hung_up_by_us() {
     let (caller, callee, mut incoming) = pair().await;
-    let (mut ours, mut theirs) = call(&caller, &callee, &mut incoming).await;
+    let (mut ours, theirs) = call(&caller, &callee, &mut incoming).await;
     theirs.leg.ring(None);
     assert!(matches!(
-        next(&mut ours).await,
-        LegEvent::Ringing { code: 180, .. }
+        in_time(ours.next()).await,
+        DialEvent::Ringing { code: 180, .. }
     ));
-    theirs.leg.answer("v=0\r\nanswer".to_owned());
-    let LegEvent::Answered { description } = next(&mut ours).await else {
-        panic!("not answered")
-    };
-    assert_eq!(description, b"v=0\r\nanswer");
-    assert!(matches!(
-        next(&mut theirs.leg).await,
-        LegEvent::Ringing { .. }
-    ));
-    assert!(matches!(
-        next(&mut theirs.leg).await,
-        LegEvent::Answered { .. }
-    ));
+    let theirs = theirs.leg.answer("v=0\r\nanswer".to_owned());
+    let answer = answered(&mut ours).await;
+    assert_eq!(answer.description(), b"v=0\r\nanswer");
+    let mut ours = ours.established(&answer);
+    let mut theirs = in_time(theirs.acknowledged()).await.expect("an ACK");
     ours.hang_up().await;
     assert!(matches!(next(&mut ours).await, LegEvent::Ended(Side::Us)));
     assert!(matches!(
-        next(&mut theirs.leg).await,
+        next(&mut theirs).await,
         LegEvent::Ended(Side::Them)
     ));
     drop((ours, theirs));
@@ -117,14 +129,12 @@ async fn a_call_rings_is_answered_and_hung_up_by_us() {
 #[tokio::test]
 async fn the_callee_hangs_up() {
     let (caller, callee, mut incoming) = pair().await;
-    let (mut ours, mut theirs) = call(&caller, &callee, &mut incoming).await;
-    theirs.leg.answer("v=0\r\n".to_owned());
-    assert!(matches!(next(&mut ours).await, LegEvent::Answered { .. }));
-    assert!(matches!(
-        next(&mut theirs.leg).await,
-        LegEvent::Answered { .. }
-    ));
-    theirs.leg.hang_up().await;
+    let (mut ours, theirs) = call(&caller, &callee, &mut incoming).await;
+    let theirs = theirs.leg.answer("v=0\r\n".to_owned());
+    let answer = answered(&mut ours).await;
+    let mut ours = ours.established(&answer);
+    let mut theirs = in_time(theirs.acknowledged()).await.expect("an ACK");
+    theirs.hang_up().await;
     assert!(matches!(next(&mut ours).await, LegEvent::Ended(Side::Them)));
 }
 
@@ -140,9 +150,7 @@ async fn refusals_have_their_causes() {
     ] {
         let (mut ours, theirs) = call(&caller, &callee, &mut incoming).await;
         theirs.leg.refuse(code);
-        let LegEvent::Failed(failure) = next(&mut ours).await else {
-            panic!("{code}")
-        };
+        let failure = failed(&mut ours).await;
         assert_eq!(
             (failure.cause, failure.response.unwrap().0, failure.rang),
             (cause, code, false),
@@ -156,23 +164,14 @@ async fn a_call_that_is_given_up_while_it_rings_is_cancelled() {
     let (caller, callee, mut incoming) = pair().await;
     let (mut ours, mut theirs) = call(&caller, &callee, &mut incoming).await;
     theirs.leg.ring(None);
-    assert!(matches!(next(&mut ours).await, LegEvent::Ringing { .. }));
-    ours.hang_up().await;
-    let LegEvent::Failed(Failure { cause, rang, .. }) = next(&mut ours).await else {
-        panic!("it goes on")
-    };
-    assert_eq!((cause, rang), (Cause::Cancelled, true));
     assert!(matches!(
-        next(&mut theirs.leg).await,
-        LegEvent::Ringing { .. }
+        in_time(ours.next()).await,
+        DialEvent::Ringing { .. }
     ));
-    assert!(matches!(
-        next(&mut theirs.leg).await,
-        LegEvent::Failed(Failure {
-            cause: Cause::Cancelled,
-            ..
-        })
-    ));
+    let mut ours = ours.cancel().await;
+    let failure = in_time(ours.ended()).await;
+    assert_eq!((failure.cause, failure.rang), (Cause::Cancelled, true));
+    in_time(theirs.leg.given_up()).await;
 }
 
 #[tokio::test]
@@ -184,9 +183,7 @@ async fn a_trunk_that_is_not_there_is_noticed() {
         .invite(invite(silent.local_addr().unwrap()), at_once())
         .await
         .unwrap();
-    let LegEvent::Failed(failure) = next(&mut leg).await else {
-        panic!("it goes on")
-    };
+    let failure = failed(&mut leg).await;
     assert_eq!(
         (failure.cause, failure.may_fail_over()),
         (Cause::TimedOut, true)
@@ -200,9 +197,7 @@ async fn an_unsolicited_call_is_refused() {
         .invite(invite(other.contact()), at_once())
         .await
         .unwrap();
-    let LegEvent::Failed(failure) = next(&mut leg).await else {
-        panic!("it goes on")
-    };
+    let failure = failed(&mut leg).await;
     assert_eq!(
         (failure.cause, failure.response.unwrap().0),
         (Cause::Rejected, 403)

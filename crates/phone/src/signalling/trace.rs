@@ -1,4 +1,4 @@
-//! What was said on the wire, for whoever has to find out why a trunk refuses. Secrets are masked before anybody sees it.
+//! The messages on the wire, for people who have to find out why a trunk refuses. Secrets are masked before anybody sees them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl fmt::Debug for Trace {
     }
 }
 
-/// Every message passes here: what the library gets wrong is put right, and whoever traces sees what is on the wire.
+/// Every message passes here: mistakes of the library are corrected, and the trace sees what is on the wire.
 pub(super) struct TraceInspector(pub Option<Trace>);
 
 impl MessageInspector for TraceInspector {
@@ -87,7 +87,7 @@ impl MessageInspector for TraceInspector {
     }
 }
 
-/// SipCredentials and media keys replaced by stars.
+/// The text with credentials and media keys replaced by stars.
 pub(super) fn masked(text: &str) -> String {
     let lines = text.split_inclusive('\n').map(|line| {
         let name = line.split(':').next().unwrap_or_default().trim();

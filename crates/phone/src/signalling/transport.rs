@@ -1,4 +1,4 @@
-//! How messages travel: UDP, TCP or TLS, on sockets of our own making.
+//! The transports of messages: UDP, TCP or TLS, on sockets that we open ourselves.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,7 +19,7 @@ use super::{SignallingConfig, SignallingError};
 
 /// Room for a burst of thousands of messages while the receiving task is busy elsewhere.
 const SOCKET_BUFFER: usize = 4 << 20;
-/// A connection that is not up after this time is not coming.
+/// A connection that is not up after this time has failed.
 pub const CONNECT_TIME: Duration = Duration::from_secs(4);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -74,10 +74,10 @@ impl FromStr for Transport {
     }
 }
 
-/// Certificates in PEM. A peer's certificate is always checked: there is no way to turn that off.
+/// Certificates in PEM. A peer's certificate is always checked; that cannot be turned off.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct TlsFiles {
-    /// Whom we trust. Nothing here means that no peer is trusted.
+    /// The authorities that we trust. Without any, no peer is trusted.
     pub authorities: Vec<u8>,
     /// The name in the peer's certificate.
     pub peer_name: Option<String>,
@@ -94,12 +94,21 @@ impl fmt::Debug for TlsFiles {
     }
 }
 
-/// Opens what the endpoint listens on, and says which address that is and at which one we are reached.
+/// What an endpoint listens on.
+pub(super) struct Opened {
+    pub local: SocketAddr,
+    /// The address at which we are reached.
+    pub contact: SocketAddr,
+    /// The library does not know it yet (`listeners`).
+    pub udp: Option<UdpConnection>,
+}
+
+/// Opens what the endpoint listens on.
 pub(super) async fn open(
     config: &SignallingConfig,
     layer: &TransportLayer,
     stop: &CancellationToken,
-) -> Result<(SocketAddr, SocketAddr), SignallingError> {
+) -> Result<Opened, SignallingError> {
     let bind = |error| SignallingError::Bind(config.bind, error);
     // Bound to every address of the machine, we are still reached at one of them.
     let reached = |local: SocketAddr| {
@@ -108,6 +117,7 @@ pub(super) async fn open(
             .advertised
             .or_else(|| Some(SocketAddr::new(own?, local.port())))
     };
+    let mut udp = None;
     let local = match config.transport {
         Transport::Udp => {
             let socket = udp_socket(config.bind).map_err(bind)?;
@@ -115,7 +125,7 @@ pub(super) async fn open(
             let token = Some(stop.child_token());
             let connection =
                 UdpConnection::from_socket(Arc::new(socket), reached(local), token).await?;
-            layer.add_transport(connection.into());
+            udp = Some(connection);
             local
         }
         Transport::Tcp => {
@@ -134,10 +144,14 @@ pub(super) async fn open(
             local
         }
     };
-    Ok((local, reached(local).unwrap_or(local)))
+    Ok(Opened {
+        local,
+        contact: reached(local).unwrap_or(local),
+        udp,
+    })
 }
 
-/// The address that this machine has towards the world. No packet is sent to find out.
+/// The address that this machine has towards the outside. No packet is sent to find out.
 pub fn own_address(like: IpAddr) -> IpAddr {
     let (any, outside) = match like {
         IpAddr::V4(_) => ("0.0.0.0:0", "192.0.2.1:9"),
@@ -149,13 +163,13 @@ pub fn own_address(like: IpAddr) -> IpAddr {
     });
     match (routed, like) {
         (Ok(address), _) => address.ip(),
-        // A machine that has no way out is reached by itself.
+        // A machine without a route to the outside is reached only by itself.
         (Err(_), IpAddr::V4(_)) => Ipv4Addr::LOCALHOST.into(),
         (Err(_), IpAddr::V6(_)) => Ipv6Addr::LOCALHOST.into(),
     }
 }
 
-/// The library begins to listen for connections some time after it was told to; until then callers would be turned away.
+/// Waits until connections are accepted. The library begins to listen some time after it was told to; until then callers would be refused.
 pub(super) async fn listens(
     config: &SignallingConfig,
     local: SocketAddr,

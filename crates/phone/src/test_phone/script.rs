@@ -1,4 +1,4 @@
-//! How the phone behaves when it is called.
+//! How the test phone behaves when it is called.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub struct Script {
     /// Ring with sound of our own (183 with a description).
     pub early_media: bool,
     pub then: Then,
-    /// Of so many packets one is not heard; zero: all are.
+    /// One of this many packets is dropped; zero drops none.
     pub deaf_to_every: u32,
 }
 
@@ -29,7 +29,7 @@ pub enum Then {
     Nothing,
 }
 
-/// Numbers that end so behave so; every other number answers. The first column is the suffix.
+/// The behaviour of numbers by their suffix, the first column; every other number answers.
 pub const NUMBERS: [(&str, &str); 11] = [
     ("0001", "answers at once"),
     ("0002", "is busy"),

@@ -9,7 +9,7 @@ use phone::media::engine::Encryption;
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::Script;
 
-use crate::lab::{Lab, call, order, sound};
+use crate::lab::{Lab, call, call_request, sound};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_to_be_played_is_heard_to_the_last_sample() {
@@ -25,10 +25,10 @@ async fn what_was_to_be_played_is_heard_to_the_last_sample() {
             PlaybackItem::Silence { frames: 5 },
             PlaybackItem::Sound(sound.clone()),
         ];
-        let story = lab.call(order(plan)).await;
+        let story = lab.call(call_request(plan)).await;
         assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
         assert_eq!(
-            (story.facts.packets_sent, story.facts.codec),
+            (story.stats.packets_sent, story.stats.codec),
             (130, Some(codec))
         );
         let (time, side) = story.talked();
@@ -56,7 +56,7 @@ async fn an_extension_is_dialled_before_the_sound() {
         PlaybackItem::Keys("36*7".to_owned()),
         PlaybackItem::Sound(sound(5)),
     ];
-    lab.call(order(plan)).await.talked();
+    lab.call(call_request(plan)).await.talked();
     assert_eq!(lab.heard().await.keys, "36*7");
 }
 
@@ -64,7 +64,7 @@ async fn an_extension_is_dialled_before_the_sound() {
 async fn keys_of_the_callee_are_heard() {
     let lab = Lab::new(&Codec::ALL, Script::press("12#")).await;
     let story = lab
-        .call(order(vec![PlaybackItem::Silence { frames: 75 }]))
+        .call(call_request(vec![PlaybackItem::Silence { frames: 75 }]))
         .await;
     assert_eq!(
         story.course(),
@@ -79,10 +79,11 @@ async fn the_callee_hangs_up_in_the_middle() {
         Script::hang_up_after(Duration::from_millis(300)),
     )
     .await;
-    let story = lab.call(order(vec![PlaybackItem::Sound(sound(500))])).await;
-    let (time, side) = story.talked();
-    assert_eq!(side, Side::Them);
-    assert!(time < Duration::from_secs(5), "{time:?}");
+    let story = lab
+        .call(call_request(vec![PlaybackItem::Sound(sound(500))]))
+        .await;
+    assert!(story.stats.packets_sent < 500, "{story:?}");
+    assert_eq!(story.talked().1, Side::Them);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,8 +91,8 @@ async fn a_call_that_is_not_answered_in_time_is_given_up() {
     let lab = Lab::new(&Codec::ALL, Script::never_answer()).await;
     let story = lab
         .call(CallRequest {
-            ring_time: Duration::from_millis(300),
-            ..order(vec![])
+            ring_time: Duration::from_secs(1),
+            ..call_request(vec![])
         })
         .await;
     assert_eq!(story.course(), ["dialling", "ringing"]);
@@ -105,15 +106,13 @@ async fn the_longest_talk_time_is_kept() {
     let story = lab
         .call(CallRequest {
             talk_time: Duration::from_millis(200),
-            ..order(vec![PlaybackItem::Sound(sound(500))])
+            ..call_request(vec![PlaybackItem::Sound(sound(500))])
         })
         .await;
+    assert!(story.stats.packets_sent < 500, "{story:?}");
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
-    assert!(
-        (Duration::from_millis(200)..Duration::from_secs(5)).contains(&time),
-        "{time:?}"
-    );
+    assert!(time >= Duration::from_millis(200), "{time:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,7 +124,7 @@ async fn without_a_common_codec_the_call_is_refused_as_bad_media() {
             ..MediaOptions::default()
         })
         .await;
-    let story = call(&lab.phone, &trunk, order(vec![])).await;
+    let story = call(&lab.phone, &trunk, call_request(vec![])).await;
     assert_eq!(story.cause(), Cause::BadMedia);
 }
 
@@ -141,17 +140,15 @@ async fn a_callee_that_has_vanished_is_noticed_where_that_is_wanted() {
     let story = call(
         &lab.phone,
         &trunk,
-        order(vec![PlaybackItem::Sound(sound(500))]),
+        call_request(vec![PlaybackItem::Sound(sound(500))]),
     )
     .await;
-    let facts = story.facts.clone();
-    assert!(facts.peer_vanished && facts.packets_sent > 0 && facts.packets_received == 0);
+    let stats = story.stats.clone();
+    assert!(stats.peer_vanished && stats.packets_received == 0);
+    assert!((1..500).contains(&stats.packets_sent), "{stats:?}");
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
-    assert!(
-        (Duration::from_millis(300)..Duration::from_secs(5)).contains(&time),
-        "{time:?}"
-    );
+    assert!(time >= Duration::from_millis(300), "{time:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -166,10 +163,10 @@ async fn an_encrypted_call_is_heard_to_the_last_sample() {
     let story = call(
         &lab.phone,
         &trunk,
-        order(vec![PlaybackItem::Sound(sound(50))]),
+        call_request(vec![PlaybackItem::Sound(sound(50))]),
     )
     .await;
-    assert!(story.facts.encrypted);
+    assert!(story.stats.encrypted);
     story.talked();
     assert_eq!(
         lab.heard().await.sound(),
@@ -184,7 +181,9 @@ async fn early_media_is_listened_to_and_nothing_is_played_into_it() {
         ..Script::answer_after(Duration::from_millis(500))
     };
     let mut lab = Lab::new(&Codec::ALL, script).await;
-    let story = lab.call(order(vec![PlaybackItem::Sound(sound(10))])).await;
+    let story = lab
+        .call(call_request(vec![PlaybackItem::Sound(sound(10))]))
+        .await;
     assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
     story.talked();
     let heard = lab.heard().await;

@@ -15,10 +15,12 @@ use phone::signalling::{
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{SipTrunkConfig, Trunk};
+use supervisor::Supervisor;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long anything may take before a test gives up on it. Only a failure waits for so long.
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 pub fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
@@ -67,7 +69,11 @@ pub fn callee_config(codecs: &[Codec]) -> TestPhoneConfig {
 
 pub async fn signalling(transport: Transport) -> Arc<Signalling> {
     let config = SignallingConfig::new(transport, loopback());
-    Arc::new(Signalling::start(&config, None).await.unwrap())
+    Arc::new(
+        Signalling::start(&Supervisor::new(), &config, None)
+            .await
+            .unwrap(),
+    )
 }
 
 /// A trunk over UDP to an address.
@@ -77,6 +83,7 @@ pub async fn trunk_to(address: SocketAddr) -> Arc<Trunk> {
 
 pub async fn trunk(config: SipTrunkConfig) -> Arc<Trunk> {
     Trunk::start(
+        &Supervisor::new(),
         config,
         signalling(Transport::Udp).await,
         Resolver::default(),
@@ -106,13 +113,14 @@ impl LookupSource for Names {
 /// A trunk of several addresses.
 pub async fn trunk_of(addresses: Vec<SocketAddr>) -> Arc<Trunk> {
     Trunk::start(
+        &Supervisor::new(),
         SipTrunkConfig::new("test", "trunk.example".parse().unwrap()),
         signalling(Transport::Udp).await,
         Resolver::of(Names(addresses)),
     )
 }
 
-pub fn order(plan: Vec<PlaybackItem>) -> CallRequest {
+pub fn call_request(plan: Vec<PlaybackItem>) -> CallRequest {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let number = CALLS.fetch_add(1, Ordering::Relaxed);
     CallRequest {
@@ -126,15 +134,25 @@ pub fn order(plan: Vec<PlaybackItem>) -> CallRequest {
 }
 
 pub fn caller() -> Phone {
-    Phone::start(&media(20_000..=29_999)).unwrap()
+    Phone::start(&Supervisor::new(), &media(20_000..=29_999)).unwrap()
 }
 
 /// What became of a call, and what was told of it on the way.
 #[derive(Debug)]
 pub struct Story {
     pub ending: Ending,
-    pub facts: MediaStats,
-    pub events: Vec<CallEvent>,
+    pub stats: MediaStats,
+    /// In words, in the order in which they were told.
+    pub events: Vec<String>,
+}
+
+fn word(event: &CallEvent) -> String {
+    match event {
+        CallEvent::Dialling(_) => "dialling".to_owned(),
+        CallEvent::Ringing(_) => "ringing".to_owned(),
+        CallEvent::Answered(..) => "answered".to_owned(),
+        CallEvent::Key(key) => key.to_string(),
+    }
 }
 
 impl Story {
@@ -156,18 +174,9 @@ impl Story {
         }
     }
 
-    /// The events in words. An answer may be told before the ringing that came just before it.
+    /// The events. An answer may be told before the ringing that came just before it.
     pub fn course(&self) -> Vec<String> {
-        let mut words: Vec<_> = self
-            .events
-            .iter()
-            .map(|event| match event {
-                CallEvent::Dialling(_) => "dialling".to_owned(),
-                CallEvent::Ringing(_) => "ringing".to_owned(),
-                CallEvent::Answered(..) => "answered".to_owned(),
-                CallEvent::Key(key) => key.to_string(),
-            })
-            .collect();
+        let mut words = self.events.clone();
         for place in 1..words.len() {
             if words[place - 1] == "answered" && words[place] == "ringing" {
                 words.swap(place - 1, place);
@@ -177,31 +186,36 @@ impl Story {
     }
 }
 
-pub async fn call(phone: &Phone, trunk: &Trunk, order: CallRequest) -> Story {
-    call_within(PATIENCE, phone, trunk, order).await
+pub async fn call(phone: &Phone, trunk: &Trunk, request: CallRequest) -> Story {
+    call_within(PATIENCE, phone, trunk, request).await
 }
 
 pub async fn call_within(
     time: Duration,
     phone: &Phone,
     trunk: &Trunk,
-    order: CallRequest,
+    request: CallRequest,
 ) -> Story {
     let (events, mut happened) = unbounded_channel();
-    let never = CancellationToken::new();
-    let call = phone.call(trunk, &order, &events, &never);
-    let (ending, facts) = tokio::time::timeout(time, call)
-        .await
-        .expect("the call ends in time");
-    drop(events);
-    let mut list = Vec::new();
-    while let Some(event) = happened.recv().await {
-        list.push(event);
-    }
+    let calling = async move {
+        let never = CancellationToken::new();
+        let call = phone.call(trunk, &request, &events, &never);
+        let ended = tokio::time::timeout(time, call).await;
+        ended.expect("the call ends in time")
+    };
+    // Each is written down as soon as it is told: an answer is not acknowledged before.
+    let listening = async {
+        let mut events = Vec::new();
+        while let Some(event) = happened.recv().await {
+            events.push(word(&event));
+        }
+        events
+    };
+    let ((ending, stats), events) = tokio::join!(calling, listening);
     Story {
         ending,
-        facts,
-        events: list,
+        stats,
+        events,
     }
 }
 
@@ -230,7 +244,7 @@ impl Lab {
     }
 
     pub async fn with(config: &TestPhoneConfig, script: Script) -> Self {
-        let (callee, heard) = TestPhone::start(config, move |_| script.clone())
+        let (callee, heard) = TestPhone::start(&Supervisor::new(), config, move |_| script.clone())
             .await
             .unwrap();
         Self {
@@ -250,12 +264,12 @@ impl Lab {
         .await
     }
 
-    pub async fn call(&self, order: CallRequest) -> Story {
-        call(&self.phone, &self.trunk, order).await
+    pub async fn call(&self, request: CallRequest) -> Story {
+        call(&self.phone, &self.trunk, request).await
     }
 
-    pub async fn call_within(&self, time: Duration, order: CallRequest) -> Story {
-        call_within(time, &self.phone, &self.trunk, order).await
+    pub async fn call_within(&self, time: Duration, request: CallRequest) -> Story {
+        call_within(time, &self.phone, &self.trunk, request).await
     }
 
     pub async fn heard(&mut self) -> HeardCall {

@@ -7,7 +7,7 @@ use phone::call::CallRequest;
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::Script;
 
-use crate::lab::{Lab, order, sound};
+use crate::lab::{Lab, call_request, sound};
 
 /// `LONG_MINUTES` asks for a longer message than the quick run's ten seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,11 +20,11 @@ async fn a_long_message_is_exact_and_does_not_drift() {
     let piece = sound(500);
     let plan = vec![PlaybackItem::Sound(piece.clone()); seconds as usize / 10];
     let mut lab = Lab::new(&Codec::ALL, Script::answer()).await;
-    let order = CallRequest {
+    let request = CallRequest {
         talk_time: Duration::from_secs(u64::from(seconds) + 60),
-        ..order(plan)
+        ..call_request(plan)
     };
-    lab.call_within(Duration::from_secs(u64::from(seconds) + 60), order)
+    lab.call_within(Duration::from_secs(u64::from(seconds) + 60), request)
         .await
         .talked();
     let heard = lab.heard().await;

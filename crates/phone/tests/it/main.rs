@@ -12,6 +12,7 @@ mod puppet;
 mod sipp;
 mod softphone;
 mod streams;
+mod supervision;
 mod torture;
 mod transports;
 mod trunks;

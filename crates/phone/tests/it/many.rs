@@ -8,16 +8,17 @@ use phone::ending::{Ending, Side};
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::{HeardCall, Script, TestPhone};
 use phone::trunk::Trunk;
+use supervisor::Supervisor;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::{PATIENCE, callee_config, caller, order, sound, trunk_to};
+use crate::lab::{PATIENCE, call_request, callee_config, caller, sound, trunk_to};
 
-async fn place(phone: Arc<Phone>, trunk: Arc<Trunk>, order: CallRequest) -> Ending {
+async fn place(phone: Arc<Phone>, trunk: Arc<Trunk>, request: CallRequest) -> Ending {
     let (events, _happened) = unbounded_channel();
     let never = CancellationToken::new();
-    phone.call(&trunk, &order, &events, &never).await.0
+    phone.call(&trunk, &request, &events, &never).await.0
 }
 
 async fn next(heard: &mut UnboundedReceiver<HeardCall>) -> HeardCall {
@@ -30,7 +31,10 @@ async fn next(heard: &mut UnboundedReceiver<HeardCall>) -> HeardCall {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_callees_hear_every_sample() {
     const CALLS: usize = 500;
-    let (callee, mut heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
+    let (callee, mut heard) =
+        TestPhone::start(&Supervisor::new(), &callee_config(&Codec::ALL), |_| {
+            Script::answer()
+        })
         .await
         .unwrap();
     let (phone, trunk) = (Arc::new(caller()), trunk_to(callee.contact()).await);
@@ -46,7 +50,7 @@ async fn five_hundred_callees_hear_every_sample() {
         calls.spawn(place(
             Arc::clone(&phone),
             Arc::clone(&trunk),
-            order(plan.clone()),
+            call_request(plan.clone()),
         ));
     }
     while let Some(ending) = calls.join_next().await {

@@ -7,7 +7,7 @@ use phone::ending::Cause;
 use phone::signalling::SipCredentials;
 use phone::trunk::SipTrunkConfig;
 
-use crate::lab::{call, caller, order, trunk};
+use crate::lab::{call, call_request, caller, trunk};
 use crate::puppet::Puppet;
 
 /// By a program that nobody here wrote.
@@ -43,7 +43,7 @@ async fn calling(puppet: &Puppet) -> tokio::task::JoinHandle<crate::lab::Story> 
         ..SipTrunkConfig::new("test", puppet.address().into())
     })
     .await;
-    tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await })
+    tokio::spawn(async move { call(&caller(), &trunk, call_request(vec![])).await })
 }
 
 async fn check_proof(status: &str, kind: &str, algorithm: &str, plan: &str) {

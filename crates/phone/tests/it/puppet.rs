@@ -51,7 +51,7 @@ impl Puppet {
         self.respond_as("puppet", request, status, extra, "").await;
     }
 
-    /// ResponseFilter with a description.
+    /// Answers with a description.
     pub async fn answer_as(&self, tag: &str, invite: &str) {
         let extra = format!("{}Content-Type: application/sdp\r\n", self.contact());
         self.respond_as(tag, invite, "200 OK", &extra, SDP).await;

@@ -15,10 +15,11 @@ use phone::media::engine::Encryption;
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, Transport};
 use phone::trunk::{SipTrunkConfig, Trunk};
+use supervisor::Supervisor;
 
 use crate::lab::{self, Story};
 
-/// ResponseFilter at once, speaks a steady tone, and records what it hears.
+/// Answers at once, speaks a steady tone, and records what it hears.
 struct Softphone {
     process: Child,
     folder: PathBuf,
@@ -118,18 +119,22 @@ fn own_address() -> IpAddr {
 async fn call(softphone: &Softphone, options: MediaOptions, plan: Vec<PlaybackItem>) -> Story {
     let here = softphone.address.ip();
     let config = SignallingConfig::new(Transport::Udp, (here, 0).into());
-    let signalling = Arc::new(Signalling::start(&config, None).await.unwrap());
+    let signalling = Arc::new(
+        Signalling::start(&Supervisor::new(), &config, None)
+            .await
+            .unwrap(),
+    );
     let trunk = SipTrunkConfig {
         media: options,
         ..SipTrunkConfig::new("softphone", softphone.address.into())
     };
-    let trunk = Trunk::start(trunk, signalling, Resolver::default());
-    let phone = Phone::start(&MediaConfig::new(here, 28_000..=29_999)).unwrap();
-    let order = CallRequest {
+    let trunk = Trunk::start(&Supervisor::new(), trunk, signalling, Resolver::default());
+    let phone = Phone::start(&Supervisor::new(), &MediaConfig::new(here, 28_000..=29_999)).unwrap();
+    let request = CallRequest {
         number: "callee".to_owned(),
-        ..lab::order(plan)
+        ..lab::call_request(plan)
     };
-    lab::call(&phone, &trunk, order).await
+    lab::call(&phone, &trunk, request).await
 }
 
 /// Samples that are different everywhere, and that the codec keeps as they are.
@@ -162,18 +167,18 @@ async fn a_call_is_heard_and_reported(encryption: Encryption, account: &str) {
         PlaybackItem::Silence { frames: 250 },
     ];
     let story = call(&softphone, options, plan).await;
-    let facts = story.facts.clone();
+    let stats = story.stats.clone();
     assert_eq!(story.talked().1, Side::Us);
-    assert_eq!(facts.encrypted, encryption == Encryption::Sdes);
+    assert_eq!(stats.encrypted, encryption == Encryption::Sdes);
     assert_eq!(
-        (facts.packets_sent, facts.packets_lost),
+        (stats.packets_sent, stats.packets_lost),
         (375, 0),
-        "{facts:?}"
+        "{stats:?}"
     );
-    assert!(facts.packets_received > 300, "{facts:?}");
-    let reported = facts.reported.expect("it reports");
+    assert!(stats.packets_received > 300, "{stats:?}");
+    let reported = stats.reported.expect("it reports");
     assert_eq!((reported.lost, reported.fraction_lost), (0, 0));
-    let round_trip = facts.round_trip.expect("its report answers ours");
+    let round_trip = stats.round_trip.expect("its report answers ours");
     assert!(round_trip < Duration::from_secs(1), "{round_trip:?}");
     let found = frames_found(&softphone.heard(), &played);
     assert!(found >= 95, "{found} of 100 frames");

@@ -11,8 +11,9 @@ use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{SipTrunkConfig, Trunk};
+use supervisor::Supervisor;
 
-use crate::lab::{PATIENCE, call, caller, loopback, media, order, sound};
+use crate::lab::{PATIENCE, call, call_request, caller, loopback, media, sound};
 
 /// A private authority, and a certificate that it made for a name.
 pub struct Certificates {
@@ -53,14 +54,19 @@ async fn callee(
         codecs: vec![Codec::Pcma],
         credentials: None,
     };
-    TestPhone::start(&config, |_| Script::answer())
+    TestPhone::start(&Supervisor::new(), &config, |_| Script::answer())
         .await
         .unwrap()
 }
 
 async fn trunk(sip: SignallingConfig, address: SocketAddr) -> Arc<Trunk> {
-    let signalling = Arc::new(Signalling::start(&sip, None).await.unwrap());
+    let signalling = Arc::new(
+        Signalling::start(&Supervisor::new(), &sip, None)
+            .await
+            .unwrap(),
+    );
     Trunk::start(
+        &Supervisor::new(),
         SipTrunkConfig::new("test", address.into()),
         signalling,
         Resolver::default(),
@@ -75,7 +81,7 @@ async fn a_call_goes_over_tcp() {
     let story = call(
         &caller(),
         &trunk,
-        order(vec![PlaybackItem::Sound(sound(20))]),
+        call_request(vec![PlaybackItem::Sound(sound(20))]),
     )
     .await;
     assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
@@ -96,10 +102,14 @@ async fn a_call_goes_over_ipv6() {
     };
     let (callee, mut heard) = callee(sip.clone(), six.clone()).await;
     let trunk = trunk(sip, callee.contact()).await;
-    let phone = Phone::start(&six).unwrap();
-    call(&phone, &trunk, order(vec![PlaybackItem::Sound(sound(20))]))
-        .await
-        .talked();
+    let phone = Phone::start(&Supervisor::new(), &six).unwrap();
+    call(
+        &phone,
+        &trunk,
+        call_request(vec![PlaybackItem::Sound(sound(20))]),
+    )
+    .await
+    .talked();
     let heard = tokio::time::timeout(PATIENCE, heard.recv())
         .await
         .unwrap()
@@ -123,7 +133,7 @@ async fn over_tls(authority: Option<Vec<u8>>, peer_name: &str) -> crate::lab::St
     call(
         &caller(),
         &trunk,
-        order(vec![PlaybackItem::Sound(sound(20))]),
+        call_request(vec![PlaybackItem::Sound(sound(20))]),
     )
     .await
 }
@@ -152,7 +162,7 @@ async fn a_closed_tcp_port_is_noticed_at_once() {
         .unwrap();
     let trunk = trunk(SignallingConfig::new(Transport::Tcp, loopback()), closed).await;
     let began = Instant::now();
-    let story = call(&caller(), &trunk, order(vec![])).await;
+    let story = call(&caller(), &trunk, call_request(vec![])).await;
     assert_eq!(story.cause(), Cause::TransportDown);
     assert!(began.elapsed() < Duration::from_secs(5));
 }
@@ -171,16 +181,19 @@ async fn the_advertised_address_is_what_the_peer_sees() {
     let mut ours = SignallingConfig::new(Transport::Udp, loopback());
     ours.advertised = Some("203.0.113.7:5066".parse().unwrap());
     let trunk = trunk(ours, callee.contact()).await;
-    let phone = Phone::start(&MediaConfig {
-        advertised: Some("203.0.113.8".parse().unwrap()),
-        ..media(20_000..=29_999)
-    })
+    let phone = Phone::start(
+        &Supervisor::new(),
+        &MediaConfig {
+            advertised: Some("203.0.113.8".parse().unwrap()),
+            ..media(20_000..=29_999)
+        },
+    )
     .unwrap();
-    let order = phone::call::CallRequest {
+    let request = phone::call::CallRequest {
         talk_time: Duration::from_millis(100),
-        ..order(vec![PlaybackItem::Silence { frames: 100 }])
+        ..call_request(vec![PlaybackItem::Silence { frames: 100 }])
     };
-    call(&phone, &trunk, order).await;
+    call(&phone, &trunk, request).await;
     let invite = seen.lock().unwrap().clone();
     assert!(invite.contains("SIP/2.0/UDP 203.0.113.7:5066"), "{invite}");
     assert!(invite.contains("<sip:203.0.113.7:5066>"), "{invite}");

@@ -11,11 +11,12 @@ use phone::media::stream::PlaybackItem;
 use phone::signalling::{Signalling, SignallingConfig, SipCredentials, Trace, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, Identity, SipTrunkConfig};
+use supervisor::Supervisor;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{
-    Lab, PATIENCE, call, callee_config, caller, eventually, loopback, order, sound, trunk,
+    Lab, PATIENCE, call, call_request, callee_config, caller, eventually, loopback, sound, trunk,
     trunk_of, trunk_to,
 };
 use crate::puppet::Puppet;
@@ -37,11 +38,11 @@ async fn seen(config: impl FnOnce(SocketAddr) -> SipTrunkConfig) -> String {
             message.text.clone_into(&mut keep.lock().unwrap());
         }
     }));
-    let (callee, _heard) = TestPhone::start(&theirs, |_| Script::refuse(486))
+    let (callee, _heard) = TestPhone::start(&Supervisor::new(), &theirs, |_| Script::refuse(486))
         .await
         .unwrap();
     let trunk = trunk(config(callee.contact())).await;
-    call(&caller(), &trunk, order(vec![])).await;
+    call(&caller(), &trunk, call_request(vec![])).await;
     std::mem::take(&mut *seen.lock().unwrap())
 }
 
@@ -82,7 +83,10 @@ async fn a_trunk_that_wants_a_password_gets_it() {
         ..callee_config(&Codec::ALL)
     };
     let lab = Lab::with(&config, Script::answer()).await;
-    assert_eq!(lab.call(order(vec![])).await.cause(), Cause::Rejected);
+    assert_eq!(
+        lab.call(call_request(vec![])).await.cause(),
+        Cause::Rejected
+    );
     for (password, talks) in [("wrong", false), ("secret", true)] {
         let trunk = trunk(SipTrunkConfig {
             credentials: Some(credentials(password)),
@@ -92,7 +96,7 @@ async fn a_trunk_that_wants_a_password_gets_it() {
         let story = call(
             &lab.phone,
             &trunk,
-            order(vec![PlaybackItem::Sound(sound(5))]),
+            call_request(vec![PlaybackItem::Sound(sound(5))]),
         )
         .await;
         if talks {
@@ -110,7 +114,10 @@ async fn a_trunk_that_is_there_is_up_and_one_that_is_gone_is_down() {
         ask_every: Some(Duration::from_millis(100)),
         ..SipTrunkConfig::new("test", address.into())
     };
-    let (callee, _heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
+    let (callee, _heard) =
+        TestPhone::start(&Supervisor::new(), &callee_config(&Codec::ALL), |_| {
+            Script::answer()
+        })
         .await
         .unwrap();
     let up = trunk(asked(callee.contact())).await;
@@ -137,7 +144,7 @@ async fn a_trunk_that_says_trying_and_no_more_is_cancelled() {
         ..SipTrunkConfig::new("test", puppet.address().into())
     })
     .await;
-    let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
+    let calling = tokio::spawn(async move { call(&caller(), &trunk, call_request(vec![])).await });
     let invite = puppet.request("INVITE").await;
     puppet.respond(&invite, "100 Trying", "").await;
     let cancel = puppet.request("CANCEL").await;
@@ -156,7 +163,7 @@ async fn a_trunk_that_dies_after_trying_does_not_keep_the_call_for_ever() {
         ..SipTrunkConfig::new("test", puppet.address().into())
     })
     .await;
-    let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
+    let calling = tokio::spawn(async move { call(&caller(), &trunk, call_request(vec![])).await });
     let invite = puppet.request("INVITE").await;
     puppet.respond(&invite, "100 Trying", "").await;
     // It is not there any more: the CANCEL is never answered.
@@ -175,7 +182,7 @@ async fn a_cancel_goes_where_the_invite_went() {
         ..SipTrunkConfig::new("test", puppet.address().into())
     })
     .await;
-    let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
+    let calling = tokio::spawn(async move { call(&caller(), &trunk, call_request(vec![])).await });
     let invite = puppet.request("INVITE").await;
     assert!(invite.contains("@127.0.0.9"), "{invite}");
     puppet.respond(&invite, "100 Trying", "").await;
@@ -242,7 +249,7 @@ async fn a_stranger_cannot_make_us_send_a_bye() {
 }
 
 /// Calls, gets as far as wanted and dies: on a runtime of one thread nothing runs any more once it is left, so nothing is cancelled and
-/// nothing hung up. The address of the deceased, and the facts that it left.
+/// nothing hung up. The address of the deceased, and the snapshot that it left.
 fn die_in_a_call(callee: SocketAddr, ringing: bool) -> (SocketAddr, String) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -252,20 +259,20 @@ fn die_in_a_call(callee: SocketAddr, ringing: bool) -> (SocketAddr, String) {
         let (phone, trunk) = (caller(), trunk_to(callee).await);
         let (events, mut happened) = unbounded_channel();
         let never = CancellationToken::new();
-        let order = order(vec![PlaybackItem::Silence { frames: 1000 }]);
-        let call = phone.call(&trunk, &order, &events, &never);
+        let request = call_request(vec![PlaybackItem::Silence { frames: 1000 }]);
+        let call = phone.call(&trunk, &request, &events, &never);
         tokio::pin!(call);
         loop {
             let event = tokio::select! {
                 event = happened.recv() => event.unwrap(),
                 _ = &mut call => panic!("the call is over"),
             };
-            let facts = match event {
-                CallEvent::Ringing(facts) if ringing => facts,
-                CallEvent::Answered(facts, _) => facts,
+            let snapshot = match event {
+                CallEvent::Ringing(snapshot) if ringing => snapshot,
+                CallEvent::Answered(snapshot, _) => snapshot,
                 _ => continue,
             };
-            let text = serde_json::to_string(&facts).unwrap();
+            let text = serde_json::to_string(&snapshot).unwrap();
             return (trunk.signalling().contact(), text);
         }
     });
@@ -283,14 +290,20 @@ async fn a_leg_of_a_process_that_died_is_ended() {
         };
         let mut lab = Lab::new(&Codec::ALL, script).await;
         let callee = lab.callee.contact();
-        let (address, facts) = tokio::task::spawn_blocking(move || die_in_a_call(callee, ringing))
-            .await
-            .unwrap();
+        let (address, snapshot) =
+            tokio::task::spawn_blocking(move || die_in_a_call(callee, ringing))
+                .await
+                .unwrap();
         // The heir has the same address, as after a restart.
         let config = SignallingConfig::new(Transport::Udp, address);
-        let heir = Signalling::start(&config, None).await.unwrap();
-        let facts = serde_json::from_str(&facts).unwrap();
-        assert!(heir.end_orphan(&facts).await.unwrap(), "ringing: {ringing}");
+        let heir = Signalling::start(&Supervisor::new(), &config, None)
+            .await
+            .unwrap();
+        let snapshot = serde_json::from_str(&snapshot).unwrap();
+        assert!(
+            heir.end_orphan(&snapshot).await.unwrap(),
+            "ringing: {ringing}"
+        );
         let heard = lab.heard().await;
         assert_eq!(heard.answered, !ringing);
         assert_eq!(heard.hung_up_by, (!ringing).then_some(Side::Them));
@@ -300,7 +313,10 @@ async fn a_leg_of_a_process_that_died_is_ended() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_second_address_of_a_trunk_is_tried_where_the_first_is_silent() {
     let mut dead = Puppet::new().await;
-    let (callee, _heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
+    let (callee, _heard) =
+        TestPhone::start(&Supervisor::new(), &callee_config(&Codec::ALL), |_| {
+            Script::answer()
+        })
         .await
         .unwrap();
     let trunk = trunk_of(vec![dead.address(), callee.contact()]).await;
@@ -308,7 +324,7 @@ async fn the_second_address_of_a_trunk_is_tried_where_the_first_is_silent() {
         call(
             &caller(),
             &trunk,
-            order(vec![PlaybackItem::Sound(sound(5))]),
+            call_request(vec![PlaybackItem::Sound(sound(5))]),
         )
         .await
     });
@@ -328,7 +344,7 @@ async fn after_ringing_no_other_address_is_tried() {
     let second = UdpSocket::bind(loopback()).unwrap();
     second.set_nonblocking(true).unwrap();
     let trunk = trunk_of(vec![first.address(), second.local_addr().unwrap()]).await;
-    let calling = tokio::spawn(async move { call(&caller(), &trunk, order(vec![])).await });
+    let calling = tokio::spawn(async move { call(&caller(), &trunk, call_request(vec![])).await });
     let invite = first.request("INVITE").await;
     first
         .respond(&invite, "180 Ringing", &first.contact())
@@ -346,7 +362,10 @@ async fn after_ringing_no_other_address_is_tried() {
 async fn a_redirect_is_followed_only_where_that_is_allowed() {
     for allowed in [false, true] {
         let mut puppet = Puppet::new().await;
-        let (callee, _heard) = TestPhone::start(&callee_config(&Codec::ALL), |_| Script::answer())
+        let (callee, _heard) =
+            TestPhone::start(&Supervisor::new(), &callee_config(&Codec::ALL), |_| {
+                Script::answer()
+            })
             .await
             .unwrap();
         let trunk = trunk(SipTrunkConfig {
@@ -358,7 +377,7 @@ async fn a_redirect_is_followed_only_where_that_is_allowed() {
             call(
                 &caller(),
                 &trunk,
-                order(vec![PlaybackItem::Sound(sound(5))]),
+                call_request(vec![PlaybackItem::Sound(sound(5))]),
             )
             .await
         });
@@ -381,12 +400,12 @@ async fn a_call_that_is_dropped_is_cancelled() {
     let mut lab = Lab::new(&Codec::ALL, Script::never_answer()).await;
     let (events, mut happened) = unbounded_channel();
     let never = CancellationToken::new();
-    let order = CallRequest {
+    let request = CallRequest {
         ring_time: Duration::from_secs(20),
-        ..order(vec![])
+        ..call_request(vec![])
     };
     {
-        let call = lab.phone.call(&lab.trunk, &order, &events, &never);
+        let call = lab.phone.call(&lab.trunk, &request, &events, &never);
         tokio::pin!(call);
         loop {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! What is there, what is being made, and who waits for it.
+//! The prompts that are cached, the prompts that are being rendered, and who waits for them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,29 +13,31 @@ use g711::EncodedAudio;
 
 type Answer = Result<EncodedAudio, PromptError>;
 
-/// Brief memories are few; when there are more, all that have passed go.
-const MANY_BRIEF: usize = 200;
+/// Temporary entries are few; when there are this many, expired ones are removed.
+const TEMPORARY_LIMIT: usize = 200;
 
 #[derive(Debug)]
 pub(super) struct PromptCache {
     state: Mutex<State>,
-    brief: Duration,
+    failure_ttl: Duration,
 }
 
 #[derive(Debug)]
 struct State {
-    kept: Lru<EncodedAudio>,
-    brief: HashMap<Key, (Instant, Answer)>,
-    coming: HashMap<Key, Vec<oneshot::Sender<Answer>>>,
+    cached: Lru<EncodedAudio>,
+    /// Failures and fallback prompts, until they expire.
+    temporary: HashMap<Key, (Instant, Answer)>,
+    /// Who waits for a prompt that is being rendered.
+    waiting: HashMap<Key, Vec<oneshot::Sender<Answer>>>,
     counts: Counts,
 }
 
-/// How often what happened.
+/// How often each thing happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub from_memory: u64,
     pub from_disk: u64,
-    /// Waited for what was already being made.
+    /// Waited for a prompt that was already being rendered.
     pub joined: u64,
     pub made: u64,
     pub failed: u64,
@@ -43,101 +45,102 @@ pub struct Counts {
     pub bytes: u64,
 }
 
-pub(super) enum Asked {
-    There(Answer),
-    PendingChannel(oneshot::Receiver<Answer>),
-    /// Nobody makes it yet: whoever asked sees to it.
-    Nobody(oneshot::Receiver<Answer>),
+pub(super) enum Lookup {
+    Cached(Answer),
+    /// It is being rendered.
+    Pending(oneshot::Receiver<Answer>),
+    /// Nobody renders it yet: the caller has to see to that.
+    Missing(oneshot::Receiver<Answer>),
 }
 
-pub(super) enum Made {
+pub(super) enum Rendered {
     New(EncodedAudio),
-    Remembered(EncodedAudio),
-    /// By the engine that stood in for the wanted one.
+    FromDisk(EncodedAudio),
+    /// Spoken by the fallback engine.
     Fallback(EncodedAudio),
     Failed(PromptError),
 }
 
 impl PromptCache {
-    pub fn new(bytes: u64, brief: Duration) -> Self {
+    pub fn new(bytes: u64, failure_ttl: Duration) -> Self {
         let state = State {
-            kept: Lru::new(bytes),
-            brief: HashMap::new(),
-            coming: HashMap::new(),
+            cached: Lru::new(bytes),
+            temporary: HashMap::new(),
+            waiting: HashMap::new(),
             counts: Counts::default(),
         };
         Self {
             state: Mutex::new(state),
-            brief,
+            failure_ttl,
         }
     }
 
-    pub fn ask(&self, key: Key) -> Asked {
+    pub fn look_up(&self, key: Key) -> Lookup {
         let mut state = self.lock();
-        if let Some(sound) = state.kept.get(&key).cloned() {
+        if let Some(sound) = state.cached.get(&key).cloned() {
             state.counts.from_memory += 1;
-            return Asked::There(Ok(sound));
+            return Lookup::Cached(Ok(sound));
         }
-        if let Some((until, answer)) = state.brief.get(&key) {
+        if let Some((until, answer)) = state.temporary.get(&key) {
             if Instant::now() < *until {
-                return Asked::There(answer.clone());
+                return Lookup::Cached(answer.clone());
             }
-            state.brief.remove(&key);
+            state.temporary.remove(&key);
         }
         let (sender, receiver) = oneshot::channel();
-        if let Some(waiting) = state.coming.get_mut(&key) {
+        if let Some(waiting) = state.waiting.get_mut(&key) {
             waiting.push(sender);
             state.counts.joined += 1;
-            return Asked::PendingChannel(receiver);
+            return Lookup::Pending(receiver);
         }
-        state.coming.insert(key, vec![sender]);
-        Asked::Nobody(receiver)
+        state.waiting.insert(key, vec![sender]);
+        Lookup::Missing(receiver)
     }
 
-    pub fn put(&self, key: Key, made: Made) {
+    pub fn put(&self, key: Key, rendered: Rendered) {
         let mut state = self.lock();
-        let answer = match made {
-            Made::New(sound) => {
+        let answer = match rendered {
+            Rendered::New(sound) => {
                 state.counts.made += 1;
                 state.keep(key, &sound);
                 Ok(sound)
             }
-            Made::Remembered(sound) => {
+            Rendered::FromDisk(sound) => {
                 state.counts.from_disk += 1;
                 state.keep(key, &sound);
                 Ok(sound)
             }
-            Made::Fallback(sound) => {
+            Rendered::Fallback(sound) => {
                 state.counts.made += 1;
-                state.keep_briefly(key, Ok(sound.clone()), self.brief);
+                state.keep_temporarily(key, Ok(sound.clone()), self.failure_ttl);
                 Ok(sound)
             }
-            Made::Failed(reason) => {
+            Rendered::Failed(reason) => {
                 state.counts.failed += 1;
-                state.keep_briefly(key, Err(reason.clone()), self.brief);
+                state.keep_temporarily(key, Err(reason.clone()), self.failure_ttl);
                 Err(reason)
             }
         };
-        let waiting = state.coming.remove(&key).unwrap_or_default();
+        let waiting = state.waiting.remove(&key).unwrap_or_default();
         drop(state);
         notify(waiting, &answer);
     }
 
-    /// Nobody will make it after all; that is not remembered.
+    /// The prompt is not rendered after all; that is not cached.
     pub fn give_up(&self, key: Key, reason: PromptError) {
-        let waiting = self.lock().coming.remove(&key).unwrap_or_default();
+        let waiting = self.lock().waiting.remove(&key).unwrap_or_default();
         notify(waiting, &Err(reason));
     }
 
     pub fn counts(&self) -> Counts {
         let state = self.lock();
         Counts {
-            bytes: state.kept.held(),
+            bytes: state.cached.held(),
             ..state.counts
         }
     }
 
-    /// A panic elsewhere leaves nothing half done in here.
+    /// A panic elsewhere leaves nothing half done here.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,21 +148,21 @@ impl PromptCache {
 
 impl State {
     fn keep(&mut self, key: Key, sound: &EncodedAudio) {
-        self.kept.insert(key, sound.clone(), sound.size() as u64);
+        self.cached.insert(key, sound.clone(), sound.size() as u64);
     }
 
-    fn keep_briefly(&mut self, key: Key, answer: Answer, time: Duration) {
+    fn keep_temporarily(&mut self, key: Key, answer: Answer, time: Duration) {
         let now = Instant::now();
-        if self.brief.len() >= MANY_BRIEF {
-            self.brief.retain(|_, (until, _)| *until > now);
+        if self.temporary.len() >= TEMPORARY_LIMIT {
+            self.temporary.retain(|_, (until, _)| *until > now);
         }
-        if self.brief.len() < MANY_BRIEF {
-            self.brief.insert(key, (now + time, answer));
+        if self.temporary.len() < TEMPORARY_LIMIT {
+            self.temporary.insert(key, (now + time, answer));
         }
     }
 }
 
-/// Who has stopped waiting needs no answer.
+/// A caller that has stopped waiting needs no answer.
 fn notify(waiting: Vec<oneshot::Sender<Answer>>, answer: &Answer) {
     for sender in waiting {
         let _ = sender.send(answer.clone());

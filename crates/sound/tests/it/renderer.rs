@@ -10,6 +10,7 @@ use sound::renderer::{Counts, Piece};
 use sound::speech::{Preferred, Speaker, SpeechEngine, SpeechError};
 use sound::wav::mono_16_bit;
 use sound::{PlaylistItem, PromptError, PromptRenderer, RendererSettings, Utterance, Voice};
+use supervisor::Supervisor;
 
 use super::support::{embedded, speech};
 
@@ -22,7 +23,7 @@ fn file(content: &str, samples: usize) -> Piece {
 }
 
 fn open(settings: &RendererSettings) -> PromptRenderer {
-    PromptRenderer::open(settings, embedded()).unwrap()
+    PromptRenderer::open(&Supervisor::new(), settings, embedded()).unwrap()
 }
 
 fn on_disk(folder: &Path, bytes: u64) -> RendererSettings {
@@ -81,8 +82,12 @@ fn only(engine: Arc<Waiting>) -> Speaker {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_is_made_once_however_many_wait_for_it_and_all_share_it() {
     let (engine, go) = Waiting::new();
-    let renderer =
-        PromptRenderer::open(&RendererSettings::default(), only(engine.clone())).unwrap();
+    let renderer = PromptRenderer::open(
+        &Supervisor::new(),
+        &RendererSettings::default(),
+        only(engine.clone()),
+    )
+    .unwrap();
     let ask = || renderer.piece(Piece::Speech(speech("hello", Voice::default())));
     let waiting: Vec<_> = (0..10_000).map(|_| ask()).collect();
     go.send(Ok(())).unwrap();
@@ -114,8 +119,12 @@ async fn a_prompt_is_made_once_however_many_wait_for_it_and_all_share_it() {
 #[tokio::test]
 async fn everything_that_changes_the_sound_makes_another_prompt() {
     let (engine, go) = Waiting::new();
-    let renderer =
-        PromptRenderer::open(&RendererSettings::default(), only(engine.clone())).unwrap();
+    let renderer = PromptRenderer::open(
+        &Supervisor::new(),
+        &RendererSettings::default(),
+        only(engine.clone()),
+    )
+    .unwrap();
     let natural = Voice::default();
     let voices = [
         natural,
@@ -153,16 +162,17 @@ async fn everything_that_changes_the_sound_makes_another_prompt() {
 async fn a_failure_is_told_to_all_who_wait_and_remembered_only_briefly() {
     let (engine, go) = Waiting::new();
     let settings = RendererSettings {
-        brief: Duration::from_millis(50),
+        failure_ttl: Duration::from_millis(50),
         ..RendererSettings::default()
     };
-    let renderer = PromptRenderer::open(&settings, only(engine.clone())).unwrap();
+    let renderer =
+        PromptRenderer::open(&Supervisor::new(), &settings, only(engine.clone())).unwrap();
     let ask = || renderer.piece(Piece::Speech(speech("hello", Voice::default())));
     let (first, second) = (ask(), ask());
     go.send(Err(())).unwrap();
     assert!(matches!(first.ready().await, Err(PromptError::Speech(_))));
     assert!(matches!(second.ready().await, Err(PromptError::Speech(_))));
-    let until = tokio::time::Instant::now() + Duration::from_secs(5);
+    let until = tokio::time::Instant::now() + Duration::from_secs(60);
     go.send(Ok(())).unwrap();
     while ask().ready().await.is_err() {
         assert!(tokio::time::Instant::now() < until);
@@ -172,10 +182,15 @@ async fn a_failure_is_told_to_all_who_wait_and_remembered_only_briefly() {
 }
 
 #[tokio::test]
-async fn an_engine_that_panics_fails_one_prompt_and_not_the_studio() {
+async fn an_engine_that_panics_fails_one_prompt_and_not_the_renderer() {
     let (engine, go) = Waiting::new();
     drop(go);
-    let renderer = PromptRenderer::open(&RendererSettings::default(), only(engine)).unwrap();
+    let renderer = PromptRenderer::open(
+        &Supervisor::new(),
+        &RendererSettings::default(),
+        only(engine),
+    )
+    .unwrap();
     let broken = renderer
         .piece(Piece::Speech(speech("hello", Voice::default())))
         .ready()
@@ -200,7 +215,8 @@ async fn more_prompts_than_may_wait_are_refused_at_once() {
         waiting: 2,
         ..RendererSettings::default()
     };
-    let renderer = PromptRenderer::open(&settings, only(engine.clone())).unwrap();
+    let renderer =
+        PromptRenderer::open(&Supervisor::new(), &settings, only(engine.clone())).unwrap();
     let ask = |text: &str| renderer.piece(Piece::Speech(speech(text, Voice::default())));
     let first = ask("0");
     while engine.asked.load(Ordering::Relaxed) == 0 {
@@ -291,7 +307,7 @@ async fn memory_and_disk_stay_within_their_bounds() {
     assert!((15_000..=20_000).contains(&size()), "{}", size());
     drop(renderer);
     // A smaller bound holds from the next start on.
-    let _studio = open(&on_disk(folder.path(), 7_000));
+    let _renderer = open(&on_disk(folder.path(), 7_000));
     assert!(size() <= 7_000, "{}", size());
 }
 
@@ -349,17 +365,17 @@ async fn a_voice_that_stood_in_is_not_remembered_for_long_nor_kept_on_disk() {
         ..embedded()
     };
     let settings = RendererSettings {
-        brief: Duration::from_millis(50),
+        failure_ttl: Duration::from_millis(50),
         ..on_disk(folder.path(), 1 << 20)
     };
-    let renderer = PromptRenderer::open(&settings, speaker).unwrap();
+    let renderer = PromptRenderer::open(&Supervisor::new(), &settings, speaker).unwrap();
     let ask = || renderer.piece(Piece::Speech(speech("hello", Voice::default())));
     go.send(Err(())).unwrap();
-    let makeshift = ask().ready().await.unwrap();
+    let fallback = ask().ready().await.unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     go.send(Ok(())).unwrap();
-    let until = tokio::time::Instant::now() + Duration::from_secs(5);
-    while ask().ready().await.unwrap() == makeshift {
+    let until = tokio::time::Instant::now() + Duration::from_secs(60);
+    while ask().ready().await.unwrap() == fallback {
         assert!(tokio::time::Instant::now() < until);
         tokio::task::yield_now().await;
     }

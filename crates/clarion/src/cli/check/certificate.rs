@@ -11,7 +11,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::report::Finding;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, HttpUrl};
 use crate::http::tls::Certificates;
 
 const SUBJECT: &str = "certificate";
@@ -27,7 +27,7 @@ pub fn check(config: &Config, clock: &Clock) -> Vec<Finding> {
         )];
     }
     let folder = config.data_dir.join("tls");
-    let own = config.http.certificate.as_os_str().is_empty();
+    let own = config.http.certificate.is_none();
     let files = Certificates::expected(&config.http, &folder);
     if own && !files.certificate.exists() {
         return vec![Finding::ok(
@@ -127,9 +127,7 @@ fn names(config: &Config, file: &Path) -> Finding {
         Err(why) => return Finding::problem(SUBJECT, why, "have it made anew"),
     };
     let list = named.join(", ");
-    let url = url::Url::parse(&config.http.public_url).ok();
-    if let Some(host) = url.as_ref().and_then(url::Url::host_str) {
-        let host = host.trim_matches(['[', ']']);
+    if let Some(host) = config.http.public_url.as_ref().map(HttpUrl::host) {
         return if named.iter().any(|name| covers(name, host)) {
             Finding::ok(SUBJECT, format!("names {list}"))
         } else {

@@ -101,11 +101,11 @@ async fn switches_and_accounts(
         ));
     }
     for trunk in &config.trunks {
-        if set(&drained_switch(&trunk.name)) {
+        if set(&drained_switch(trunk.name())) {
             findings.push(Finding::warning(
-                format!("trunk {}", trunk.name),
+                format!("trunk {}", trunk.name()),
                 "drained by the operator: it gets no calls",
-                format!("`clarion trunk open {}`", trunk.name),
+                format!("`clarion trunk open {}`", trunk.name()),
             ));
         }
     }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use super::report::Finding;
 use super::sockets;
 use crate::callbacks::delivery::WebhookSender;
-use crate::callbacks::resolver::SystemResolver;
-use crate::config::Config;
+use crate::config::{Config, TrunkSettings};
+use crate::outgoing::resolver::SystemResolver;
 use crate::store::Database;
-use crate::telemetry;
 
 /// The process that serves by this configuration now: it holds the database's lock, or the port that clients come to.
 pub fn serving_process(config: &Config, database: &Database) -> Option<u32> {
@@ -49,17 +48,14 @@ pub fn server(config: &Config, serving: Option<u32>) -> Vec<Finding> {
     findings
 }
 
-/// Settings that are read only when their part starts.
+/// Files that settings name, and that are read only when their part starts.
 pub fn parts(config: &Config) -> Vec<Finding> {
-    let courier = WebhookSender::new(&config.callbacks, Arc::new(SystemResolver::default())).err();
-    let logs = telemetry::filter(&config.log).err();
-    let wrong = courier.into_iter().chain(logs);
-    wrong
-        .map(|error| {
-            let remedy = "correct it: the server does not start with it";
-            Finding::problem("configuration", format!("{error:#}"), remedy)
-        })
-        .collect()
+    let sender = WebhookSender::new(&config.callbacks, Arc::new(SystemResolver::default()));
+    let wrong = sender.err().map(|error| {
+        let remedy = "correct it: the server does not start with it";
+        Finding::problem("configuration", format!("{error:#}"), remedy)
+    });
+    wrong.into_iter().collect()
 }
 
 /// What follows from the settings alone.
@@ -74,12 +70,12 @@ pub fn policy(config: &Config) -> Vec<Finding> {
 }
 
 fn dialling(config: &Config) -> Finding {
-    let carries = |trunk: &&crate::domain::route::TrunkConfig| trunk.channels > 0;
+    let carries = |trunk: &&TrunkSettings| trunk.channels > 0;
     let real = config
         .trunks
         .iter()
         .filter(carries)
-        .filter(|trunk| !trunk.loopback);
+        .filter(|trunk| trunk.loopback.is_none());
     if config.trunks.is_empty() {
         return Finding::warning(
             "dialling",
@@ -87,7 +83,7 @@ fn dialling(config: &Config) -> Finding {
             "add a [[trunk]]: docs/operating.md",
         );
     }
-    let prefixes: Vec<_> = real.clone().flat_map(|trunk| &trunk.prefixes).collect();
+    let prefixes: Vec<_> = real.flat_map(|trunk| &trunk.route.prefixes).collect();
     if prefixes.is_empty() {
         return Finding::warning(
             "dialling",
@@ -95,14 +91,14 @@ fn dialling(config: &Config) -> Finding {
             "add a [[trunk]] with a host and channels",
         );
     }
-    if prefixes.iter().any(|prefix| prefix.is_empty()) {
+    if prefixes.iter().any(|prefix| prefix.as_str().is_empty()) {
         return Finding::warning(
             "dialling",
             "open to every country: a trunk's prefixes hold \"\"",
             "name the countries that you call, such as [\"86\"]: fraud goes to the dear ones",
         );
     }
-    let named: Vec<_> = prefixes.iter().map(|prefix| format!("+{prefix}")).collect();
+    let named: Vec<_> = prefixes.iter().map(ToString::to_string).collect();
     Finding::ok("dialling", format!("open to {}", named.join(", ")))
 }
 
@@ -158,15 +154,14 @@ fn callbacks(config: &Config) -> Finding {
 }
 
 fn bills(config: &Config) -> Finding {
-    let url = &config.http.public_url;
-    if url.is_empty() {
+    let Some(url) = &config.http.public_url else {
         return Finding::warning(
             "bills",
             "http.public_url is empty: bills are offered at whatever address the request came to",
             "name the address that clients use, such as https://voice.example.com:8883",
         );
-    }
-    if url.starts_with("http://") {
+    };
+    if !url.is_https() {
         return Finding::warning(
             "bills",
             format!("{url} is not https: download tokens travel in clear"),

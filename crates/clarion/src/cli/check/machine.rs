@@ -46,8 +46,8 @@ pub fn disk(config: &Config, database: &Database) -> Vec<Finding> {
         folders.push(("database", folder));
     }
     for (what, folder) in [
-        ("audio_files.folder", config.audio_folder()),
-        ("bills.folder", config.bills_folder()),
+        ("audio_files.folder", config.audio_files.folder.clone()),
+        ("bills.folder", config.bills.folder.clone()),
     ] {
         if !folder.starts_with(&config.data_dir) {
             folders.push((what, folder));
@@ -181,8 +181,8 @@ pub fn files(config: &Config, serving: Option<u32>) -> Finding {
         .map(|trunk| u64::from(trunk.channels))
         .sum();
     let calls = match config.dispatch.max_calls {
-        0 => channels,
-        limit => channels.min(limit.into()),
+        None => channels,
+        Some(limit) => channels.min(limit.into()),
     };
     let wanted = config.http.max_connections as u64
         + calls * FILES_A_CALL
@@ -250,8 +250,8 @@ pub fn clock(config: &Config, others: &[OtherClock]) -> Vec<Finding> {
 }
 
 fn time_zone(config: &Config) -> Finding {
-    let named = config.time_zone().ok();
-    let name = named.as_ref().and_then(|zone| zone.iana_name());
+    let zone = config.time_zone();
+    let name = zone.iana_name();
     if config.has_time_zone() {
         return Finding::ok("time zone", name.unwrap_or("as configured"));
     }

@@ -10,12 +10,10 @@ use crate::config::Config;
 const SUBJECT: &str = "sound ports";
 
 pub fn check(config: &Config, serving: Option<u32>) -> Vec<Finding> {
-    let Ok(ports) = config.rtp_ports() else {
-        return Vec::new();
-    };
-    let mut findings = vec![enough(config, &ports)];
-    findings.extend(taken(&ports, serving));
-    findings.extend(handed_out_by_the_kernel(&ports));
+    let ports = &config.media.ports;
+    let mut findings = vec![enough(config, ports)];
+    findings.extend(taken(ports, serving));
+    findings.extend(handed_out_by_the_kernel(ports));
     findings.extend(address(config));
     findings
 }
@@ -80,18 +78,6 @@ fn handed_out_by_the_kernel(ports: &RangeInclusive<u16>) -> Option<Finding> {
 
 /// The address in our offers. Judged against each trunk's own in `trunks`.
 fn address(config: &Config) -> Option<Finding> {
-    for (name, text) in [
-        ("bind", &config.media.bind),
-        ("advertised", &config.media.advertised),
-    ] {
-        if !text.is_empty() && text.parse::<IpAddr>().is_err() {
-            return Some(Finding::problem(
-                "sound address",
-                format!("media.{name}: `{text}` is not an address"),
-                "write an address such as 203.0.113.7, or leave it empty",
-            ));
-        }
-    }
     let told = told(config);
     let unusable = told.is_unspecified() && !config.trunks.is_empty();
     unusable.then(|| {
@@ -105,11 +91,5 @@ fn address(config: &Config) -> Option<Finding> {
 
 /// What peers are told to send their sound to.
 pub fn told(config: &Config) -> IpAddr {
-    let bind = config.media.bind.parse().ok();
-    let bind = bind.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
-    match config.media.advertised.parse() {
-        Ok(advertised) => advertised,
-        Err(_) if bind.is_unspecified() => phone::signalling::own_address(bind),
-        Err(_) => bind,
-    }
+    config.media.advertised.unwrap_or(config.media.bind)
 }

@@ -20,11 +20,11 @@ use clap::Args;
 
 use self::report::{CheckReport, Finding};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 
 #[derive(Debug, Args)]
 pub struct Check {
-    /// For scripts: everything that was found, as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -56,11 +56,10 @@ impl Check {
                 )]);
                 examine(&config, &mut report).await;
             }
-            Err(error) => report.tell([Finding::problem(
-                "configuration",
-                format!("{error:#}"),
-                "correct it; `clarion config` prints every setting with its meaning",
-            )]),
+            Err(ConfigError(mistakes)) => report.tell(mistakes.into_iter().map(|mistake| {
+                let remedy = "correct it; `clarion config` prints every setting with its meaning";
+                Finding::problem("configuration", mistake, remedy)
+            })),
         }
         match report.end() {
             (0, _) => Ok(()),
@@ -71,17 +70,14 @@ impl Check {
 }
 
 async fn examine(config: &Config, report: &mut CheckReport) {
-    // Both were read when the configuration was checked.
-    let (Ok(zone), Ok(database)) = (config.time_zone(), config.database()) else {
-        return;
-    };
-    let clock = Clock::new(zone);
+    let database = &config.database;
+    let clock = Clock::new(config.time_zone());
     report.tell(doors::parts(config));
-    let serving = doors::serving_process(config, &database);
+    let serving = doors::serving_process(config, database);
     report.tell(doors::server(config, serving));
-    let (findings, mut clocks) = database::check(&database, config, &clock).await;
+    let (findings, mut clocks) = database::check(database, config, &clock).await;
     report.tell(findings);
-    report.tell(machine::disk(config, &database));
+    report.tell(machine::disk(config, database));
     report.tell([machine::files(config, serving)]);
     report.tell(certificate::check(config, &clock));
     report.tell(speech::check(config).await);

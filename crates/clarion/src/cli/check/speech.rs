@@ -18,7 +18,13 @@ const SHORTEST: Duration = Duration::from_millis(500);
 const QUIETEST: f32 = 0.01;
 
 pub async fn check(config: &Config) -> Vec<Finding> {
-    let speaker = prompts::speaker(&config.speech);
+    let speaker = match prompts::speaker(&config.speech) {
+        Ok(speaker) => speaker,
+        Err(error) => {
+            let remedy = "see the settings of [speech]";
+            return vec![Finding::problem(SUBJECT, format!("{error:#}"), remedy)];
+        }
+    };
     let program = config.speech.program.clone();
     let spoken = tokio::task::spawn_blocking(move || {
         TEXTS.map(|(language, text)| {

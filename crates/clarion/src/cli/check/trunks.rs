@@ -4,21 +4,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use g711::Codec;
 use phone::signalling::{
-    Direction, Host, Registered, Resolver, Signalling, SignallingConfig, SipCredentials, Trace,
-    Transport,
+    Direction, Registered, Resolver, Signalling, SipCredentials, Trace, Transport,
 };
+use supervisor::Supervisor;
 
 use super::OtherClock;
 use super::media;
 use super::report::Finding;
 use super::sockets;
-use crate::callbacks::guard::is_public;
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::dispatch::trunk_pool::tls_files;
-use crate::domain::route::TrunkConfig;
+use crate::config::{Config, TrunkSettings};
+use crate::outgoing::address_policy::is_public;
 
 const LOOKUP_TIME: Duration = Duration::from_secs(10);
 const SLOW_ANSWER: Duration = Duration::from_millis(500);
@@ -36,7 +33,7 @@ pub async fn check(
             config,
             clock,
             serving,
-            subject: format!("trunk {}", trunk.name),
+            subject: format!("trunk {}", trunk.name()),
             findings: Vec::new(),
             clocks: Vec::new(),
         };
@@ -52,7 +49,7 @@ pub async fn check(
 
 /// One trunk and what was found of it so far.
 struct Look<'a> {
-    trunk: &'a TrunkConfig,
+    trunk: &'a TrunkSettings,
     config: &'a Config,
     clock: &'a Clock,
     serving: Option<u32>,
@@ -69,14 +66,7 @@ impl Look<'_> {
                 "set `channels` and `calls_per_second`",
             );
         }
-        let unknown = self.trunk.codecs.iter();
-        for name in unknown.filter(|name| Codec::by_name(name).is_none()) {
-            self.problem(
-                &format!("codecs: there is no {name}"),
-                "PCMA and PCMU are spoken",
-            );
-        }
-        if self.trunk.loopback {
+        if self.trunk.loopback.is_some() {
             self.ok("leads to the telephone in the server itself, for trying things out");
         } else if let Err(problem) = self.outside().await {
             self.findings.push(problem);
@@ -86,19 +76,10 @@ impl Look<'_> {
 
     /// The error is what made it useless to look further.
     async fn outside(&mut self) -> Result<(), Finding> {
-        let trunk = self.trunk;
-        let transport: Transport = self.read(&trunk.transport, "transport")?;
-        let bind: SocketAddr = self.read(&trunk.bind, "bind")?;
-        let named = if trunk.proxy.is_empty() {
-            &trunk.host
-        } else {
-            &trunk.proxy
-        };
-        let host: Host = self.read(named, "host")?;
-        self.port_is_free(transport, bind);
-        let addresses = self.addresses(&host, transport).await?;
+        self.port_is_free();
+        let addresses = self.addresses().await?;
         let heard = Arc::new(Mutex::new(None));
-        let signalling = self.signalling(transport, bind, &heard).await?;
+        let signalling = self.signalling(&heard).await?;
         self.can_be_reached(signalling.contact().ip(), &addresses);
         let mut there = None;
         for address in addresses {
@@ -106,30 +87,20 @@ impl Look<'_> {
                 there = there.or(Some(address));
             }
         }
-        if let Some(address) = there.filter(|_| trunk.register_seconds > 0) {
-            self.register(&signalling, address).await;
+        let registers = self.trunk.sip.register.is_some();
+        let credentials = self.trunk.sip.credentials.clone().filter(|_| registers);
+        if let Some((address, credentials)) = there.zip(credentials) {
+            self.register(&signalling, address, credentials).await;
         }
         Ok(())
     }
 
-    fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
-        &self,
-        text: &str,
-        what: &str,
-    ) -> Result<T, Finding> {
-        text.parse().map_err(|error| {
-            Finding::problem(
-                &self.subject,
-                format!("{what}: {error}"),
-                "correct it in the configuration",
-            )
-        })
-    }
-
     /// A fixed port of ours must not be somebody else's.
-    fn port_is_free(&mut self, transport: Transport, bind: SocketAddr) {
+    fn port_is_free(&mut self) {
+        let endpoint = &self.trunk.endpoint;
+        let bind = endpoint.bind;
         let wanted = |port: u16| port == bind.port() && port != 0;
-        let holders = match transport {
+        let holders = match endpoint.transport {
             Transport::Udp => sockets::udp(wanted),
             Transport::Tcp | Transport::Tls => sockets::listening(wanted),
         };
@@ -142,11 +113,8 @@ impl Look<'_> {
         }
     }
 
-    async fn addresses(
-        &mut self,
-        host: &Host,
-        transport: Transport,
-    ) -> Result<Vec<SocketAddr>, Finding> {
+    async fn addresses(&mut self) -> Result<Vec<SocketAddr>, Finding> {
+        let (host, transport) = (self.trunk.peer(), self.trunk.endpoint.transport);
         let resolver = Resolver::default();
         let lookup = tokio::time::timeout(LOOKUP_TIME, resolver.addresses(host, transport)).await;
         let found = lookup.unwrap_or_else(|_| Err("the name servers do not answer".to_owned()));
@@ -171,12 +139,14 @@ impl Look<'_> {
     /// An endpoint of its own on any free port, so that a running server keeps the configured one.
     async fn signalling(
         &self,
-        transport: Transport,
-        bind: SocketAddr,
         heard: &Arc<Mutex<Option<jiff::Timestamp>>>,
     ) -> Result<Signalling, Finding> {
-        let mut sip = SignallingConfig::new(transport, SocketAddr::new(bind.ip(), 0));
-        sip.user_agent = format!("Clarion/{}", env!("CARGO_PKG_VERSION"));
+        let mut sip = self.trunk.signalling().map_err(|error| {
+            let remedy = "name readable PEM files in `ca`, `certificate` and `private_key`";
+            Finding::problem(&self.subject, format!("{error:#}"), remedy)
+        })?;
+        sip.bind.set_port(0);
+        sip.advertised = None;
         let date = Arc::clone(heard);
         sip.trace = Some(Trace::new(move |message| {
             if message.direction == Direction::Received
@@ -185,16 +155,12 @@ impl Look<'_> {
                 *date.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
             }
         }));
-        if transport == Transport::Tls {
-            sip.tls = tls_files(self.trunk).map_err(|error| {
-                let remedy = "name readable PEM files in `ca`, `certificate` and `private_key`";
-                Finding::problem(&self.subject, format!("{error:#}"), remedy)
-            })?;
-        }
-        Signalling::start(&sip, None).await.map_err(|error| {
-            let remedy = "`bind` must be an address of this machine";
-            Finding::problem(&self.subject, error.to_string(), remedy)
-        })
+        Signalling::start(&Supervisor::new(), &sip, None)
+            .await
+            .map_err(|error| {
+                let remedy = "`bind` must be an address of this machine";
+                Finding::problem(&self.subject, error.to_string(), remedy)
+            })
     }
 
     async fn ask(
@@ -205,7 +171,7 @@ impl Look<'_> {
     ) -> bool {
         let began = Instant::now();
         let asked = signalling
-            .ping(&format!("sip:{}", self.domain()), address)
+            .ping(&format!("sip:{}", self.trunk.sip.domain()), address)
             .await;
         let took = began.elapsed();
         let ms = took.as_millis();
@@ -230,7 +196,7 @@ impl Look<'_> {
             Err(error) => self.problem(&error.to_string(), reachable),
         }
         if let Some(said) = heard.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let name = format!("trunk {}", self.trunk.name);
+            let name = format!("trunk {}", self.trunk.name());
             self.clocks
                 .push(OtherClock::new(name, said, self.clock.now()));
         }
@@ -238,16 +204,18 @@ impl Look<'_> {
     }
 
     /// With a server running, the registration is its own: some registrars keep only the last one.
-    async fn register(&mut self, signalling: &Signalling, address: SocketAddr) {
+    async fn register(
+        &mut self,
+        signalling: &Signalling,
+        address: SocketAddr,
+        credentials: SipCredentials,
+    ) {
         if self.serving.is_some() {
             self.ok("its registration is left to the running server (metric clarion_trunk_up)");
             return;
         }
-        let credentials = SipCredentials {
-            user: self.trunk.user.clone(),
-            password: self.trunk.password.clone(),
-        };
-        let prepared = signalling.registration(&self.domain(), address, credentials);
+        let domain = self.trunk.sip.domain();
+        let prepared = signalling.registration(&domain, address, credentials);
         let password = "see `user`, `password` and `domain`";
         let mut registration = match prepared {
             Ok(registration) => registration,
@@ -274,7 +242,7 @@ impl Look<'_> {
 
     /// A trunk on the public Internet cannot answer a private address.
     fn can_be_reached(&mut self, bound: IpAddr, addresses: &[SocketAddr]) {
-        let advertised = self.trunk.advertised.parse::<SocketAddr>();
+        let advertised = self.trunk.endpoint.advertised;
         let ours = advertised.map_or(bound, |address| address.ip());
         let media = media::told(self.config);
         let outside = addresses.iter().any(|address| is_public(address.ip()));
@@ -298,16 +266,6 @@ impl Look<'_> {
                 );
             }
         }
-    }
-
-    fn domain(&self) -> String {
-        let trunk = self.trunk;
-        let named = if trunk.domain.is_empty() {
-            &trunk.host
-        } else {
-            &trunk.domain
-        };
-        named.clone()
     }
 
     fn ok(&mut self, found: &str) {

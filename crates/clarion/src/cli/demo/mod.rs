@@ -19,7 +19,7 @@ use crate::random;
 
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Leave the server running and its folder in place
+    /// Keep the server running and its folder in place
     #[arg(long)]
     keep: bool,
 }

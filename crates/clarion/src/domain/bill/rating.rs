@@ -1,63 +1,11 @@
 //! What a call costs: by called prefix, per started unit, in exact amounts. And what is set aside for a call before anyone knows.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::Deserialize;
-
 use crate::domain::money::Money;
 use crate::domain::outcome::Outcome;
+pub use crate::domain::prefix::Prefix;
 
 /// More than this a unit is a typing error.
 const HIGHEST_PRICE: Money = Money::from_millionths(10_000_000_000);
-const LONGEST_UNIT: u32 = 86_400;
-
-/// The beginning of canonical numbers: country code and what follows; empty for all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Prefix(String);
-
-impl Prefix {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Every prefix that a number has, the shortest first.
-    pub fn all_of(digits: &str) -> Vec<&str> {
-        (0..=digits.len())
-            .filter_map(|end| digits.get(..end))
-            .collect()
-    }
-}
-
-impl FromStr for Prefix {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "*" || text.is_empty() {
-            return Ok(Self::default());
-        }
-        let digits = text.strip_prefix('+').unwrap_or(text);
-        let digits = digits.strip_suffix('*').unwrap_or(digits);
-        let right = (1..=20).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-        if right {
-            Ok(Self(digits.to_owned()))
-        } else {
-            Err(format!(
-                "`{text}` is not a prefix: write it like +86138, or * for all numbers"
-            ))
-        }
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            f.write_str("*")
-        } else {
-            write!(f, "+{}", self.0)
-        }
-    }
-}
 
 /// What calls to a prefix cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,9 +19,12 @@ pub struct Rate {
 }
 
 impl Rate {
+    pub const LONGEST_UNIT: u32 = 86_400;
+
     pub fn check(self) -> Result<Self, String> {
-        if !(1..=LONGEST_UNIT).contains(&self.unit_seconds) {
-            return Err(format!("a unit has 1 to {LONGEST_UNIT} seconds"));
+        let longest = Self::LONGEST_UNIT;
+        if !(1..=longest).contains(&self.unit_seconds) {
+            return Err(format!("a unit has 1 to {longest} seconds"));
         }
         for amount in [self.price, self.unanswered] {
             if amount < Money::ZERO || amount > HIGHEST_PRICE {
@@ -81,28 +32,6 @@ impl Rate {
             }
         }
         Ok(self)
-    }
-}
-
-/// A rate as the settings write it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WrittenRate {
-    prefix: String,
-    unit_seconds: u32,
-    price: String,
-    unanswered: String,
-}
-
-impl WrittenRate {
-    pub fn read(&self) -> Result<Rate, String> {
-        Rate {
-            prefix: self.prefix.parse()?,
-            unit_seconds: self.unit_seconds,
-            price: self.price.parse()?,
-            unanswered: self.unanswered.parse()?,
-        }
-        .check()
     }
 }
 
@@ -281,20 +210,6 @@ mod tests {
         ] {
             assert_eq!(fee(&paid, false, 0, outcome).1, "0.00", "{outcome:?}");
         }
-    }
-
-    #[test]
-    fn prefixes_are_written_as_people_write_them() {
-        for (text, wanted) in [
-            ("+86138", "+86138"),
-            ("86138*", "+86138"),
-            ("*", "*"),
-            ("", "*"),
-        ] {
-            assert_eq!(text.parse::<Prefix>().unwrap().to_string(), wanted);
-        }
-        assert!("abc".parse::<Prefix>().is_err());
-        assert_eq!(Prefix::all_of("861"), ["", "8", "86", "861"]);
     }
 
     #[test]

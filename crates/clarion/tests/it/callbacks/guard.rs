@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use clarion::callbacks::delivery::{WebhookResponse, WebhookSender};
-use clarion::callbacks::resolver::Resolve;
 use clarion::config::Config;
 use clarion::domain::callback::{
     CallbackLease, CallbackState, ClaimedCallback, DeliveryResult, RespUrl,
 };
+use clarion::outgoing::resolver::Resolve;
 
 use crate::support::TestServer;
 use crate::support::owed::{call, now};

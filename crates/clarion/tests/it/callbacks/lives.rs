@@ -14,7 +14,7 @@ use super::SETTINGS;
 use crate::support::child::Installation;
 use crate::support::owed::{call, now, owe, owed_to};
 use crate::support::receiver::{Manner, Receiver, answer, ok};
-use crate::support::{TestServer, eventually, postgres};
+use crate::support::{TestServer, ZONE, eventually, postgres};
 
 /// Settings for a server in a process of its own.
 fn impatient() -> [(&'static str, PathBuf); 4] {
@@ -180,7 +180,11 @@ async fn a_delivery_that_ends_while_the_server_stops_is_recorded() {
 async fn clarion(server: &TestServer, arguments: &[&str]) -> Output {
     let config = server.folder.path().join("clarion.toml");
     let data = server.folder.path().join("data");
-    std::fs::write(&config, format!("data_dir = {data:?}\n")).unwrap();
+    std::fs::write(
+        &config,
+        format!("data_dir = {data:?}\ntime_zone = {ZONE:?}\n"),
+    )
+    .unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_clarion"));
     let command = command
         .arg("--config")

@@ -1,13 +1,11 @@
 //! Calls that are ended by somebody else than their two sides: the operator, a suspended account, a server that is told to stop.
 
-use std::time::Duration;
-
 use clarion::domain::account::{AccountChange, AccountState};
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use phone::ending::Side;
-use phone::test_phone::Script;
+use phone::test_phone::{HeardCall, Script};
 use rustix::process::{Pid, Signal, kill_process};
 use supervisor::Supervisor;
 
@@ -19,6 +17,20 @@ use crate::support::{PATIENCE, WAITING_TRUNK, eventually};
 
 const HELLO: &str = "\"mediaTxt\":\"hello\"";
 const TUNE: &str = "\"mediaName\":\"ccp_marketingcall.wav\"";
+
+/// What is played for `TUNE`.
+fn tune() -> Vec<u8> {
+    let tune = sound::level::to_whole(&sound::background::test_tune());
+    g711::EncodedAudio::encode(&tune)
+        .bytes(g711::Codec::Pcma)
+        .to_vec()
+}
+
+/// The message was not heard to its end.
+fn assert_cut_short(heard: &HeardCall) {
+    let (sound, whole) = (heard.sound().len(), 4000 + tune().len());
+    assert!(sound < whole, "{sound} of {whole} bytes");
+}
 
 async fn cancel_while_it_rings(database: &str) {
     let telephone = Telephone::that(Script::never_answer()).await;
@@ -61,10 +73,10 @@ async fn a_playing_call_that_is_cancelled_is_hung_up_and_was_talked() {
     assert_eq!(field(&report, "state"), "0");
     let heard = telephone.has_heard(&sid).await;
     assert_eq!(heard.hung_up_by, Some(Side::Them));
-    assert!(heard.talked < Duration::from_secs(7), "{:?}", heard.talked);
+    assert_cut_short(&heard);
     let line = stage.bill_line(&sid).await;
     assert_eq!(line.outcome, "talked");
-    assert!((1..=7).contains(&line.seconds), "{line:?}");
+    assert!(line.seconds >= 1, "{line:?}");
 }
 
 async fn suspend_an_account(database: &str) {
@@ -164,17 +176,9 @@ async fn a_server_that_stops_lets_calls_finish_hangs_up_the_last_and_leaves_the_
     .await;
     // The message is played to its end.
     let heard = shift.telephone.has_heard(&playing).await;
-    let tune = g711::EncodedAudio::encode(&sound::level::to_whole(&sound::background::test_tune()));
-    let sound = heard.sound();
-    assert!(
-        sound.len() >= 4000 + tune.bytes(g711::Codec::Pcma).len(),
-        "{}",
-        sound.len()
-    );
-    assert_eq!(
-        &sound[4000..][..tune.bytes(g711::Codec::Pcma).len()],
-        &tune.bytes(g711::Codec::Pcma)[..]
-    );
+    let (tune, sound) = (tune(), heard.sound());
+    assert!(sound.len() >= 4000 + tune.len(), "{}", sound.len());
+    assert_eq!(&sound[4000..][..tune.len()], &tune[..]);
     // The one that nobody answers is given up when its time is over.
     assert!(!shift.telephone.has_heard(&ringing).await.answered);
     let status = tokio::time::timeout(PATIENCE, server.process.wait())
@@ -210,7 +214,7 @@ async fn a_server_that_may_not_wait_hangs_up_what_is_playing() {
     tell_to_stop(&server);
     let heard = shift.telephone.has_heard(&playing).await;
     assert_eq!(heard.hung_up_by, Some(Side::Them));
-    assert!(heard.talked < Duration::from_secs(7), "{:?}", heard.talked);
+    assert_cut_short(&heard);
     let status = tokio::time::timeout(PATIENCE, server.process.wait())
         .await
         .expect("it stops")

@@ -5,11 +5,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use clarion::clock::Clock;
 use clarion::domain::account::Account;
 use clarion::domain::claim::CallFilter;
 use clarion::store::Store;
-use jiff::tz::TimeZone;
 use phone::test_phone::Script;
 use supervisor::Supervisor;
 use tokio::task::JoinSet;
@@ -19,9 +17,9 @@ use super::stage::{self, Customer, field};
 use crate::lives::checker::{History, violations};
 use crate::lives::records;
 use crate::support::child::{ChildServer, Installation};
-use crate::support::eventually_within;
 use crate::support::receiver::{Receiver, ok};
 use crate::support::telephone::Telephone;
+use crate::support::{clock, eventually_within};
 
 /// What the trunk carries: calls at once, and as many a second, because each lasts about that long.
 const LIMIT: u32 = 10;
@@ -96,7 +94,7 @@ impl World {
 
     /// So many calls a second, shared out among the customers, whether or not the ones before are dialled; then waits for all to end.
     async fn offer(&mut self, rate: u32, seconds: u32) {
-        let now = Clock::new(TimeZone::system()).wall();
+        let now = clock().wall();
         let each = rate / u32::from(CUSTOMERS);
         let begun = Instant::now();
         let mut placing = JoinSet::new();
@@ -245,7 +243,7 @@ async fn ten_times_the_limit_spoils_nothing_that_was_accepted() {
         "{} s at {TIMES} times the limit: {outcomes:?}, {pace:.1} dialled a second with a pause of {pause:?} at most, {} at once at most, overtaken by {} at most; \
          late packets {:.2} % ({:.2} % at the limit)",
         seconds(),
-        world.telephone.concurrent_limit(),
+        world.telephone.peak_concurrency(),
         world.worst_overtaking(),
         then * 100.0,
         normal * 100.0
@@ -257,7 +255,7 @@ async fn ten_times_the_limit_spoils_nothing_that_was_accepted() {
         "{outcomes:?}"
     );
     assert!(outcomes["expired"] > 0, "the trunk was overloaded");
-    assert!(world.telephone.concurrent_limit() <= LIMIT as usize);
+    assert!(world.telephone.peak_concurrency() <= LIMIT as usize);
     assert!(pace > f64::from(LIMIT) / 2.0, "{pace:.1} calls a second");
     let overtaken = world.worst_overtaking();
     // Those that are claimed together start together.

@@ -2,8 +2,8 @@
 
 use clarion::store::Database;
 
-use super::{Site, free_port};
-use crate::support::postgres;
+use super::Site;
+use crate::support::{free_port, postgres};
 
 #[tokio::test]
 async fn a_postgresql_is_looked_into_and_not_changed() {

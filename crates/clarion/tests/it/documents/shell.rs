@@ -1,6 +1,5 @@
 //! The shell blocks of a document, run as its reader would: one after the other in one shell, in a folder of their own, with a real server.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use tokio::process::Command;
 
 use super::blocks::{Block, blocks, documents};
 use super::root;
-use crate::support::postgres;
+use crate::support::{free_port, postgres};
 
 /// What a page other than the README may count on: its reader has followed the README.
 const AFTER_THE_README: &str = r#"
@@ -33,7 +32,7 @@ until curl --silent --insecure --output answered https://localhost:8883/healthz;
 "#;
 
 /// For whole documents, on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// One shell for a whole document; what block N says goes to the file N.
 fn script(blocks: &[&Block]) -> String {
@@ -68,9 +67,7 @@ async fn run(blocks: Vec<Block>) {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(root().join("examples"), folder.path().join("examples")).unwrap();
     // The port that the documents name may be in use here; this one is not.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port().to_string();
-    drop(free);
+    let port = free_port().to_string();
     let script = script(&run).replace("8883", &port);
     std::fs::write(folder.path().join("blocks.sh"), &script).unwrap();
     let programs = Path::new(env!("CARGO_BIN_EXE_clarion")).parent().unwrap();

@@ -1,7 +1,5 @@
 //! Bodies that are not what they should be.
 
-use std::time::Instant;
-
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{assert_still_serves, code, good_body, head, request};
@@ -177,7 +175,6 @@ async fn a_gigabyte_is_not_swallowed() {
 
 /// Sends until the server closes; it must do so long before the end.
 pub async fn send_a_gigabyte(door: &Door, chunked: bool) {
-    let began = Instant::now();
     let (framing, piece) = if chunked {
         (
             "Transfer-Encoding: chunked",
@@ -202,7 +199,6 @@ pub async fn send_a_gigabyte(door: &Door, chunked: bool) {
         .expect("the server closes");
     // Sixteen mebibytes are read and thrown away; some more are on their way in the sockets' buffers.
     assert!(sent < 64 << 20, "{sent} bytes were taken");
-    assert!(began.elapsed() < PATIENCE);
     let answer = answer.await.unwrap();
     // The answer may be lost when the connection is torn down under a client that keeps on writing.
     assert!(

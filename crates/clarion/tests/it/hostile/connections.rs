@@ -95,10 +95,11 @@ async fn a_client_that_never_reads_its_answers_is_cut_off() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
-    let server = TestServer::start_with(HASTY).await;
+    // Together longer than a connection may be idle, and each pause much shorter.
+    let server = TestServer::start_with("[http]\nhead_seconds = 2\nbody_seconds = 2").await;
     let mut stream = server.door().tls(&[]).await;
     let mut pace = tokio::time::interval(Duration::from_millis(300));
-    for _ in 0..6 {
+    for _ in 0..8 {
         pace.tick().await;
         stream
             .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

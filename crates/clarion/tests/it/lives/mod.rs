@@ -48,7 +48,9 @@ impl World {
             codecs: Codec::ALL.to_vec(),
             credentials: None,
         };
-        let (telephone, mut heard) = TestPhone::start(&config, somebody).await.unwrap();
+        let (telephone, mut heard) = TestPhone::start(&Supervisor::new(), &config, somebody)
+            .await
+            .unwrap();
         let dialled = Arc::new(Mutex::new(Vec::new()));
         let note = Arc::clone(&dialled);
         tokio::spawn(async move {

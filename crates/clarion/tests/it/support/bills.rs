@@ -21,7 +21,7 @@ use super::{APP, SID, TestServer};
 use crate::store_contract;
 
 pub fn zone() -> TimeZone {
-    TimeZone::get("Asia/Shanghai").unwrap()
+    TimeZone::get(super::ZONE).unwrap()
 }
 
 pub fn at(text: &str) -> Timestamp {

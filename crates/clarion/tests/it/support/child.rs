@@ -6,7 +6,6 @@ use std::process::Stdio;
 use std::sync::Mutex;
 
 use clarion::client::{ApiCredentials, Client, Connection, Signature};
-use clarion::clock::Clock;
 use clarion::domain::account::AccountChange;
 use clarion::store::Database;
 use supervisor::Supervisor;
@@ -15,7 +14,8 @@ use tokio::process::{Child, Command};
 
 use super::raw::Door;
 use super::{
-    APP, PATIENCE, SID, TOKEN, WAITING_TRUNK, account, application, call_sid, status_code,
+    APP, PATIENCE, SID, TOKEN, WAITING_TRUNK, ZONE, account, application, call_sid, clock,
+    status_code,
 };
 
 /// A folder with a configuration, and a database with an account that has no limits worth mentioning.
@@ -90,15 +90,20 @@ impl Installation {
     }
 
     pub async fn start_with(&self, environment: &[(&str, &PathBuf)]) -> ChildServer {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_clarion"))
+        self.start_by(|serve| serve.envs(environment.iter().copied()))
+            .await
+    }
+
+    /// With the command changed before it is run.
+    pub async fn start_by(&self, change: impl FnOnce(&mut Command) -> &mut Command) -> ChildServer {
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_clarion"));
+        serve
             .arg("--config")
             .arg(&self.config)
             .arg("serve")
-            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
+            .kill_on_drop(true);
+        let mut process = change(&mut serve).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = tokio::time::timeout(PATIENCE, lines.next_line())
             .await
@@ -158,7 +163,7 @@ impl Installation {
 fn write_config(folder: &Path, database: &str, settings: &str) -> PathBuf {
     let config = folder.join("clarion.toml");
     let text = format!(
-        "data_dir = {folder:?}\ndatabase = {database:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"error\"\n{settings}"
+        "data_dir = {folder:?}\ndatabase = {database:?}\ntime_zone = {ZONE:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"error\"\n{settings}"
     );
     std::fs::write(&config, text).unwrap();
     config
@@ -219,7 +224,7 @@ impl Caller {
             sid: SID.parse().unwrap(),
             token: TOKEN.parse().unwrap(),
         };
-        let signature = credentials.sign(&Clock::new(jiff::tz::TimeZone::system()).wall());
+        let signature = credentials.sign(&clock().wall());
         Ok(Self {
             connection: client.connect().await?,
             credentials,

@@ -13,9 +13,10 @@ pub mod receiver;
 pub mod sip_peer;
 pub mod telephone;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clarion::client::{ApiCredentials, Client, Signature};
@@ -36,8 +37,16 @@ pub const SID: &str = "0123456789abcdef0123456789abcdef";
 pub const TOKEN: &str = "fedcba98765432100123456789abcdef";
 pub const APP: &str = "aaaabbbbccccddddeeeeffff00001111";
 
-/// How long anything may take before a test gives up on it.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The zone of every server in these tests. The machine's own is never asked.
+pub const ZONE: &str = "Asia/Shanghai";
+
+/// How long anything may take before a test gives up on it. Only a failure waits for so long, however busy the machine is.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The clock of a server in a process of its own, which goes with the machine's.
+pub fn clock() -> Clock {
+    Clock::new(TimeZone::get(ZONE).unwrap())
+}
 
 pub fn account() -> Account {
     Account {
@@ -89,11 +98,11 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
         std::fs::create_dir_all(&config.data_dir).unwrap();
-        let database = config.database().unwrap();
+        let database = config.database.clone();
         let store = database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
-        let clock = Clock::new(TimeZone::get("Asia/Shanghai").unwrap());
+        let clock = clock();
         let server = Server::start(config, clock.clone()).await.unwrap();
         Self {
             address: server.addresses[0],
@@ -124,6 +133,11 @@ impl TestServer {
         if let Some(server) = &self.server {
             server.deliver_callbacks();
         }
+    }
+
+    /// For making tasks of the server panic.
+    pub fn supervisor(&self) -> &Supervisor {
+        self.server.as_ref().unwrap().supervisor()
     }
 
     /// The server itself, for a test that stops it.
@@ -201,7 +215,7 @@ fn test_config(folder: &TempDir, settings: &str) -> Config {
     } else {
         WAITING_TRUNK
     };
-    let text = format!("data_dir = {data:?}\ntime_zone = \"Asia/Shanghai\"\n{settings}\n{trunk}");
+    let text = format!("data_dir = {data:?}\ntime_zone = {ZONE:?}\n{settings}\n{trunk}");
     let listen = (
         "CLARION_HTTP__LISTEN".to_owned(),
         "[\"127.0.0.1:0\"]".to_owned(),
@@ -247,6 +261,24 @@ pub async fn eventually_within(
             "{what}: not within {patience:?}"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A port for a program that has to be told one. No other test of this process is given it, and it lies where neither the system nor our own
+/// media choose theirs.
+pub fn free_port() -> u16 {
+    static NEXT: OnceLock<AtomicU16> = OnceLock::new();
+    let next = NEXT.get_or_init(|| {
+        let [high, low] = clarion::random::bytes();
+        AtomicU16::new(u16::from_be_bytes([high, low]))
+    });
+    loop {
+        let port = 10_000 + next.fetch_add(1, Ordering::Relaxed) % 9000;
+        let free = TcpListener::bind(("127.0.0.1", port)).is_ok()
+            && UdpSocket::bind(("127.0.0.1", port)).is_ok();
+        if free {
+            return port;
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Owed callbacks without a call: written as the end of a call writes them.
 
-use clarion::clock::Clock;
 use clarion::domain::call::CallSid;
 use clarion::domain::callback::{
     CallReport, Callback, CallbackAttempt, CallbackState, OwedCallback, RespUrl,
@@ -27,7 +26,7 @@ pub fn owed_to(url: &str, number: u32, now: Timestamp) -> OwedCallback {
         ended_at: now,
         user_data: Some("订单 <&>\"7"),
     };
-    let zone = TimeZone::get("Asia/Shanghai").unwrap();
+    let zone = TimeZone::get(super::ZONE).unwrap();
     let url = RespUrl::parse(url).unwrap();
     OwedCallback::new(&report, APP.parse().unwrap(), url, &zone)
 }
@@ -61,7 +60,7 @@ pub async fn owe(database: &Database, owed: Vec<OwedCallback>) {
 
 /// The machine's time, for servers in processes of their own.
 pub fn now() -> Timestamp {
-    Clock::new(TimeZone::UTC).now()
+    super::clock().now()
 }
 
 impl TestServer {

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use clarion::domain::call::CallSid;
 use g711::Codec;
 use phone::call::MediaConfig;
+use phone::ending::Side;
 use phone::signalling::{SignallingConfig, Transport};
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
+use supervisor::Supervisor;
 
 use super::eventually;
 
@@ -44,7 +46,7 @@ impl Telephone {
         };
         let seen = Arc::new(Mutex::new(Seen::default()));
         let note = Arc::clone(&seen);
-        let (phone, mut heard) = TestPhone::start(&config, move |number| {
+        let (phone, mut heard) = TestPhone::start(&Supervisor::new(), &config, move |number| {
             note.lock().unwrap().dialled.push(Dialled {
                 number: number.to_owned(),
                 at: Instant::now(),
@@ -95,10 +97,13 @@ impl Telephone {
         self.seen().heard.clone()
     }
 
-    /// Calls that were heard at the same time, at most: by their packets, because this telephone may notice a hang-up later than the caller, who has
-    /// begun another call by then.
-    pub fn concurrent_limit(&self) -> usize {
+    /// Calls that were there at the same time, at most. A call that this telephone has hung up was there from its INVITE to that moment. Of
+    /// any other only its packets tell, because this telephone may notice a hang-up later than the caller, who has begun another call by then.
+    pub fn peak_concurrency(&self) -> usize {
         let time = |call: &HeardCall| {
+            if call.hung_up_by == Some(Side::Us) {
+                return Some((call.invited, call.ended));
+            }
             let (first, last) = (call.packets.first()?, call.packets.last()?);
             Some((first.arrived, last.arrived.checked_sub(LAST_WORDS)?))
         };

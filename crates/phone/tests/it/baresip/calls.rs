@@ -8,21 +8,26 @@ use phone::ending::{Cause, Side};
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};
 use phone::trunk::{SipTrunkConfig, Trunk};
+use supervisor::Supervisor;
 
 use super::Softphone;
-use crate::lab::{Story, call, caller, eventually, loopback, order, sound};
+use crate::lab::{Story, call, call_request, caller, eventually, loopback, sound};
 use crate::transports::Certificates;
 
 async fn trunk(softphone: &Softphone, transport: Transport, tls: TlsFiles) -> Arc<Trunk> {
     let mut config = SignallingConfig::new(transport, loopback());
     config.tls = tls;
-    let signalling = Arc::new(Signalling::start(&config, None).await.unwrap());
+    let signalling = Arc::new(
+        Signalling::start(&Supervisor::new(), &config, None)
+            .await
+            .unwrap(),
+    );
     let address = match transport {
         Transport::Tls => softphone.tls,
         _ => softphone.plain,
     };
     let config = SipTrunkConfig::new("test", address.into());
-    Trunk::start(config, signalling, Resolver::default())
+    Trunk::start(&Supervisor::new(), config, signalling, Resolver::default())
 }
 
 /// A softphone with a certificate for `trunk.example`, and what it takes to believe that.
@@ -40,7 +45,7 @@ async fn softphone() -> (Softphone, TlsFiles) {
 
 async fn plain_call(softphone: &Softphone, plan: Vec<PlaybackItem>) -> Story {
     let trunk = trunk(softphone, Transport::Udp, TlsFiles::default()).await;
-    call(&caller(), &trunk, order(plan)).await
+    call(&caller(), &trunk, call_request(plan)).await
 }
 
 /// How alike two sounds are at the place where they are most alike: that place, and 1.0 for the same.
@@ -78,8 +83,8 @@ async fn the_softphone_hears_what_was_played_over_every_transport() {
             PlaybackItem::Sound(sound(50)),
             PlaybackItem::Silence { frames: 15 },
         ];
-        let story = call(&caller(), &trunk, order(plan)).await;
-        assert_eq!(story.facts.packets_sent, 75, "{transport}: {story:?}");
+        let story = call(&caller(), &trunk, call_request(plan)).await;
+        assert_eq!(story.stats.packets_sent, 75, "{transport}: {story:?}");
         assert_eq!(story.talked().1, Side::Us);
         let heard = softphone.heard().await;
         let (place, alike) = likeness(&heard, &samples(&sound(50)));
@@ -107,7 +112,7 @@ async fn a_softphone_with_a_wrong_certificate_is_refused() {
     for tls in [wrong_authority, wrong_name] {
         let began = Instant::now();
         let trunk = trunk(&softphone, Transport::Tls, tls).await;
-        let story = call(&caller(), &trunk, order(vec![])).await;
+        let story = call(&caller(), &trunk, call_request(vec![])).await;
         assert_eq!(story.cause(), Cause::TransportDown);
         assert!(began.elapsed() < Duration::from_secs(5));
     }
@@ -131,8 +136,11 @@ async fn the_softphone_hears_our_keys() {
 async fn we_hear_the_keys_of_the_softphone() {
     let (mut softphone, _) = softphone().await;
     let trunk = trunk(&softphone, Transport::Udp, TlsFiles::default()).await;
-    let (phone, order) = (caller(), order(vec![PlaybackItem::Silence { frames: 150 }]));
-    let calling = async { call(&phone, &trunk, order).await };
+    let (phone, request) = (
+        caller(),
+        call_request(vec![PlaybackItem::Silence { frames: 150 }]),
+    );
+    let calling = async { call(&phone, &trunk, request).await };
     let pressing = async {
         softphone.wait_for("CALL_ESTABLISHED").await;
         softphone.command("sndcode", "12#").await;
@@ -150,20 +158,20 @@ async fn we_hear_the_keys_of_the_softphone() {
 async fn the_softphone_holds_and_resumes() {
     let (mut softphone, _) = softphone().await;
     let trunk = trunk(&softphone, Transport::Udp, TlsFiles::default()).await;
-    let (phone, order) = (caller(), order(vec![PlaybackItem::Sound(sound(75))]));
-    let calling = async { call(&phone, &trunk, order).await };
+    let (phone, request) = (caller(), call_request(vec![PlaybackItem::Sound(sound(75))]));
+    let calling = async { call(&phone, &trunk, request).await };
     let holding = async {
         softphone.wait_for("CALL_ESTABLISHED").await;
         softphone.command("hold", "").await;
         let held = Instant::now();
         eventually("a moment passes", || {
-            held.elapsed() > Duration::from_millis(1500)
+            held.elapsed() > Duration::from_millis(2000)
         })
         .await;
         softphone.command("resume", "").await;
     };
     let (story, ()) = tokio::join!(calling, holding);
-    assert_eq!(story.facts.packets_sent, 75, "{}", softphone.log());
+    assert_eq!(story.stats.packets_sent, 75, "{}", softphone.log());
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
     assert!(time > Duration::from_millis(75 * 20 + 1200), "{time:?}");
@@ -173,8 +181,11 @@ async fn the_softphone_holds_and_resumes() {
 async fn the_softphone_hangs_up() {
     let (mut softphone, _) = softphone().await;
     let trunk = trunk(&softphone, Transport::Tcp, TlsFiles::default()).await;
-    let (phone, order) = (caller(), order(vec![PlaybackItem::Sound(sound(1000))]));
-    let calling = async { call(&phone, &trunk, order).await };
+    let (phone, request) = (
+        caller(),
+        call_request(vec![PlaybackItem::Sound(sound(1000))]),
+    );
+    let calling = async { call(&phone, &trunk, request).await };
     let hanging_up = async {
         softphone.wait_for("CALL_ESTABLISHED").await;
         softphone.command("hangup", "").await;

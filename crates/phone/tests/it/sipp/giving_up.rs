@@ -6,7 +6,7 @@ use phone::call::CallRequest;
 use phone::ending::Cause;
 
 use super::Play;
-use crate::lab::{call, caller, order, trunk_to};
+use crate::lab::{call, call_request, caller, trunk_to};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_rings_too_long_is_cancelled() {
@@ -17,8 +17,9 @@ async fn a_call_that_rings_too_long_is_cancelled() {
             &caller(),
             &trunk,
             CallRequest {
-                ring_time: Duration::from_millis(300),
-                ..order(vec![])
+                // Long enough for SIPp to ring on a busy machine.
+                ring_time: Duration::from_millis(1500),
+                ..call_request(vec![])
             },
         )
         .await;

@@ -136,7 +136,7 @@ impl<'a> Play<'a> {
         std::fs::write(folder.path().join("scenario"), self.scenario(address)).unwrap();
         let mut command = Command::new("sipp");
         command
-            .args(["-nostdin", "-timeout", "30s", "-timeout_error"])
+            .args(["-nostdin", "-timeout", "90s", "-timeout_error"])
             .args(["-trace_err", "-error_file", "errors"])
             .args(["-trace_msg", "-message_file", "messages"])
             .args(["-i", "127.0.0.1", "-p", &address.port().to_string()])

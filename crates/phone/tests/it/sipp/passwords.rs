@@ -6,7 +6,7 @@ use phone::signalling::SipCredentials;
 use phone::trunk::SipTrunkConfig;
 
 use super::Play;
-use crate::lab::{call, caller, order, sound, trunk};
+use crate::lab::{call, call_request, caller, sound, trunk};
 
 fn found(name: &str, text: &str) -> String {
     format!("<ereg regexp=\"{text}\" search_in=\"msg\" assign_to=\"{name}\"/>")
@@ -41,7 +41,7 @@ async fn check(code: u16, challenge: &'static str, how: &'static str, password: 
     let story = call(
         &caller(),
         &trunk,
-        order(vec![PlaybackItem::Sound(sound(5))]),
+        call_request(vec![PlaybackItem::Sound(sound(5))]),
     )
     .await;
     if password == "secret" {

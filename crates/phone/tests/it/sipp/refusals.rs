@@ -3,7 +3,7 @@
 use phone::ending::Cause;
 
 use super::Play;
-use crate::lab::{call, caller, order, trunk_to};
+use crate::lab::{call, call_request, caller, trunk_to};
 
 /// Code, reason phrase, Q.850 cause, and what that means to whoever waits for the call.
 const REFUSALS: &[(u16, &str, Option<u8>, Cause)] = &[
@@ -64,7 +64,9 @@ async fn check(code: u16, phrase: &'static str, q850: Option<u8>, cause: Cause) 
         .start()
         .await;
     let trunk = trunk_to(sipp.address).await;
-    let failure = call(&caller(), &trunk, order(vec![])).await.failure();
+    let failure = call(&caller(), &trunk, call_request(vec![]))
+        .await
+        .failure();
     let what = format!("{code} {q850:?}: {failure:?}");
     assert_eq!((failure.cause, failure.rang), (cause, false), "{what}");
     assert_eq!(failure.response, Some((code, phrase.to_owned())), "{what}");

@@ -1,5 +1,5 @@
-//! Which addresses a callback may be sent to. A respUrl is chosen by an application, and our network must not be asked on its behalf:
-//! only public addresses, and those that the operator names. Judged on the resolved address, never on the text of the URL.
+//! Which addresses a request may go to. A URL that a customer has chosen must not reach into our network: only public addresses, and
+//! those that the operator names. The resolved address is judged, never the text of the URL.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -35,22 +35,23 @@ const NOT_PUBLIC_V6: &[(Ipv6Addr, u8)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-#[derive(Debug, Clone, Default)]
-pub struct Guard {
-    allowed: Vec<IpNet>,
+/// The addresses that requests may go to.
+#[derive(Debug, Clone)]
+pub enum AddressPolicy {
+    /// The operator has chosen the URL.
+    Any,
+    /// A customer has chosen the URL: public addresses, and these networks.
+    PublicAnd(Vec<IpNet>),
 }
 
-impl Guard {
-    pub fn new(allowed: Vec<IpNet>) -> Self {
-        Self { allowed }
-    }
-
+impl AddressPolicy {
     pub fn admits(&self, address: IpAddr) -> bool {
-        is_public(address)
-            || self
-                .allowed
-                .iter()
-                .any(|network| network.contains(&address))
+        match self {
+            Self::Any => true,
+            Self::PublicAnd(allowed) => {
+                is_public(address) || allowed.iter().any(|network| network.contains(&address))
+            }
+        }
     }
 }
 
@@ -156,7 +157,10 @@ mod tests {
             "[ff0e::1]",
             "[4000::1]",
         ] {
-            assert!(!Guard::default().admits(address(host)), "{host}");
+            assert!(
+                !AddressPolicy::PublicAnd(vec![]).admits(address(host)),
+                "{host}"
+            );
         }
     }
 
@@ -179,18 +183,21 @@ mod tests {
             "[2a00:1450::1]",
             "[2400:3200::1]",
         ] {
-            assert!(Guard::default().admits(address(host)), "{host}");
+            assert!(
+                AddressPolicy::PublicAnd(vec![]).admits(address(host)),
+                "{host}"
+            );
         }
     }
 
     #[test]
     fn the_operator_may_name_networks_and_only_those_are_opened() {
-        let guard = Guard::new(vec![
+        let policy = AddressPolicy::PublicAnd(vec![
             "10.1.0.0/16".parse().unwrap(),
             "fd00::/8".parse().unwrap(),
         ]);
         for host in ["10.1.2.3", "[fd12::1]", "8.8.8.8"] {
-            assert!(guard.admits(address(host)), "{host}");
+            assert!(policy.admits(address(host)), "{host}");
         }
         for host in [
             "10.2.0.1",
@@ -199,7 +206,7 @@ mod tests {
             "[64:ff9b::a01:203]",
             "[fc00::1]",
         ] {
-            assert!(!guard.admits(address(host)), "{host}");
+            assert!(!policy.admits(address(host)), "{host}");
         }
     }
 }

@@ -112,14 +112,3 @@ pub fn blocks(document: &str, text: &str) -> Vec<Block> {
     assert!(!inside, "{document}: a block has no end");
     found
 }
-
-/// The text without its blocks: what stands in sentences and tables.
-pub fn prose(text: &str) -> String {
-    let mut inside = false;
-    let outside = text.lines().filter(|line| {
-        let fence = line.starts_with("```");
-        inside ^= fence;
-        !inside && !fence
-    });
-    outside.collect::<Vec<_>>().join("\n")
-}

@@ -1,4 +1,4 @@
-//! What the phone knows of a call when it is over: every packet with its moment, and what follows from that.
+//! What the phone knows of a call when it is over: every packet with its arrival time, and what follows from that.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use crate::ending::Side;
 use g711::{Codec, FRAME_MILLIS};
 
 const RATE: u32 = 8000;
-/// A packet that comes later than this after its moment would not have been played by a phone with an ordinary buffer.
+/// A packet that comes later than this after its due time would not have been played by a phone with an ordinary buffer.
 const LATE: Duration = Duration::from_millis(60);
 
 /// One packet of sound, as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeardPacket {
+pub struct ReceivedPacket {
     pub arrived: Instant,
     pub sequence: u16,
     pub timestamp: u32,
@@ -28,11 +28,14 @@ pub struct HeardCall {
     pub answered: bool,
     /// From the answer to the hang-up.
     pub talked: Duration,
+    /// When its INVITE was seen, and when it was over: before the caller was told so, where this phone hung up.
+    pub invited: Instant,
+    pub ended: Instant,
     /// `None` for a call that was never answered.
     pub hung_up_by: Option<Side>,
     pub codec: Option<Codec>,
     /// Packets of sound in the order of their arrival.
-    pub packets: Vec<HeardPacket>,
+    pub packets: Vec<ReceivedPacket>,
     /// Keys that the caller pressed.
     pub keys: String,
 }
@@ -54,14 +57,15 @@ pub struct Timing {
 }
 
 impl HeardCall {
-    /// The sound from the first packet to the last, by their timestamps; what was lost is silence.
+    /// The sound from the first packet to the last, by their timestamps; lost packets are silence.
     pub fn sound(&self) -> Vec<u8> {
         let Some(first) = self.packets.first() else {
             return Vec::new();
         };
         // A stranger's timestamps could ask for gigabytes: nothing lies further from the first packet than an hour.
         let hour = 3600 * RATE as usize;
-        let place = |packet: &HeardPacket| packet.timestamp.wrapping_sub(first.timestamp) as usize;
+        let place =
+            |packet: &ReceivedPacket| packet.timestamp.wrapping_sub(first.timestamp) as usize;
         let packets = || self.packets.iter().filter(|packet| place(packet) < hour);
         let length = packets()
             .map(|packet| place(packet) + packet.payload.len())
@@ -91,7 +95,7 @@ impl HeardCall {
         let mut jitter = 0.0;
         let mut last = first;
         let mut earliest = f64::MAX;
-        let lateness = |packet: &HeardPacket| {
+        let lateness = |packet: &ReceivedPacket| {
             let due = f64::from(packet.timestamp.wrapping_sub(first.timestamp)) / f64::from(RATE);
             (packet.arrived - first.arrived).as_secs_f64() - due
         };
@@ -142,12 +146,12 @@ impl HeardCall {
     }
 }
 
-/// The slope of lateness over time. Packets are only ever held up, never early: so of each second the earliest one counts, and a
-/// straight line is laid through these.
-fn drift_ppm(packets: &[HeardPacket], lateness: impl Fn(&HeardPacket) -> f64) -> f64 {
-    let a_second = 1000 / FRAME_MILLIS as usize;
+/// The slope of lateness over time. Packets are delayed but never early, so the earliest packet of each second counts, and a straight
+/// line is fitted to these.
+fn drift_ppm(packets: &[ReceivedPacket], lateness: impl Fn(&ReceivedPacket) -> f64) -> f64 {
+    let per_second = 1000 / FRAME_MILLIS as usize;
     let points: Vec<(f64, f64)> = packets
-        .chunks_exact(a_second)
+        .chunks_exact(per_second)
         .filter_map(|second| {
             second
                 .iter()
@@ -160,7 +164,7 @@ fn drift_ppm(packets: &[HeardPacket], lateness: impl Fn(&HeardPacket) -> f64) ->
         .collect();
     #[expect(
         clippy::cast_precision_loss,
-        reason = "so many seconds a call does not last"
+        reason = "no call lasts for that many seconds"
     )]
     let count = points.len() as f64;
     if points.len() < 2 {
@@ -189,11 +193,13 @@ mod tests {
             call_id: String::new(),
             answered: true,
             talked: Duration::ZERO,
+            invited: start,
+            ended: start,
             hung_up_by: None,
             codec: Some(Codec::Pcma),
             packets: packets
                 .into_iter()
-                .map(|(micros, sequence)| HeardPacket {
+                .map(|(micros, sequence)| ReceivedPacket {
                     arrived: start + Duration::from_micros(micros),
                     sequence,
                     timestamp: u32::from(sequence) * 160,

@@ -1,0 +1,34 @@
+//! How a door tells the dispatcher that it has accepted a call: the dispatcher wakes, and the prompt is rendered while the call waits.
+//!
+//! Nothing depends on it. A call whose announcement is lost is found in the queue a second later.
+
+use std::sync::Arc;
+
+use tokio::sync::{Notify, mpsc};
+
+use crate::domain::prompt::Prompt;
+
+/// Prompts that wait for being rendered ahead of their calls.
+const MAX_AHEAD: usize = 256;
+
+/// The door's end. Cloning it makes another one.
+#[derive(Debug, Clone)]
+pub struct Announcer {
+    queued: Arc<Notify>,
+    prompts: mpsc::Sender<Prompt>,
+}
+
+impl Announcer {
+    /// Wakes `queued` for every call; the receiver gets the prompts.
+    pub fn new(queued: Arc<Notify>) -> (Self, mpsc::Receiver<Prompt>) {
+        let (prompts, accepted) = mpsc::channel(MAX_AHEAD);
+        (Self { queued, prompts }, accepted)
+    }
+
+    /// A call is durable and waits in the queue.
+    pub fn call_accepted(&self, prompt: Prompt) {
+        self.queued.notify_one();
+        // Where too many wait already, this one is rendered when the call's turn comes.
+        let _ = self.prompts.try_send(prompt);
+    }
+}

@@ -1,0 +1,276 @@
+//! `[[trunk]]`, read once: its routing as the domain wants it, its SIP as `phone` wants it. `check`, dispatch and phone take the same value.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use phone::call::MediaOptions;
+use phone::media::engine::Encryption;
+use phone::signalling::{Host, SignallingConfig, SipCredentials, TlsFiles, Transport};
+use phone::trunk::{Identity, SipTrunkConfig};
+use toml::{Table, Value};
+
+use super::overlay::overlay;
+use super::section::{Mistake, Section};
+use super::values::{PemFiles, parse_codec};
+use crate::domain::prefix::Prefix;
+use crate::domain::route::{Rewrite, TrunkRoute};
+
+/// Every setting of a trunk with its default.
+pub const TRUNK_DEFAULTS: &str = include_str!("trunk.default.toml");
+
+const LONGEST: u32 = 86_400;
+
+/// One trunk as the operator has described it.
+#[derive(Debug, Clone)]
+pub struct TrunkSettings {
+    /// Its name, which numbers it carries, in which form and in which order.
+    pub route: TrunkRoute,
+    /// Calls at once, and calls started a second, over all nodes together.
+    pub channels: u32,
+    pub calls_per_second: u32,
+    /// Our own end.
+    pub endpoint: EndpointSettings,
+    /// Of a loopback trunk the host is this machine; its port is known when the telephone behind it has been started.
+    pub sip: SipTrunkConfig,
+    /// One pair of ports for all its calls.
+    pub shared_port: bool,
+    pub loopback: Option<LoopbackSettings>,
+}
+
+/// Where SIP is sent from and received at.
+#[derive(Debug, Clone)]
+pub struct EndpointSettings {
+    pub transport: Transport,
+    pub bind: SocketAddr,
+    /// What the trunk shall see instead, where that differs.
+    pub advertised: Option<SocketAddr>,
+    /// Whom certificates must come from, and our own one: read with TLS only.
+    pub ca: PathBuf,
+    pub certificate: Option<PemFiles>,
+}
+
+/// A trunk that leads to a telephone in the server itself, for trying things out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoopbackSettings {
+    /// Folder for recordings of what that telephone hears.
+    pub record: Option<PathBuf>,
+}
+
+impl TrunkSettings {
+    pub fn name(&self) -> &str {
+        &self.route.name
+    }
+
+    /// Where the packets go.
+    pub fn peer(&self) -> &Host {
+        self.sip.proxy.as_ref().unwrap_or(&self.sip.host)
+    }
+
+    /// Our endpoint as `phone` starts it. Files of certificates are read here: not every command that reads the settings may read the key.
+    pub fn signalling(&self) -> anyhow::Result<SignallingConfig> {
+        let endpoint = &self.endpoint;
+        let mut signalling = SignallingConfig::new(endpoint.transport, endpoint.bind);
+        signalling.user_agent = format!("Clarion/{}", env!("CARGO_PKG_VERSION"));
+        signalling.advertised = endpoint.advertised;
+        if endpoint.transport == Transport::Tls {
+            signalling.tls = self.tls_files()?;
+        }
+        Ok(signalling)
+    }
+
+    /// The certificate must name whom the packets go to.
+    fn tls_files(&self) -> anyhow::Result<TlsFiles> {
+        let read = |path: &Path| {
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let own = match &self.endpoint.certificate {
+            Some(files) => Some((read(&files.certificate)?, read(&files.private_key)?)),
+            None => None,
+        };
+        Ok(TlsFiles {
+            authorities: read(&self.endpoint.ca)?,
+            peer_name: Some(self.peer().name.clone()),
+            own,
+        })
+    }
+}
+
+/// All trunks, in the order of the file. Each that is wrong adds its mistakes.
+pub(super) fn read_all(tables: Vec<Table>, mistakes: &mut Vec<Mistake>) -> Vec<TrunkSettings> {
+    let mut trunks: Vec<TrunkSettings> = Vec::new();
+    for (place, table) in tables.into_iter().enumerate() {
+        let label = label(place, &table);
+        let mut settings: Table = TRUNK_DEFAULTS.parse().expect("the defaults are tested");
+        let mut unknown = Vec::new();
+        overlay(&mut settings, table, "", &mut unknown);
+        mistakes.extend(unknown.into_iter().map(|mistake| Mistake {
+            path: "trunk".to_owned(),
+            text: format!("{label}{}", mistake.text),
+        }));
+        let mut section = Section::element(label, "trunk", settings);
+        let trunk = read(&mut section).and_then(|trunk| {
+            if trunks.iter().any(|other| other.name() == trunk.name()) {
+                return Err(section.mistake("name", "there are two of this name"));
+            }
+            section.finish()?;
+            Ok(trunk)
+        });
+        match trunk {
+            Ok(trunk) => trunks.push(trunk),
+            Err(mistake) => mistakes.push(mistake),
+        }
+    }
+    trunks
+}
+
+/// A trunk is known by its name; one without is counted.
+fn label(place: usize, table: &Table) -> String {
+    match table.get("name").and_then(Value::as_str) {
+        Some(name) if !name.is_empty() => format!("[[trunk]] {name:?}: "),
+        _ => format!("[[trunk]] number {}: ", place + 1),
+    }
+}
+
+fn read(section: &mut Section) -> Result<TrunkSettings, Mistake> {
+    let route = route(section)?;
+    let loopback = loopback(section)?;
+    let channels = section.number("channels", 0..=u32::MAX)?;
+    let calls_per_second = section.number("calls_per_second", 0..=u32::MAX)?;
+    if calls_per_second == 0 && channels > 0 {
+        return Err(section.mistake("calls_per_second", "must be at least 1"));
+    }
+    Ok(TrunkSettings {
+        endpoint: endpoint(section, loopback.is_some())?,
+        sip: sip(section, &route.name, loopback.is_some())?,
+        shared_port: section.flag("shared_port")?,
+        route,
+        channels,
+        calls_per_second,
+        loopback,
+    })
+}
+
+fn loopback(section: &mut Section) -> Result<Option<LoopbackSettings>, Mistake> {
+    let record = section.path_or_none("record")?;
+    let loopback = section.flag("loopback")?;
+    Ok(loopback.then_some(LoopbackSettings { record }))
+}
+
+fn route(section: &mut Section) -> Result<TrunkRoute, Mistake> {
+    let prefixes = section.list("prefixes", |text| {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let prefix = text.parse::<Prefix>().ok().filter(|_| digits);
+        prefix.ok_or_else(|| format!("`{text}` must be digits, country code first"))
+    })?;
+    if prefixes.is_empty() {
+        let rule = "name what may be called, such as [\"86\"]; [\"\"] is everything";
+        return Err(section.mistake("prefixes", rule));
+    }
+    Ok(TrunkRoute {
+        name: section.parsed_by("name", word)?,
+        prefixes,
+        priority: section.number("priority", 0..=u32::MAX)?,
+        weight: section.number("weight", 0..=1_000_000)?,
+        rewrite: section.elements("rewrite", rewrite)?,
+        caller_rewrite: section.elements("caller_rewrite", rewrite)?,
+        caller: section.text_or_none("caller")?,
+    })
+}
+
+fn word(text: &str) -> Result<String, &'static str> {
+    let of_a_word = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if text.is_empty() || !text.chars().all(of_a_word) {
+        return Err("must be a word of letters, digits, - _ .");
+    }
+    Ok(text.to_owned())
+}
+
+fn rewrite(section: &mut Section) -> Result<Rewrite, Mistake> {
+    let (from, to) = (section.text("from")?, section.text("to")?);
+    Rewrite::new(from, to).map_err(|rule| section.mistake("from", rule))
+}
+
+fn endpoint(section: &mut Section, loopback: bool) -> Result<EndpointSettings, Mistake> {
+    let socket = |text: &str| {
+        text.parse::<SocketAddr>()
+            .map_err(|_| format!("`{text}` is not an address with a port such as 192.0.2.7:5060"))
+    };
+    let bind = section.parsed_by("bind", socket)?;
+    Ok(EndpointSettings {
+        transport: section.parsed("transport")?,
+        bind: if loopback {
+            SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
+        } else {
+            bind
+        },
+        advertised: section.parsed_or_none("advertised", socket)?,
+        ca: section.text("ca")?.into(),
+        certificate: PemFiles::read(section)?,
+    })
+}
+
+fn sip(section: &mut Section, name: &str, loopback: bool) -> Result<SipTrunkConfig, Mistake> {
+    let host = section.parsed_or_none("host", str::parse::<Host>)?;
+    let host = match (host, loopback) {
+        (Some(host), false) => host,
+        (None, true) => Host {
+            name: Ipv4Addr::LOCALHOST.to_string(),
+            port: None,
+        },
+        _ => return Err(section.mistake("host", "name a host, or set loopback = true")),
+    };
+    let credentials = credentials(section)?;
+    let register = section.seconds_or_none("register_seconds", LONGEST)?;
+    if register.is_some()
+        && credentials
+            .as_ref()
+            .is_none_or(|own| own.password.is_empty())
+    {
+        let rule = "a registration needs user and password";
+        return Err(section.mistake("register_seconds", rule));
+    }
+    let ask_every = section.seconds_or_none("options_seconds", LONGEST)?;
+    Ok(SipTrunkConfig {
+        proxy: section.parsed_or_none("proxy", str::parse::<Host>)?,
+        domain: section.text_or_none("domain")?,
+        credentials,
+        register,
+        ask_every: ask_every.filter(|_| !loopback),
+        identity: Identity {
+            from_user: section.text_or_none("from_user")?,
+            asserted: section.flag("asserted_identity")?,
+            display_name: section.text_or_none("display_name")?,
+        },
+        follow_redirects: section.flag("follow_redirects")?,
+        session_interval: section.seconds_or_none("session_seconds", LONGEST)?,
+        progress_time: section.seconds_or_none("progress_seconds", LONGEST)?,
+        media: media(section, loopback)?,
+        ..SipTrunkConfig::new(name, host)
+    })
+}
+
+fn credentials(section: &mut Section) -> Result<Option<SipCredentials>, Mistake> {
+    let user = section.text_or_none("user")?;
+    let password = section.text("password")?;
+    Ok(user.map(|user| SipCredentials { user, password }))
+}
+
+fn media(section: &mut Section, loopback: bool) -> Result<MediaOptions, Mistake> {
+    let codecs = section.list("codecs", parse_codec)?;
+    if codecs.is_empty() {
+        return Err(section.mistake("codecs", "name at least one of PCMA and PCMU"));
+    }
+    Ok(MediaOptions {
+        codecs,
+        encryption: if section.flag("srtp")? {
+            Encryption::Sdes
+        } else {
+            Encryption::Off
+        },
+        symmetric: section.flag("symmetric_rtp")?,
+        vanished_after: section.seconds_or_none("vanished_seconds", LONGEST)?,
+        bind: loopback.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        ..MediaOptions::default()
+    })
+}

@@ -1,0 +1,119 @@
+//! Values that several settings and options have in common, read from the text that people write.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use g711::Codec;
+use ipnet::IpNet;
+use url::Url;
+
+use super::section::{Mistake, Section};
+
+/// A network; a single address stands for itself.
+pub fn parse_network(text: &str) -> Result<IpNet, String> {
+    text.parse::<IpNet>()
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+        .map_err(|_| {
+            format!(
+                "`{text}` is not an address such as 192.0.2.7 or a network such as 192.0.2.0/24"
+            )
+        })
+}
+
+/// The first and the last port of a range.
+pub fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let ports = text.split_once('-');
+    let parsed = ports.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    match parsed {
+        Some((first, last)) if first < last => Ok(first..=last),
+        _ => Err("write two ports, such as 20000-29999".to_owned()),
+    }
+}
+
+pub fn parse_codec(text: &str) -> Result<Codec, String> {
+    Codec::by_name(text).ok_or_else(|| format!("there is no {text}; PCMA and PCMU are spoken"))
+}
+
+pub(super) fn parse_address(text: &str) -> Result<IpAddr, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is not an address such as 203.0.113.7"))
+}
+
+/// An address of the web, kept as it was written: it is shown to others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpUrl {
+    written: String,
+    url: Url,
+}
+
+impl HttpUrl {
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    pub fn is_https(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    /// Nothing comes after the path.
+    pub fn ends_with_path(&self) -> bool {
+        self.url.query().is_none() && self.url.fragment().is_none()
+    }
+
+    /// The host without the brackets of an IPv6 address.
+    pub fn host(&self) -> &str {
+        self.url.host_str().unwrap_or("").trim_matches(['[', ']'])
+    }
+}
+
+impl FromStr for HttpUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not an address such as https://voice.example.com:8883");
+        let url = Url::parse(text).map_err(|_| wrong())?;
+        let begins_well = text.starts_with("https://") || text.starts_with("http://");
+        if !begins_well || !url.has_host() {
+            return Err(wrong());
+        }
+        Ok(Self {
+            written: text.to_owned(),
+            url,
+        })
+    }
+}
+
+impl fmt::Display for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+/// A certificate chain and its private key, as PEM files. Whoever uses them reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PemFiles {
+    pub certificate: PathBuf,
+    pub private_key: PathBuf,
+}
+
+impl PemFiles {
+    /// The settings `certificate` and `private_key`.
+    pub(super) fn read(section: &mut Section) -> Result<Option<Self>, Mistake> {
+        let certificate = section.path_or_none("certificate")?;
+        let private_key = section.path_or_none("private_key")?;
+        match (certificate, private_key) {
+            (Some(certificate), Some(private_key)) => Ok(Some(Self {
+                certificate,
+                private_key,
+            })),
+            (None, None) => Ok(None),
+            _ => Err(section.mistake(
+                "certificate",
+                "name it together with private_key, or neither of them",
+            )),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! This node, as every part of dispatch needs to know it.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::clock::Clock;
+use crate::domain::claim::NodeId;
+use crate::store::Store;
+
+/// The name of this process's life, its clock, the store that it shares with others, and how long its leases last.
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub id: NodeId,
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub lease: SignedDuration,
+}
+
+impl Node {
+    pub fn lease_until(&self, now: Timestamp) -> Timestamp {
+        now + self.lease
+    }
+}

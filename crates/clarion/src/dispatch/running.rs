@@ -1,0 +1,111 @@
+//! The calls that are under way on this node: how far each has come, and the means to hang it up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio_util::sync::CancellationToken;
+
+use super::lock;
+use crate::domain::call::CallSid;
+use crate::domain::call_state::CallState;
+use crate::domain::claim::ClaimedCall;
+
+#[derive(Debug)]
+struct RunningCall {
+    /// Of the lease: the same call may be claimed again while an earlier task of it has not noticed its end.
+    fence: i64,
+    hang_up: CancellationToken,
+    state: CallState,
+}
+
+#[derive(Debug, Default)]
+pub struct RunningCalls {
+    calls: Mutex<HashMap<CallSid, RunningCall>>,
+}
+
+impl RunningCalls {
+    /// Counts a claimed call as running until the slot is dropped.
+    pub fn enter(self: &Arc<Self>, claimed: &ClaimedCall) -> RunningSlot {
+        let (sid, fence) = (claimed.call.sid.clone(), claimed.lease.fence);
+        let hang_up = CancellationToken::new();
+        let call = RunningCall {
+            fence,
+            hang_up: hang_up.clone(),
+            state: CallState::Claimed,
+        };
+        self.calls().insert(sid.clone(), call);
+        RunningSlot {
+            running: Arc::clone(self),
+            sid,
+            fence,
+            hang_up,
+        }
+    }
+
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.calls().len()).unwrap_or(u32::MAX)
+    }
+
+    pub fn count_in(&self, state: CallState) -> usize {
+        let calls = self.calls();
+        calls.values().filter(|call| call.state == state).count()
+    }
+
+    pub fn contains(&self, sid: &CallSid) -> bool {
+        self.calls().contains_key(sid)
+    }
+
+    /// A call only ever moves forward: events may arrive in another order than they happened.
+    pub fn set_state(&self, sid: &CallSid, state: CallState) {
+        if let Some(call) = self.calls().get_mut(sid)
+            && state.number() > call.state.number()
+        {
+            call.state = state;
+        }
+    }
+
+    pub fn hang_up(&self, sid: &CallSid) {
+        if let Some(call) = self.calls().get(sid) {
+            call.hang_up.cancel();
+        }
+    }
+
+    pub fn hang_up_all(&self) {
+        for call in self.calls().values() {
+            call.hang_up.cancel();
+        }
+    }
+
+    /// Every running call with the means to hang it up.
+    pub fn all(&self) -> HashMap<CallSid, CancellationToken> {
+        let calls = self.calls();
+        let calls = calls.iter();
+        calls
+            .map(|(sid, call)| (sid.clone(), call.hang_up.clone()))
+            .collect()
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<CallSid, RunningCall>> {
+        lock(&self.calls)
+    }
+}
+
+/// A call's entry among those that run, removed however its task ends.
+#[derive(Debug)]
+pub struct RunningSlot {
+    running: Arc<RunningCalls>,
+    sid: CallSid,
+    fence: i64,
+    /// Cancelled when the call shall end, whatever its state.
+    pub hang_up: CancellationToken,
+}
+
+impl Drop for RunningSlot {
+    fn drop(&mut self) {
+        let mut calls = self.running.calls();
+        let is_ours = |call: &RunningCall| call.fence == self.fence;
+        if calls.get(&self.sid).is_some_and(is_ours) {
+            calls.remove(&self.sid);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The one HTTP client for requests that this server sends: callbacks, speech. One request a connection, HTTP/1.1, TLS where the URL says
+//! so, one deadline over everything.
+//!
+//! The name is resolved once, every address is judged by the policy, and the connection is made to a judged address, so nothing can change
+//! between the judgement and the connection. Redirects are not followed. Nothing is read beyond what the caller asks for.
+
+pub mod address_policy;
+pub mod resolver;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{CONNECTION, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+use url::{Host, Position, Url};
+
+use self::address_policy::AddressPolicy;
+use self::resolver::Resolve;
+
+const HEAD_BYTES: usize = 32_768;
+const HEADERS: usize = 100;
+/// A name may have many addresses; one that has four dead ones may be called unreachable.
+const ADDRESSES: usize = 4;
+
+/// Why there is no response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The policy does not admit any address of the host.
+    #[error("{0}")]
+    Blocked(String),
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("{0}")]
+    TlsFailed(String),
+    /// What came back is not HTTP, or breaks off.
+    #[error("{0}")]
+    Broken(String),
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("the answer is longer than {0} bytes")]
+    TooLong(usize),
+}
+
+pub struct HttpClient {
+    tls: TlsConnector,
+    policy: AddressPolicy,
+    resolver: Arc<dyn Resolve>,
+    user_agent: HeaderValue,
+}
+
+impl std::fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpClient")
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpClient {
+    pub fn new(
+        roots: RootCertStore,
+        policy: AddressPolicy,
+        resolver: Arc<dyn Resolve>,
+        user_agent: HeaderValue,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            tls: tls_connector(roots)?,
+            policy,
+            resolver,
+            user_agent,
+        })
+    }
+
+    /// POSTs a body. Whatever hangs, the response or an error is there when the time is over; the time goes on for reading the body.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        time: Duration,
+    ) -> Result<HttpResponse, SendError> {
+        let deadline = Instant::now() + time;
+        let mut connection = JoinSet::new();
+        let exchange = self.exchange(url, headers, body, time, &mut connection);
+        let response = timeout_at(deadline, exchange).await;
+        let response = response.map_err(|_| SendError::TimedOut(time))??;
+        let (head, body) = response.into_parts();
+        Ok(HttpResponse {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body,
+            time,
+            deadline,
+            _connection: connection,
+        })
+    }
+
+    async fn exchange(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        time: Duration,
+        connection: &mut JoinSet<()>,
+    ) -> Result<Response<Incoming>, SendError> {
+        let unsendable = |error: String| SendError::Unreachable(error);
+        let url = Url::parse(url).map_err(|error| unsendable(error.to_string()))?;
+        let mut request = Request::post(&url[Position::BeforePath..Position::AfterQuery])
+            .header(HOST, &url[Position::BeforeHost..Position::AfterPort])
+            .header(USER_AGENT, &self.user_agent)
+            .header(CONNECTION, "close")
+            .body(Full::new(body))
+            .map_err(|error| unsendable(error.to_string()))?;
+        request.headers_mut().extend(headers);
+        let stream = self.connect(&url, time).await?;
+        if url.scheme() != "https" {
+            return send(stream, request, connection).await;
+        }
+        let tls_failed = |error: String| SendError::TlsFailed(error);
+        let name =
+            ServerName::try_from(bare_host(&url)).map_err(|error| tls_failed(error.to_string()))?;
+        let stream = self.tls.connect(name, stream).await;
+        let stream = stream.map_err(|error| tls_failed(error.to_string()))?;
+        send(stream, request, connection).await
+    }
+
+    async fn connect(&self, url: &Url, time: Duration) -> Result<TcpStream, SendError> {
+        let found = self.addresses(url).await?;
+        let admitted: Vec<_> = found
+            .iter()
+            .filter(|address| self.policy.admits(address.ip()))
+            .take(ADDRESSES)
+            .collect();
+        if let (Some(refused), true) = (found.first(), admitted.is_empty()) {
+            return Err(SendError::Blocked(refused.ip().to_string()));
+        }
+        let mut problem = "the name has no address".to_owned();
+        // One that swallows everything must leave time for the others.
+        let limit = time / u32::try_from(admitted.len().max(1)).unwrap_or(1);
+        for address in admitted {
+            problem = match timeout(limit, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    // It only costs a little time if this fails.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no connection in time".to_owned(),
+            };
+        }
+        Err(SendError::Unreachable(problem))
+    }
+
+    /// The url crate reads every spelling of an address (decimal, octal, hexadecimal) as the address that it is.
+    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, SendError> {
+        let port = url.port_or_known_default().unwrap_or(80);
+        match url.host() {
+            Some(Host::Ipv4(address)) => Ok(vec![(address, port).into()]),
+            Some(Host::Ipv6(address)) => Ok(vec![(address, port).into()]),
+            Some(Host::Domain(name)) => {
+                let found = self.resolver.resolve(name, port).await;
+                found.map_err(|error| SendError::Unreachable(error.to_string()))
+            }
+            None => Err(SendError::Unreachable("the URL names no host".to_owned())),
+        }
+    }
+}
+
+/// A response whose body is still to be read. Its connection ends with it, whatever the peer is still sending.
+#[derive(Debug)]
+pub struct HttpResponse {
+    pub status: u16,
+    pub headers: HeaderMap,
+    body: Incoming,
+    time: Duration,
+    deadline: Instant,
+    _connection: JoinSet<()>,
+}
+
+impl HttpResponse {
+    /// The beginning of the body, as far as it comes: a body that drips, breaks off or never ends takes nothing back from the status.
+    pub async fn read_beginning(mut self, limit: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < limit {
+            let Ok(Some(Ok(frame))) = timeout_at(self.deadline, self.body.frame()).await else {
+                break;
+            };
+            if let Some(data) = frame.data_ref() {
+                bytes.extend_from_slice(&data[..data.len().min(limit - bytes.len())]);
+            }
+        }
+        bytes
+    }
+
+    /// The whole body, if it is no longer than the limit. What is longer is not read to its end.
+    pub async fn read_whole(mut self, limit: usize) -> Result<Vec<u8>, SendError> {
+        let mut bytes = Vec::new();
+        loop {
+            let frame = timeout_at(self.deadline, self.body.frame()).await;
+            let frame = match frame.map_err(|_| SendError::TimedOut(self.time))? {
+                None => return Ok(bytes),
+                Some(frame) => frame.map_err(|error| SendError::Broken(error.to_string()))?,
+            };
+            if let Some(data) = frame.data_ref() {
+                if bytes.len() + data.len() > limit {
+                    return Err(SendError::TooLong(limit));
+                }
+                bytes.extend_from_slice(data);
+            }
+        }
+    }
+}
+
+/// The public authorities, and those of a file of the operator's own.
+pub fn trusted_roots(own: Option<&Path>) -> anyhow::Result<RootCertStore> {
+    let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+    if let Some(file) = own {
+        add_roots(&mut roots, file)?;
+    }
+    Ok(roots)
+}
+
+/// Adds every certificate of a PEM file.
+pub fn add_roots(roots: &mut RootCertStore, file: &Path) -> anyhow::Result<()> {
+    let unreadable = || format!("cannot read {}", file.display());
+    for certificate in CertificateDer::pem_file_iter(file).with_context(unreadable)? {
+        let certificate = certificate.with_context(unreadable)?;
+        roots.add(certificate).with_context(unreadable)?;
+    }
+    Ok(())
+}
+
+/// TLS for an HTTP/1.1 client that trusts these authorities.
+pub fn tls_connector(roots: RootCertStore) -> anyhow::Result<TlsConnector> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(tls)))
+}
+
+/// A host as certificates name it: IPv6 addresses without their brackets.
+fn bare_host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    host.trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned()
+}
+
+/// The connection's own task ends with `connection`.
+async fn send(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+    connection: &mut JoinSet<()>,
+) -> Result<Response<Incoming>, SendError> {
+    let broken = |error: hyper::Error| SendError::Broken(error.to_string());
+    let (mut sender, driver) = http1::Builder::new()
+        .max_buf_size(HEAD_BYTES)
+        .max_headers(HEADERS)
+        // A careless head is forgiven: receivers are written by many hands.
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .ignore_invalid_headers_in_responses(true)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(broken)?;
+    connection.spawn(async {
+        // What goes wrong here, the sender is told as well.
+        let _ = driver.await;
+    });
+    sender.send_request(request).await.map_err(broken)
+}

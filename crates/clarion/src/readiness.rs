@@ -1,0 +1,123 @@
+//! Whether this server may be sent new requests: it proves a durable write, has every task alive and room on its disk, and is not stopping.
+//!
+//! The answer comes within a second, whatever hangs. The proof is made once for all who ask within a second, and only one at a time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use supervisor::Supervisor;
+use tokio::sync::{Mutex, watch};
+
+use crate::store::Store;
+
+/// Whoever asks gets an answer within this time.
+const TIME_LIMIT: Duration = Duration::from_millis(800);
+/// A proof is good for this long.
+const REMEMBERED: Duration = Duration::from_secs(1);
+
+/// A proof of a durable write, under way or made: `None` until its result is there.
+type Proof = watch::Receiver<Option<Result<(), String>>>;
+
+#[derive(Debug)]
+pub struct Readiness {
+    store: Arc<dyn Store>,
+    supervisor: Supervisor,
+    disk: DiskFloor,
+    stopping: AtomicBool,
+    proof: Mutex<Option<(Instant, Proof)>>,
+}
+
+/// A folder whose disk must not fill up.
+#[derive(Debug, Clone)]
+pub struct DiskFloor {
+    pub folder: PathBuf,
+    pub min_free_bytes: u64,
+}
+
+impl DiskFloor {
+    fn check(&self) -> Result<(), String> {
+        let free = free_bytes(&self.folder).map_err(|error| format!("data_dir: {error}"))?;
+        if free < self.min_free_bytes {
+            return Err(format!(
+                "{} MB are free at data_dir, and min_free_mb is {}",
+                free >> 20,
+                self.min_free_bytes >> 20
+            ));
+        }
+        Ok(())
+    }
+}
+
+pub fn free_bytes(folder: &std::path::Path) -> std::io::Result<u64> {
+    let found = rustix::fs::statvfs(folder)?;
+    Ok(found.f_bavail * found.f_frsize)
+}
+
+impl Readiness {
+    pub fn new(store: Arc<dyn Store>, supervisor: Supervisor, disk: DiskFloor) -> Self {
+        Self {
+            store,
+            supervisor,
+            disk,
+            stopping: AtomicBool::new(false),
+            proof: Mutex::default(),
+        }
+    }
+
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Why the server is not ready, in a sentence.
+    pub async fn check(&self) -> Result<(), String> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err("stopping".to_owned());
+        }
+        let down = self.supervisor.down();
+        if !down.is_empty() {
+            return Err(format!("down: {}", down.join(", ")));
+        }
+        let proven = tokio::time::timeout(TIME_LIMIT, async {
+            // A file system may hang, too.
+            let disk = self.disk.clone();
+            let checked = tokio::task::spawn_blocking(move || disk.check());
+            checked.await.map_err(|error| error.to_string())??;
+            self.prove_write().await
+        });
+        proven
+            .await
+            .unwrap_or_else(|_| Err("the database did not take a write in time".to_owned()))
+    }
+
+    async fn prove_write(&self) -> Result<(), String> {
+        let mut proof = self.current_proof().await;
+        let proven = proof.wait_for(Option::is_some).await;
+        let proven = proven.map_err(|_| "the proof of a write broke down".to_owned())?;
+        proven.clone().unwrap_or(Ok(()))
+    }
+
+    /// The proof that is under way, or was made a moment ago; otherwise a new one. It is a task of its own: whoever waits for it may give
+    /// up, and the next one who asks does not start a second one beside it.
+    async fn current_proof(&self) -> Proof {
+        let mut current = self.proof.lock().await;
+        if let Some((begun, proof)) = &*current {
+            let is_under_way = proof.borrow().is_none() && proof.has_changed().is_ok();
+            if is_under_way || begun.elapsed() < REMEMBERED {
+                return proof.clone();
+            }
+        }
+        let (result, proof) = watch::channel(None);
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            let proven = store.ready().await.map_err(|error| {
+                tracing::warn!(%error, "not ready");
+                "the database does not take writes".to_owned()
+            });
+            result.send_replace(Some(proven));
+        });
+        *current = Some((Instant::now(), proof.clone()));
+        proof
+    }
+}

@@ -1,0 +1,199 @@
+//! The invariants of ARCHITECTURE.md, kept by machine: imports point one way, without a cycle.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// For each module, the modules that it uses, each with a file that does.
+type Graph = BTreeMap<String, BTreeMap<String, String>>;
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// All sources, as paths below `src`, with their text. Modules of tests are left out: what a test reaches for is no part of the design.
+fn sources() -> Vec<(PathBuf, String)> {
+    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, found);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let (source, mut found) = (source(), Vec::new());
+    collect(&source, &mut found);
+    found.retain(|path| !path.ends_with("tests.rs"));
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        (
+            path.strip_prefix(&source).unwrap().to_owned(),
+            text.to_owned(),
+        )
+    };
+    found.into_iter().map(read).collect()
+}
+
+/// The module of the crate that a file belongs to.
+fn module_of(file: &Path) -> &str {
+    let first = file.components().next().unwrap().as_os_str();
+    first.to_str().unwrap().trim_end_matches(".rs")
+}
+
+/// The modules of the crate that a text names: `crate::module` and `crate::{module, module::item}`.
+fn named_modules(text: &str) -> Vec<&str> {
+    let code = text.lines().filter(|line| !line.trim().starts_with("//"));
+    let uses = code.flat_map(|line| line.split("crate::").skip(1));
+    uses.flat_map(|rest| match rest.strip_prefix('{') {
+        Some(group) => group.split('}').next().unwrap().split(',').collect(),
+        None => vec![rest],
+    })
+    .map(|path| {
+        let path = path.trim();
+        let end = path.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        &path[..end.unwrap_or(path.len())]
+    })
+    .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
+    .collect()
+}
+
+fn graph(sources: &[(PathBuf, String)]) -> Graph {
+    let mut graph = Graph::new();
+    for (file, text) in sources {
+        let module = module_of(file);
+        if matches!(module, "lib" | "main") {
+            continue;
+        }
+        let uses = graph.entry(module.to_owned()).or_default();
+        for used in named_modules(text) {
+            if used != module {
+                let file = file.display().to_string();
+                uses.entry(used.to_owned()).or_insert(file);
+            }
+        }
+    }
+    graph
+}
+
+/// A cycle as the way from a module back to itself, each step with the file that takes it.
+fn cycle(graph: &Graph) -> Option<String> {
+    fn walk<'a>(graph: &'a Graph, way: &mut Vec<&'a str>, done: &mut Vec<&'a str>) -> bool {
+        let last = *way.last().unwrap();
+        let next = graph.get(last).into_iter().flat_map(BTreeMap::keys);
+        for used in next.filter(|used| graph.contains_key(*used)) {
+            let again = way.contains(&used.as_str());
+            if !again && done.contains(&used.as_str()) {
+                continue;
+            }
+            way.push(used);
+            if again || walk(graph, way, done) {
+                return true;
+            }
+            way.pop();
+        }
+        done.push(last);
+        false
+    }
+    let mut done = Vec::new();
+    for module in graph.keys() {
+        let mut way = vec![module.as_str()];
+        if done.contains(&module.as_str()) || !walk(graph, &mut way, &mut done) {
+            continue;
+        }
+        let end = way.last().unwrap();
+        let begin = way.iter().position(|module| module == end).unwrap();
+        let way = &way[begin..];
+        let steps = way.windows(2).map(|step| {
+            let file = &graph[step[0]][step[1]];
+            format!("\n  {file} uses {}", step[1])
+        });
+        return Some(format!("{}{}", way.join(" → "), steps.collect::<String>()));
+    }
+    None
+}
+
+#[test]
+fn no_modules_use_each_other_in_a_circle() {
+    if let Some(cycle) = cycle(&graph(&sources())) {
+        panic!("modules use each other in a circle: {cycle}");
+    }
+}
+
+/// `super` at the top of a module is the crate itself, where the graph would not see what is used.
+#[test]
+fn other_modules_are_named_from_the_crate() {
+    for (file, text) in sources() {
+        let depth = file.components().count();
+        let is_root = depth == 1 || (depth == 2 && file.ends_with("mod.rs"));
+        let way_up = if is_root { "super::" } else { "super::super::" };
+        let leaves = depth <= 2
+            && text
+                .lines()
+                .any(|line| line.starts_with(&format!("use {way_up}")));
+        assert!(!leaves, "{}: write crate:: instead", file.display());
+    }
+}
+
+#[test]
+fn imports_point_one_way() {
+    let graph = graph(&sources());
+    for (module, uses) in &graph {
+        let mut allowed: Vec<&str> = uses.keys().map(String::as_str).collect();
+        match module.as_str() {
+            // The rules and the sources of time and chance know nothing else of ours.
+            "domain" | "clock" | "random" => allowed.clear(),
+            // Settings are values of the domain and of the crates below.
+            "config" => allowed.retain(|used| *used == "domain"),
+            // Only the command line sits above the server.
+            "cli" => {}
+            _ => allowed.retain(|used| !["cli", "server"].contains(used)),
+        }
+        for (used, file) in uses {
+            assert!(allowed.contains(&used.as_str()), "{file} uses {used}");
+        }
+    }
+}
+
+#[test]
+fn a_cycle_is_found_and_shown() {
+    let source = |file: &str, text: &str| (PathBuf::from(file), text.to_owned());
+    let mut sources = vec![
+        source("config/mod.rs", "use crate::store::Database;\n"),
+        source(
+            "store/mod.rs",
+            "// crate::config is not meant\nuse crate::{domain::Call, telemetry};\n",
+        ),
+        source("telemetry.rs", "use crate::config::LogConfig;\n"),
+        source("api/mod.rs", "use crate::store::Store;\n"),
+        source("domain/mod.rs", ""),
+    ];
+    let found = cycle(&graph(&sources)).unwrap();
+    assert_eq!(
+        found,
+        "store → telemetry → config → store\n  store/mod.rs uses telemetry\n  telemetry.rs uses config\n  config/mod.rs uses store"
+    );
+    sources.remove(0);
+    assert_eq!(cycle(&graph(&sources)), None);
+}
+
+#[test]
+fn only_the_store_talks_to_a_database_and_only_config_reads_the_environment() {
+    for (file, text) in sources() {
+        let module = module_of(&file);
+        let driver = text.contains("rusqlite") || text.contains("tokio_postgres");
+        // The driver knows best whether an address is one.
+        let reads_its_address = file == Path::new("config/database.rs");
+        assert!(
+            module == "store" || reads_its_address || !driver,
+            "{}",
+            file.display()
+        );
+        assert!(
+            module == "config" || !text.contains("env::var"),
+            "{}",
+            file.display()
+        );
+    }
+}

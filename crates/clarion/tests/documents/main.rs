@@ -1,0 +1,254 @@
+//! Documents agree with the code. Tables that list what the code knows are made from it: `UPDATE_DOCS=1 cargo test --test documents` rewrites them.
+//! `make lint` runs these tests, so they only read files and ask the program for its help. `it/documents/shell.rs` runs the blocks of the documents.
+
+mod blocks;
+mod examples;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use clarion::domain::bill::call_type::CallType;
+use clarion::domain::bill::{COLUMNS, csv, record};
+use clarion::domain::call_state::CallState;
+use clarion::domain::outcome::Outcome;
+use clarion::domain::status_code::StatusCode;
+use clarion::telemetry::METRICS;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What stands between `<!-- name -->` and `<!-- /name -->` must be `wanted`.
+fn check(file: &str, name: &str, wanted: &str) {
+    let path = root().join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+    let (before, rest) = text.split_once(&open).unwrap();
+    let (found, after) = rest.split_once(&close).unwrap();
+    if std::env::var("UPDATE_DOCS").is_ok() {
+        std::fs::write(&path, format!("{before}{open}{wanted}{close}{after}")).unwrap();
+        return;
+    }
+    let only_in = |one: &str, other: &str| {
+        let lines = one
+            .lines()
+            .filter(|line| !other.lines().any(|known| known == *line));
+        lines.map(|line| format!("\n  {line}")).collect::<String>()
+    };
+    assert!(
+        found == wanted,
+        "{file} is no longer true: run UPDATE_DOCS=1 cargo test --test documents\nit says:{}\nand the code:{}",
+        only_in(found, wanted),
+        only_in(wanted, found)
+    );
+}
+
+#[test]
+fn the_tables_of_the_api_document_are_those_of_the_code() {
+    let mut codes = "| code | meaning |\n|---|---|\n".to_owned();
+    for code in StatusCode::ALL {
+        writeln!(codes, "| {} | {} |", code.code(), code.meaning()).unwrap();
+    }
+    let document = clarion::api::openapi::describe();
+    let schema = &document["paths"]["/{SoftVersion}/Accounts/{accountSid}/Calls/LandingCalls"]["post"]
+        ["requestBody"]["content"]["application/json"]["schema"];
+    let required = schema["required"].as_array().unwrap();
+    let mut fields = "| field | required | rule |\n|---|---|---|\n".to_owned();
+    for (name, field) in schema["properties"].as_object().unwrap() {
+        let required = if required.iter().any(|known| known == name) {
+            "yes"
+        } else {
+            ""
+        };
+        writeln!(
+            fields,
+            "| {name} | {required} | {} |",
+            field["description"].as_str().unwrap()
+        )
+        .unwrap();
+    }
+    check("docs/api.md", "codes", &codes);
+    check("docs/api.md", "fields", &fields);
+}
+
+#[test]
+fn the_table_of_outcomes_is_that_of_the_code() {
+    let mut outcomes = "| outcome | callback state | meaning |\n|---|---|---|\n".to_owned();
+    for outcome in Outcome::ALL {
+        writeln!(
+            outcomes,
+            "| {} | {} | {} |",
+            outcome.as_str(),
+            outcome.callback_state(),
+            outcome.meaning()
+        )
+        .unwrap();
+    }
+    check("docs/calls.md", "outcomes", &outcomes);
+}
+
+#[test]
+fn the_numbers_for_trying_things_out_are_those_of_the_telephone() {
+    let mut numbers = "| the number ends in | and so |\n|---|---|\n".to_owned();
+    for (suffix, behaviour) in phone::test_phone::NUMBERS {
+        let _ = writeln!(numbers, "| {suffix} | it {behaviour} |");
+    }
+    check("docs/calls.md", "sandbox", &numbers);
+}
+
+#[test]
+fn the_table_of_record_types_is_that_of_the_code_and_the_example_is_a_bill() {
+    let mut types = "| type | meaning |\n|---|---|\n".to_owned();
+    for kind in CallType::ALL {
+        writeln!(types, "| {} | {} |", kind.code(), kind.meaning()).unwrap();
+    }
+    check("docs/bills.md", "types", &types);
+    let text = std::fs::read_to_string(root().join("docs/bills.md")).unwrap();
+    let example = text
+        .split("```csv\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let rows = csv::read(example).unwrap();
+    assert_eq!(rows[0].1, COLUMNS);
+    for (line, cells) in &rows[1..] {
+        let read = record::read(&jiff::tz::TimeZone::UTC, |name| {
+            let place = COLUMNS.iter().position(|column| *column == name).unwrap();
+            csv::unguarded(&cells[place])
+        });
+        assert!(read.is_ok(), "line {line} of the example: {read:?}");
+    }
+    for column in COLUMNS {
+        assert!(
+            text.contains(&format!("| `{column}` |")),
+            "{column} is not explained"
+        );
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(root().join(name)).unwrap();
+        (name.to_owned(), text)
+    };
+    let more = ["ARCHITECTURE.md", "CONTRIBUTING.md"].map(read);
+    for (name, text) in blocks::documents().into_iter().chain(more) {
+        let folder = root().join(&name).parent().unwrap().to_owned();
+        let prose = prose(&text);
+        let links = prose.split("](").skip(1);
+        for link in links.filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => root().join(&name),
+                _ => folder.join(file),
+            };
+            assert!(target.exists(), "{name} links to {link}");
+            if !heading.is_empty() {
+                let there = std::fs::read_to_string(&target).unwrap();
+                let found = there.lines().any(|line| anchor(line) == heading);
+                assert!(found, "{name} links to {link}: no such heading");
+            }
+        }
+    }
+}
+
+/// The text without its blocks: what stands in sentences and tables.
+fn prose(text: &str) -> String {
+    let mut inside = false;
+    let outside = text.lines().filter(|line| {
+        let fence = line.starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    });
+    outside.collect::<Vec<_>>().join("\n")
+}
+
+/// What a heading is called in a link.
+fn anchor(line: &str) -> String {
+    if !line.starts_with('#') {
+        return String::new();
+    }
+    let title = line.trim_start_matches('#').trim().to_lowercase();
+    let kept = title
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.collect::<String>().replace(' ', "-")
+}
+
+/// The arrows of the picture carry the names of the states that they join.
+#[test]
+fn the_picture_of_the_states_is_that_of_the_code() {
+    let picture = std::fs::read_to_string(root().join("docs/pictures/states.svg")).unwrap();
+    let name = |state: CallState| format!("{state:?}").to_lowercase();
+    for from in CallState::ALL {
+        assert!(picture.contains(&format!(">{}</text>", name(from))));
+        for to in CallState::ALL {
+            let arrow = format!("data-from=\"{}\" data-to=\"{}\"", name(from), name(to));
+            assert_eq!(picture.contains(&arrow), from.may_become(to), "{arrow}");
+        }
+    }
+}
+
+#[test]
+fn the_table_of_metrics_is_that_of_the_code() {
+    let mut table = "| metric | meaning |\n|---|---|\n".to_owned();
+    for metric in METRICS {
+        let labels = metric.labels.join(",");
+        let labels = if labels.is_empty() {
+            labels
+        } else {
+            format!("{{{labels}}}")
+        };
+        writeln!(table, "| `{}{labels}` | {} |", metric.name, metric.meaning).unwrap();
+    }
+    check("docs/operating.md", "metrics", &table);
+}
+
+#[test]
+fn every_metric_that_exists_is_documented() {
+    let source = std::fs::read_to_string(root().join("crates/clarion/src/telemetry.rs")).unwrap();
+    let operating = std::fs::read_to_string(root().join("docs/operating.md")).unwrap();
+    let metrics: Vec<_> = source
+        .split("\"clarion_")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert!(!metrics.is_empty());
+    for metric in metrics {
+        assert!(
+            operating.contains(&format!("clarion_{metric}")),
+            "docs/operating.md does not know clarion_{metric}"
+        );
+    }
+}
+
+#[test]
+fn the_picture_and_its_translation_are_drawn_alike() {
+    let tags = |name: &str| {
+        let picture = std::fs::read_to_string(root().join("docs/pictures").join(name)).unwrap();
+        let tags = picture.split('<').filter_map(|part| part.split('>').next());
+        tags.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(tags("how-it-works.svg"), tags("how-it-works.zh-CN.svg"));
+}
+
+#[test]
+fn every_setting_of_a_trunk_is_explained() {
+    let settings: toml::Table = clarion::config::TRUNK_DEFAULTS.parse().unwrap();
+    let document = std::fs::read_to_string(root().join("docs/operating.md")).unwrap();
+    let rows: Vec<_> = document
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split(" | ").next())
+        .collect();
+    for name in settings.keys() {
+        let explained = |row: &&str| row.split(['`', ',', ' ']).any(|word| word == name);
+        assert!(rows.iter().any(explained), "{name} is not in the table");
+    }
+    assert!(settings.len() > 30, "{} settings", settings.len());
+}

@@ -1,0 +1,146 @@
+//! An outgoing call that was answered: it plays, and stays until one side hangs up.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::session_refresh::SessionRefresh;
+use super::{CallRequest, MediaStats};
+use crate::ending::{Cause, Ending, Failure, Side};
+use crate::media::session::MediaSession;
+use crate::signalling::{Answer, EstablishedLeg, LegEvent, SessionChange};
+
+/// After the last packet the call stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
+const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
+
+/// A leg that we have hung up ends at once. Should it ever not, the call must end all the same.
+const HANG_UP_LIMIT: Duration = Duration::from_secs(2);
+
+pub(super) struct TalkingCall {
+    leg: EstablishedLeg,
+    answer: Answer,
+    media: MediaSession,
+}
+
+impl TalkingCall {
+    pub fn new(leg: EstablishedLeg, answer: Answer, media: MediaSession) -> Self {
+        Self { leg, answer, media }
+    }
+
+    /// Plays and stays until one side hangs up.
+    pub async fn talk(
+        mut self,
+        request: &CallRequest,
+        hang_up: &CancellationToken,
+        stats: &mut MediaStats,
+    ) -> Ending {
+        let answered = Instant::now();
+        let started = self
+            .media
+            .answered(self.answer.description())
+            .and_then(|()| self.media.play(&request.plan));
+        let finished = match started {
+            Ok(finished) => finished,
+            Err(error) => {
+                tracing::warn!(%error, "an answer makes no sense, or its sound cannot be sent");
+                return self.bad_media().await;
+            }
+        };
+        let (hung_up_by, ended) = self.until_hung_up(request, finished, hang_up).await;
+        *stats = self.media.stats();
+        Ending::Talked {
+            time: ended - answered,
+            hung_up_by,
+        }
+    }
+
+    async fn bad_media(&mut self) -> Ending {
+        self.leg.hang_up().await;
+        Ending::Failed(Failure {
+            cause: Cause::BadMedia,
+            response: None,
+            rang: true,
+        })
+    }
+
+    /// Who hung up, and when.
+    async fn until_hung_up(
+        &mut self,
+        request: &CallRequest,
+        finished: oneshot::Receiver<Instant>,
+        hang_up: &CancellationToken,
+    ) -> (Side, Instant) {
+        let over = async {
+            tokio::select! {
+                reason = played(finished) => reason,
+                () = tokio::time::sleep(request.talk_time) => "it has talked for as long as it may",
+                () = hang_up.cancelled() => "it was asked to",
+            }
+        };
+        tokio::pin!(over);
+        let refresher = self.leg.refresher(&self.answer);
+        let mut refresh =
+            SessionRefresh::new(self.answer.session_timer(), refresher, self.media.offer());
+        // Once we have hung up, the peer's confirmation adds nothing to the time.
+        let mut ours = None;
+        loop {
+            let event = tokio::select! {
+                event = self.leg.next() => event,
+                () = tokio::time::sleep(HANG_UP_LIMIT), if ours.is_some() => None,
+                reason = async {
+                    tokio::select! {
+                        reason = &mut over => reason,
+                        () = refresh.peer_gone() => "the session was not refreshed in time",
+                        () = self.media.watch() => "the peer has vanished",
+                    }
+                }, if ours.is_none() => {
+                    tracing::debug!(reason, "hanging up");
+                    ours = Some(Instant::now());
+                    self.media.stop();
+                    self.leg.hang_up().await;
+                    continue;
+                }
+            };
+            match event {
+                Some(LegEvent::Changed(change)) => {
+                    refresh.refreshed_by_peer();
+                    self.change(change).await;
+                }
+                Some(LegEvent::Ended(side)) => return (side, ours.unwrap_or_else(Instant::now)),
+                None => {
+                    let side = ours.map_or(Side::Them, |_| Side::Us);
+                    return (side, ours.unwrap_or_else(Instant::now));
+                }
+            }
+        }
+    }
+
+    /// The peer holds, resumes, moves, or only shows that it is still there.
+    async fn change(&mut self, SessionChange { offer, reply }: SessionChange) {
+        if offer.is_empty() {
+            // A re-INVITE without an offer wants ours (RFC 3261 section 14.2); the answer to it changes nothing for us.
+            let ours = reply.wants_offer().then(|| self.media.offer());
+            return reply.accept(ours).await;
+        }
+        match self.media.answer(&offer) {
+            Ok(answer) => reply.accept(Some(answer)).await,
+            Err(error) => {
+                tracing::debug!(%error, "a change of the session is refused");
+                reply.refuse().await;
+            }
+        }
+    }
+}
+
+/// Waits for the end of the playback, and says how it ended.
+async fn played(finished: oneshot::Receiver<Instant>) -> &'static str {
+    match finished.await {
+        Ok(_) => {
+            tokio::time::sleep(AFTER_THE_LAST_PACKET).await;
+            "everything was played"
+        }
+        // The pacer has said why.
+        Err(_) => "the playback failed",
+    }
+}

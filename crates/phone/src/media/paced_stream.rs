@@ -1,0 +1,149 @@
+//! One stream as the pacer has it: what it sends, where to, and what its call and the pacer know of each other.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::batch::Batch;
+use super::srtp::{RTP_GROWTH, RtpSealer};
+use super::stream::{LARGEST_PACKET, NextPacket, Stream};
+
+/// A packet with what encryption adds.
+pub const PACKET_ROOM: usize = LARGEST_PACKET + RTP_GROWTH;
+
+/// A packet that leaves later than this after its due time counts as late.
+const LATE: Duration = Duration::from_millis(5);
+
+/// What a call and the pacer know of each other. The pacer only reads the first two fields, and only the pacer writes the others.
+#[derive(Debug, Default)]
+pub struct StreamControl {
+    /// The peer has put us on hold: time goes on, the playback waits.
+    pub held: AtomicBool,
+    /// The call is over: the stream is forgotten at its next turn.
+    pub stopped: AtomicBool,
+    /// The due time of the first packet; the other timestamps are counted from it.
+    pub began: OnceLock<Instant>,
+    pub packets: AtomicU32,
+    /// Bytes of payload.
+    pub octets: AtomicU32,
+    pub late: AtomicU32,
+    /// The longest delay of a packet after its due time, in microseconds.
+    pub worst_micros: AtomicU32,
+}
+
+impl StreamControl {
+    /// Only the pacer writes, so that plain stores suffice. A packet of a batch leaves some microseconds later than is counted here.
+    fn count(&self, lateness: Duration, stream: &Stream) {
+        self.packets.store(stream.packets, Ordering::Relaxed);
+        self.octets.store(stream.octets, Ordering::Relaxed);
+        let micros = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
+        if micros > self.worst_micros.load(Ordering::Relaxed) {
+            self.worst_micros.store(micros, Ordering::Relaxed);
+        }
+        if lateness > LATE {
+            self.late.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Where a stream goes. The address may change while it plays.
+pub type Target = Arc<Mutex<SocketAddr>>;
+
+/// Through which socket a stream leaves, and how.
+#[derive(Debug)]
+pub enum SendPath {
+    /// The socket is connected to the peer: sending needs no address, and packets of strangers never reach us.
+    Connected(Arc<UdpSocket>),
+    /// The socket is the call's own, but the peer's address will be learned from its packets.
+    Towards(Arc<UdpSocket>, Target),
+    /// Other calls use the socket too.
+    Shared(Arc<UdpSocket>, Target),
+}
+
+impl SendPath {
+    /// A refused or unreachable port is the peer's matter and ends no call; signalling does.
+    fn send(&self, buffer: &[u8; PACKET_ROOM], length: usize, batches: &mut Vec<Batch>) {
+        match self {
+            SendPath::Connected(socket) => {
+                let sent = socket.send(&buffer[..length]);
+                // The error is the echo of an earlier packet (ICMP), real or forged; this packet has not left yet.
+                if sent.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+                    let _ = socket.send(&buffer[..length]);
+                }
+            }
+            SendPath::Towards(socket, target) => {
+                drop(socket.send_to(&buffer[..length], address(target)));
+            }
+            SendPath::Shared(socket, target) => {
+                let known = batches.iter_mut().position(|batch| batch.is_for(socket));
+                let index = known.unwrap_or_else(|| {
+                    batches.push(Batch::new(Arc::clone(socket)));
+                    batches.len() - 1
+                });
+                batches[index].add(buffer, length, address(target));
+            }
+        }
+    }
+}
+
+fn address(target: &Target) -> SocketAddr {
+    *target
+        .lock()
+        .expect("nothing panics while it changes an address")
+}
+
+/// A stream and what it needs to leave.
+#[derive(Debug)]
+pub struct PacedStream {
+    pub stream: Stream,
+    pub send_path: SendPath,
+    pub sealer: Option<Box<RtpSealer>>,
+    pub control: Arc<StreamControl>,
+    /// Gets the time of the last packet. It is dropped unsent when the stream ends before its last packet.
+    pub finished: tokio::sync::oneshot::Sender<Instant>,
+}
+
+/// What follows from a stream's turn.
+pub(super) enum Turn {
+    Continues,
+    /// The last packet has left.
+    Finished,
+    /// The call does not want it any more.
+    Stopped,
+}
+
+impl PacedStream {
+    /// Sends the packet that is due.
+    pub(super) fn take_turn(
+        &mut self,
+        due: Instant,
+        buffer: &mut [u8; PACKET_ROOM],
+        batches: &mut Vec<Batch>,
+    ) -> Turn {
+        if self.control.stopped.load(Ordering::Relaxed) {
+            return Turn::Stopped;
+        }
+        if self.stream.is_new() {
+            let _ = self.control.began.set(due);
+        }
+        if self.control.held.load(Ordering::Relaxed) {
+            self.stream.hold();
+            return Turn::Continues;
+        }
+        let Some(packet) = buffer.first_chunk_mut() else {
+            return Turn::Continues;
+        };
+        let NextPacket::Ready(mut length) = self.stream.next(packet) else {
+            return Turn::Finished;
+        };
+        if let Some(sealer) = &mut self.sealer {
+            length = sealer.seal(buffer, length);
+        }
+        self.send_path.send(buffer, length, batches);
+        self.control
+            .count(Instant::now().saturating_duration_since(due), &self.stream);
+        Turn::Continues
+    }
+}

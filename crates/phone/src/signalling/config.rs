@@ -1,0 +1,58 @@
+//! What an endpoint has to know before it starts.
+
+use std::net::SocketAddr;
+
+use rsipstack::dialog::authenticate::Credential;
+
+use super::{TlsFiles, Trace, Transport};
+
+/// Where and how we are reached.
+#[derive(Debug, Clone)]
+pub struct SignallingConfig {
+    pub transport: Transport,
+    pub bind: SocketAddr,
+    /// The address for Via and Contact, where it differs from the one that we are bound to.
+    pub advertised: Option<SocketAddr>,
+    pub tls: TlsFiles,
+    pub user_agent: String,
+    /// Sees every message, with secrets masked.
+    pub trace: Option<Trace>,
+}
+
+impl SignallingConfig {
+    pub fn new(transport: Transport, bind: SocketAddr) -> Self {
+        Self {
+            transport,
+            bind,
+            advertised: None,
+            tls: TlsFiles::default(),
+            user_agent: "Clarion".to_owned(),
+            trace: None,
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct SipCredentials {
+    pub user: String,
+    pub password: String,
+}
+
+impl SipCredentials {
+    pub(super) fn in_library(self) -> Credential {
+        Credential {
+            username: self.user,
+            password: self.password,
+            realm: None,
+            auth_username: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for SipCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SipCredentials")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! A leg that is up: somebody has answered, here or there.
+
+use std::collections::VecDeque;
+
+use rsipstack::dialog::dialog::DialogStateReceiver;
+
+use super::dialog::OwnedDialog;
+use super::dialog_states::{DialogEvent, SessionChange, interpret};
+use super::invite_outcome::Answer;
+use super::refresher::Refresher;
+use crate::ending::Side;
+
+/// What happens on a leg that is up.
+#[derive(Debug)]
+pub enum LegEvent {
+    Changed(SessionChange),
+    /// One side has hung up. Nothing comes after this.
+    Ended(Side),
+}
+
+/// Dropping it hangs up.
+pub struct EstablishedLeg {
+    dialog: OwnedDialog,
+    states: DialogStateReceiver,
+    /// What the peer did before the leg was known to be up.
+    early: VecDeque<LegEvent>,
+    we_hung_up: bool,
+}
+
+impl EstablishedLeg {
+    pub(super) fn new(
+        dialog: OwnedDialog,
+        states: DialogStateReceiver,
+        early: VecDeque<LegEvent>,
+    ) -> Self {
+        Self {
+            dialog,
+            states,
+            early,
+            we_hung_up: false,
+        }
+    }
+
+    /// The next thing that happens; `None` after the end.
+    pub async fn next(&mut self) -> Option<LegEvent> {
+        if let Some(event) = self.early.pop_front() {
+            return Some(event);
+        }
+        loop {
+            let state = self.states.recv().await?;
+            match interpret(state).await {
+                Some(DialogEvent::Changed(change)) => return Some(LegEvent::Changed(change)),
+                Some(DialogEvent::Terminated { .. }) => {
+                    let side = if self.we_hung_up {
+                        Side::Us
+                    } else {
+                        Side::Them
+                    };
+                    return Some(LegEvent::Ended(side));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends BYE. The end comes from `next`.
+    pub async fn hang_up(&mut self) {
+        self.we_hung_up = true;
+        self.dialog.hang_up().await;
+    }
+
+    /// Refreshes the session, beside the leg.
+    pub fn refresher(&self, answer: &Answer) -> Refresher {
+        Refresher {
+            dialog: self.dialog.get().clone(),
+            by_update: answer.allows("UPDATE"),
+        }
+    }
+}
+
+impl std::fmt::Debug for EstablishedLeg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EstablishedLeg")
+            .field("we_hung_up", &self.we_hung_up)
+            .finish_non_exhaustive()
+    }
+}

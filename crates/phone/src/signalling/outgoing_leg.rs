@@ -1,0 +1,262 @@
+//! A leg that we place: from the INVITE to its final response. Then it is an `EstablishedLeg`, or it is over.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use rsipstack::dialog::dialog::DialogStateReceiver;
+use rsipstack::sip::{HeadersExt, Response};
+
+use super::answer_hold::AnswerHold;
+use super::dialog::OwnedDialog;
+use super::dialog_states::{DialogEvent, SessionChange, interpret};
+use super::established_leg::{EstablishedLeg, LegEvent};
+use super::headers::q850;
+use super::invite_outcome::{Answer, FailedInvite, Outcome, code_and_reason};
+use super::orphan::DialogSnapshot;
+use crate::ending::{Cause, Failure, Side};
+
+/// What happens on a leg until it is answered.
+#[derive(Debug)]
+pub enum DialEvent {
+    /// An 18x, with the description of early media where it carries one.
+    Ringing { code: u16, early_media: Vec<u8> },
+    /// The peer wants to change the early session.
+    Changed(SessionChange),
+    /// Nothing comes after this: the leg goes on as `OutgoingLeg::established`.
+    Answered(Answer),
+    /// Nothing comes after this.
+    Failed(FailedInvite),
+}
+
+/// How far an INVITE got before its final response.
+#[derive(Debug)]
+enum Progress {
+    Silence,
+    Trying,
+    /// With the last 18x.
+    Ringing(Box<Response>),
+}
+
+impl Progress {
+    fn rang(&self) -> bool {
+        matches!(self, Progress::Ringing(_))
+    }
+
+    fn failure(&self, cause: Cause) -> Failure {
+        Failure {
+            cause,
+            response: None,
+            rang: self.rang(),
+        }
+    }
+}
+
+/// An INVITE without a final response. Dropping it cancels the INVITE.
+pub struct OutgoingLeg {
+    dialog: OwnedDialog,
+    states: DialogStateReceiver,
+    progress: Progress,
+    /// What the peer did before its answer was known.
+    early: VecDeque<LegEvent>,
+    /// Keeps the answer from being acknowledged before it is recorded.
+    hold: AnswerHold,
+}
+
+impl OutgoingLeg {
+    pub(super) fn new(dialog: OwnedDialog, states: DialogStateReceiver, hold: AnswerHold) -> Self {
+        Self {
+            dialog,
+            states,
+            progress: Progress::Silence,
+            early: VecDeque::new(),
+            hold,
+        }
+    }
+
+    /// The next thing that happens. May be dropped and asked again at any time.
+    pub async fn next(&mut self) -> DialEvent {
+        loop {
+            // States first: a 180 that came just before a 503 must be known when the 503 is judged.
+            let state = tokio::select! {
+                biased;
+                Some(state) = self.states.recv() => state,
+                outcome = self.dialog.outcome() => {
+                    self.catch_up().await;
+                    return self.finish(outcome.into());
+                }
+            };
+            match interpret(state).await {
+                Some(DialogEvent::Early(response)) => return self.rings(response),
+                Some(DialogEvent::Changed(change)) => return DialEvent::Changed(change),
+                event => self.notice(event),
+            }
+        }
+    }
+
+    /// The peer may have gone on already: what it did comes after the answer.
+    async fn catch_up(&mut self) {
+        while let Ok(state) = self.states.try_recv() {
+            match interpret(state).await {
+                Some(DialogEvent::Changed(change)) => {
+                    self.early.push_back(LegEvent::Changed(change));
+                }
+                event => self.notice(event),
+            }
+        }
+    }
+
+    fn notice(&mut self, event: Option<DialogEvent>) {
+        match event {
+            Some(DialogEvent::Trying) if matches!(self.progress, Progress::Silence) => {
+                self.progress = Progress::Trying;
+            }
+            Some(DialogEvent::Early(response)) => self.progress = Progress::Ringing(response),
+            // Answered and hung up at once: first the answer is told, then the end.
+            Some(DialogEvent::Terminated { by_bye: true }) => {
+                self.early.push_back(LegEvent::Ended(Side::Them));
+            }
+            _ => {}
+        }
+    }
+
+    fn rings(&mut self, response: Box<Response>) -> DialEvent {
+        let event = DialEvent::Ringing {
+            code: response.status_code.code(),
+            early_media: response.body.clone(),
+        };
+        self.progress = Progress::Ringing(response);
+        event
+    }
+
+    fn finish(&self, outcome: Outcome) -> DialEvent {
+        let failed = |cause| FailedInvite {
+            failure: self.progress.failure(cause),
+            response: None,
+        };
+        DialEvent::Failed(match outcome {
+            Outcome::Final(response) if response.status_code.code() / 100 == 2 => {
+                return DialEvent::Answered(Answer(response));
+            }
+            // The library makes this response itself when nothing came back.
+            Outcome::Final(response)
+                if response.status_code.code() == 408
+                    && matches!(self.progress, Progress::Silence) =>
+            {
+                failed(Cause::TimedOut)
+            }
+            Outcome::Final(response) => FailedInvite {
+                failure: Failure {
+                    cause: Cause::from_response(response.status_code.code(), q850(&response)),
+                    response: Some(code_and_reason(&response)),
+                    rang: self.progress.rang(),
+                },
+                response: Some(response),
+            },
+            Outcome::Challenged(status) => FailedInvite {
+                failure: Failure {
+                    cause: Cause::from_response(status.code(), None),
+                    response: Some((status.code(), status.text().to_owned())),
+                    rang: self.progress.rang(),
+                },
+                response: None,
+            },
+            Outcome::Silence => failed(Cause::TimedOut),
+            Outcome::NotSent => failed(Cause::TransportDown),
+        })
+    }
+
+    /// What it takes to end this leg from another process, as far as the peer has told it.
+    pub fn snapshot(&self, sent_to: SocketAddr) -> Option<DialogSnapshot> {
+        let invite = self.dialog.get().initial_request();
+        let ringing = match &self.progress {
+            Progress::Ringing(response) if has_tag(response) => {
+                DialogSnapshot::of_answer(response, Some(sent_to))
+            }
+            _ => None,
+        };
+        Some(DialogSnapshot {
+            ringing: ringing.map(Box::new),
+            ..DialogSnapshot::of_invite(&invite, Some(sent_to))?
+        })
+    }
+
+    /// The leg after `DialEvent::Answered`.
+    pub fn established(self, _answer: &Answer) -> EstablishedLeg {
+        EstablishedLeg::new(self.dialog, self.states, self.early)
+    }
+
+    /// Gives the call up: CANCEL, or BYE if the answer came in the same moment.
+    pub async fn cancel(self) -> CancelledLeg {
+        // An answer need not be recorded any more, so that it can be ended at once.
+        drop(self.hold);
+        self.dialog.cancel().await;
+        CancelledLeg {
+            dialog: self.dialog,
+            states: self.states,
+            progress: self.progress,
+        }
+    }
+}
+
+/// An INVITE that we have given up, until its final response.
+pub struct CancelledLeg {
+    dialog: OwnedDialog,
+    states: DialogStateReceiver,
+    progress: Progress,
+}
+
+impl CancelledLeg {
+    /// Waits for the final response.
+    pub async fn ended(&mut self) -> Failure {
+        loop {
+            let state = tokio::select! {
+                biased;
+                Some(state) = self.states.recv() => state,
+                outcome = self.dialog.outcome() => return self.finish(outcome.into()),
+            };
+            match interpret(state).await {
+                Some(DialogEvent::Early(response)) => self.progress = Progress::Ringing(response),
+                Some(DialogEvent::Changed(change)) => change.reply.refuse().await,
+                _ => {}
+            }
+        }
+    }
+
+    /// What is known without the final response.
+    pub fn unanswered(&self) -> Failure {
+        self.progress.failure(Cause::Cancelled)
+    }
+
+    fn finish(&self, outcome: Outcome) -> Failure {
+        let Outcome::Final(response) = outcome else {
+            return self.unanswered();
+        };
+        Failure {
+            cause: Cause::Cancelled,
+            // An answer that crossed our CANCEL: somebody was there.
+            rang: self.progress.rang() || response.status_code.code() / 100 == 2,
+            response: Some(code_and_reason(&response)),
+        }
+    }
+}
+
+/// Only a response with a tag has opened a dialog.
+fn has_tag(response: &Response) -> bool {
+    response
+        .to_header()
+        .is_ok_and(|to| to.tag().is_ok_and(|tag| tag.is_some()))
+}
+
+impl std::fmt::Debug for OutgoingLeg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OutgoingLeg")
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for CancelledLeg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CancelledLeg").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,64 @@
+//! The settings of a trunk.
+
+use std::time::Duration;
+
+use crate::media::engine::MediaOptions;
+use crate::signalling::{Host, SipCredentials};
+
+#[derive(Debug, Clone)]
+pub struct SipTrunkConfig {
+    pub name: String,
+    /// The host of the called address.
+    pub host: Host,
+    /// The host that packets are sent to, if it is not the called one.
+    pub proxy: Option<Host>,
+    /// The host in From, To and the registration, where the trunk wants another one than its own name.
+    pub domain: Option<String>,
+    pub credentials: Option<SipCredentials>,
+    /// The time to register for; `None` for a trunk that knows us by our address.
+    pub register: Option<Duration>,
+    /// How often OPTIONS is sent; `None` for never: then the trunk counts as up.
+    pub ask_every: Option<Duration>,
+    pub identity: Identity,
+    /// Follow a 3xx to another address.
+    pub follow_redirects: bool,
+    /// Offer session refreshes at this interval.
+    pub session_interval: Option<Duration>,
+    /// How long a trunk may stay at "trying" before another one is tried.
+    pub progress_time: Option<Duration>,
+    /// How its calls send and receive sound.
+    pub media: MediaOptions,
+}
+
+impl SipTrunkConfig {
+    pub fn new(name: &str, host: Host) -> Self {
+        Self {
+            name: name.to_owned(),
+            host,
+            proxy: None,
+            domain: None,
+            credentials: None,
+            register: None,
+            ask_every: None,
+            identity: Identity::default(),
+            follow_redirects: false,
+            session_interval: None,
+            progress_time: None,
+            media: MediaOptions::default(),
+        }
+    }
+
+    pub fn domain(&self) -> String {
+        self.domain.clone().unwrap_or_else(|| self.host.to_string())
+    }
+}
+
+/// How the calling number is shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// A fixed user part of From, for trunks that want to see their customer there instead of the calling number.
+    pub from_user: Option<String>,
+    /// Show the calling number in P-Asserted-Identity too (RFC 3325).
+    pub asserted: bool,
+    pub display_name: Option<String>,
+}

@@ -1,0 +1,103 @@
+//! Whether a trunk is there: asked by OPTIONS, or known from its registration.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use supervisor::Watch;
+
+use super::Trunk;
+
+/// A trunk that is down is asked again after this time, whatever the usual interval is.
+const RETRY: Duration = Duration::from_secs(5);
+/// One lost packet is no reason to give a trunk up.
+const MISSES_ALLOWED: u32 = 2;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// Nothing is known yet.
+    Unknown,
+    Up,
+    Down {
+        why: String,
+    },
+}
+
+impl Health {
+    /// Worth a try: a trunk of which nothing is known yet is tried too.
+    pub fn usable(&self) -> bool {
+        !matches!(self, Health::Down { .. })
+    }
+}
+
+/// Turns the results of checks into the health of a trunk and the pause before the next check.
+pub(super) struct Checks {
+    misses: u32,
+    pause: Duration,
+    longest_pause: Duration,
+}
+
+impl Checks {
+    /// The pause after a failed check doubles up to this.
+    pub fn new(longest_pause: Duration) -> Self {
+        Self {
+            misses: 0,
+            pause: RETRY,
+            longest_pause,
+        }
+    }
+
+    /// Takes the result of a check: the usual time until the next one, or what is wrong. Returns the time until the next check.
+    pub fn judge(&mut self, trunk: &Trunk, checked: Result<Duration, String>) -> Duration {
+        match checked {
+            Ok(next) => {
+                self.misses = 0;
+                self.pause = RETRY;
+                trunk.set_health(Health::Up);
+                next
+            }
+            Err(why) => {
+                trunk.expire_addresses();
+                self.misses += 1;
+                if self.misses >= MISSES_ALLOWED || !trunk.health().borrow().usable() {
+                    trunk.set_health(Health::Down { why });
+                }
+                let pause = self.pause;
+                self.pause = (self.pause * 2).min(self.longest_pause);
+                // Not all clients of a trunk that comes back shall come back in the same moment.
+                pause.mul_f64(0.75 + rand::random::<f64>() / 4.0)
+            }
+        }
+    }
+}
+
+/// Sends OPTIONS time and again, until the trunk is stopped.
+pub(super) async fn check_health(trunk: Arc<Trunk>, interval: Duration, watch: Watch) {
+    let mut checks = Checks::new(RETRY);
+    while let Some(checked) = trunk.unless_stopped(Box::pin(ask(&trunk, interval))).await {
+        watch.beat();
+        let next = checks.judge(&trunk, checked);
+        if trunk
+            .unless_stopped(tokio::time::sleep(next))
+            .await
+            .is_none()
+        {
+            break;
+        }
+    }
+    watch.release();
+}
+
+async fn ask(trunk: &Trunk, interval: Duration) -> Result<Duration, String> {
+    let target = trunk.request_address("");
+    let mut why = String::new();
+    for address in trunk.addresses().await? {
+        match trunk.signalling().ping(&target, address).await {
+            // Overloaded or shutting down. Any other code comes from a trunk that is there, even if it does not like OPTIONS.
+            Ok(Some(503)) => why = format!("{address} answers 503"),
+            Ok(Some(_)) => return Ok(interval),
+            Ok(None) => why = format!("{address} does not answer"),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(why)
+}

@@ -1,0 +1,113 @@
+//! The INVITE for a call over a trunk, and the addresses in it.
+
+use std::net::SocketAddr;
+
+use super::Trunk;
+use crate::signalling::{Host, Invite, Transport};
+
+impl Trunk {
+    /// The INVITE for a call over this trunk.
+    pub(crate) fn invite(
+        &self,
+        number: &str,
+        caller: &str,
+        call_id: &str,
+        destination: SocketAddr,
+        offer: String,
+    ) -> Invite {
+        let domain = self.config.domain();
+        let identity = &self.config.identity;
+        let from_user = identity.from_user.as_deref().unwrap_or(caller);
+        let mut headers = Vec::new();
+        if identity.asserted {
+            let asserted = format!("<sip:{}@{domain}>", user_part(caller));
+            headers.push(("P-Asserted-Identity".to_owned(), asserted));
+        }
+        if let Some(proxy) = &self.config.proxy {
+            headers.push((
+                "Route".to_owned(),
+                format!("<sip:{proxy}{};lr>", self.transport_parameter()),
+            ));
+        }
+        if let Some(interval) = self.config.session_interval {
+            headers.push(("Supported".to_owned(), "timer".to_owned()));
+            headers.push(("Session-Expires".to_owned(), interval.as_secs().to_string()));
+        }
+        Invite {
+            to: self.request_address(&user_part(number)),
+            from: format!("sip:{}@{domain}", user_part(from_user)),
+            display_name: identity.display_name.clone(),
+            destination,
+            call_id: call_id.to_owned(),
+            credentials: self.config.credentials.clone(),
+            headers,
+            offer,
+        }
+    }
+
+    fn transport_parameter(&self) -> String {
+        match self.signalling.transport() {
+            Transport::Udp => String::new(),
+            stream => format!(";transport={stream}"),
+        }
+    }
+
+    pub(super) fn request_address(&self, user: &str) -> String {
+        let at = if user.is_empty() { "" } else { "@" };
+        let host = match &self.config.domain {
+            Some(domain) => domain.clone(),
+            None => self.config.host.to_string(),
+        };
+        format!("sip:{user}{at}{host}{}", self.transport_parameter())
+    }
+}
+
+/// The host of `sip:user@host:port;parameters`.
+pub(super) fn host_of(target: &str) -> Result<Host, String> {
+    let bare = target
+        .strip_prefix("sip:")
+        .or_else(|| target.strip_prefix("sips:"))
+        .ok_or_else(|| format!("not a SIP address: {target}"))?;
+    let host = bare.rsplit_once('@').map_or(bare, |(_, host)| host);
+    let end = host.find([';', '?', '>']).unwrap_or(host.len());
+    host[..end].parse()
+}
+
+/// The user part of an address, in which characters with a meaning are escaped.
+fn user_part(text: &str) -> String {
+    let mut user = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'+' | b'*' | b'-' | b'_' | b'.' => {
+                user.push(byte.into());
+            }
+            _ => user.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    user
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_an_address_is_found() {
+        for (target, host) in [
+            ("sip:100@192.0.2.1:5070;transport=tcp", "192.0.2.1:5070"),
+            ("sip:host.example", "host.example"),
+            ("sips:a@b.example?x=y", "b.example"),
+            ("sip:100@[2001:db8::1]:5060", "[2001:db8::1]:5060"),
+        ] {
+            assert_eq!(host_of(target).unwrap().to_string(), host);
+        }
+        assert!(host_of("tel:+123").is_err());
+    }
+
+    #[test]
+    fn a_number_cannot_break_out_of_its_address() {
+        assert_eq!(user_part("+8613800138000"), "+8613800138000");
+        assert_eq!(user_part("12#34"), "12%2334");
+        assert_eq!(user_part("1@evil>\r\nX: y"), "1%40evil%3E%0D%0AX%3A%20y");
+    }
+}
