@@ -5,8 +5,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use libfuzzer_sys::fuzz_target;
 use g711::Codec;
+use libfuzzer_sys::fuzz_target;
 use phone::media::inbound::{Inbound, InboundEvent, InboundParameters};
 use phone::media::rtp::{self, Packet};
 use phone::media::srtp::{MasterKey, Suite};
@@ -53,7 +53,9 @@ fuzz_target!(|bytes: &[u8]| {
 fn check_event(event: InboundEvent<'_>) {
     match event {
         InboundEvent::Key(key) => assert!(dtmf::event_of(key).is_some()),
-        InboundEvent::Sound(packet, _) => assert_eq!(packet.payload_type, Codec::Pcma.payload_type()),
+        InboundEvent::Sound(packet, _) => {
+            assert_eq!(packet.payload_type, Codec::Pcma.payload_type())
+        }
     }
 }
 
