@@ -15,7 +15,7 @@ use phone::media::{dtmf, rtcp};
 
 const SOURCE: u32 = 0x0102_0304;
 
-/// The first byte says how the call is, and then every packet comes after its length, its delay and who sent it.
+// The first byte says how the call is, and then every packet comes after its length, its delay and who sent it.
 fuzz_target!(|bytes: &[u8]| {
     let Some((flags, mut rest)) = bytes.split_first() else {
         return;
