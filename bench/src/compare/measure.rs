@@ -10,7 +10,7 @@ use clarion::clock::Clock;
 use clarion::random;
 use jiff::tz::TimeZone;
 
-use super::side::{Side, finish};
+use super::version::{BuiltVersion, finish};
 use super::workload::{Subject, Workload};
 use crate::accepts::customer::BenchCustomer;
 use crate::accepts::figures::millis;
@@ -41,7 +41,7 @@ const PROMPTS: u32 = 500_000;
 
 #[derive(Debug)]
 pub struct Measurement<'a> {
-    pub side: &'a Side,
+    pub side: &'a BuiltVersion,
     pub folder: &'a Path,
     /// Seconds of load.
     pub seconds: u32,

@@ -6,8 +6,8 @@
 
 mod measure;
 mod ratio;
-mod side;
 mod table;
+mod version;
 mod workload;
 
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use clap::Args;
 
 use self::measure::Measurement;
 use self::ratio::FigurePair;
-use self::side::Side;
 use self::table::{ComparedRow, table};
+use self::version::BuiltVersion;
 use self::workload::{Subject, Workload};
 use crate::calls::engine::raise_file_limit;
 use crate::machine::Machine;
@@ -68,8 +68,8 @@ pub async fn run(options: CompareOptions) -> anyhow::Result<()> {
     let here = std::env::current_exe()?;
     let here = here.parent().unwrap_or(Path::new("."));
     let sides = [
-        Side::of(&options.base, &options.base_name)?,
-        Side::of(here, &options.new_name)?,
+        BuiltVersion::of(&options.base, &options.base_name)?,
+        BuiltVersion::of(here, &options.new_name)?,
     ];
     let machine = Machine::look(&folder)?;
     println!("{machine}");
@@ -94,7 +94,7 @@ pub async fn run(options: CompareOptions) -> anyhow::Result<()> {
 struct Comparing<'a> {
     options: &'a CompareOptions,
     /// The base, then the new version.
-    sides: &'a [Side; 2],
+    sides: &'a [BuiltVersion; 2],
     folder: &'a Path,
     subject: Subject,
 }

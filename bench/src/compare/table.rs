@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::CompareOptions;
 use super::ratio::{Comparison, FigurePair, SpeedVerdict};
-use super::side::Side;
+use super::version::BuiltVersion;
 use super::workload::{Figure, Subject};
 use crate::accepts::figures::median;
 use crate::machine::Machine;
@@ -27,7 +27,7 @@ pub struct ComparedRow {
 pub fn table(
     options: &CompareOptions,
     machine: &Machine,
-    sides: &[Side; 2],
+    sides: &[BuiltVersion; 2],
     rows: &[ComparedRow],
 ) -> String {
     let [base, new] = sides;

@@ -10,7 +10,7 @@ use crate::accepts::site::Site;
 use crate::options::DatabaseKind;
 
 #[derive(Debug)]
-pub struct Side {
+pub struct BuiltVersion {
     pub name: String,
     /// The server and its commands.
     pub clarion: PathBuf,
@@ -18,7 +18,7 @@ pub struct Side {
     pub bench: PathBuf,
 }
 
-impl Side {
+impl BuiltVersion {
     /// The programs in `folder`, which were built together.
     pub fn of(folder: &Path, name: &str) -> anyhow::Result<Self> {
         let program = |file: &str| {
