@@ -10,6 +10,9 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let written = serde_json::to_string(&snapshot).unwrap();
-    assert_eq!(serde_json::from_str::<DialogSnapshot>(&written).unwrap(), snapshot);
+    assert_eq!(
+        serde_json::from_str::<DialogSnapshot>(&written).unwrap(),
+        snapshot
+    );
     dissect::snapshot(Some(&snapshot));
 });

@@ -1,10 +1,10 @@
 //! What the two body targets have in common.
 
 use clarion::api::LANDING_CALL;
-use clarion::api::wire::{Fields, Format, read_as};
+use clarion::api::wire::{Fields, BodyFormat, read_as};
 
 /// Whatever could be read holds no control characters, and comes out the same when a tidy client writes it again in either format.
-pub fn check_body(format: Format, body: &[u8]) {
+pub fn check_body(format: BodyFormat, body: &[u8]) {
     let Ok(fields) = read_as(format, &LANDING_CALL, body) else {
         return;
     };
@@ -12,8 +12,8 @@ pub fn check_body(format: Format, body: &[u8]) {
     let forbidden = |c: char| c.is_control() && !matches!(c, '\t' | '\r' | '\n');
     assert!(!texts.iter().any(|(_, text)| text.contains(forbidden)));
     let rewritten = [
-        (Format::Xml, as_xml(&texts)),
-        (Format::Json, as_json(&texts)),
+        (BodyFormat::Xml, as_xml(&texts)),
+        (BodyFormat::Json, as_json(&texts)),
     ];
     for (format, body) in rewritten {
         let again = read_as(format, &LANDING_CALL, body.as_bytes()).expect(&body);

@@ -5,8 +5,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use libfuzzer_sys::fuzz_target;
 use g711::Codec;
+use libfuzzer_sys::fuzz_target;
 use phone::media::inbound::{Inbound, InboundEvent, InboundParameters};
 use phone::media::rtp::{self, Packet};
 use phone::media::srtp::{MasterKey, Suite};
@@ -15,7 +15,7 @@ use phone::media::{dtmf, rtcp};
 
 const SOURCE: u32 = 0x0102_0304;
 
-/// The first byte says how the call is, and then every packet comes after its length, its delay and who sent it.
+// The first byte says how the call is, and then every packet comes after its length, its delay and who sent it.
 fuzz_target!(|bytes: &[u8]| {
     let Some((flags, mut rest)) = bytes.split_first() else {
         return;
@@ -53,7 +53,9 @@ fuzz_target!(|bytes: &[u8]| {
 fn check_event(event: InboundEvent<'_>) {
     match event {
         InboundEvent::Key(key) => assert!(dtmf::event_of(key).is_some()),
-        InboundEvent::Sound(packet, _) => assert_eq!(packet.payload_type, Codec::Pcma.payload_type()),
+        InboundEvent::Sound(packet, _) => {
+            assert_eq!(packet.payload_type, Codec::Pcma.payload_type())
+        }
     }
 }
 

@@ -4,10 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use sound::resample::resampled_length;
-use sound::wav::{Limits, Wav};
+use sound::wav::{WavLimits, Wav};
 
 /// Short, so that every input is quick; the rules are the same.
-const LIMITS: Limits = Limits {
+const LIMITS: WavLimits = WavLimits {
     bytes: 70_000,
     seconds: 10,
 };

@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use clarion::api::wire::Format;
+use clarion::api::wire::BodyFormat;
 use clarion_fuzz::check_body;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|body: &[u8]| check_body(Format::Xml, body));
+fuzz_target!(|body: &[u8]| check_body(BodyFormat::Xml, body));

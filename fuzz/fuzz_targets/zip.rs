@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sound::archive::{Limits, unpack};
+use sound::archive::{ArchiveLimits, unpack};
 
-const LIMITS: Limits = Limits {
+const LIMITS: ArchiveLimits = ArchiveLimits {
     files: 10,
     file_bytes: 100_000,
     total_bytes: 200_000,
