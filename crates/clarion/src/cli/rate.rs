@@ -35,7 +35,7 @@ pub enum RateCommand {
     },
     /// List rates
     List {
-        /// The account [default: the rates for all others]
+        /// The account [default: the rates of the settings, for accounts without their own]
         #[arg(long)]
         account: Option<AccountSid>,
         /// Print JSON

@@ -1,5 +1,6 @@
 //! What is shipped: the unit, the install script, the Debian package and the container file, as far as a test can try them.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -137,29 +138,47 @@ fn the_unit_is_accepted_and_hardened() {
     assert!(timeout >= longest, "{longest:?}");
 }
 
+/// The program as packages have it: stripped, with its debug information beside it.
+fn stripped(folder: &Path) -> String {
+    let built = env!("CARGO_BIN_EXE_clarion");
+    succeeds("packaging/split-debug", &[built, folder.to_str().unwrap()]);
+    folder.join("clarion").to_str().unwrap().to_owned()
+}
+
+/// Makes the packages of the program as it is tested, and gives their files by their names.
+fn debian_packages(folder: &Path) -> BTreeMap<String, String> {
+    let binary = stripped(&folder.join("program"));
+    let output = folder.join("packages");
+    // Packed quickly rather than well: nobody downloads it.
+    let packed = Command::new(root().join("packaging/build-deb"))
+        .args(["--binary", &binary, "--output", output.to_str().unwrap()])
+        .env("DPKG_DEB_COMPRESSOR_TYPE", "gzip")
+        .env("DPKG_DEB_COMPRESSOR_LEVEL", "1")
+        .output()
+        .unwrap();
+    assert!(packed.status.success(), "{packed:?}");
+    let files = std::fs::read_dir(output).unwrap();
+    let package = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.split_once('_')?.0.to_owned();
+        Some((name, path.to_str()?.to_owned()))
+    };
+    let files = files.map(|entry| entry.unwrap().path());
+    files.filter_map(package).collect()
+}
+
 #[test]
 fn a_debian_package_holds_what_is_installed() {
     let folder = tempfile::tempdir().unwrap();
-    let output = folder.path().to_str().unwrap();
-    // Any program serves: packing ours with its debug information would take minutes.
-    succeeds(
-        "packaging/build-deb",
-        &["--binary", "/bin/true", "--output", output],
-    );
-    let package = std::fs::read_dir(output)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    let package = package.to_str().unwrap();
+    let packages = debian_packages(folder.path());
+    let package = packages["clarion"].as_str();
     let fields = succeeds("dpkg-deb", &["--field", package]);
-    let version = format!("Version: {}", env!("CARGO_PKG_VERSION"));
+    let version = env!("CARGO_PKG_VERSION").replace('-', "~");
+    let version = format!("Version: {version}");
     for field in [
         "Package: clarion",
         &version,
-        "Depends: libc6 (>= 2.",
-        "Recommends: espeak-ng",
+        "Depends: espeak-ng, libc6 (>= 2.",
+        "Recommends: ca-certificates",
     ] {
         assert!(fields.contains(field), "{field}: {fields}");
     }
@@ -172,6 +191,23 @@ fn a_debian_package_holds_what_is_installed() {
         ),
         ("-rw-r----- root/root", "./etc/clarion/clarion.toml"),
         ("drwxr-x--- root/root", "./var/lib/clarion/"),
+        ("-rw-r--r-- root/root", "./usr/share/man/man1/clarion.1.gz"),
+        (
+            "-rw-r--r-- root/root",
+            "./usr/share/man/man1/clarion-account-add.1.gz",
+        ),
+        (
+            "-rw-r--r-- root/root",
+            "./usr/share/bash-completion/completions/clarion",
+        ),
+        (
+            "-rw-r--r-- root/root",
+            "./usr/share/zsh/vendor-completions/_clarion",
+        ),
+        (
+            "-rw-r--r-- root/root",
+            "./usr/share/fish/vendor_completions.d/clarion.fish",
+        ),
     ] {
         let listed = |line: &str| line.starts_with(mode) && line.ends_with(path);
         assert!(contents.lines().any(listed), "{path}: {contents}");
@@ -186,6 +222,45 @@ fn a_debian_package_holds_what_is_installed() {
     for script in ["postinst", "prerm"] {
         succeeds("sh", &["-n", control.join(script).to_str().unwrap()]);
     }
+    let symbols = succeeds("dpkg-deb", &["--contents", &packages["clarion-dbgsym"]]);
+    assert!(symbols.contains("./usr/lib/debug/.build-id/"), "{symbols}");
+
+    // As root it warns, unless it is told that this is meant.
+    let judged = ["--allow-root", "--fail-on", "error", package];
+    let said = succeeds("lintian", &judged);
+    assert!(!said.contains("E: "), "{said}");
+}
+
+#[test]
+fn the_manual_and_the_completions_are_those_of_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    for kind in ["man", "completions"] {
+        succeeds(env!("CARGO_BIN_EXE_clarion"), &["generate", kind, path]);
+    }
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let page = read("clarion.1");
+    for said in [
+        "clarion\\-account(1)",
+        "/etc/clarion/clarion.toml",
+        "CLARION_CONFIG",
+        "EXIT STATUS",
+    ] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    assert!(read("clarion-phone.1").contains("0002"));
+    for shell in ["clarion.bash", "_clarion", "clarion.fish"] {
+        let completions = read(shell);
+        assert!(completions.contains("rotate-token"), "{shell}");
+        // What is hidden is not offered.
+        for hidden in ["generate", "demo-clock-ahead"] {
+            assert!(!completions.contains(hidden), "{shell} offers {hidden}");
+        }
+    }
+    succeeds(
+        "bash",
+        &["-n", folder.path().join("clarion.bash").to_str().unwrap()],
+    );
 }
 
 /// No engine that could build it is asked for here: what it copies and runs is checked instead.

@@ -60,7 +60,7 @@ impl FailedInvite {
 }
 
 /// The end of an INVITE in our words.
-pub(super) enum Outcome {
+pub(super) enum InviteResult {
     Final(Box<Response>),
     /// A challenge that the library cannot answer: the peer has spoken, and the transport is not to blame.
     Challenged(StatusCode),
@@ -68,17 +68,19 @@ pub(super) enum Outcome {
     NotSent,
 }
 
-impl From<InviteOutcome> for Outcome {
+impl From<InviteOutcome> for InviteResult {
     fn from(outcome: InviteOutcome) -> Self {
         match outcome {
-            Ok(Ok((_, Some(response)))) => Outcome::Final(Box::new(response)),
-            Ok(Ok((_, None))) => Outcome::Silence,
-            Ok(Err(rsipstack::Error::DialogError(_, _, status))) => Outcome::Challenged(status),
+            Ok(Ok((_, Some(response)))) => InviteResult::Final(Box::new(response)),
+            Ok(Ok((_, None))) => InviteResult::Silence,
+            Ok(Err(rsipstack::Error::DialogError(_, _, status))) => {
+                InviteResult::Challenged(status)
+            }
             Ok(Err(error)) => {
                 tracing::debug!(%error, "an INVITE could not be sent");
-                Outcome::NotSent
+                InviteResult::NotSent
             }
-            Err(_) => Outcome::NotSent,
+            Err(_) => InviteResult::NotSent,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::dialog::OwnedDialog;
 use super::dialog_states::{DialogEvent, SessionChange, interpret};
 use super::established_leg::{EstablishedLeg, LegEvent};
 use super::headers::q850;
-use super::invite_outcome::{Answer, FailedInvite, Outcome, code_and_reason};
+use super::invite_outcome::{Answer, FailedInvite, InviteResult, code_and_reason};
 use super::orphan::DialogSnapshot;
 use crate::ending::{Cause, Failure, Side};
 
@@ -128,23 +128,23 @@ impl OutgoingLeg {
         event
     }
 
-    fn finish(&self, outcome: Outcome) -> DialEvent {
+    fn finish(&self, outcome: InviteResult) -> DialEvent {
         let failed = |cause| FailedInvite {
             failure: self.progress.failure(cause),
             response: None,
         };
         DialEvent::Failed(match outcome {
-            Outcome::Final(response) if response.status_code.code() / 100 == 2 => {
+            InviteResult::Final(response) if response.status_code.code() / 100 == 2 => {
                 return DialEvent::Answered(Answer(response));
             }
             // The library makes this response itself when nothing came back.
-            Outcome::Final(response)
+            InviteResult::Final(response)
                 if response.status_code.code() == 408
                     && matches!(self.progress, Progress::Silence) =>
             {
                 failed(Cause::TimedOut)
             }
-            Outcome::Final(response) => FailedInvite {
+            InviteResult::Final(response) => FailedInvite {
                 failure: Failure {
                     cause: Cause::from_response(response.status_code.code(), q850(&response)),
                     response: Some(code_and_reason(&response)),
@@ -152,7 +152,7 @@ impl OutgoingLeg {
                 },
                 response: Some(response),
             },
-            Outcome::Challenged(status) => FailedInvite {
+            InviteResult::Challenged(status) => FailedInvite {
                 failure: Failure {
                     cause: Cause::from_response(status.code(), None),
                     response: Some((status.code(), status.text().to_owned())),
@@ -160,8 +160,8 @@ impl OutgoingLeg {
                 },
                 response: None,
             },
-            Outcome::Silence => failed(Cause::TimedOut),
-            Outcome::NotSent => failed(Cause::TransportDown),
+            InviteResult::Silence => failed(Cause::TimedOut),
+            InviteResult::NotSent => failed(Cause::TransportDown),
         })
     }
 
@@ -227,8 +227,8 @@ impl CancelledLeg {
         self.progress.failure(Cause::Cancelled)
     }
 
-    fn finish(&self, outcome: Outcome) -> Failure {
-        let Outcome::Final(response) = outcome else {
+    fn finish(&self, outcome: InviteResult) -> Failure {
+        let InviteResult::Final(response) = outcome else {
             return self.unanswered();
         };
         Failure {
