@@ -55,13 +55,17 @@ install: dist ## Install it as a service on this machine (docs/operating.md)
 deb: dist ## Debian packages of it and of its debug information, in target/
 	packaging/build-deb
 
-bench: setup ## Measure, beside the raw limit of this machine, and write docs/measured.md
+bench: setup ## Measure and write docs/measured.md; with BASE=commit compare this tree with that commit instead
+ifdef BASE
+	scripts/bench-compare $(BASE) --write-table docs/measured.md $(BENCH_OPTIONS)
+else
 	$(CARGO) build --release --workspace
 	target/release/clarion-bench calls --write-table docs/measured.md
 	scripts/with-postgres target/release/clarion-bench accepts --write-table docs/measured.md
 	scripts/with-postgres target/release/clarion-bench job --write-table docs/measured.md
 	target/release/clarion-bench sound --write-table docs/measured.md
 	scripts/with-postgres target/release/clarion-bench bills --write-table docs/measured.md
+endif
 
 crash: setup ## Kill the server (-9) under load and with calls in every state: a hundred rounds on each database and with two nodes
 	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it -- crash:: lives:: --nocapture

@@ -3,13 +3,16 @@
 mod accepts;
 mod bills;
 mod calls;
+mod compare;
 mod job;
 mod latency;
 mod machine;
+mod options;
 mod others;
 mod report;
 mod server;
 mod sound;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -36,6 +39,8 @@ enum Command {
     Bills(bills::BillsOptions),
     /// Calls a second and playing calls at once, beside SIPp and the bare socket
     Calls(calls::CallsOptions),
+    /// Two versions in alternating rounds: is the new one slower? `scripts/bench-compare COMMIT` builds both and runs this
+    Compare(compare::CompareOptions),
     /// The engine that `calls` measures
     #[command(hide = true)]
     Engine(calls::engine::CallingEngine),
@@ -68,6 +73,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Calls(options) => one_thread()?.block_on(calls::run(options)),
         Command::Sound(options) => one_thread()?.block_on(sound::run(options)),
         // The telephone that hears every call works here too.
+        Command::Compare(options) => {
+            tokio::runtime::Runtime::new()?.block_on(compare::run(options))
+        }
         Command::Job(options) => tokio::runtime::Runtime::new()?.block_on(job::run(options)),
         Command::Engine(engine) => tokio::runtime::Runtime::new()?.block_on(engine.run()),
     }

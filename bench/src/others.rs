@@ -88,10 +88,19 @@ impl Ticks {
 
     /// Was the machine ours from then on?
     fn quiet_since(self, ours: &Ours) -> bool {
+        let (programs, hypervisor) = self.shares_since(ours);
+        programs < PROGRAMS && hypervisor < HYPERVISOR
+    }
+
+    /// Shares of all cores that other programs and a hypervisor have taken from then on.
+    fn shares_since(self, ours: &Ours) -> (f64, f64) {
         let now = Self::now(ours);
         let passed = (now.passed - self.passed).max(1.0);
         let others = (now.worked - self.worked) - (now.ours - self.ours);
-        others / passed < PROGRAMS && (now.stolen - self.stolen) / passed < HYPERVISOR
+        (
+            others.max(0.0) / passed,
+            (now.stolen - self.stolen) / passed,
+        )
     }
 }
 
@@ -104,6 +113,26 @@ pub async fn wait_until_quiet(ours: &Ours, patience: Duration) {
         if before.quiet_since(ours) || Instant::now() > end {
             return;
         }
+    }
+}
+
+/// How much of the machine others take from a moment on.
+#[derive(Debug)]
+pub struct InterferenceShare {
+    ours: Ours,
+    began: Ticks,
+}
+
+impl InterferenceShare {
+    pub fn from_now(ours: Ours) -> Self {
+        let began = Ticks::now(&ours);
+        Self { ours, began }
+    }
+
+    /// Of all cores, programs and hypervisor together.
+    pub fn so_far(&self) -> f64 {
+        let (programs, hypervisor) = self.began.shares_since(&self.ours);
+        programs + hypervisor
     }
 }
 

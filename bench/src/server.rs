@@ -13,6 +13,9 @@ use tokio::process::{Child, Command};
 
 const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(60);
+/// Calls are accepted for it and stay in the queue: it has no channels.
+pub const WAITING_TRUNK: &str =
+    "[[trunk]]\nname = 'waiting'\nhost = '127.0.0.1:9'\noptions_seconds = 0\nprefixes = ['']\n";
 
 #[derive(Debug)]
 pub struct BenchServer {
@@ -25,12 +28,16 @@ pub struct BenchServer {
 impl BenchServer {
     /// Starts a server on `database`, with its other files in `folder`. It accepts everything and dials nothing.
     pub async fn start(folder: &Path, database: &str) -> anyhow::Result<Self> {
-        let trunk = "[[trunk]]\nname = 'waiting'\nhost = '127.0.0.1:9'\noptions_seconds = 0\nprefixes = ['']\n";
-        Self::start_with(folder, database, trunk).await
+        Self::start_with(&program()?, folder, database, WAITING_TRUNK).await
     }
 
-    /// With settings of its own, trunks among them.
-    pub async fn start_with(folder: &Path, database: &str, settings: &str) -> anyhow::Result<Self> {
+    /// Another `clarion` than the one of this build, or with settings of its own, trunks among them.
+    pub async fn start_with(
+        program: &Path,
+        folder: &Path,
+        database: &str,
+        settings: &str,
+    ) -> anyhow::Result<Self> {
         let config = folder.join("clarion.toml");
         let data = folder.join("data");
         std::fs::write(
@@ -40,7 +47,7 @@ impl BenchServer {
                 data.display()
             ),
         )?;
-        let mut process = Command::new(program()?)
+        let mut process = Command::new(program)
             .arg("--config")
             .arg(&config)
             .arg("serve")

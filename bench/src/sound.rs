@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::Args;
 use clarion::clock::Clock;
-use clarion::random;
 use jiff::tz::TimeZone;
 use sound::renderer::Piece;
 use sound::resample::resample;
@@ -21,7 +19,7 @@ use sound::{PromptRenderer, RendererSettings, Utterance, Voice};
 use supervisor::Supervisor;
 
 use crate::machine::Machine;
-use crate::report;
+use crate::options::PlaceOptions;
 
 #[derive(Debug, Args)]
 pub struct SoundOptions {
@@ -31,25 +29,14 @@ pub struct SoundOptions {
     /// Prompts taken from the warm cache
     #[arg(long, default_value_t = 1_000_000)]
     prompts: usize,
-    /// Folder on the disk to be measured
-    #[arg(long, default_value = "target/bench")]
-    dir: PathBuf,
-    /// Put the table into this document, in place of that of the last run
-    #[arg(long, value_name = "FILE")]
-    write_table: Option<PathBuf>,
+    #[command(flatten)]
+    place: PlaceOptions,
 }
 
 pub async fn run(options: SoundOptions) -> anyhow::Result<()> {
-    let folder = options.dir.join(format!("sound-{}", random::id()));
-    std::fs::create_dir_all(&folder)?;
-    let text = measure(&options, &folder).await;
-    let _ = std::fs::remove_dir_all(&folder);
-    let text = text?;
-    println!("\n{text}");
-    match &options.write_table {
-        Some(path) => report::write(path, "sound", &text),
-        None => Ok(()),
-    }
+    let folder = options.place.folder("sound")?;
+    let text = measure(&options, &folder).await?;
+    options.place.publish("sound", &text)
 }
 
 async fn measure(options: &SoundOptions, folder: &std::path::Path) -> anyhow::Result<String> {

@@ -15,7 +15,7 @@ use clarion::random;
 use jiff::SignedDuration;
 
 /// The highest that an account's limits go: the store is to be the limit here.
-const NO_LIMIT: u32 = 1_000_000;
+pub const NO_LIMIT: u32 = 1_000_000;
 const TEXT: &str = "您的订单已发货，请留意查收。Your order is on its way.";
 pub const RESP_URL: &str = "https://shop.example/voice/status";
 const EXPIRES_AFTER: SignedDuration = SignedDuration::from_hours(1);
@@ -85,6 +85,11 @@ impl BenchCustomer {
             clock: self.clock.clone(),
             orders: AtomicU64::new(0),
         }
+    }
+
+    /// How many calls were asked for so far.
+    pub fn orders(&self) -> u64 {
+        self.orders.load(Ordering::Relaxed)
     }
 
     fn next_order(&self) -> u64 {

@@ -5,21 +5,19 @@
 //! and HTTPS, rounds that others have disturbed are measured again, and the medians of the quietest count.
 
 pub mod customer;
-mod figures;
+pub mod figures;
 mod history;
-mod load;
+pub mod load;
 mod progress;
 mod raw;
 pub mod site;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use clarion::clock::Clock;
-use clarion::random;
 use jiff::tz::TimeZone;
 
 use self::customer::BenchCustomer;
@@ -28,12 +26,10 @@ use self::load::Load;
 use self::site::Site;
 use self::table::{AcceptsReport, AcceptsRow};
 use crate::machine::Machine;
+use crate::options::{DatabaseKind, DatabaseOptions, PlaceOptions};
 use crate::others::{self, Ours};
-use crate::report;
 use crate::server::BenchServer;
 
-/// Where `scripts/with-postgres` says what it has started.
-const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
 /// A round that others have disturbed is measured again, up to so many times in all.
 const ATTEMPTS: usize = 3;
 
@@ -57,47 +53,22 @@ pub struct AcceptsOptions {
     /// Kept-alive HTTPS connections, each with one request under way
     #[arg(long, default_value_t = 256)]
     connections: usize,
-    /// Which databases to measure
-    #[arg(long, value_enum, default_value = "both")]
-    database: Choice,
-    /// A PostgreSQL where databases may be made [default: what scripts/with-postgres has started]
-    #[arg(long, value_name = "URL")]
-    postgres: Option<String>,
-    /// Folder on the disk to be measured
-    #[arg(long, default_value = "target/bench")]
-    dir: PathBuf,
-    /// Put the tables into this document, in place of those of the last run
-    #[arg(long, value_name = "FILE")]
-    write_table: Option<PathBuf>,
+    #[command(flatten)]
+    databases: DatabaseOptions,
+    #[command(flatten)]
+    place: PlaceOptions,
     /// Leave the databases in place
     #[arg(long)]
     keep: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Choice {
-    Sqlite,
-    Postgres,
-    Both,
-}
-
 pub async fn run(options: AcceptsOptions) -> anyhow::Result<()> {
-    let folder = options.dir.join(format!("accepts-{}", random::id()));
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let folder = std::path::absolute(folder)?;
-    let result = measure_databases(&options, &folder).await;
+    let mut folder = options.place.folder("accepts")?;
     if options.keep {
-        println!("kept: {}", folder.display());
-    } else {
-        let _ = std::fs::remove_dir_all(&folder);
+        folder.keep();
     }
-    let text = result?.to_string();
-    println!("\n{text}");
-    match &options.write_table {
-        Some(path) => report::write(path, "accepts", &text),
-        None => Ok(()),
-    }
+    let report = measure_databases(&options, &folder).await?;
+    options.place.publish("accepts", &report.to_string())
 }
 
 async fn measure_databases(
@@ -118,20 +89,10 @@ async fn measure_databases(
         options,
         customer: BenchCustomer::new(clock),
     };
-    if options.database != Choice::Postgres {
-        let place = |name: &str| Ok(Site::sqlite(&folder.join(name)));
-        report.rows.extend(bench.empty_and_full(place).await?);
-    }
-    if options.database != Choice::Sqlite {
-        let url = options
-            .postgres
-            .clone()
-            .or_else(|| std::env::var(POSTGRES_VARIABLE).ok());
-        let url = url.context(
-            "name a PostgreSQL with --postgres, or run this under scripts/with-postgres",
-        )?;
-        let place = |name: &str| Site::postgres(&folder.join(name), &url);
-        report.rows.extend(bench.empty_and_full(place).await?);
+    for kind in options.databases.kinds()? {
+        report
+            .rows
+            .extend(bench.empty_and_full(&kind, folder).await?);
     }
     Ok(report)
 }
@@ -145,9 +106,11 @@ impl Bench<'_> {
     /// Both sites of one kind of database, measured in turn.
     async fn empty_and_full(
         &self,
-        place: impl Fn(&str) -> anyhow::Result<Site>,
+        kind: &DatabaseKind,
+        folder: &Path,
     ) -> anyhow::Result<Vec<AcceptsRow>> {
-        let (empty, full) = (place("empty")?, place("full")?);
+        let empty = Site::new(kind, &folder.join("empty"))?;
+        let full = Site::new(kind, &folder.join("full"))?;
         let result = self.measure(&empty, &full).await;
         if !self.options.keep {
             empty.remove().await?;

@@ -1,8 +1,9 @@
 //! A database to be measured, and a folder for the server's other files.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clarion::random;
 use clarion::store::{Database, sqlite};
 use supervisor::Supervisor;
@@ -11,6 +12,7 @@ use url::Url;
 
 use super::customer::BenchCustomer;
 use crate::machine;
+use crate::options::DatabaseKind;
 use crate::others::Ours;
 
 #[derive(Debug)]
@@ -20,20 +22,24 @@ pub struct Site {
 }
 
 impl Site {
-    pub fn sqlite(folder: &Path) -> Self {
-        Self {
-            database: Database::Sqlite(folder.join("clarion.db")),
-            folder: folder.to_owned(),
-        }
-    }
-
-    /// A database of its own in the cluster that `url` leads to.
-    pub fn postgres(folder: &Path, url: &str) -> anyhow::Result<Self> {
-        let mut url = Url::parse(url).context("--postgres is not an address")?;
-        url.set_path(&format!("bench_{}", random::id()));
-        Ok(Self {
-            database: Database::Postgres(url.into()),
-            folder: folder.to_owned(),
+    /// With files in a folder of its own below `parent`; on PostgreSQL with a database of its own in the cluster.
+    pub fn new(kind: &DatabaseKind, parent: &Path) -> anyhow::Result<Self> {
+        Ok(match kind {
+            DatabaseKind::Sqlite => {
+                let folder = parent.join("sqlite");
+                Self {
+                    database: Database::Sqlite(folder.join("clarion.db")),
+                    folder,
+                }
+            }
+            DatabaseKind::Postgres(url) => {
+                let mut url = Url::parse(url).context("--postgres is not an address")?;
+                url.set_path(&format!("bench_{}", random::id()));
+                Self {
+                    database: Database::Postgres(url.into()),
+                    folder: parent.join("postgres"),
+                }
+            }
         })
     }
 
@@ -42,6 +48,13 @@ impl Site {
         match &self.database {
             Database::Sqlite(path) => format!("sqlite:{}", path.display()),
             Database::Postgres(url) => url.clone(),
+        }
+    }
+
+    pub fn sqlite_file(&self) -> anyhow::Result<&Path> {
+        match &self.database {
+            Database::Sqlite(path) => Ok(path),
+            Database::Postgres(_) => bail!("PostgreSQL has no file of its own"),
         }
     }
 
@@ -70,10 +83,33 @@ impl Site {
         ))
     }
 
+    /// Makes the folder and the database, with nothing in it.
+    pub async fn make(&self) -> anyhow::Result<()> {
+        std::fs::create_dir_all(&self.folder)?;
+        self.in_cluster("CREATE DATABASE").await
+    }
+
+    /// A command of `clarion` on this database, in a process of its own as an operator would run it.
+    pub fn command(&self, clarion: &Path) -> anyhow::Result<Command> {
+        let config = self.folder.join("command.toml");
+        let data = self.folder.join("data");
+        std::fs::write(
+            &config,
+            format!(
+                "data_dir = '{}'\ndatabase = '{}'\n",
+                data.display(),
+                self.address()
+            ),
+        )?;
+        let mut command = Command::new(clarion);
+        command.arg("--config").arg(config);
+        command.env("CLARION_LOG__FILTER", "warn");
+        Ok(command)
+    }
+
     /// Makes the database, with the schema and the customer in it.
     pub async fn open(&self, customer: &BenchCustomer) -> anyhow::Result<()> {
-        std::fs::create_dir_all(&self.folder)?;
-        self.in_cluster("CREATE DATABASE").await?;
+        self.make().await?;
         let store = self.database.open(&Supervisor::new()).await?;
         store.add_account(customer.account()).await?;
         store.add_application(customer.application()).await?;

@@ -1,12 +1,11 @@
 //! A day with millions of lines: closing it, downloading it and asking for it, beside the databases' own exports of the same rows in the
 //! same run, and the most memory that each took.
 
-mod day;
+pub mod day;
 mod measured;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -14,7 +13,6 @@ use clap::Args;
 use clarion::client::Connection;
 use clarion::clock::Clock;
 use clarion::domain::account::AccountChange;
-use clarion::random;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use supervisor::Supervisor;
@@ -25,11 +23,9 @@ use self::measured::Measured;
 use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::Site;
 use crate::machine::{self, Machine};
-use crate::report;
+use crate::options::{DatabaseOptions, PlaceOptions};
 use crate::server::{self, BenchServer};
 
-/// Where `scripts/with-postgres` says what it has started.
-const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
 /// A line with its index takes about this much in a database, and less in a file.
 const LINE_BYTES: u64 = 900;
 /// A line of the file has more bytes than this.
@@ -46,29 +42,16 @@ pub struct BillsOptions {
     /// Kept-alive HTTPS connections that ask
     #[arg(long, default_value_t = 32)]
     connections: usize,
-    /// A PostgreSQL where databases may be made [default: what scripts/with-postgres has started; without one, SQLite alone]
-    #[arg(long, value_name = "URL")]
-    postgres: Option<String>,
-    /// Folder on the disk to be measured
-    #[arg(long, default_value = "target/bench")]
-    dir: PathBuf,
-    /// Put the table into this document, in place of that of the last run
-    #[arg(long, value_name = "FILE")]
-    write_table: Option<PathBuf>,
+    #[command(flatten)]
+    databases: DatabaseOptions,
+    #[command(flatten)]
+    place: PlaceOptions,
 }
 
 pub async fn run(options: BillsOptions) -> anyhow::Result<()> {
-    let folder = options.dir.join(format!("bills-{}", random::id()));
-    std::fs::create_dir_all(&folder)?;
-    let folder = std::path::absolute(folder)?;
-    let text = measure_all(&options, &folder).await;
-    let _ = std::fs::remove_dir_all(&folder);
-    let text = text?;
-    println!("\n{text}");
-    match &options.write_table {
-        Some(path) => report::write(path, "bills", &text),
-        None => Ok(()),
-    }
+    let folder = options.place.folder("bills")?;
+    let text = measure_all(&options, &folder).await?;
+    options.place.publish("bills", &text)
 }
 
 async fn measure_all(options: &BillsOptions, folder: &Path) -> anyhow::Result<String> {
@@ -84,13 +67,9 @@ async fn measure_all(options: &BillsOptions, folder: &Path) -> anyhow::Result<St
         env!("CARGO_PKG_VERSION"),
         options.lines,
     );
-    let mut sites = vec![Site::sqlite(&folder.join("sqlite"))];
-    let started = std::env::var(POSTGRES_VARIABLE).ok();
-    if let Some(url) = options.postgres.as_ref().or(started.as_ref()) {
-        sites.push(Site::postgres(&folder.join("postgres"), url)?);
-    }
     let mut bars = "\n| bar | database | measured | |\n|---|---|---:|---|\n".to_owned();
-    for site in sites {
+    for kind in options.databases.kinds()? {
+        let site = Site::new(&kind, folder)?;
         machine::check_space(folder, options.lines * LINE_BYTES)?;
         let measured = measure(options, &site, &clock).await;
         site.remove().await?;
@@ -165,20 +144,9 @@ async fn permit(site: &Site, customer: &BenchCustomer) -> anyhow::Result<()> {
 
 /// The program that an operator would run, in a process of its own.
 fn close(site: &Site, day: Date) -> anyhow::Result<WatchedRun> {
-    let config = site.folder.join("close.toml");
-    let data = site.folder.join("data");
-    std::fs::write(
-        &config,
-        format!(
-            "data_dir = '{}'\ndatabase = '{}'\n",
-            data.display(),
-            site.address()
-        ),
-    )?;
-    let mut command = Command::new(server::program()?);
-    command.arg("--config").arg(config);
+    let mut command = site.command(&server::program()?)?;
     command.args(["bill", "close", "--day", &day.to_string(), "--json"]);
-    watch(command.env("CLARION_LOG__FILTER", "warn"))
+    watch(&mut command)
 }
 
 async fn request(

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use clap::Args;
 use g711::EncodedAudio;
 use phone::call::{CallRequest, Phone};
@@ -18,25 +17,35 @@ use supervisor::Supervisor;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
+use crate::usage::Usage;
+
 #[derive(Debug, Args)]
 pub struct CallingEngine {
     /// Whom to call, in turn
     #[arg(long, required = true)]
     callee: Vec<SocketAddr>,
-    /// Calls a second
-    #[arg(long)]
-    rate: u32,
-    /// For how long calls are placed
-    #[arg(long)]
-    seconds: u32,
-    /// Packets of sound in a call
-    #[arg(long)]
-    frames: u32,
+    #[command(flatten)]
+    load: EngineLoad,
 }
 
-/// What the engine tells when it is done.
+/// What the engine is to do. `clarion-bench compare` gives it to engines of other commits too: these options stay as they are.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct EngineLoad {
+    /// Calls a second
+    #[arg(long)]
+    pub rate: u32,
+    /// For how long calls are placed
+    #[arg(long)]
+    pub seconds: u32,
+    /// Packets of sound in a call
+    #[arg(long)]
+    pub frames: u32,
+}
+
+/// What the engine reports when it is done. Engines of other commits report it too: fields are added, not renamed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Told {
+#[serde(default)]
+pub struct EngineReport {
     pub placed: u64,
     pub talked: u64,
     pub failed: Vec<String>,
@@ -55,12 +64,12 @@ pub struct Told {
 impl CallingEngine {
     pub async fn run(self) -> anyhow::Result<()> {
         raise_file_limit();
-        let told = self.measure().await?;
-        println!("{}", serde_json::to_string(&told)?);
+        let report = self.measure().await?;
+        println!("{}", serde_json::to_string(&report)?);
         Ok(())
     }
 
-    async fn measure(&self) -> anyhow::Result<Told> {
+    async fn measure(&self) -> anyhow::Result<EngineReport> {
         let supervisor = Supervisor::new();
         let phone = Arc::new(Phone::start(&supervisor, &super::media())?);
         let mut trunks = Vec::new();
@@ -75,20 +84,23 @@ impl CallingEngine {
                 Resolver::default(),
             ));
         }
-        let samples: Vec<i16> = (0..self.frames * 160)
+        let samples: Vec<i16> = (0..self.load.frames * 160)
             .map(|index| i16::try_from(index % 20_000).unwrap_or(0))
             .collect();
         let plan = vec![PlaybackItem::Sound(EncodedAudio::encode(&samples))];
-        let mut told = Told {
-            idle_bytes: resident()?,
-            ..Told::default()
+        let mut report = EngineReport {
+            idle_bytes: Usage::of_this_process()?.bytes,
+            ..EngineReport::default()
         };
-        let (playing, limit) = (Arc::new(AtomicU64::new(0)), self.rate * self.seconds);
+        let (playing, limit) = (
+            Arc::new(AtomicU64::new(0)),
+            self.load.rate * self.load.seconds,
+        );
         let (ended, mut endings) = unbounded_channel();
         let cpu = cpu_seconds();
         let began = Instant::now();
         for index in 0..limit {
-            let due = began + Duration::from_secs_f64(f64::from(index) / f64::from(self.rate));
+            let due = began + Duration::from_secs_f64(f64::from(index) / f64::from(self.load.rate));
             tokio::time::sleep_until(due.into()).await;
             let (phone, under_way, ended) =
                 (Arc::clone(&phone), Arc::clone(&playing), ended.clone());
@@ -103,31 +115,32 @@ impl CallingEngine {
                 let _ = ended.send(end);
             });
             if index % 200 == 0 {
-                note_peak(&mut told, &playing)?;
+                note_peak(&mut report, &playing)?;
             }
         }
-        told.placing_seconds = began.elapsed().as_secs_f64();
+        report.placing_seconds = began.elapsed().as_secs_f64();
         drop(ended);
-        told.placed = u64::from(limit);
+        report.placed = u64::from(limit);
         while let Some((ending, facts)) = endings.recv().await {
             if endings.len() % 200 == 0 {
-                note_peak(&mut told, &playing)?;
+                note_peak(&mut report, &playing)?;
             }
             match ending {
-                Ending::Talked { .. } => told.talked += 1,
-                Ending::Failed(failure) if told.failed.len() < 5 => {
-                    told.failed.push(failure.to_string());
+                Ending::Talked { .. } => report.talked += 1,
+                Ending::Failed(failure) if report.failed.len() < 5 => {
+                    report.failed.push(failure.to_string());
                 }
                 Ending::Failed(_) => {}
             }
-            told.packets += u64::from(facts.packets_sent);
-            told.late += u64::from(facts.packets_late);
-            told.worst_micros
+            report.packets += u64::from(facts.packets_sent);
+            report.late += u64::from(facts.packets_late);
+            report
+                .worst_micros
                 .push(u32::try_from(facts.worst_lateness.as_micros()).unwrap_or(u32::MAX));
         }
-        told.cpu_seconds = cpu_seconds() - cpu;
-        told.worst_micros.sort_unstable();
-        Ok(told)
+        report.cpu_seconds = cpu_seconds() - cpu;
+        report.worst_micros.sort_unstable();
+        Ok(report)
     }
 }
 
@@ -143,23 +156,13 @@ fn order(index: u32, plan: Vec<PlaybackItem>) -> CallRequest {
 }
 
 /// Memory when the most calls are under way.
-fn note_peak(told: &mut Told, under_way: &AtomicU64) -> anyhow::Result<()> {
+fn note_peak(report: &mut EngineReport, under_way: &AtomicU64) -> anyhow::Result<()> {
     let calls = under_way.load(Ordering::Relaxed);
-    if calls > told.peak_calls {
-        told.peak_calls = calls;
-        told.peak_bytes = resident()?;
+    if calls > report.peak_calls {
+        report.peak_calls = calls;
+        report.peak_bytes = Usage::of_this_process()?.bytes;
     }
     Ok(())
-}
-
-fn resident() -> anyhow::Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/statm")?;
-    let pages: u64 = text
-        .split(' ')
-        .nth(1)
-        .context("the kernel tells the memory of a process")?
-        .parse()?;
-    Ok(pages * 4096)
 }
 
 fn cpu_seconds() -> f64 {

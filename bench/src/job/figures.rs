@@ -3,7 +3,6 @@
 use std::fmt::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use clarion::clock::Clock;
 use jiff::tz::TimeZone;
 
@@ -11,43 +10,10 @@ use super::ledger::Job;
 use crate::latency::{Latencies, Spread};
 use crate::machine::Machine;
 
-/// Linux tells processor time in hundredths of a second, whatever its own clock ticks.
-const TICKS_A_SECOND: f64 = 100.0;
 /// A rate at which calls fall further behind than this is not held.
 const BEHIND: Duration = Duration::from_secs(1);
 /// From accept to INVITE, where nothing waits and the prompt is there.
 const SET_UP_BAR: Duration = Duration::from_millis(20);
-
-/// What a process has used so far.
-#[derive(Debug, Clone, Copy)]
-pub struct Usage {
-    /// Seconds of processor.
-    pub cpu: f64,
-    pub bytes: u64,
-}
-
-impl Usage {
-    pub fn of(process: u32) -> anyhow::Result<Self> {
-        let read = |name: &str| {
-            let file = format!("/proc/{process}/{name}");
-            std::fs::read_to_string(file).context("the server has ended")
-        };
-        let stat = read("stat")?;
-        let fields = stat.rsplit_once(')').context("a name stands in brackets")?;
-        let ticks = fields.1.split_ascii_whitespace().skip(11).take(2);
-        let ticks: f64 = ticks.filter_map(|text| text.parse::<f64>().ok()).sum();
-        let pages = read("statm")?;
-        let pages: u64 = pages
-            .split(' ')
-            .nth(1)
-            .context("the second figure is what is resident")?
-            .parse()?;
-        Ok(Self {
-            cpu: ticks / TICKS_A_SECOND,
-            bytes: pages * 4096,
-        })
-    }
-}
 
 /// What was seen at one rate.
 #[derive(Debug)]
@@ -68,7 +34,7 @@ pub struct JobRow {
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a run")]
 impl JobRow {
-    fn done(&self) -> usize {
+    pub fn done(&self) -> usize {
         self.jobs.iter().filter(|job| job.is_done()).count()
     }
 
@@ -92,16 +58,16 @@ impl JobRow {
         Some(to?.saturating_duration_since(from?))
     }
 
-    fn to_answer(&self) -> Spread {
+    pub fn to_answer(&self) -> Spread {
         self.spread(|job| Self::between(Some(job.asked), job.accepted))
     }
 
     /// From the request, so that nothing is left out: reading it and making it durable included.
-    fn to_invite(&self) -> Spread {
+    pub fn to_invite(&self) -> Spread {
         self.spread(|job| Self::between(Some(job.asked), job.invited))
     }
 
-    fn to_callback(&self) -> Spread {
+    pub fn to_callback(&self) -> Spread {
         self.spread(|job| Self::between(job.hung_up, job.told))
     }
 
@@ -112,7 +78,7 @@ impl JobRow {
         self.done().saturating_sub(1) as f64 / time.as_secs_f64().max(0.001)
     }
 
-    fn cpu_millis(&self) -> f64 {
+    pub fn cpu_millis(&self) -> f64 {
         self.cpu * 1e3 / self.jobs.len().max(1) as f64
     }
 

@@ -4,23 +4,22 @@
 //! The rate grows until it is not held any more. A job is done when its message was heard to the end and its callback said so.
 
 mod application;
-mod figures;
+pub mod figures;
 mod ledger;
 mod receiver;
 mod telephone;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Args;
 use clarion::clock::Clock;
-use clarion::random;
 use jiff::tz::TimeZone;
 
 use self::application::LoadApplication;
-use self::figures::{JobRow, Usage, table};
+use self::figures::{JobRow, table};
 use self::ledger::Ledger;
 use self::receiver::CallbackReceiver;
 use self::telephone::BenchTelephone;
@@ -28,22 +27,36 @@ use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::Site;
 use crate::calls::engine::raise_file_limit;
 use crate::machine::Machine;
-use crate::report;
-use crate::server::BenchServer;
+use crate::options::{DatabaseOptions, PlaceOptions};
+use crate::server::{self, BenchServer};
+use crate::usage::Usage;
 
-/// Where `scripts/with-postgres` says what it has started.
-const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
 /// What is not done so long after the last request will not be done.
 const DRAIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 /// Jobs before each measurement: the prompt is made, connections are open, statements are prepared.
 const WARM_UP: u32 = 5;
+pub const TEXT: &str = "您的订单已发货。";
+pub const CONNECTIONS: usize = 64;
+
+/// What every rate has in common.
+#[derive(Debug, Args)]
+pub struct JobLoad {
+    /// How long jobs are asked for at each rate
+    #[arg(long, default_value_t = 20)]
+    pub seconds: u32,
+    /// What is spoken
+    #[arg(long, default_value = TEXT)]
+    pub text: String,
+    /// Kept-alive HTTPS connections
+    #[arg(long, default_value_t = CONNECTIONS)]
+    pub connections: usize,
+}
 
 #[derive(Debug, Args)]
 pub struct JobOptions {
-    /// How long jobs are asked for at each rate
-    #[arg(long, default_value_t = 20)]
-    seconds: u32,
+    #[command(flatten)]
+    load: JobLoad,
     /// Jobs a second, growing; the first that is not held is the last
     #[arg(
         long,
@@ -51,66 +64,43 @@ pub struct JobOptions {
         default_value = "10,25,50,100,150,200,300,400,500,600,800"
     )]
     rates: Vec<u32>,
-    /// What is spoken
-    #[arg(long, default_value = "您的订单已发货。")]
-    text: String,
-    /// Kept-alive HTTPS connections
-    #[arg(long, default_value_t = 64)]
-    connections: usize,
-    /// A PostgreSQL where databases may be made [default: what scripts/with-postgres has started; without one, SQLite alone]
-    #[arg(long, value_name = "URL")]
-    postgres: Option<String>,
-    /// Folder on the disk to be measured
-    #[arg(long, default_value = "target/bench")]
-    dir: PathBuf,
-    /// Put the table into this document, in place of that of the last run
-    #[arg(long, value_name = "FILE")]
-    write_table: Option<PathBuf>,
+    #[command(flatten)]
+    databases: DatabaseOptions,
+    #[command(flatten)]
+    place: PlaceOptions,
 }
 
 pub async fn run(options: JobOptions) -> anyhow::Result<()> {
     raise_file_limit();
-    let folder = options.dir.join(format!("job-{}", random::id()));
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let folder = std::path::absolute(folder)?;
-    let result = measure_databases(&options, &folder).await;
-    let _ = std::fs::remove_dir_all(&folder);
-    let text = result?;
-    println!("\n{text}");
-    match &options.write_table {
-        Some(path) => report::write(path, "job", &text),
-        None => Ok(()),
-    }
+    let folder = options.place.folder("job")?;
+    let text = measure_databases(&options, &folder).await?;
+    options.place.publish("job", &text)
 }
 
 async fn measure_databases(options: &JobOptions, folder: &Path) -> anyhow::Result<String> {
     let machine = Machine::look(folder)?;
     println!("{machine}");
-    let mut sites = vec![Site::sqlite(&folder.join("sqlite"))];
-    let started = std::env::var(POSTGRES_VARIABLE).ok();
-    if let Some(url) = options.postgres.as_ref().or(started.as_ref()) {
-        sites.push(Site::postgres(&folder.join("postgres"), url)?);
-    }
     let mut rows = Vec::new();
-    for site in sites {
+    for kind in options.databases.kinds()? {
+        let site = Site::new(&kind, folder)?;
         let measured = measure(options, &site, &mut rows).await;
         site.remove().await?;
         measured?;
     }
-    Ok(table(options.seconds, &machine, &rows))
+    Ok(table(options.load.seconds, &machine, &rows))
 }
 
 /// From the first rate to the first that is not held, on one database.
 async fn measure(options: &JobOptions, site: &Site, rows: &mut Vec<JobRow>) -> anyhow::Result<()> {
     let database = site.version().await?;
     println!("{database}");
+    let program = server::program()?;
     let customer = BenchCustomer::new(Clock::new(TimeZone::system()));
     site.open(&customer).await?;
     for rate in &options.rates {
-        let row = at_rate(options, site, &customer, &database, *rate).await?;
+        let row = at_rate(&program, &options.load, site, &customer, *rate).await?;
         println!("  {row}");
-        let held = row.held(options.seconds);
+        let held = row.held(options.load.seconds);
         rows.push(row);
         if !held {
             break;
@@ -119,25 +109,27 @@ async fn measure(options: &JobOptions, site: &Site, rows: &mut Vec<JobRow>) -> a
     Ok(())
 }
 
-async fn at_rate(
-    options: &JobOptions,
+/// One rate, on a server of its own: `program` is the `clarion` that is measured.
+pub async fn at_rate(
+    program: &Path,
+    load: &JobLoad,
     site: &Site,
     customer: &BenchCustomer,
-    database: &str,
     rate: u32,
 ) -> anyhow::Result<JobRow> {
     let ledger = Arc::new(Ledger::default());
     let telephone = BenchTelephone::start(&ledger).await?;
     let receiver = CallbackReceiver::start(&ledger).await?;
     let settings = settings(&telephone);
-    let mut server = BenchServer::start_with(&site.folder, &site.address(), &settings).await?;
+    let mut server =
+        BenchServer::start_with(program, &site.folder, &site.address(), &settings).await?;
     let application = LoadApplication::connect(
         &server,
         customer,
         &ledger,
-        &options.text,
+        &load.text,
         &receiver.url(),
-        options.connections,
+        load.connections,
     )
     .await?;
 
@@ -155,7 +147,7 @@ async fn at_rate(
 
     let (watching, placing) = tokio::join!(
         watch(server.id()?, &ledger, &application),
-        application.ask_at(rate, options.seconds),
+        application.ask_at(rate, load.seconds),
     );
     let (placed, limit) = (placing?, watching?);
     until_done(&ledger).await;
@@ -164,7 +156,7 @@ async fn at_rate(
     server.stop().await?;
     let since = |name: &str| metrics.value(name) - packets.value(name);
     Ok(JobRow {
-        database: database.to_owned(),
+        database: site.version().await?,
         rate,
         placing: placed,
         jobs: ledger.take(),

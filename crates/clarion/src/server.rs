@@ -205,7 +205,7 @@ async fn sweep_audio_files(files: AudioFiles, store: Arc<dyn Store>, clock: Cloc
         match sweep.step(&files, &*store, clock.now()).await {
             Ok(0) => {}
             Ok(removed) => {
-                tracing::info!(removed, "removed audio files that nothing names any more")
+                tracing::info!(removed, "removed audio files that nothing names any more");
             }
             Err(error) => tracing::warn!(%error, "unused audio files could not be removed"),
         }

@@ -47,7 +47,7 @@ pub struct CallRequest {
     pub number: String,
     /// The calling number, likewise.
     pub caller: String,
-    /// Chosen by whoever requests the call, so that it is known before the first packet leaves.
+    /// Chosen by the caller of this crate, so that it is known before the first packet leaves.
     pub call_id: String,
     /// Everything that is sent after the answer, lead-in and keys for an extension included.
     pub plan: Vec<PlaybackItem>,
@@ -57,7 +57,7 @@ pub struct CallRequest {
     pub talk_time: Duration,
 }
 
-/// What happens during a call, for whoever keeps its record. The snapshot is what it takes to end the leg from another process; there is
+/// What happens during a call, to be recorded. The snapshot is what it takes to end the leg from another process; there is
 /// none where a peer's answer makes no sense.
 #[derive(Debug)]
 pub enum CallEvent {

@@ -1,4 +1,4 @@
-//! Every way in which a call can end: one typed value, made from SIP codes and Q.850 causes by one table.
+//! How calls end: one typed value, made from SIP codes and Q.850 causes by one table.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,19 +24,19 @@ pub struct Failure {
     pub cause: Cause,
     /// The final response, where there was one: code and reason phrase.
     pub response: Option<(u16, String)>,
-    /// Did an 18x come before? After that nobody else is tried.
+    /// True if an 18x came before. After that no other trunk is tried.
     pub rang: bool,
 }
 
-/// The cause, in the words of someone who waits for the call.
+/// The cause, as somebody who waits for the call would say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
     Busy,
     Declined,
     NoAnswer,
-    /// Given up by us, before anybody answered.
+    /// We gave the call up before anybody answered.
     Cancelled,
-    /// The network does not know the number, or no way to it.
+    /// The network does not know the number, or no route to it.
     NoRoute,
     /// The trunk or a gateway behind it cannot carry the call now.
     Unavailable,
@@ -79,8 +79,8 @@ impl Cause {
         }
     }
 
-    /// What a final response means. A Q.850 cause (RFC 3326) is believed where the SIP code is vague, because gateways translate many causes
-    /// into few codes; where the code is precise, the code stands.
+    /// The meaning of a final response. A Q.850 cause (RFC 3326) is believed where the SIP code is vague, because gateways translate many
+    /// causes into few codes; a precise code stands.
     pub fn from_response(code: u16, q850: Option<u8>) -> Cause {
         let vague = matches!(
             code,
@@ -122,7 +122,7 @@ fn from_q850(cause: u8) -> Option<Cause> {
 }
 
 impl Failure {
-    /// May another trunk be tried? Only while nothing has rung, and only when the trouble lies with this trunk.
+    /// True if another trunk may be tried: only while nothing has rung, and only when the trouble lies with this trunk.
     pub fn may_fail_over(&self) -> bool {
         !self.rang
             && matches!(

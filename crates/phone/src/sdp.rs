@@ -96,7 +96,7 @@ pub fn read_answer(text: &[u8], local: &LocalMedia) -> Result<RemoteMedia, SdpEr
     read(&session, audio, local).map(|(remote, _)| remote)
 }
 
-/// ResponseFilter a peer's offer, and says what was agreed on.
+/// Answers a peer's offer. Returns the answer and what was agreed on.
 pub fn answer(text: &[u8], local: &LocalMedia) -> Result<(String, RemoteMedia), SdpError> {
     let Description { session, lines } = parse(text)?;
     let (place, audio) = audio(&session)?;

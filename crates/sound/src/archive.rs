@@ -1,5 +1,5 @@
-//! A zip of voice files. Everything in it was said by a stranger: names, sizes and counts are judged before a byte is unpacked, and
-//! what is unpacked is counted, because sizes in headers lie.
+//! A zip of audio files. A stranger wrote it: names, sizes and counts are judged before a byte is unpacked, and the unpacked bytes are
+//! counted, because sizes in headers lie.
 
 use std::collections::HashSet;
 use std::io::{Cursor, Read};
@@ -9,9 +9,9 @@ use zip::ZipArchive;
 #[derive(Debug, Clone, Copy)]
 pub struct ArchiveLimits {
     pub files: usize,
-    /// Of one file, unpacked.
+    /// The most bytes of one unpacked file.
     pub file_bytes: u64,
-    /// Of all files together, unpacked.
+    /// The most bytes of all unpacked files together.
     pub total_bytes: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct Entry {
     pub bytes: Vec<u8>,
 }
 
-/// Why an archive is refused. All of it is: half an upload would be worse than none.
+/// Why an archive is refused. It is refused as a whole: half an upload would be worse than none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
     #[error("the zip file cannot be read: {0}")]

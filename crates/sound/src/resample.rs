@@ -1,4 +1,5 @@
-//! Another sample rate, with everything the lower one cannot hold filtered out, the same length in time, and no delay.
+//! Converts to another sample rate: frequencies that the lower rate cannot hold are filtered out, the length in time stays the same, and
+//! nothing is delayed.
 
 use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Resampler, WindowFunction};

@@ -97,9 +97,8 @@ impl Dispatcher {
         let (runner, given_up) = (Arc::clone(&self.runner), self.given_up.clone());
         self.calls.spawn(async move {
             let hang_up = slot.running.hang_up.clone();
-            given_up
-                .run_until_cancelled(runner.run(claimed, pending, hang_up))
-                .await;
+            let call = Box::pin(runner.run(claimed, pending, hang_up));
+            given_up.run_until_cancelled(call).await;
             drop(slot);
         });
     }

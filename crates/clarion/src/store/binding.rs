@@ -18,7 +18,7 @@ pub enum Bind<'a> {
     Text(Cow<'a, str>),
 }
 
-impl<'a> Bind<'a> {
+impl Bind<'_> {
     pub fn of(value: impl Into<Self>) -> Self {
         value.into()
     }

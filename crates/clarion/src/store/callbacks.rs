@@ -20,7 +20,7 @@ pub trait CallbackQueue: Send + Sync {
     async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError>;
     /// Gives leases back; the callbacks are due as before.
     async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError>;
-    /// Frees the callbacks of lost holders: on SQLite everyone but `node`, on PostgreSQL whose lease has run out. Returns how many.
+    /// Frees the callbacks of holders that are gone: on SQLite everyone but `node`, on PostgreSQL whose lease has run out. Returns how many.
     async fn reclaim_callbacks(&self, node: &str) -> Result<u64, StoreError>;
     /// Newest calls first.
     async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError>;

@@ -9,7 +9,7 @@ use super::talking::TalkingCall;
 use super::{CallEvent, CallRequest, Events, MediaStats};
 use crate::ending::{Cause, Failure};
 use crate::media::session::MediaSession;
-use crate::signalling::{DialEvent, DialogSnapshot, OutgoingLeg, Refusal, SILENCE};
+use crate::signalling::{DialEvent, DialogSnapshot, FailedInvite, OutgoingLeg, SILENCE};
 
 pub(super) struct DiallingCall {
     leg: OutgoingLeg,
@@ -21,7 +21,7 @@ pub(super) struct DiallingCall {
 pub(super) struct Unanswered {
     pub failure: Failure,
     /// `None` if we gave the call up ourselves.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<FailedInvite>,
     /// There may have been early media.
     pub stats: MediaStats,
 }

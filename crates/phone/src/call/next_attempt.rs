@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::signalling::{Invite, Refusal};
+use crate::signalling::{FailedInvite, Invite};
 use crate::trunk::Trunk;
 
 /// A day: no session needs longer refresh intervals.
@@ -18,7 +18,7 @@ pub(super) struct NextAttempt {
 
 impl NextAttempt {
     /// Returns true if the refusal suggests another attempt that the trunk's configuration allows.
-    pub async fn learn(&mut self, refusal: &Refusal, trunk: &Trunk) -> bool {
+    pub async fn learn(&mut self, refusal: &FailedInvite, trunk: &Trunk) -> bool {
         self.attempts += 1;
         if let Some(seconds) = refusal.shortest_session() {
             let first_time = self.shortest_session.is_none();

@@ -74,14 +74,15 @@ pub fn payload(event: u8, duration: u16, end: bool) -> [u8; 4] {
     [event, VOLUME | if end { END } else { 0 }, high, low]
 }
 
-/// Hears keys in the peer's packets: each event once, whatever was lost or sent again.
+/// Finds keys in the peer's packets: each event once, whatever was lost or sent again.
 #[derive(Debug, Default)]
 pub struct KeyListener {
     last: Option<u32>,
 }
 
 impl KeyListener {
-    /// All packets of one event carry the same timestamp, which tells it from the next one; an older one comes late and was heard.
+    /// All packets of one event carry the same timestamp, which tells it from the next one; a packet with an older one is late and was
+    /// counted before.
     pub fn receive(&mut self, timestamp: u32, payload: &[u8]) -> Option<char> {
         let [event, ..] = payload else { return None };
         let repeats = |last: u32| last.wrapping_sub(timestamp) < RECENT_SAMPLES;

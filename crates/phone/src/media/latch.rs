@@ -1,9 +1,9 @@
-//! Symmetric RTP (RFC 4961) towards a peer behind a NAT: where it sends from is where it listens, whatever its description says.
+//! Symmetric RTP (RFC 4961) towards a peer behind a NAT: it listens at the address that it sends from, whatever its description says.
 //!
-//! Whoever can make us believe a wrong address hears the message, so belief is hard to win. It is open for a moment after the description
-//! came, and once. Only whole RTP of the agreed payload types counts (and only authentic packets, where the stream is encrypted), several
-//! in a row from one address and one source. A packet from the described address settles it at once, and if two strangers speak, neither is
-//! believed. After that the address is fixed and everybody else is ignored.
+//! An attacker who makes us believe a wrong address hears the message, so an address is hard to prove. It is learned once, within a few
+//! seconds after the description came. Only whole RTP of the agreed payload types counts (and only authentic packets, where the stream is
+//! encrypted), several in a row from one address and one source. A packet from the described address settles it at once, and if two
+//! strangers speak, neither is believed. After that the address is fixed and everybody else is ignored.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::rtp::Packet;
 
 /// How long a peer may take until its first packets arrive. A NAT opens with the first of them.
 const OPEN: Duration = Duration::from_secs(5);
-/// So many packets in a row: 100 ms of sound.
+/// The packets in a row that prove an address: 100 ms of sound.
 const IN_A_ROW: u8 = 5;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Latch {
         }
     }
 
-    /// The address that is fixed from now on, or `None` while nothing is decided and the packet is nobody's.
+    /// Judges a packet. Returns the address that is fixed from now on, or `None` while nothing is decided.
     pub fn receive(
         &mut self,
         from: SocketAddr,

@@ -273,10 +273,10 @@ mod tests {
         let pacer = Pacer::start(&Supervisor::new()).unwrap();
         // More streams than slots: some share a slot with the one that panics.
         let (mut peers, mut ends) = (Vec::new(), Vec::new());
-        for place in 0..3 * SLOTS {
+        for number in 0..3 * SLOTS {
             let (socket, theirs) = pair();
             let (finished, when) = tokio::sync::oneshot::channel();
-            let items = if place == SLOTS + 3 {
+            let items = if number == SLOTS + 3 {
                 [
                     PlaybackItem::Silence { frames: 3 },
                     PlaybackItem::Keys(PANIC_KEY.into()),
@@ -294,16 +294,16 @@ mod tests {
             peers.push(theirs);
             ends.push(when);
         }
-        for (place, when) in ends.into_iter().enumerate() {
-            assert_eq!(when.await.is_err(), place == SLOTS + 3, "{place}");
+        for (number, when) in ends.into_iter().enumerate() {
+            assert_eq!(when.await.is_err(), number == SLOTS + 3, "{number}");
         }
-        for (place, theirs) in peers.into_iter().enumerate() {
-            let packets = if place == SLOTS + 3 { 3 } else { 10 };
+        for (number, theirs) in peers.into_iter().enumerate() {
+            let packets = if number == SLOTS + 3 { 3 } else { 10 };
             for sequence in 0..packets {
                 let mut buffer = [0; 200];
                 let length = theirs.recv(&mut buffer).unwrap();
                 let packet = Packet::parse(&buffer[..length]).unwrap();
-                assert_eq!(packet.sequence, sequence, "{place}");
+                assert_eq!(packet.sequence, sequence, "{number}");
             }
         }
     }

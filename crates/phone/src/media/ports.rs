@@ -10,15 +10,15 @@ use rustix::net::sockopt;
 
 /// Expedited forwarding (RFC 3246), what voice asks of the network.
 pub const EXPEDITED: u8 = 46;
-/// What the kernel may keep for us of packets that we have not read. A packet of sound takes about a kilobyte there, so this is some
-/// 300 ms; more would only cost memory when somebody floods a port.
+/// The kernel's buffer for packets that we have not read. A packet of sound takes about a kilobyte there, so this is some 300 ms; more
+/// would only cost memory when somebody floods a port.
 const RTP_BUFFER: usize = 16 * 1024;
 const RTCP_BUFFER: usize = 4 * 1024;
 /// For sockets that all calls of a trunk share.
 const SHARED_BUFFER: usize = 4 * 1024 * 1024;
 
-/// Hands out ports from a range, in turn, so that a port that was just given back is used again as late as possible: stray packets of the
-/// call before must not be heard in the next one.
+/// Hands out ports from a range, in turn, so that a port is used again as late as possible: stray packets of the call before must not be
+/// received in the next one.
 #[derive(Debug)]
 pub struct Ports {
     first: u16,
@@ -76,8 +76,8 @@ impl Ports {
 
     fn bind(&self, address: IpAddr) -> io::Result<PortPair> {
         for _ in 0..self.pairs {
-            let place = self.next.fetch_add(1, Ordering::Relaxed) % self.pairs;
-            let port = self.first + u16::try_from(place * 2).expect("within the range of ports");
+            let index = self.next.fetch_add(1, Ordering::Relaxed) % self.pairs;
+            let port = self.first + u16::try_from(index * 2).expect("within the range of ports");
             let Ok(rtp) = UdpSocket::bind((address, port)) else {
                 continue;
             };
@@ -96,7 +96,7 @@ impl Ports {
         ))
     }
 
-    /// Niceties: a kernel that refuses one of them is no reason not to talk.
+    /// Options that help: a kernel that refuses one of them is no reason not to talk.
     fn prepare(&self, socket: &UdpSocket, address: IpAddr, buffer: usize) {
         let _ = sockopt::set_socket_recv_buffer_size(socket, buffer);
         let Some(dscp) = self.dscp else {

@@ -1,10 +1,10 @@
-//! What arrives, counted: packets, losses and jitter of the peer's RTP (RFC 3550 appendices A.1, A.3 and A.8).
+//! Counts the peer's RTP: packets, losses and jitter (RFC 3550 appendices A.1, A.3 and A.8).
 
 use std::time::{Duration, Instant};
 
 use super::rtp::Packet;
 
-/// A jump of the sequence further than this is a restart of the peer, if the next packet follows on it.
+/// A jump of the sequence beyond this is a restart of the peer, if the next packet continues it.
 const LARGEST_GAP: u16 = 3000;
 const LARGEST_DISORDER: u16 = 100;
 const SAMPLES_PER_MILLI: u128 = 8;
@@ -15,7 +15,7 @@ pub struct ReceptionBlock {
     pub source: u32,
     /// Lost since the last report, in 256ths.
     pub fraction_lost: u8,
-    /// Lost in all; less than nothing if packets came twice.
+    /// Lost in all; negative if packets came twice.
     pub lost: i32,
     /// The highest sequence number, with the count of its rounds above it.
     pub highest: u32,
@@ -23,12 +23,12 @@ pub struct ReceptionBlock {
     pub jitter: u32,
 }
 
-/// All sources that a call has heard, one after the other.
+/// All sources of a call, one after the other.
 #[derive(Debug)]
 pub struct ReceiverStats {
     began: Instant,
     current: Option<Source>,
-    /// Of sources that were heard before the current one.
+    /// The counts of earlier sources.
     received_before: u32,
     lost_before: u32,
     worst_jitter: u32,
@@ -40,7 +40,7 @@ struct Source {
     base: u32,
     highest: u32,
     received: u32,
-    /// Where the sequence has jumped to, if it has: believed when the next packet follows.
+    /// The number after a jump of the sequence; the jump is believed when the packet with this number follows.
     jumped: Option<u16>,
     transit: Option<u32>,
     /// Times 16, as in appendix A.8.
@@ -60,7 +60,7 @@ impl ReceiverStats {
         }
     }
 
-    /// `steady` where the timestamp tells when the packet was made; all packets of a key carry the time of its beginning.
+    /// `steady` if the timestamp tells when the packet was made; all packets of a key carry the time of its beginning.
     pub fn receive(&mut self, packet: &Packet<'_>, arrived: Instant, steady: bool) {
         if self
             .current
@@ -98,7 +98,7 @@ impl ReceiverStats {
         }
     }
 
-    /// The block for the next report; none while nothing is heard.
+    /// The block for the next report; `None` while no packet has come.
     pub fn report(&mut self) -> Option<ReceptionBlock> {
         let source = self.current.as_mut()?;
         let expected = source.expected();
@@ -140,12 +140,12 @@ impl ReceiverStats {
     }
 }
 
-/// So many samples as time.
+/// Samples as time.
 pub fn samples(count: u32) -> Duration {
     Duration::from_micros(u64::from(count) * 125)
 }
 
-/// Time in samples. Differences count, so that the number may wrap around as timestamps do.
+/// Time in samples. Only differences count, so the number may wrap around as timestamps do.
 pub fn in_samples(time: Duration) -> u32 {
     ((time.as_micros() * SAMPLES_PER_MILLI / 1000) & 0xffff_ffff) as u32
 }
@@ -216,12 +216,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    struct Ear {
+    struct Peer {
         began: Instant,
         receiver_stats: ReceiverStats,
     }
 
-    impl Ear {
+    impl Peer {
         fn new() -> Self {
             let began = Instant::now();
             Self {
@@ -246,12 +246,12 @@ mod tests {
 
     #[test]
     fn a_steady_stream_loses_nothing_and_has_no_jitter() {
-        let mut ear = Ear::new();
+        let mut peer = Peer::new();
         for number in 0_u32..100 {
             let sequence = 65_500_u16.wrapping_add((number & 0xffff) as u16);
-            ear.receive(7, sequence, number * 160, u64::from(number) * 20);
+            peer.receive(7, sequence, number * 160, u64::from(number) * 20);
         }
-        let block = ear.receiver_stats.report().unwrap();
+        let block = peer.receiver_stats.report().unwrap();
         assert_eq!(
             block,
             ReceptionBlock {
@@ -263,81 +263,81 @@ mod tests {
             }
         );
         assert_eq!(
-            (ear.receiver_stats.received(), ear.receiver_stats.lost()),
+            (peer.receiver_stats.received(), peer.receiver_stats.lost()),
             (100, 0)
         );
     }
 
     #[test]
     fn the_fraction_counts_from_report_to_report() {
-        let mut ear = Ear::new();
+        let mut peer = Peer::new();
         (0..100)
             .filter(|number| number % 4 != 1)
-            .for_each(|number| ear.receive(7, number, 0, 0));
-        let block = ear.receiver_stats.report().unwrap();
+            .for_each(|number| peer.receive(7, number, 0, 0));
+        let block = peer.receiver_stats.report().unwrap();
         assert_eq!((block.fraction_lost, block.lost), (64, 25));
-        (100..200).for_each(|number| ear.receive(7, number, 0, 0));
-        let block = ear.receiver_stats.report().unwrap();
+        (100..200).for_each(|number| peer.receive(7, number, 0, 0));
+        let block = peer.receiver_stats.report().unwrap();
         assert_eq!((block.fraction_lost, block.lost), (0, 25));
     }
 
     #[test]
     fn packets_that_come_twice_are_less_than_no_loss() {
-        let mut ear = Ear::new();
+        let mut peer = Peer::new();
         for number in 0..10 {
-            ear.receive(7, number, 0, 0);
-            ear.receive(7, number, 0, 0);
+            peer.receive(7, number, 0, 0);
+            peer.receive(7, number, 0, 0);
         }
-        let block = ear.receiver_stats.report().unwrap();
+        let block = peer.receiver_stats.report().unwrap();
         assert_eq!((block.fraction_lost, block.lost), (0, -10));
-        assert_eq!(ear.receiver_stats.lost(), 0);
+        assert_eq!(peer.receiver_stats.lost(), 0);
     }
 
     #[test]
     fn jitter_follows_the_rule_of_the_rfc() {
-        let mut ear = Ear::new();
+        let mut peer = Peer::new();
         // Every second packet is 10 ms late: the difference is 80 samples each time, and so the jitter goes there.
         for number in 0_u32..400 {
             let late = u64::from(number % 2) * 10;
-            ear.receive(
+            peer.receive(
                 7,
                 (number & 0xffff) as u16,
                 number * 160,
                 u64::from(number) * 20 + late,
             );
         }
-        let jitter = ear.receiver_stats.report().unwrap().jitter;
+        let jitter = peer.receiver_stats.report().unwrap().jitter;
         assert!((78..=80).contains(&jitter), "{jitter}");
-        assert_eq!(ear.receiver_stats.jitter(), samples(jitter));
+        assert_eq!(peer.receiver_stats.jitter(), samples(jitter));
     }
 
     #[test]
     fn one_stray_number_is_passed_over_and_two_are_a_restart() {
-        let mut ear = Ear::new();
-        ear.receive(7, 10, 0, 0);
-        ear.receive(7, 30_000, 0, 0);
-        ear.receive(7, 11, 0, 0);
+        let mut peer = Peer::new();
+        peer.receive(7, 10, 0, 0);
+        peer.receive(7, 30_000, 0, 0);
+        peer.receive(7, 11, 0, 0);
         assert_eq!(
-            (ear.receiver_stats.received(), ear.receiver_stats.lost()),
+            (peer.receiver_stats.received(), peer.receiver_stats.lost()),
             (2, 0)
         );
-        ear.receive(7, 30_000, 0, 0);
-        ear.receive(7, 30_001, 0, 0);
-        ear.receive(7, 30_002, 0, 0);
-        assert_eq!(ear.receiver_stats.report().unwrap().highest, 30_002);
-        assert_eq!(ear.receiver_stats.lost(), 0);
+        peer.receive(7, 30_000, 0, 0);
+        peer.receive(7, 30_001, 0, 0);
+        peer.receive(7, 30_002, 0, 0);
+        assert_eq!(peer.receiver_stats.report().unwrap().highest, 30_002);
+        assert_eq!(peer.receiver_stats.lost(), 0);
     }
 
     #[test]
     fn another_source_is_counted_for_itself() {
-        let mut ear = Ear::new();
+        let mut peer = Peer::new();
         for (source, number) in [(7, 1), (7, 2), (7, 4), (8, 900), (8, 901)] {
-            ear.receive(source, number, 0, 0);
+            peer.receive(source, number, 0, 0);
         }
-        let block = ear.receiver_stats.report().unwrap();
+        let block = peer.receiver_stats.report().unwrap();
         assert_eq!((block.source, block.lost), (8, 0));
         assert_eq!(
-            (ear.receiver_stats.received(), ear.receiver_stats.lost()),
+            (peer.receiver_stats.received(), peer.receiver_stats.lost()),
             (5, 1)
         );
     }
@@ -345,23 +345,23 @@ mod tests {
     proptest! {
         #[test]
         fn any_numbers_are_counted_without_harm(packets in prop::collection::vec(any::<(bool, u16, u32, u16)>(), 0..200)) {
-            let mut ear = Ear::new();
+            let mut peer = Peer::new();
             for (source, sequence, timestamp, millis) in packets {
-                ear.receive(source.into(), sequence, timestamp, millis.into());
-                let _ = ear.receiver_stats.report();
+                peer.receive(source.into(), sequence, timestamp, millis.into());
+                let _ = peer.receiver_stats.report();
             }
-            prop_assert!(ear.receiver_stats.jitter() <= ear.receiver_stats.worst_jitter());
+            prop_assert!(peer.receiver_stats.jitter() <= peer.receiver_stats.worst_jitter());
         }
 
         #[test]
         fn what_is_missing_is_lost(kept in prop::collection::btree_set(1_u16..2000, 1..500), first in any::<u16>()) {
-            let mut ear = Ear::new();
-            ear.receive(1, first, 0, 0);
+            let mut peer = Peer::new();
+            peer.receive(1, first, 0, 0);
             for number in &kept {
-                ear.receive(1, first.wrapping_add(*number), 0, 0);
+                peer.receive(1, first.wrapping_add(*number), 0, 0);
             }
             let sent = u32::from(*kept.last().unwrap()) + 1;
-            prop_assert_eq!(ear.receiver_stats.lost(), sent - u32::try_from(kept.len()).unwrap() - 1);
+            prop_assert_eq!(peer.receiver_stats.lost(), sent - u32::try_from(kept.len()).unwrap() - 1);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reports about the sound, both ways (RTCP, RFC 3550 section 6): written and read here, sent and timed elsewhere.
+//! Reads and writes RTCP reports (RFC 3550 section 6). They are sent and timed elsewhere.
 
 use std::time::Duration;
 

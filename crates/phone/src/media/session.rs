@@ -161,12 +161,12 @@ impl MediaSession {
                 self.report(now, false);
             }
             let vanishes = self.vanishes();
-            if vanishes.is_some_and(|moment| moment <= now) {
+            if vanishes.is_some_and(|time| time <= now) {
                 self.vanished = true;
                 return;
             }
             match self.reporter.due().into_iter().chain(vanishes).min() {
-                Some(moment) => tokio::time::sleep_until(moment.into()).await,
+                Some(time) => tokio::time::sleep_until(time.into()).await,
                 None => std::future::pending().await,
             }
         }
@@ -217,8 +217,8 @@ impl MediaSession {
 
     /// Sends to the addresses that the peer describes, and receives from them.
     fn point(&mut self, remote: &RemoteMedia, now: Instant) -> io::Result<()> {
-        let place = |remote: &RemoteMedia| (remote.rtp, remote.rtcp);
-        let moved = self.remote.as_ref().map(place) != Some(place(remote));
+        let addresses = |remote: &RemoteMedia| (remote.rtp, remote.rtcp);
+        let moved = self.remote.as_ref().map(addresses) != Some(addresses(remote));
         if moved && !self.options.symmetric {
             self.sockets.point(remote, &self.inbound)?;
         }

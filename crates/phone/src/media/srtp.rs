@@ -224,7 +224,7 @@ pub struct Opener {
     sources: Vec<Source>,
 }
 
-/// What was heard of one source.
+/// The state of one source of the peer.
 #[derive(Debug, Clone, Copy)]
 struct Source {
     number: u32,
@@ -242,7 +242,7 @@ impl Opener {
         }
     }
 
-    /// The RTP packet in clear, or nothing: forged, broken, or heard before.
+    /// The RTP packet in clear, or nothing if it is forged, broken or was accepted before.
     pub fn open_rtp<'a>(&mut self, sealed: &[u8], clear: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let header = rtp::header_length(sealed)?;
         let end = sealed

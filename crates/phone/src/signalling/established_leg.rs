@@ -6,7 +6,7 @@ use rsipstack::dialog::dialog::DialogStateReceiver;
 
 use super::dialog::OwnedDialog;
 use super::dialog_states::{DialogEvent, SessionChange, interpret};
-use super::outgoing_leg::Answer;
+use super::invite_outcome::Answer;
 use super::refresher::Refresher;
 use crate::ending::Side;
 

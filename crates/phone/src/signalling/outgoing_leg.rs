@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use rsipstack::dialog::dialog::DialogStateReceiver;
-use rsipstack::sip::{HeadersExt, Response, StatusCode};
+use rsipstack::sip::{HeadersExt, Response};
 
 use super::answer_hold::AnswerHold;
-use super::dialog::{InviteOutcome, OwnedDialog};
+use super::dialog::OwnedDialog;
 use super::dialog_states::{DialogEvent, SessionChange, interpret};
 use super::established_leg::{EstablishedLeg, LegEvent};
-use super::headers::{header_value, q850};
+use super::headers::q850;
+use super::invite_outcome::{Answer, FailedInvite, Outcome, code_and_reason};
 use super::orphan::DialogSnapshot;
-use super::session_timer::SessionTimer;
 use crate::ending::{Cause, Failure, Side};
 
 /// What happens on a leg until it is answered.
@@ -25,59 +25,7 @@ pub enum DialEvent {
     /// Nothing comes after this: the leg goes on as `OutgoingLeg::established`.
     Answered(Answer),
     /// Nothing comes after this.
-    Failed(Refusal),
-}
-
-/// The response that answered our INVITE.
-#[derive(Debug)]
-pub struct Answer(Box<Response>);
-
-impl Answer {
-    /// The peer's session description.
-    pub fn description(&self) -> &[u8] {
-        &self.0.body
-    }
-
-    /// The refreshes that the answer agrees to, if any.
-    pub fn session_timer(&self) -> Option<SessionTimer> {
-        SessionTimer::from_answer(&header_value(&*self.0, "Session-Expires")?)
-    }
-
-    /// True if the peer says that it understands this method.
-    pub(super) fn allows(&self, method: &str) -> bool {
-        let allowed = header_value(&*self.0, "Allow").unwrap_or_default();
-        allowed
-            .split(',')
-            .any(|allowed| allowed.trim().eq_ignore_ascii_case(method))
-    }
-}
-
-/// Why a leg was not answered, and what the peer suggests instead.
-#[derive(Debug)]
-pub struct Refusal {
-    pub failure: Failure,
-    response: Option<Box<Response>>,
-}
-
-impl Refusal {
-    /// The address that a 3xx sends us to.
-    pub fn redirected_to(&self) -> Option<String> {
-        let response = self.response.as_ref()?;
-        if response.status_code.code() / 100 != 3 {
-            return None;
-        }
-        let contacts = response.typed_contact_headers().ok()?;
-        Some(contacts.first()?.uri.to_string())
-    }
-
-    /// The interval that a 422 asks for (RFC 4028 section 6).
-    pub fn shortest_session(&self) -> Option<u32> {
-        let response = self.response.as_ref()?;
-        if response.status_code.code() != 422 {
-            return None;
-        }
-        header_value(&**response, "Min-SE")?.trim().parse().ok()
-    }
+    Failed(FailedInvite),
 }
 
 /// How far an INVITE got before its final response.
@@ -99,30 +47,6 @@ impl Progress {
             cause,
             response: None,
             rang: self.rang(),
-        }
-    }
-}
-
-/// The end of an INVITE in our words.
-enum Outcome {
-    Final(Box<Response>),
-    /// A challenge that the library cannot answer: the peer has spoken, and the transport is not to blame.
-    Challenged(StatusCode),
-    Silence,
-    NotSent,
-}
-
-impl From<InviteOutcome> for Outcome {
-    fn from(outcome: InviteOutcome) -> Self {
-        match outcome {
-            Ok(Ok((_, Some(response)))) => Outcome::Final(Box::new(response)),
-            Ok(Ok((_, None))) => Outcome::Silence,
-            Ok(Err(rsipstack::Error::DialogError(_, _, status))) => Outcome::Challenged(status),
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "an INVITE could not be sent");
-                Outcome::NotSent
-            }
-            Err(_) => Outcome::NotSent,
         }
     }
 }
@@ -205,7 +129,7 @@ impl OutgoingLeg {
     }
 
     fn finish(&self, outcome: Outcome) -> DialEvent {
-        let failed = |cause| Refusal {
+        let failed = |cause| FailedInvite {
             failure: self.progress.failure(cause),
             response: None,
         };
@@ -220,7 +144,7 @@ impl OutgoingLeg {
             {
                 failed(Cause::TimedOut)
             }
-            Outcome::Final(response) => Refusal {
+            Outcome::Final(response) => FailedInvite {
                 failure: Failure {
                     cause: Cause::from_response(response.status_code.code(), q850(&response)),
                     response: Some(code_and_reason(&response)),
@@ -228,7 +152,7 @@ impl OutgoingLeg {
                 },
                 response: Some(response),
             },
-            Outcome::Challenged(status) => Refusal {
+            Outcome::Challenged(status) => FailedInvite {
                 failure: Failure {
                     cause: Cause::from_response(status.code(), None),
                     response: Some((status.code(), status.text().to_owned())),
@@ -314,15 +238,6 @@ impl CancelledLeg {
             response: Some(code_and_reason(&response)),
         }
     }
-}
-
-/// The code, and the reason in the peer's own words, where it has some.
-fn code_and_reason(response: &Response) -> (u16, String) {
-    let reason = response.wire_reason.clone();
-    (
-        response.status_code.code(),
-        reason.unwrap_or_else(|| response.status_code.text().to_owned()),
-    )
 }
 
 /// Only a response with a tag has opened a dialog.

@@ -19,7 +19,7 @@ const LONGEST_CALL: Duration = Duration::from_secs(3600);
 const PACKET_LIMIT: usize = 3600 * 50;
 
 #[derive(Debug)]
-pub(super) struct Callee {
+pub(super) struct ScriptedCallee {
     pub media: MediaEngine,
     pub codecs: Vec<Codec>,
 }
@@ -56,7 +56,7 @@ struct CalleeMedia {
     recording: Arc<Mutex<Recording>>,
 }
 
-impl Callee {
+impl ScriptedCallee {
     pub async fn take(&self, call: IncomingCall, script: Script) -> HeardCall {
         let mut leg = call.leg;
         let mut heard = HeardCall {

@@ -17,7 +17,7 @@ pub use script::{NUMBERS, Script, Then};
 use crate::call::{MediaConfig, PhoneError};
 use crate::media::engine::MediaEngine;
 use crate::signalling::{Answering, Signalling, SignallingConfig, SipCredentials};
-use callee::Callee;
+use callee::ScriptedCallee;
 use g711::Codec;
 
 /// Where the phone listens, and how.
@@ -51,7 +51,7 @@ impl TestPhone {
             calls,
             credentials: config.credentials.clone(),
         };
-        let callee = Arc::new(Callee {
+        let callee = Arc::new(ScriptedCallee {
             media: MediaEngine::start(supervisor, &config.media)?,
             codecs: config.codecs.clone(),
         });

@@ -19,7 +19,7 @@ use supervisor::Supervisor;
 
 use crate::lab::{self, Story};
 
-/// ResponseFilter at once, speaks a steady tone, and records what it hears.
+/// Answers at once, speaks a steady tone, and records what it hears.
 struct Softphone {
     process: Child,
     folder: PathBuf,

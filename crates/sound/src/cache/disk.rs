@@ -1,4 +1,5 @@
-//! Sounds on disk: a file each, in 256 folders, written aside and renamed. It is a cache: what cannot be read is made again.
+//! Sounds on disk: one file each, in 256 folders, written under another name and renamed. It is a cache: a sound that cannot be read is
+//! rendered again.
 
 use std::fs;
 use std::io::{self, Write};
@@ -26,7 +27,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Takes stock of what is there, oldest first, and removes what was never finished and what is too much.
+    /// Lists the files that are there, oldest first, and removes unfinished ones and those beyond the limit.
     pub fn open(folder: &Path, limit: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let mut found = Vec::new();
@@ -57,7 +58,7 @@ impl Disk {
             let _ = fs::remove_file(&path);
             return None;
         }
-        // The next start takes stock by this time.
+        // The next start orders the files by this time.
         if let Ok(file) = fs::File::open(&path) {
             let now = rustix::fs::Timespec {
                 tv_sec: 0,
@@ -72,7 +73,7 @@ impl Disk {
         sound
     }
 
-    /// A full disk is no reason to fail a call: it is said in the log, and the sound is played all the same.
+    /// A full disk is no reason to fail a call: the error is logged, and the sound is played all the same.
     pub fn put(&self, key: &Key, sound: &EncodedAudio) {
         let path = self.path(key);
         match self.write(&path, sound) {

@@ -1,4 +1,4 @@
-//! Things by key, up to a weight; what was asked for longest ago makes room.
+//! Values by key, up to a total weight; the least recently used is removed first.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use super::Key;
 pub(crate) struct Lru<V> {
     limit: u64,
     held: u64,
-    /// Counts what was asked for: a clock that never stands still or goes back.
+    /// Counts the uses, in place of a clock.
     now: u64,
     entries: HashMap<Key, Entry<V>>,
     order: BTreeMap<u64, Key>,
@@ -41,7 +41,7 @@ impl<V> Lru<V> {
         Some(&entry.value)
     }
 
-    /// Takes something in, and hands out what had to go for it. What is too heavy alone goes at once.
+    /// Inserts a value and returns those that had to make room. A value that is too heavy alone is returned at once.
     pub fn insert(&mut self, key: Key, value: V, weight: u64) -> Vec<(Key, V)> {
         let mut gone = Vec::new();
         self.remove(&key);

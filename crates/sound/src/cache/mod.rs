@@ -1,4 +1,4 @@
-//! What was made before, by what it was made of. Bounded in memory and on disk; what was asked for longest ago goes first.
+//! Caches rendered sounds, by what they were rendered from, in memory and on disk. Both are bounded; the least recently used goes first.
 
 pub(crate) mod disk;
 pub(crate) mod lru;
@@ -7,7 +7,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// Raised whenever this crate makes another sound of the same order, so that old ones are not played again.
+/// Raised whenever this crate renders the same request in another way, so that old sounds are not played again.
 const VERSION: &str = "1";
 
 /// Names a sound by everything that went into it.
@@ -18,7 +18,7 @@ impl Key {
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in [VERSION.as_bytes()].iter().chain(parts) {
-            // With its length before it, a part cannot run into the next.
+            // The length before each part keeps it apart from the next.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }

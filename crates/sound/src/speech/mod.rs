@@ -25,10 +25,10 @@ pub struct Utterance {
     pub voice: Voice,
 }
 
-/// Something that speaks. Blocking: it is called on the threads of the prompt renderer.
+/// Something that speaks. It may block: it is called on the threads of the prompt renderer.
 pub trait SpeechEngine: Send + Sync + std::fmt::Debug {
-    /// What distinguishes its sound from that of another engine or another setting of this one; part of the name under which a
-    /// prompt is remembered.
+    /// Distinguishes its sound from that of another engine or another setting of this one; part of the key under which a prompt is
+    /// cached.
     fn identity(&self) -> String;
 
     /// Speaks at the pitch and speed of the voice. Loudness and background are not its business.
@@ -64,11 +64,11 @@ pub struct Preferred {
     pub tries: u32,
 }
 
-/// What was spoken, and whether it is what was wanted.
+/// What was spoken, and by which engine.
 #[derive(Debug)]
 pub struct Spoken {
     pub samples: Vec<f32>,
-    /// The embedded engine stood in. Not to be remembered for long: the better voice may be back soon.
+    /// The embedded engine spoke as the fallback. It is not cached for long: the better voice may be back soon.
     pub is_fallback: bool,
 }
 
@@ -78,7 +78,7 @@ impl Speaker {
         engine.unwrap_or(&self.embedded).identity()
     }
 
-    /// Utterance at its level, with its background, ready for the line.
+    /// Speaks an utterance at its level, with its background, ready for the line.
     pub fn speak(&self, speech: &Utterance) -> Result<Spoken, SpeechError> {
         let (mut samples, is_fallback) = self.raw(speech)?;
         let voice = speech.voice;

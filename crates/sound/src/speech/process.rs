@@ -1,4 +1,5 @@
-//! A program that is given bytes and gives bytes back: no shell, a time limit, a limit on what is read, and nothing left behind.
+//! Runs a program that reads bytes and writes bytes: without a shell, with a time limit and a limit on its output, and with nothing left
+//! behind.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -26,7 +27,7 @@ pub(super) struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// Runs to the end and hands out what the program wrote.
+    /// Runs the program to its end and returns what it wrote.
     pub fn run(&self, input: Vec<u8>) -> Result<Vec<u8>, SpeechError> {
         let mut running = Running(self.start()?);
         let deadline = Instant::now() + self.time;
@@ -94,7 +95,7 @@ fn reading(pipe: Option<impl Read + Send + 'static>, limit: u64) -> Receiver<Vec
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(pipe) = pipe {
-            // An error ends the stream like its end does: what came is judged by whoever asked for it.
+            // An error counts as the end: the caller judges what has come.
             let _ = pipe.take(limit).read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);

@@ -4,7 +4,7 @@ use g711::Codec;
 
 use super::{Encoding, WavFormat};
 
-/// Float samples may exceed full scale, and the level is put right later. This much is still sound; beyond it are broken files.
+/// Float samples may exceed full scale, and the level is corrected later. Samples beyond this limit come from broken files.
 const LOUDEST: f32 = 16.0;
 
 pub(super) fn mono(data: &[u8], format: WavFormat, out: &mut [f32]) -> usize {
@@ -24,7 +24,7 @@ pub(super) fn mono(data: &[u8], format: WavFormat, out: &mut [f32]) -> usize {
     }
 }
 
-/// The mean of the channels. How many frames were there is what comes back.
+/// Writes the mean of the channels. Returns how many frames there were.
 fn mix(data: &[u8], format: WavFormat, out: &mut [f32], sample: &dyn Fn(&[u8]) -> f32) -> usize {
     let share = 1.0 / f32::from(format.channels);
     let width = format.encoding.width();

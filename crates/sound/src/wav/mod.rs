@@ -13,7 +13,7 @@ pub use write::mono_16_bit;
 
 use chunks::RiffChunks;
 
-/// What is taken at most. Bytes are judged before anything is read, seconds before anything is decoded.
+/// The limits of a file. Bytes are judged before anything is read, seconds before anything is decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct WavLimits {
     pub bytes: usize,
@@ -101,7 +101,7 @@ impl<'a> Wav<'a> {
         self.data.len() / self.format.frame_bytes()
     }
 
-    /// Fills `out` with frames from `first` on, mixed to one channel, full scale being 1. Says how many there were.
+    /// Fills `out` with frames from `first` on, mixed to one channel, where full scale is 1. Returns how many there were.
     pub fn mono(&self, first: usize, out: &mut [f32]) -> usize {
         let width = self.format.frame_bytes();
         let rest = self.data.get(first.saturating_mul(width)..);

@@ -65,11 +65,9 @@ impl CallQueue for PostgresStore {
 
     async fn queued_apps(&self) -> Result<Vec<QueuedApp>, StoreError> {
         let rows = self.query(queue::QUEUED_APPS.postgres, &[]).await?;
-        let apps = rows
-            .iter()
-            .map(|row| queue::queued_app(row).transpose())
-            .flatten();
-        apps.collect()
+        rows.iter()
+            .filter_map(|row| queue::queued_app(row).transpose())
+            .collect()
     }
 
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError> {

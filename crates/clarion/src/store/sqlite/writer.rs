@@ -254,12 +254,14 @@ mod tests {
             let gate = Arc::clone(&gate);
             move |_| {
                 gate.wait();
+                gate.wait();
                 Ok(())
             }
         });
-        while writer.inbox.capacity() < QUEUE {
-            tokio::task::yield_now().await;
-        }
+        let begun = Arc::clone(&gate);
+        tokio::task::spawn_blocking(move || begun.wait())
+            .await
+            .unwrap();
         let keep = |number: i64| {
             move |db: &Connection| {
                 db.execute("INSERT INTO kept VALUES (?1)", [number])?;

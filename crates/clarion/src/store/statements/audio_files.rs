@@ -35,5 +35,5 @@ pub fn content(row: &impl Columns) -> Result<ContentId, StoreError> {
 }
 
 pub fn missing(name: &FileName) -> StoreError {
-    StoreError::Missing(format!("voice file {name}"))
+    StoreError::Missing(format!("audio file {name}"))
 }

@@ -1,4 +1,4 @@
-//! Which packets of one source were heard.
+//! Which packets of one source were accepted.
 
 /// Replay protection: the highest index and which of the 64 up to it were seen (section 3.3.2).
 #[derive(Debug, Clone, Copy, Default)]

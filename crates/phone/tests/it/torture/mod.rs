@@ -94,7 +94,7 @@ impl Torturer {
         );
         self.socket.send_to(&probe, self.victim).await.unwrap();
         let (mut codes, mut alive) = (Vec::new(), false);
-        // ResponseFilter may overtake each other, so a moment more is given after the probe's.
+        // Responses may overtake each other, so there is some time more after the one to the probe.
         loop {
             let patience = if alive && !(awaited && codes.is_empty()) {
                 Duration::from_millis(60)

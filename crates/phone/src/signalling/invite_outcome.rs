@@ -1,0 +1,93 @@
+//! What becomes of an INVITE of ours: an answer, or why there is none.
+
+use rsipstack::sip::{HeadersExt, Response, StatusCode};
+
+use super::dialog::InviteOutcome;
+use super::headers::header_value;
+use super::session_timer::SessionTimer;
+use crate::ending::Failure;
+
+/// The response that answered our INVITE.
+#[derive(Debug)]
+pub struct Answer(pub(super) Box<Response>);
+
+impl Answer {
+    /// The peer's session description.
+    pub fn description(&self) -> &[u8] {
+        &self.0.body
+    }
+
+    /// The refreshes that the answer agrees to, if any.
+    pub fn session_timer(&self) -> Option<SessionTimer> {
+        SessionTimer::from_answer(&header_value(&*self.0, "Session-Expires")?)
+    }
+
+    /// True if the peer says that it understands this method.
+    pub(super) fn allows(&self, method: &str) -> bool {
+        let allowed = header_value(&*self.0, "Allow").unwrap_or_default();
+        allowed
+            .split(',')
+            .any(|allowed| allowed.trim().eq_ignore_ascii_case(method))
+    }
+}
+
+/// Why a leg was not answered, and what the peer suggests instead.
+#[derive(Debug)]
+pub struct FailedInvite {
+    pub failure: Failure,
+    pub(super) response: Option<Box<Response>>,
+}
+
+impl FailedInvite {
+    /// The address that a 3xx sends us to.
+    pub fn redirected_to(&self) -> Option<String> {
+        let response = self.response.as_ref()?;
+        if response.status_code.code() / 100 != 3 {
+            return None;
+        }
+        let contacts = response.typed_contact_headers().ok()?;
+        Some(contacts.first()?.uri.to_string())
+    }
+
+    /// The interval that a 422 asks for (RFC 4028 section 6).
+    pub fn shortest_session(&self) -> Option<u32> {
+        let response = self.response.as_ref()?;
+        if response.status_code.code() != 422 {
+            return None;
+        }
+        header_value(&**response, "Min-SE")?.trim().parse().ok()
+    }
+}
+
+/// The end of an INVITE in our words.
+pub(super) enum Outcome {
+    Final(Box<Response>),
+    /// A challenge that the library cannot answer: the peer has spoken, and the transport is not to blame.
+    Challenged(StatusCode),
+    Silence,
+    NotSent,
+}
+
+impl From<InviteOutcome> for Outcome {
+    fn from(outcome: InviteOutcome) -> Self {
+        match outcome {
+            Ok(Ok((_, Some(response)))) => Outcome::Final(Box::new(response)),
+            Ok(Ok((_, None))) => Outcome::Silence,
+            Ok(Err(rsipstack::Error::DialogError(_, _, status))) => Outcome::Challenged(status),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "an INVITE could not be sent");
+                Outcome::NotSent
+            }
+            Err(_) => Outcome::NotSent,
+        }
+    }
+}
+
+/// The code, and the reason in the peer's own words, where it has some.
+pub(super) fn code_and_reason(response: &Response) -> (u16, String) {
+    let reason = response.wire_reason.clone();
+    (
+        response.status_code.code(),
+        reason.unwrap_or_else(|| response.status_code.text().to_owned()),
+    )
+}
