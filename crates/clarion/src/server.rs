@@ -51,12 +51,13 @@ impl Server {
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
         let database = &config.database;
         let lock = database.lock_for_serving()?;
+        // Before the first commit, which may stay the longest.
+        let metrics = telemetry::start_metrics();
         let supervisor = Supervisor::new();
         let store = database.open(&supervisor).await?;
         store
             .set_default_rates(config.rates.default.clone())
             .await?;
-        let metrics = telemetry::start_metrics();
         let audio_files = AudioFiles::open(&config)?;
         let billing = Arc::new(Billing::open(&config, Arc::clone(&store), clock.clone())?);
         // This life of this process: what an earlier one held is not ours.

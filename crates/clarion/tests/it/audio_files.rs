@@ -551,12 +551,12 @@ async fn an_operator_adds_lists_plays_and_removes_voice_files() {
     for (arguments, reason) in [
         (
             ["remove", "common.wav"].as_slice(),
-            "there is no voice file common.wav",
+            "there is no audio file common.wav",
         ),
         (&["remove", "../x.wav"], "without a path"),
         (
             &["play", "gone.wav", "--out", "x"],
-            "there is no voice file gone.wav",
+            "there is no audio file gone.wav",
         ),
         (&["add", "/no/such.wav"], "cannot read /no/such.wav"),
         (

@@ -106,7 +106,7 @@ async fn calls_are_listed_newest_first_and_shown_with_all_that_is_known() {
         desk.sids(&["call", "list", "--alive"]).await,
         [ringing.as_str()]
     );
-    assert_eq!(desk.sids(&["call", "list", "--most", "1"]).await, all[..1]);
+    assert_eq!(desk.sids(&["call", "list", "--limit", "1"]).await, all[..1]);
     assert_eq!(
         desk.sids(&["call", "list", "--before", &all[0]]).await,
         all[1..]

@@ -189,10 +189,10 @@ async fn a_process_without_its_pacer_ends_and_says_why() {
 #[tokio::test]
 async fn a_disk_below_its_floor_is_not_ready() {
     // More than any disk has.
-    let server = TestServer::start_with("min_free_mb = 1000000000000\n").await;
+    let server = TestServer::start_with("min_free_mb = 17179869184\n").await;
     let (status, text) = get(&server, "/readyz").await;
     assert_eq!(status, 503);
-    assert!(text.contains("min_free_mb is 1000000000000"), "{text}");
+    assert!(text.contains("min_free_mb is 17179869184"), "{text}");
     assert_eq!(get(&server, "/healthz").await.0, 200, "alive all the same");
 }
 
