@@ -59,12 +59,12 @@ bench: setup ## Measure and write docs/measured.md; with BASE=commit compare thi
 ifdef BASE
 	scripts/bench-compare $(BASE) --write-table docs/measured.md $(BENCH_OPTIONS)
 else
-	$(CARGO) build --release --workspace
-	target/release/clarion-bench calls --write-table docs/measured.md
-	scripts/with-postgres target/release/clarion-bench accepts --write-table docs/measured.md
-	scripts/with-postgres target/release/clarion-bench job --write-table docs/measured.md
-	target/release/clarion-bench sound --write-table docs/measured.md
-	scripts/with-postgres target/release/clarion-bench bills --write-table docs/measured.md
+	$(CARGO) build --profile dist --workspace
+	target/dist/clarion-bench calls --write-table docs/measured.md
+	scripts/with-postgres target/dist/clarion-bench accepts --write-table docs/measured.md
+	scripts/with-postgres target/dist/clarion-bench job --write-table docs/measured.md
+	target/dist/clarion-bench sound --write-table docs/measured.md
+	scripts/with-postgres target/dist/clarion-bench bills --write-table docs/measured.md
 endif
 
 crash: setup ## Kill the server (-9) under load and with calls in every state: a hundred rounds on each database and with two nodes

@@ -113,7 +113,7 @@ pub fn program() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name("clarion");
     ensure!(
         program.exists(),
-        "there is no {}: build the whole workspace with --release first",
+        "there is no {}: build the whole workspace in the same profile first",
         program.display()
     );
     Ok(program)
