@@ -127,7 +127,7 @@ pub const METRICS: &[Metric] = {
             Gauge,
             "clarion_data_free_bytes",
             &[],
-            "free space at `data_dir`, looked at every 15 s",
+            "free space at `data_dir`, read every 15 s",
         ),
         metric(
             Counter,
@@ -147,13 +147,13 @@ pub const METRICS: &[Metric] = {
             Gauge,
             "clarion_queue_oldest_seconds",
             &[],
-            "time since the oldest of them was accepted",
+            "time since the oldest waiting call was accepted",
         ),
         metric(
             Gauge,
             "clarion_calls",
             &["state"],
-            "calls under way on this node; `answered` are those that play",
+            "calls that run on this node, by state; an `answered` call is playing",
         ),
         metric(
             Gauge,
@@ -177,13 +177,13 @@ pub const METRICS: &[Metric] = {
             Counter,
             "clarion_media_packets_total",
             &[],
-            "packets of sound sent, counted when a call is over",
+            "RTP packets sent, counted when their call is over",
         ),
         metric(
             Counter,
             "clarion_media_packets_late_total",
             &[],
-            "those that left more than 5 ms after their moment",
+            "RTP packets that left more than 5 ms late",
         ),
         metric(
             Gauge,
@@ -195,7 +195,7 @@ pub const METRICS: &[Metric] = {
             Gauge,
             "clarion_trunk_calls",
             &["trunk"],
-            "calls under way over it",
+            "calls that run over the trunk",
         ),
         metric(
             Counter,
@@ -225,7 +225,7 @@ pub const METRICS: &[Metric] = {
             Gauge,
             "clarion_callbacks_oldest_seconds",
             &[],
-            "age of the oldest of them",
+            "age of the oldest callback that waits",
         ),
         metric(
             Histogram,
@@ -237,7 +237,7 @@ pub const METRICS: &[Metric] = {
             Histogram,
             "clarion_store_commit_seconds",
             &[],
-            "time of one such commit, with everything in it",
+            "time of one commit with all its changes",
         ),
         metric(
             Gauge,
@@ -249,7 +249,7 @@ pub const METRICS: &[Metric] = {
             Gauge,
             "clarion_store_wal_bytes",
             &[],
-            "SQLite's write-ahead log; started anew at 64 MiB, at 512 MiB at the latest",
+            "size of SQLite's write-ahead log; it is restarted at 64 MiB, and at 512 MiB at the latest",
         ),
         metric(
             Counter,

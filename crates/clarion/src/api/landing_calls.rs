@@ -208,7 +208,7 @@ async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(),
     }
 }
 
-/// What a request asks for, with every rule of the fields kept; the voice files are not yet looked up.
+/// What a request asks for, with every rule of the fields kept; the audio files are not yet looked up.
 #[derive(Debug)]
 struct ParsedRequest {
     called: String,

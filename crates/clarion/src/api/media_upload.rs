@@ -1,4 +1,4 @@
-//! `POST …/Calls/MediaFileUpload?appid=…&filename=…`: a voice file of the application, or a zip of several. By GET it comes back.
+//! `POST …/Calls/MediaFileUpload?appid=…&filename=…`: an audio file of the application, or a zip of several. By GET it comes back.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         .audio_files
         .add(&*api.store, owner, &name, body, api.clock.now())
         .await?;
-    tracing::info!(app = %application.id, files = added.len(), "voice files added");
+    tracing::info!(app = %application.id, files = added.len(), "audio files added");
     let first = added.first().map(|file| file.name.as_str());
     let query = Serializer::new(String::new())
         .append_pair("appid", application.id.as_str())
@@ -68,7 +68,7 @@ async fn find(api: &Api, request: &Authenticated) -> Result<bytes::Bytes, Refusa
     let content = found.into_iter().next().flatten();
     let content = content.ok_or(StatusCode::VoiceFileMissing)?;
     api.audio_files.read(&content).await.map_err(|error| {
-        tracing::error!(%error, "a voice file cannot be read");
+        tracing::error!(%error, "an audio file cannot be read");
         StatusCode::UnknownError.into()
     })
 }

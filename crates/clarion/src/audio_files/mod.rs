@@ -176,6 +176,6 @@ fn playable(name: FileName, bytes: Bytes, limits: &WavLimits) -> Result<Playable
 
 /// The cause is for the log, not for the client.
 fn failed(error: &dyn std::fmt::Display) -> Refusal {
-    tracing::error!(%error, "a voice file could not be added");
+    tracing::error!(%error, "an audio file could not be added");
     StatusCode::UnknownError.into()
 }

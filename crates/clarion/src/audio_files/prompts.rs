@@ -14,7 +14,7 @@ use super::transport::SpeechClient;
 use crate::config::{Config, SpeechConfig, SpeechService};
 use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
 
-/// Must be called where an async runtime runs: voice files are read on it.
+/// Must be called where an async runtime runs: audio files are read on it.
 pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRenderer> {
     let prompts = &config.prompts;
     let defaults = RendererSettings::default();

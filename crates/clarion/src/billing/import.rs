@@ -44,7 +44,7 @@ pub async fn import(
     let latest = clock.now() + AHEAD;
     let read = read(text, zone);
     let mut report = ImportReport::default();
-    let (mut lines, mut brought) = (Vec::new(), Vec::new());
+    let (mut lines, mut imported_record) = (Vec::new(), Vec::new());
     for (line, record) in read {
         match record {
             Ok(record) if record.line.ended_at > latest => {
@@ -55,12 +55,12 @@ pub async fn import(
             Ok(record) => {
                 lines.push(line);
                 let day = calendar::day_of(record.line.ended_at, zone);
-                brought.push(ImportedRecord { record, day });
+                imported_record.push(ImportedRecord { record, day });
             }
             Err(fault) => report.refused.push(ImportError { line, fault }),
         }
     }
-    if brought.len() > MAX_RECORDS {
+    if imported_record.len() > MAX_RECORDS {
         let rule = format!("a file may have {MAX_RECORDS} records: split it");
         report
             .refused
@@ -69,7 +69,7 @@ pub async fn import(
     if !report.refused.is_empty() {
         return Ok(report);
     }
-    let imported = store.import_records(brought, late).await?;
+    let imported = store.import_records(imported_record, late).await?;
     report.added = imported.added;
     report.known = imported.known;
     report.refused = imported

@@ -43,15 +43,15 @@ impl Hosts {
         }
     }
 
-    /// The hosts that have less room than usual.
-    pub fn room(&self) -> HashMap<String, u32> {
-        let room = |host: &Host| {
+    /// The hosts that have less capacity than usual.
+    pub fn capacity(&self) -> HashMap<String, u32> {
+        let capacity = |host: &Host| {
             let limit = if host.silent { 1 } else { self.per_host };
             limit.saturating_sub(host.under_way)
         };
         self.known
             .iter()
-            .map(|(name, host)| (name.clone(), room(host)))
+            .map(|(name, host)| (name.clone(), capacity(host)))
             .collect()
     }
 }
@@ -63,18 +63,18 @@ mod tests {
     #[test]
     fn a_host_has_its_places_and_a_silent_one_a_single_one_until_it_answers() {
         let mut hosts = Hosts::new(3);
-        let room = |hosts: &Hosts| hosts.room().get("h:80").copied();
-        assert_eq!(room(&hosts), None);
+        let capacity = |hosts: &Hosts| hosts.capacity().get("h:80").copied();
+        assert_eq!(capacity(&hosts), None);
         hosts.begin("h:80");
         hosts.begin("h:80");
-        assert_eq!(room(&hosts), Some(1));
+        assert_eq!(capacity(&hosts), Some(1));
         hosts.end("h:80", false);
-        assert_eq!(room(&hosts), Some(0));
+        assert_eq!(capacity(&hosts), Some(0));
         hosts.end("h:80", false);
-        assert_eq!(room(&hosts), Some(1), "it is remembered");
+        assert_eq!(capacity(&hosts), Some(1), "it is remembered");
         hosts.begin("h:80");
         hosts.end("h:80", true);
-        assert_eq!(room(&hosts), None);
+        assert_eq!(capacity(&hosts), None);
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Worker {
             lease: self.lease,
             limit: u32::try_from(free).unwrap_or(u32::MAX),
             per_host: self.per_host,
-            room: self.hosts.room(),
+            capacity: self.hosts.capacity(),
         };
         let batch = self.store.claim_callbacks(claim).await?;
         let started = batch.callbacks.len();
@@ -173,10 +173,10 @@ impl Worker {
         let (callback, sender) = (Arc::new(callback), Arc::clone(&self.sender));
         let host = callback.url.host();
         self.hosts.begin(&host);
-        let letter = Arc::clone(&callback);
+        let delivered = Arc::clone(&callback);
         let delivery = self.deliveries.spawn(async move {
             let began = Instant::now();
-            let reply = sender.deliver(&letter, started_at).await;
+            let reply = sender.deliver(&delivered, started_at).await;
             (reply, began.elapsed())
         });
         let held = Held {

@@ -1,4 +1,4 @@
-//! `clarion audio …`: voice files of an application or of the platform, and how a text sounds.
+//! `clarion audio …`: audio files of an application or of the platform, and how a text sounds.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -194,7 +194,7 @@ async fn find(store: &dyn Store, owner: &AudioOwner, name: FileName) -> anyhow::
     let own = files.into_iter().find(|file| file.name == name);
     let builtin = (name.as_str() == TEST_FILE).then(ContentId::test_file);
     let content = own.map(|file| file.content).or(builtin);
-    let content = content.with_context(|| format!("there is no voice file {name}"))?;
+    let content = content.with_context(|| format!("there is no audio file {name}"))?;
     Ok(AudioFile { name, content })
 }
 

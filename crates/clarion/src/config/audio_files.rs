@@ -1,4 +1,4 @@
-//! `[audio_files]`: where uploaded voice files are kept, and how large they may be.
+//! `[audio_files]`: where uploaded audio files are kept, and how large they may be.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the called party is to hear: speech first, then voice files, the whole of it one to three times.
+//! What the called party is to hear: speech first, then audio files, the whole of it one to three times.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub const TEST_FILE: &str = "ccp_marketingcall.wav";
 
 const LONGEST_FILE_NAME: usize = 128;
 
-/// A voice file's name: a name, never a path.
+/// An audio file's name: a name, never a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FileName(String);
 
@@ -83,7 +83,7 @@ pub enum FileOwner {
     Platform,
 }
 
-/// Whose a voice file is.
+/// Whose an audio file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AudioOwner {
     Application(AppId),
@@ -100,7 +100,7 @@ impl AudioOwner {
     }
 }
 
-/// A voice file that somebody has added.
+/// An audio file that somebody has added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedFile {
     pub owner: AudioOwner,
@@ -112,14 +112,14 @@ pub struct AddedFile {
     pub added_at: Timestamp,
 }
 
-/// One voice file as it was when the call was accepted: a file replaced later does not change calls already accepted.
+/// One audio file as it was when the call was accepted: a file replaced later does not change calls already accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AudioFile {
     pub name: FileName,
     pub content: ContentId,
 }
 
-/// Identifies the bytes of a voice file: their SHA-256, or a sound that is built in.
+/// Identifies the bytes of an audio file: their SHA-256, or a sound that is built in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ContentId(String);
 

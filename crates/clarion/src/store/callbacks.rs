@@ -14,7 +14,7 @@ use crate::domain::callback::{
 
 #[async_trait]
 pub trait CallbackQueue: Send + Sync {
-    /// Takes leases on callbacks that are due, oldest first, at most as many as each host has room for.
+    /// Takes leases on callbacks that are due, oldest first, at most as many as each host has capacity for.
     async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError>;
     /// Records attempts and what follows from each, all in one transaction. Those whose lease was lost are left out; the others are returned.
     async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError>;
@@ -44,8 +44,8 @@ pub struct CallbackClaim {
     pub lease: SignedDuration,
     pub limit: u32,
     pub per_host: u32,
-    /// Hosts that have less room than `per_host` at the moment.
-    pub room: HashMap<String, u32>,
+    /// Hosts that have less capacity than `per_host` at the moment.
+    pub capacity: HashMap<String, u32>,
 }
 
 impl CallbackClaim {
@@ -61,10 +61,15 @@ impl CallbackClaim {
             .into_iter()
             .filter(|(_, first)| *first <= self.now)
             .map(|(host, first)| {
-                let room = self.room.get(&host).copied().unwrap_or(self.per_host);
-                (self.per_host.saturating_sub(room), first, host, room)
+                let capacity = self.capacity.get(&host).copied().unwrap_or(self.per_host);
+                (
+                    self.per_host.saturating_sub(capacity),
+                    first,
+                    host,
+                    capacity,
+                )
             })
-            .filter(|(_, _, _, room)| *room > 0)
+            .filter(|(_, _, _, capacity)| *capacity > 0)
             .collect();
         due.sort();
         due.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
@@ -72,7 +77,7 @@ impl CallbackClaim {
         let share = (self.limit / sharing).max(1);
         let taken = due
             .into_iter()
-            .map(|(_, _, host, room)| (host, room.min(share)));
+            .map(|(_, _, host, capacity)| (host, capacity.min(share)));
         (taken.collect(), next_due)
     }
 }
@@ -109,32 +114,33 @@ mod tests {
     #[test]
     fn hosts_share_what_is_free_and_the_least_busy_come_first() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let claim = |limit, room: &[(&str, u32)]| CallbackClaim {
+        let claim = |limit, capacity: &[(&str, u32)]| CallbackClaim {
             node: "n".to_owned(),
             now: at(10),
             lease: SignedDuration::ZERO,
             limit,
             per_host: 8,
-            room: room
+            capacity: capacity
                 .iter()
-                .map(|(host, room)| ((*host).to_owned(), *room))
+                .map(|(host, capacity)| ((*host).to_owned(), *capacity))
                 .collect(),
         };
         let waiting = [("busy", 1), ("full", 2), ("idle", 3), ("later", 11)];
         let waiting = waiting.map(|(host, second)| (host.to_owned(), at(second)));
-        let chosen = |limit, room: &[(&str, u32)]| claim(limit, room).choose(waiting.to_vec());
+        let chosen =
+            |limit, capacity: &[(&str, u32)]| claim(limit, capacity).choose(waiting.to_vec());
         let named = |host: &str, count| (host.to_owned(), count);
-        let room = [("busy", 3), ("full", 0)];
+        let capacity = [("busy", 3), ("full", 0)];
         let next = Some(at(11));
         assert_eq!(
-            chosen(100, &room),
+            chosen(100, &capacity),
             (vec![named("idle", 8), named("busy", 3)], next)
         );
         assert_eq!(
-            chosen(4, &room),
+            chosen(4, &capacity),
             (vec![named("idle", 2), named("busy", 2)], next)
         );
-        assert_eq!(chosen(1, &room), (vec![named("idle", 1)], next));
+        assert_eq!(chosen(1, &capacity), (vec![named("idle", 1)], next));
         assert_eq!(chosen(2, &[]).0, [named("busy", 1), named("full", 1)]);
     }
 }

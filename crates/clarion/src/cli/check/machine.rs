@@ -148,7 +148,7 @@ fn space(what: &str, folder: &Path) -> Finding {
     };
     let free = found.f_bavail * found.f_frsize;
     let text = format!("{what}: {} GiB free at {place}", free / GIB);
-    let remedy = "make room: voice files, bills and ended calls stay here; `prompts` in data_dir may be deleted at any time";
+    let remedy = "make room: audio files, bills and ended calls stay here; `prompts` in data_dir may be deleted at any time";
     match free {
         0..NO_SPACE => Finding::problem("disk", text, remedy),
         NO_SPACE..LOW_SPACE => Finding::warning("disk", text, remedy),

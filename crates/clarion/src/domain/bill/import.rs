@@ -26,7 +26,7 @@ pub struct Imported {
     pub refused: Vec<(usize, Fault)>,
 }
 
-/// What the database knows about the records that are brought.
+/// What the database knows about the records that are imported.
 #[derive(Debug, Default)]
 pub struct Known {
     pub first_open: Date,
@@ -46,15 +46,19 @@ pub struct NewLine {
 }
 
 /// Sorts out what is new. The lines are to be added only if none was refused.
-pub fn judge(brought: &[ImportedRecord], mut known: Known, late: bool) -> (Imported, Vec<NewLine>) {
+pub fn judge(
+    imported_record: &[ImportedRecord],
+    mut known: Known,
+    late: bool,
+) -> (Imported, Vec<NewLine>) {
     let mut imported = Imported::default();
     let mut new = Vec::new();
-    for (place, brought) in brought.iter().enumerate() {
-        match judge_one(brought, &known, late) {
+    for (place, imported_record) in imported_record.iter().enumerate() {
+        match judge_one(imported_record, &known, late) {
             Err(fault) => imported.refused.push((place, fault)),
             Ok(None) => imported.known += 1,
             Ok(Some(line)) => {
-                let record = &brought.record;
+                let record = &imported_record.record;
                 let there = (record.app.clone(), record.line.clone());
                 known.lines.insert(record.line.order_id.clone(), there);
                 new.push(line);
@@ -68,11 +72,11 @@ pub fn judge(brought: &[ImportedRecord], mut known: Known, late: bool) -> (Impor
 }
 
 fn judge_one(
-    brought: &ImportedRecord,
+    imported_record: &ImportedRecord,
     known: &Known,
     late: bool,
 ) -> Result<Option<NewLine>, Fault> {
-    let Record { app, line } = &brought.record;
+    let Record { app, line } = &imported_record.record;
     let account = known
         .owners
         .get(app)
@@ -85,17 +89,17 @@ fn judge_one(
         Some(_) => return Err(Fault::new("orderid", "is used by another record")),
         None => {}
     }
-    if brought.day < known.first_open && !late {
+    if imported_record.day < known.first_open && !late {
         let rule = format!(
             "lies in {}, which is closed: with --late it goes into {}",
-            brought.day, known.first_open
+            imported_record.day, known.first_open
         );
         return Err(Fault::new("end", rule));
     }
     Ok(Some(NewLine {
         account: account.clone(),
         app: app.clone(),
-        day: brought.day.max(known.first_open),
+        day: imported_record.day.max(known.first_open),
         line: line.clone(),
     }))
 }

@@ -215,18 +215,18 @@ mod tests {
     #[test]
     fn a_poor_account_reserves_what_it_can_pay_and_is_refused_without_one_unit() {
         let rate = rate(60, "0.5", "0");
-        let purse = |balance: &str, limit: &str| Funds {
+        let funds = |balance: &str, limit: &str| Funds {
             balance: balance.parse().ok(),
             spending_limit: limit.parse().ok(),
             spent: "1".parse().unwrap(),
             reserved: "1".parse().unwrap(),
         };
-        let units = |purse: Funds| purse.reserve(&rate, 600).map(|held| held.units);
-        assert_eq!(units(purse("100", "")), Ok(10));
-        assert_eq!(units(purse("2.3", "")), Ok(2));
-        assert_eq!(units(purse("1.4", "")), Err(Shortage::Balance));
-        assert_eq!(units(purse("", "2.6")), Ok(1));
-        assert_eq!(units(purse("100", "2.4")), Err(Shortage::SpendingLimit));
+        let units = |funds: Funds| funds.reserve(&rate, 600).map(|held| held.units);
+        assert_eq!(units(funds("100", "")), Ok(10));
+        assert_eq!(units(funds("2.3", "")), Ok(2));
+        assert_eq!(units(funds("1.4", "")), Err(Shortage::Balance));
+        assert_eq!(units(funds("", "2.6")), Ok(1));
+        assert_eq!(units(funds("100", "2.4")), Err(Shortage::SpendingLimit));
     }
 
     proptest! {

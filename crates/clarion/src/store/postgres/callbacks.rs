@@ -35,9 +35,9 @@ const WAITING_HOSTS: &str = postgres!(
 /// What another node is just claiming is passed over, not waited for.
 const CLAIM: &str = postgres!(
     "WITH free AS MATERIALIZED ( \
-       SELECT picked.call_sid FROM unnest($1::text[], $2::bigint[]) AS hosts (host, room), LATERAL ( \
+       SELECT picked.call_sid FROM unnest($1::text[], $2::bigint[]) AS hosts (host, capacity), LATERAL ( \
          SELECT call_sid, due_at FROM callbacks WHERE state = {waiting} AND host = hosts.host AND due_at <= $3 \
-         ORDER BY due_at LIMIT hosts.room FOR UPDATE SKIP LOCKED) AS picked \
+         ORDER BY due_at LIMIT hosts.capacity FOR UPDATE SKIP LOCKED) AS picked \
        ORDER BY picked.due_at LIMIT $4) \
      UPDATE callbacks SET state = {delivering}, node = $5, fence = fence + 1, lease_until = {now} + $6 \
      FROM free WHERE callbacks.call_sid = free.call_sid RETURNING ",
@@ -180,7 +180,7 @@ async fn take(
             &statement,
             &[
                 &column(hosts, |(host, _)| host.as_str()),
-                &column(hosts, |(_, room)| i64::from(*room)),
+                &column(hosts, |(_, capacity)| i64::from(*capacity)),
                 &claim.now.as_millisecond(),
                 &i64::from(claim.limit),
                 &claim.node,

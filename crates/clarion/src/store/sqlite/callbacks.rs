@@ -49,7 +49,7 @@ const RECLAIM: &str = sqlite!(
 #[async_trait]
 impl CallbackQueue for SqliteStore {
     async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
-        // Looking is left to a reader: the writer is not kept from its work by what waits for hosts without room.
+        // Looking is left to a reader: the writer is not kept from its work by what waits for hosts without capacity.
         let (hosts, next_due) = claim.choose(self.read(waiting_hosts).await?);
         let callbacks = if hosts.is_empty() {
             Vec::new()
@@ -165,9 +165,9 @@ fn take(
     hosts: &[(String, u32)],
 ) -> Result<Vec<ClaimedCallback>, StoreError> {
     let mut claimed = Vec::new();
-    for (host, room) in hosts {
+    for (host, capacity) in hosts {
         let left = u64::from(claim.limit).saturating_sub(claimed.len() as u64);
-        let limit = left.min((*room).into()).cast_signed();
+        let limit = left.min((*capacity).into()).cast_signed();
         let due = params![host, claim.now.as_millisecond(), limit];
         for sid in db.rows(DUE, due, |row| row.string(0))? {
             let taken = db.row(TAKE, params![sid, claim.node], |row| {

@@ -129,7 +129,7 @@ async fn deliver_by(resolver: &Arc<Liar>) -> WebhookResponse {
     let settings = "[callbacks]\nallowed_networks = [\"127.0.0.2\"]\ntime_limit_seconds = 5\n";
     let config = Config::from_parts(settings, &[]).unwrap();
     let resolver: Arc<dyn Resolve> = Arc::clone(resolver) as _;
-    let courier = WebhookSender::new(&config.callbacks, resolver).unwrap();
+    let sender = WebhookSender::new(&config.callbacks, resolver).unwrap();
     let callback = ClaimedCallback {
         lease: CallbackLease {
             call: call(1),
@@ -143,7 +143,7 @@ async fn deliver_by(resolver: &Arc<Liar>) -> WebhookResponse {
         attempts: 0,
         failures: 0,
     };
-    courier.deliver(&callback, now()).await
+    sender.deliver(&callback, now()).await
 }
 
 #[tokio::test]

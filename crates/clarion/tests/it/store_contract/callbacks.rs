@@ -42,7 +42,7 @@ fn claim(node: &str) -> CallbackClaim {
         lease: SignedDuration::from_secs(60),
         limit: 100,
         per_host: 10,
-        room: HashMap::new(),
+        capacity: HashMap::new(),
     }
 }
 
@@ -124,7 +124,7 @@ async fn each_host_gets_what_it_has_room_for_and_the_next_due_time_is_told(datab
     owe(&database, vec![owed_to("http://d/", 9, after(60))]).await;
     let mut small = claim("n");
     small.per_host = 2;
-    small.room = HashMap::from([("c:81".to_owned(), 0)]);
+    small.capacity = HashMap::from([("c:81".to_owned(), 0)]);
     let batch = store.claim_callbacks(small.clone()).await.unwrap();
     let mut hosts: Vec<_> = batch
         .callbacks
@@ -134,7 +134,7 @@ async fn each_host_gets_what_it_has_room_for_and_the_next_due_time_is_told(datab
     hosts.sort();
     assert_eq!(hosts, ["a:80", "a:80", "b:80"]);
     assert_eq!(batch.next_due, Some(after(60)));
-    small.room = HashMap::from([("a:80".to_owned(), 0)]);
+    small.capacity = HashMap::from([("a:80".to_owned(), 0)]);
     small.limit = 1;
     let batch = store.claim_callbacks(small.clone()).await.unwrap();
     assert_eq!(batch.callbacks[0].url.host(), "c:81");
@@ -288,7 +288,7 @@ async fn lists_are_filtered_and_paged(database: Database) {
     let store = owing(&database, &["http://a/", "http://b/", "http://a/"]).await;
     store.accept_call(super::call(3)).await.unwrap();
     let mut only_b = claim("n");
-    only_b.room = HashMap::from([("a:80".to_owned(), 0)]);
+    only_b.capacity = HashMap::from([("a:80".to_owned(), 0)]);
     let found = claimed(&*store, only_b).await;
     let given_up = ended(&found[0], DeliveryResult::Blocked, NextDelivery::GivenUp);
     store.record_attempts(vec![given_up]).await.unwrap();
