@@ -5,7 +5,6 @@ mod endings;
 mod heard;
 mod limits;
 mod outcomes;
-mod overload;
 mod reports;
 mod routes;
 pub mod stage;

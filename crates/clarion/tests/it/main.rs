@@ -32,6 +32,7 @@ mod limits;
 mod lives;
 mod operator;
 mod outage;
+mod overload;
 mod packaging;
 mod queue_contract;
 mod quirks;
