@@ -1,4 +1,4 @@
-//! ResponseFilter: one line, no attributes, every value a string; `statusMsg` only on failure.
+//! Writes answers: one line, no attributes, every value a string, `statusMsg` only on failure.
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
