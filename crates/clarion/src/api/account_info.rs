@@ -18,7 +18,7 @@ pub async fn show(State(api): State<Arc<Api>>, request: Authenticated) -> Respon
         vec![
             ("friendlyName", account.name.clone()),
             ("status", account.state.as_str().to_owned()),
-            // Clients read a number here, also where the operator keeps no balance.
+            // Clients expect a number here, even if the operator keeps no balance.
             (
                 "balance",
                 account.balance.unwrap_or(Money::ZERO).to_string(),

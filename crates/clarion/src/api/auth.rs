@@ -1,4 +1,4 @@
-//! Who is asking: the whole order of checks, from the account in the URL to the account's state.
+//! Authenticates a request: all checks in their order, from the account in the URL to the account's state.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::clock::Clock;
 use crate::domain::account::{Account, AccountSid, AuthToken};
 use crate::domain::status_code::{Refusal, StatusCode};
 
-/// A stamp is good for a day either way: there are clients on a 12-hour clock, clients in UTC, and clients that make one stamp and use
-/// it for hours. So the same `sig` is seen many times legitimately, and replay cannot be refused by remembering it.
+/// A timestamp may be up to a day early or late: some clients use a 12-hour clock, some use UTC, and some use one timestamp for hours. So
+/// the same `sig` legitimately arrives many times, and remembering it cannot detect a replay.
 const WINDOW: SignedDuration = SignedDuration::from_hours(24);
 
-/// Stands in for the token of an account that does not exist, so that the same work is done for it.
+/// Replaces the token of an account that does not exist, so that both cases take the same work.
 const NOBODY: &str = "00000000000000000000000000000000";
 
-/// Base64 as clients write it, with or without the padding.
+/// Base64 as clients write it, with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The account that sent a request, or the first check that it failed.
+/// Returns the account that sent a request, or the first check that the request fails.
 pub async fn authenticate(api: &Api, parts: &Parts, from: IpAddr) -> Result<Arc<Account>, Refusal> {
     let (version, sid) = version_and_account(parts.uri.path());
     let sid: AccountSid = sid.parse().map_err(|_| StatusCode::AccountMalformed)?;
@@ -110,8 +110,8 @@ fn parse_stamp(text: &str) -> Option<DateTime> {
     DateTime::new(year, two(4)?, two(6)?, two(8)?, two(10)?, two(12)?, 0).ok()
 }
 
-/// The account, if the sig is made with its token. When the remembered account does not fit, the stored one decides: a rotated token
-/// works at once, and a wrong sig costs the same one read as an account that does not exist.
+/// Returns the account if its token made the sig. If the remembered account does not match, the stored one decides: a rotated token works
+/// at once, and a wrong sig costs one read, like an account that does not exist.
 async fn account_with_sig(
     directory: &Directory,
     sid: &AccountSid,
@@ -176,7 +176,7 @@ mod tests {
     fn the_documented_sig_fits_in_either_case() {
         let sid = "0123456789abcdef0123456789abcdef".parse().unwrap();
         let token: AuthToken = "fedcba9876543210fedcba9876543210".parse().unwrap();
-        // By another program: printf %s "$sid$token$stamp" | md5sum
+        // Computed by another program: printf %s "$sid$token$stamp" | md5sum
         let right = "8597136af3dc4f1db67989dc0cf65bc6".to_owned();
         let wrong = "b3fb3c7b7b0f6c7a4d37d8f5e6a5d1f2";
         assert!(!sig_fits(wrong, &sid, Some(&token), "20261115023509"));

@@ -1,4 +1,4 @@
-//! Numbers that are never called, as they were a moment ago: an operator's change is honoured soon, and a request costs no question.
+//! Numbers that are never called, as they were a moment ago: an operator's change takes effect soon, and a request costs no read.
 
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};

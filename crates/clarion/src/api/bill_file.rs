@@ -1,5 +1,5 @@
-//! `GET {downUrl}?token={token}`: a bill file. The token is all that is needed; without a good one nothing is told, not even whether
-//! there is such a file.
+//! `GET {downUrl}?token={token}`: a bill file. The token alone grants access. Without a valid token the answer reveals nothing, not even
+//! whether the file exists.
 
 use std::io::Write;
 use std::ops::Range;
@@ -27,7 +27,7 @@ use crate::domain::bill::BillFile;
 use crate::domain::status_code::StatusCode;
 
 pub const ROUTE: &str = "/bills/{file}";
-/// Bytes that are packed before they are sent.
+/// Number of compressed bytes that are collected before they are sent.
 const PACKED: usize = 64 << 10;
 
 pub fn path(file: &BillFile) -> String {
@@ -59,7 +59,7 @@ pub async fn download(State(api): State<Arc<Api>>, parts: Parts) -> Response {
     }
 }
 
-/// The token names the file; the address must agree.
+/// Finds the file by the token. The path must name the same file.
 async fn find(api: &Api, parts: &Parts) -> anyhow::Result<Option<BillFile>> {
     let token = super::query_value(parts, "token").unwrap_or_default();
     let is_token = token.len() == 32 && token.bytes().all(|b| b.is_ascii_hexdigit());
@@ -136,7 +136,7 @@ enum Wanted {
     Nowhere,
 }
 
-/// One range of bytes (RFC 9110, 14.2). Several, or what cannot be read, means the whole; so does a range of another file.
+/// Reads one range of bytes (RFC 9110, 14.2). Several ranges, an unreadable range or a range of another file mean the whole file.
 fn wanted_range(headers: &HeaderMap, tag: &str, length: u64) -> Wanted {
     let other = text(headers, &IF_RANGE).is_some_and(|wanted| wanted != tag);
     let range = text(headers, &RANGE).and_then(|text| text.strip_prefix("bytes="));
@@ -184,7 +184,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Packs while it is sent: nothing is kept but what the next packet needs.
+/// Compresses the file while it is sent. Only the next chunk is kept in memory.
 fn pack(bytes: ByteChunks) -> impl Stream<Item = object_store::Result<Bytes>> {
     let packer = GzEncoder::new(Vec::with_capacity(PACKED), Compression::fast());
     stream::try_unfold(Some((bytes, packer)), async |state| {

@@ -46,7 +46,7 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
             .map(str::to_owned);
     }
     let wanted = wanted.ok_or_else(|| Refusal::field("callsid is required"))?;
-    // What cannot be a callSid is just as unknown as one of another account.
+    // A text that cannot be a callSid is as unknown as a callSid of another account.
     let sid: CallSid = wanted.parse().map_err(|_| StatusCode::CallUnknown)?;
     let progress = api
         .store

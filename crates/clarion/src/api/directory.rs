@@ -1,8 +1,8 @@
-//! Accounts and applications as requests need them: read from the store, remembered for a moment.
+//! Accounts and applications for requests: read from the store and remembered for a moment.
 //!
-//! The moment is short enough that an operator's change is honoured within a second, and long enough that a busy account costs two
-//! reads a second instead of ten thousand. When it is over, hundreds of requests may want the same thing read at the same time: one of
-//! them reads it and the others share the answer.
+//! The moment is short enough that an operator's change takes effect within a second, and long enough that a busy account costs two reads a
+//! second instead of ten thousand. When the moment is over, hundreds of requests may need the same account at the same time: one of them
+//! reads it and the others share the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const LIMIT: u64 = 10_000;
 pub struct Directory {
     store: Arc<dyn Store>,
     accounts: Cache<AccountSid, Arc<Account>>,
-    /// Reads that are under way; an answer is gone from here as soon as it is there.
+    /// Reads that are under way. An entry is removed as soon as its read has ended.
     reading: Cache<AccountSid, Option<Arc<Account>>>,
     applications: Cache<AppId, Arc<Application>>,
 }
@@ -41,7 +41,7 @@ impl Directory {
         }
     }
 
-    /// The account if it was read a moment ago. Only accounts that have shown the right token are remembered.
+    /// Returns the account if it was read a moment ago. Only accounts that have shown the right token are remembered.
     pub async fn remembered_account(&self, sid: &AccountSid) -> Option<Arc<Account>> {
         self.accounts.get(sid).await
     }
@@ -73,7 +73,7 @@ impl Directory {
     }
 }
 
-/// What a client is told when the store did not answer. The cause is for the log, not for the client.
+/// Returns the refusal for a request whose store access failed. The cause is for the log, not for the client.
 pub fn unavailable(error: &StoreError) -> Refusal {
     tracing::error!(%error, "a request failed");
     StatusCode::UnknownError.into()

@@ -1,4 +1,4 @@
-//! For whatever watches this server: is it alive, is it ready, what does it count.
+//! For monitoring: whether this server is alive, whether it is ready, and its metrics.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use axum::http::StatusCode;
 
 use super::{Api, PeerAddress};
 
-/// The process answers. Says nothing about the database: restarting this process would not mend that.
+/// Shows that the process answers. Does not check the database: a restart of this process would not mend it.
 pub async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// New requests are welcome.
+/// Shows whether the server takes new requests.
 pub async fn ready(State(api): State<Arc<Api>>) -> (StatusCode, String) {
     match api.readiness.check().await {
         Ok(()) => (StatusCode::OK, "ready\n".to_owned()),

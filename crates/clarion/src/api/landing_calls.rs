@@ -1,4 +1,4 @@
-//! `POST …/Calls/LandingCalls`: one voice notification is checked, made durable and answered.
+//! `POST …/Calls/LandingCalls`: checks one voice notification, makes it durable and answers.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
 
-/// Today's names, and those of the older interface that clients still send. A name of today wins over its older one.
+/// The current names, and the names of the older interface that clients still send. A current name wins over its older one.
 pub const FORM: Form = Form {
     root: "LandingCall",
     fields: &[
@@ -167,7 +167,8 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
     Ok(content)
 }
 
-/// A callee who was called so often that the day's cap will not let this call through before it expires. Any other cap only makes it wait.
+/// Refuses a callee who was called so often that the cap per day will not let this call through before it expires. Any other cap only makes
+/// the call wait.
 async fn check_callee(api: &Api, call: &NewCall) -> Result<(), Refusal> {
     let cap = api.config.dispatch.callee_caps.per_day;
     if cap == 0 {
@@ -188,7 +189,7 @@ async fn check_callee(api: &Api, call: &NewCall) -> Result<(), Refusal> {
     ))
 }
 
-/// An account without balance and limit costs nothing more than its call. For another, what the call may cost is set aside.
+/// Stores the call. If the account has a balance or a spending limit, the possible cost of the call is reserved with it.
 async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(), Refusal> {
     if account.balance.is_none() && account.spending_limit.is_none() {
         let accepted = api.store.accept_call(call).await;
@@ -208,7 +209,7 @@ async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(),
     }
 }
 
-/// What a request asks for, with every rule of the fields kept; the audio files are not yet looked up.
+/// A request whose fields keep all their rules. Its audio files are not looked up yet.
 #[derive(Debug)]
 struct ParsedRequest {
     called: String,
@@ -324,7 +325,7 @@ fn speech(fields: &Fields, config: &Config) -> Result<Option<Speech>, Refusal> {
     }))
 }
 
-/// Today's name wins over the older one, unless it is empty. A refusal names the one that the client sent.
+/// Reads an option by its current name, or by its older name if the current one is empty. A refusal names the field that the client sent.
 fn voice_option<T: TryFrom<i32> + Default>(
     fields: &Fields,
     name: &'static str,
@@ -338,7 +339,7 @@ fn voice_option<T: TryFrom<i32> + Default>(
     }
 }
 
-/// Looks the files up. The test file is found whichever type is asked, unless the application has its own by that name.
+/// Looks the files up. The test file is found for either owner, unless that owner has a file of the same name.
 async fn resolve(
     api: &Api,
     application: &Application,

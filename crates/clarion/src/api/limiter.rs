@@ -1,5 +1,5 @@
-//! Requests a second and requests at once, per account. Only accounts that have authenticated get this far, so the table is bounded by
-//! the number of accounts.
+//! Limits requests per second and requests at once, per account. Only authenticated accounts get this far, so the table is bounded by the
+//! number of accounts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,14 +16,14 @@ pub struct Limiter {
     accounts: Arc<Mutex<HashMap<AccountSid, Usage>>>,
 }
 
-/// What an account uses now.
+/// The current usage of one account.
 #[derive(Debug)]
 struct Usage {
     requests: TokenBucket,
     at_once: u32,
 }
 
-/// A request's place; given back when it is dropped.
+/// A request's place, which is given back on drop.
 #[derive(Debug)]
 pub struct Slot {
     sid: AccountSid,

@@ -1,4 +1,4 @@
-//! `POST …/Calls/MediaFileUpload?appid=…&filename=…`: an audio file of the application, or a zip of several. By GET it comes back.
+//! `POST …/Calls/MediaFileUpload?appid=…&filename=…`: adds an audio file, or a zip of several, to the application. GET returns a file.
 
 use std::sync::Arc;
 

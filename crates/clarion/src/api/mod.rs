@@ -1,4 +1,4 @@
-//! HTTP in. Every route is on this screen.
+//! Incoming HTTP requests. Every route is in this file.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -50,7 +50,7 @@ pub mod wire;
 
 pub use self::landing_calls::FORM as LANDING_CALL;
 
-/// What the handlers work with.
+/// Everything that the handlers use.
 #[derive(Debug)]
 pub struct Api {
     pub config: Arc<Config>,
@@ -67,12 +67,12 @@ pub struct Api {
     pub admission: Admission,
 }
 
-/// Who may ask now: accounts as they were a moment ago, and the places that they take.
+/// Decides who may send a request now: accounts as they were a moment ago, and the places that they take.
 #[derive(Debug)]
 pub struct Admission {
     directory: Directory,
     limiter: Limiter,
-    /// Each upload may take as much memory as it is long.
+    /// Limits the uploads at once, because each may take as much memory as it is long.
     uploads: Arc<Semaphore>,
     admitted_point: PanicPoint,
 }
@@ -88,11 +88,11 @@ impl Admission {
     }
 }
 
-/// The client's address, as far as it is known and believed; the listener adds it to every request.
+/// The client's address, as far as it is known and trusted. The listener adds it to every request.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerAddress(pub IpAddr);
 
-/// Trailing slashes are taken off before routing: clients write both forms.
+/// Trailing slashes are removed before routing, because clients write both forms.
 pub fn router(api: Arc<Api>) -> Router {
     Router::new()
         .route(
@@ -127,13 +127,13 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(openapi::document))
         .fallback(anything_else)
-        // No panic is known to be reachable from outside; should there be one, it is answered and ends nothing else.
+        // No panic is known to be reachable from outside. If one happens, its request is answered and nothing else ends.
         .layer(CatchPanicLayer::custom(after_panic))
         .layer(middleware::from_fn(measure))
         .with_state(api)
 }
 
-/// Below `/{SoftVersion}/Accounts`, whatever is not offered is refused in the API's own way, after authentication, with HTTP 200.
+/// Refuses every other request. Below `/{SoftVersion}/Accounts` the refusal is an API answer with HTTP 200, after authentication.
 async fn anything_else(State(api): State<Arc<Api>>, request: Request) -> Response {
     if request.uri().path().split('/').nth(2) != Some("Accounts") {
         return (HttpStatus::NOT_FOUND, "not found\n").into_response();
@@ -165,7 +165,7 @@ async fn measure(request: Request, next: Next) -> Response {
     answer
 }
 
-/// The route's last word, for the metrics.
+/// Returns the last word of the route, for the metrics.
 fn operation(route: &str) -> &'static str {
     const OPERATIONS: [&str; 9] = [
         "LandingCalls",
@@ -188,7 +188,7 @@ fn operation(route: &str) -> &'static str {
         .unwrap_or("other")
 }
 
-/// The first value of a query parameter, decoded; `None` where it is absent or empty.
+/// Returns the first value of a query parameter, decoded, or `None` if it is absent or empty.
 fn query_value(parts: &Parts, name: &str) -> Option<String> {
     form_urlencoded::parse(parts.uri.query()?.as_bytes())
         .find(|(key, _)| key == name)

@@ -99,7 +99,7 @@ fn operation(
     operation
 }
 
-/// The bill file: by its token alone.
+/// The download of a bill file, which needs only its token.
 fn fetch() -> Value {
     let csv = json!({ "text/csv": { "schema": { "type": "string" } } });
     let refusal = json!({ "schema": { "$ref": "#/components/schemas/Refusal" } });
@@ -117,7 +117,7 @@ fn fetch() -> Value {
     })
 }
 
-/// The body is the file itself.
+/// The upload, whose body is the file itself.
 fn upload() -> Value {
     let answer = json!({ "type": "object", "required": ["statusCode"], "properties": {
         "statusCode": text("000000"), "downloadUrl": text("Where the file can be fetched again, signed like any request; in XML only.") } });

@@ -1,4 +1,4 @@
-//! A request of the API, authenticated and read: what every operation's handler gets.
+//! A request of the API, authenticated and read, as every handler gets it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,14 +20,14 @@ use super::{Api, PeerAddress};
 use crate::domain::account::{Account, AppId, Application};
 use crate::domain::status_code::{Refusal, StatusCode};
 
-/// How much of an over-long body is read and thrown away, so that the client gets to read the answer instead of a broken connection.
+/// How much of an over-long body is read and discarded, so that the client can read the answer instead of seeing a broken connection.
 const DRAIN: u64 = 16 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// How much is kept of the body of a request that is refused already: enough to see its format. Bodies of strangers, who may send
-/// many at once, would otherwise be a way to fill the memory.
+/// How much of the body of a refused request is kept: enough to see its format. Otherwise strangers could fill the memory with many bodies
+/// at once.
 const BEGINNING: usize = 1024;
 
-/// The authorisation is in the signature: whoever has one of these has passed every check up to the request limits.
+/// A request that has passed every check up to the request limits. A handler that takes this type cannot skip authentication.
 #[derive(Debug)]
 pub struct Authenticated {
     pub account: Arc<Account>,
@@ -54,12 +54,12 @@ impl Authenticated {
         &self.body
     }
 
-    /// The address that was asked, without its query.
+    /// Returns the URL of the request, without its query.
     pub fn address(&self) -> String {
         format!("{}{}", self.server_address(), self.parts.uri.path())
     }
 
-    /// The server, by the name that the client has for it.
+    /// Returns the server's URL, with the host name that the client used.
     pub fn server_address(&self) -> String {
         let uri = &self.parts.uri;
         let named = self.parts.headers.get(HOST);
@@ -68,7 +68,7 @@ impl Authenticated {
         format!("https://{}", host.unwrap_or("localhost"))
     }
 
-    /// The application that the request names, if this account may use it now.
+    /// Returns the application that the request names, if this account may use it now.
     pub async fn application(
         &self,
         api: &Api,
@@ -109,7 +109,7 @@ impl FromRequest<Arc<Api>> for Authenticated {
     }
 }
 
-/// A request with a long body. Its place is kept until the body is done with.
+/// A request with a long body. It keeps its place until it is dropped.
 #[derive(Debug)]
 pub struct Upload {
     pub request: Authenticated,
@@ -140,7 +140,7 @@ impl FromRequest<Arc<Api>> for Upload {
     }
 }
 
-/// What a body may be.
+/// The limits of a body.
 #[derive(Debug, Clone, Copy)]
 struct BodyLimits {
     bytes: usize,
@@ -148,7 +148,7 @@ struct BodyLimits {
 }
 
 impl Authenticated {
-    /// Checks who asks, waits for a place where one is needed, then reads the body.
+    /// Authenticates the request, waits for a place if one is needed, then reads the body.
     async fn read<P>(
         request: Request,
         api: &Arc<Api>,
@@ -172,8 +172,8 @@ impl Authenticated {
             Ok((account, slot)) => place().await.map(|place| (account, slot, place)),
             Err(refusal) => Err(refusal),
         };
-        // The body is read even for a request that is refused: the answer's format may depend on it, and a client that is still
-        // writing when the connection closes never sees the answer.
+        // The body of a refused request is read too: the format of the answer may depend on it, and a client that is still writing when the
+        // connection closes never sees the answer.
         let keep = match entered {
             Ok(_) => limits.bytes,
             Err(_) => BEGINNING,
@@ -231,7 +231,7 @@ impl BodyError {
     }
 }
 
-/// Reads a body to its end, and keeps no more of it than the first `keep` bytes.
+/// Reads a body to its end and keeps only its first `keep` bytes.
 async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
@@ -244,7 +244,7 @@ async fn read_body(
         .and_then(|value| value.to_str().ok())
         .and_then(|text| text.parse::<usize>().ok());
     if announced.is_some_and(|length| length > limit) {
-        // A client that asks first is told before it sends anything.
+        // A client that sends `Expect` is refused before it sends its body.
         if !headers.contains_key(EXPECT) {
             drain(&mut body, time).await;
         }
@@ -288,6 +288,6 @@ async fn drain(body: &mut Body, time: Duration) {
             }
         }
     };
-    // Whatever is left then is the client's loss.
+    // The rest is not read. The client may then lose the answer.
     let _ = tokio::time::timeout(time.min(DRAIN_TIME), read).await;
 }

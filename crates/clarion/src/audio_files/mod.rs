@@ -1,7 +1,7 @@
-//! Voice files: their bytes behind an object store, named by what they are; what a name means is in the store.
+//! Audio files. An object store keeps their bytes under a hash of them; the store keeps which bytes each file name means.
 //!
-//! Bytes are never changed, and removed (`sweep`) only when no name means them and no waiting call wants them: to replace or remove a
-//! file is to let its name mean something else. Making sound of them is the prompt renderer's work (`renderer`).
+//! Bytes never change. `sweep` removes them when no name means them and no waiting call needs them: replacing or removing a file only
+//! changes what its name means. The prompt renderer (`renderer`) makes sound of them.
 
 pub mod prompts;
 pub mod sweep;
@@ -27,11 +27,11 @@ use crate::store::Store;
 pub struct AudioFiles {
     objects: Arc<dyn ObjectStore>,
     limits: WavLimits,
-    /// Of one owner at most.
+    /// Maximum number of files of one owner.
     limit: usize,
 }
 
-/// A file as it came, judged: it is WAV that can be played.
+/// An uploaded file that was checked: it is WAV that can be played.
 #[derive(Debug)]
 struct Playable {
     name: FileName,
@@ -44,7 +44,7 @@ impl AudioFiles {
         let folder = &config.audio_files.folder;
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
+        // A file is written aside, synced and renamed, and its folder is synced: when a write returns, the file is durable.
         let objects = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
         Ok(Self {
             objects: Arc::new(objects),
@@ -53,7 +53,7 @@ impl AudioFiles {
         })
     }
 
-    /// Takes a WAV file, or a zip of WAV files, whichever the name says. All of it is added, or nothing.
+    /// Adds a WAV file, or a zip of WAV files if the name says so. It adds all files or none.
     pub async fn add(
         &self,
         store: &dyn Store,
@@ -63,7 +63,7 @@ impl AudioFiles {
         now: Timestamp,
     ) -> Result<Vec<AddedFile>, Refusal> {
         let (limits, name) = (self.limits, name.to_owned());
-        // Unpacking and judging are work for a processor.
+        // Unpacking and checking keep a processor busy.
         let files = tokio::task::spawn_blocking(move || judge(&name, bytes, &limits))
             .await
             .map_err(|error| failed(&error))??;
@@ -113,7 +113,7 @@ impl AudioFiles {
         Ok(())
     }
 
-    /// The WAV file itself.
+    /// Returns the bytes of the WAV file.
     pub async fn read(&self, content: &ContentId) -> anyhow::Result<Bytes> {
         if *content == ContentId::test_file() {
             let tune = sound::level::to_whole(&sound::background::test_tune());
@@ -124,7 +124,7 @@ impl AudioFiles {
     }
 }
 
-/// In 256 folders, by the beginning of the name.
+/// Returns the place of a content, in one of 256 folders by the beginning of its name.
 fn place(content: &ContentId) -> Path {
     let name = content.as_str();
     Path::from_iter([name.get(..2).unwrap_or("other"), name])
@@ -174,7 +174,7 @@ fn playable(name: FileName, bytes: Bytes, limits: &WavLimits) -> Result<Playable
     })
 }
 
-/// The cause is for the log, not for the client.
+/// Returns the refusal for the client. The cause is for the log, not for the client.
 fn failed(error: &dyn std::fmt::Display) -> Refusal {
     tracing::error!(%error, "an audio file could not be added");
     StatusCode::UnknownError.into()

@@ -1,4 +1,4 @@
-//! The prompt renderer that makes prompts, as the settings want it, and what a call's prompt means to it.
+//! Opens the prompt renderer by the settings, and translates a call's prompt for it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::transport::SpeechClient;
 use crate::config::{Config, SpeechConfig, SpeechService};
 use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
 
-/// Must be called where an async runtime runs: audio files are read on it.
+/// Opens the prompt renderer. Must be called on an async runtime, which reads the audio files.
 pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRenderer> {
     let prompts = &config.prompts;
     let defaults = RendererSettings::default();
@@ -33,7 +33,7 @@ pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRe
         .context("cannot open the folder of prompts")
 }
 
-/// The voice that the settings want, with the embedded one behind it.
+/// Returns the voice of the settings, with the embedded voice as its fallback.
 pub fn speaker(config: &SpeechConfig) -> anyhow::Result<Speaker> {
     let time = config.time;
     let limits = sound::wav::WavLimits::default();

@@ -1,4 +1,4 @@
-//! Removes bytes that nothing means any more: files that were replaced or removed, once no waiting call wants them.
+//! Removes bytes that no name means any more: files that were replaced or removed, once no waiting call needs them.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use super::{AudioFiles, place};
 use crate::domain::prompt::ContentId;
 use crate::store::Store;
 
-/// How often it is looked for them.
+/// Time between two looks for unused bytes.
 pub const PAUSE: Duration = Duration::from_secs(600);
-/// Younger bytes may belong to an upload whose name is not there yet.
+/// Younger bytes may belong to an upload whose name is not stored yet.
 const YOUNG: SignedDuration = SignedDuration::from_hours(1);
 
-/// What was unused at the last look. A call may be about to be accepted with a file that has just been replaced, so only what is unused
-/// at two looks in a row is removed.
+/// The contents that were unused at the last look. A call may be about to be accepted with a file that has just been replaced, so only
+/// contents that are unused at two looks in a row are removed.
 #[derive(Debug, Default)]
 pub struct Sweep {
     unused: HashSet<ContentId>,
 }
 
 impl Sweep {
-    /// One look. Says how many files were removed.
+    /// Looks once and returns how many files it removed.
     pub async fn step(
         &mut self,
         files: &AudioFiles,
@@ -36,7 +36,7 @@ impl Sweep {
         let unused: HashSet<_> = old.difference(&used).cloned().collect();
         let mut removed = 0;
         for content in unused.intersection(&self.unused) {
-            // An upload of the same bytes a moment ago has made them young again.
+            // An upload of the same bytes may have made them young again.
             let place = place(content);
             if is_old(&files.objects.head(&place).await?, now) {
                 files.objects.delete(&place).await?;

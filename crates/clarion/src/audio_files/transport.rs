@@ -1,4 +1,4 @@
-//! The sockets of an HTTP voice: the one client, to an address that the operator has named.
+//! Sends the requests to an HTTP voice, with the server's one HTTP client, to an address that the operator has named.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::outgoing::address_policy::AddressPolicy;
 use crate::outgoing::resolver::SystemResolver;
 use crate::outgoing::{HttpClient, trusted_roots};
 
-/// Called on a thread of the prompt renderer, works on the runtime.
+/// Is called on a thread of the prompt renderer, and does its work on the runtime.
 #[derive(Debug)]
 pub struct SpeechClient {
     client: HttpClient,

@@ -1,5 +1,5 @@
-//! The duty of closing the day: once, however many nodes there are, a grace time after midnight. What a lost night has missed is made
-//! up at the next start.
+//! Closes each day, a grace time after midnight. One node has this duty, however many nodes there are. Days that were missed because no
+//! server ran are closed at the next start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use crate::domain::claim::NodeId;
 use crate::store::Store;
 
 const DUTY: &str = "close-day";
-/// Short, because nothing bad happens when two nodes are at it, and a night that was interrupted shall not wait.
+/// Short, because two nodes that close a day at the same time do no harm, and an interrupted close should resume soon.
 const LEASE: SignedDuration = SignedDuration::from_secs(5);
 const RENEWAL: Duration = Duration::from_millis(1500);
-/// How often it is looked whether a day is due, and what has had its time.
+/// Time between two looks for days that are due and for bills beyond their retention.
 const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseStep {
-    /// No day is due that is not filed.
+    /// Every day that is due is filed.
     Nothing,
-    /// Another node is at it.
+    /// Another node has the duty.
     Elsewhere,
-    /// So many days were closed and filed.
+    /// The number of days that were closed and filed.
     Closed(usize),
 }
 
@@ -36,7 +36,7 @@ pub enum CloseStep {
 pub struct Closer {
     billing: Arc<Billing>,
     node: NodeId,
-    /// The last due day when there was nothing more to do.
+    /// The last due day for which nothing more is to do.
     done: Option<Date>,
 }
 
@@ -49,7 +49,7 @@ impl Closer {
         }
     }
 
-    /// One look. Closes and files whatever is due.
+    /// Looks once, and closes and files every day that is due.
     pub async fn step(&mut self) -> anyhow::Result<CloseStep> {
         let billing = &self.billing;
         let (now, zone) = (billing.clock.now(), billing.clock.zone());
@@ -87,15 +87,15 @@ impl Billing {
             .collect())
     }
 
-    /// The next day to be closed. A day without lines needs no closing until someone asks for its bill: so a clock that is a year ahead
-    /// for a minute does not close a year.
+    /// Returns the next day to be closed. A day without lines is not closed until someone asks for its bill, so a clock that is a year
+    /// ahead for a minute does not close a year.
     async fn next_open(&self, due: Date) -> anyhow::Result<Option<Date>> {
         let open = self.store.first_open_day().await?;
         let next = self.store.next_day_with_lines(open).await?;
         Ok(next.filter(|day| *day <= due))
     }
 
-    /// Closes every day up to this one, and writes their files.
+    /// Closes every day up to this one, and writes the files.
     pub async fn close_until(&self, due: Date) -> anyhow::Result<Vec<Date>> {
         while let Some(day) = self.next_open(due).await? {
             self.store.close_day(day, self.clock.now()).await?;
@@ -114,7 +114,7 @@ impl Billing {
         Ok(days)
     }
 
-    /// For an operator, who does not want to wait for the grace time: any day that is over.
+    /// Closes any day that is over, for an operator who does not want to wait for the grace time.
     pub async fn close_now(&self, day: Date, node: &NodeId) -> anyhow::Result<Vec<Date>> {
         let Some(duty) = Duty::take(self, node).await? else {
             anyhow::bail!("a server is closing a day at this moment: please try again");
@@ -130,7 +130,7 @@ impl Billing {
     }
 }
 
-/// Holds the duty until it is left; dropped, it ends with its lease.
+/// Holds the duty until `leave`. If it is dropped instead, the duty ends with its lease.
 struct Duty {
     renewal: JoinSet<()>,
 }
@@ -153,7 +153,7 @@ impl Duty {
         Ok(Some(Self { renewal }))
     }
 
-    /// The renewal ends first: otherwise it might take again what has just been left.
+    /// Gives the duty back. The renewal ends first, because it might otherwise take the duty again.
     async fn leave(mut self, billing: &Billing, node: &NodeId) -> anyhow::Result<()> {
         self.renewal.shutdown().await;
         Ok(billing.store.leave_duty(DUTY, node).await?)
@@ -170,7 +170,7 @@ async fn renew(store: Arc<dyn Store>, clock: Clock, node: NodeId) {
     }
 }
 
-/// Closes days and forgets old ones for as long as the server runs.
+/// Closes days and forgets old ones while the server runs.
 pub async fn keep_closing(billing: Arc<Billing>, node: NodeId, watch: Watch) {
     let mut closer = Closer::new(Arc::clone(&billing), node);
     let mut sweeps = retention::Rhythm::from(billing.clock.now());

@@ -1,5 +1,5 @@
-//! Files of records that other services bring: CSV with a header, or a JSON object a line. Every refused record is named with its line,
-//! its field and the rule; if there is one, nothing is taken.
+//! Imports files of records from other services: CSV with a header, or one JSON object per line. Every refused record is reported with its
+//! line, its field and the rule. If any record is refused, none is imported.
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
@@ -12,11 +12,11 @@ use crate::domain::bill::record::{self, Record};
 use crate::domain::bill::{COLUMNS, calendar, csv};
 use crate::store::{Store, StoreError};
 
-/// Beyond these a file is to be split: it is read into memory, and taken in one commit that everybody waits for.
+/// A larger file must be split: a file is read into memory, and is imported in one commit that all others wait for.
 pub const MAX_BYTES: u64 = 64 << 20;
 pub const MAX_RECORDS: usize = 100_000;
 
-/// A record that was refused: which line of the file, and why.
+/// A refused record: its line in the file, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportError {
     pub line: usize,
@@ -30,10 +30,10 @@ pub struct ImportReport {
     pub refused: Vec<ImportError>,
 }
 
-/// A record from further ahead is a typing error, and would wait for its bill for as long.
+/// A record from further in the future is a typing error, and would wait that long for its bill.
 const AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
 
-/// Takes a file, or nothing of it.
+/// Imports all records of a file, or none.
 pub async fn import(
     store: &dyn Store,
     text: &str,

@@ -1,8 +1,8 @@
-//! Bills as files: the day is closed (`close`), each application's lines are written to a file that never changes again (`write`), and
-//! whoever may have it gets a token. What has had its time is forgotten (`retention`).
+//! Bills as files: `close` closes the day, `write` writes each application's lines to a file that never changes again, and a client that
+//! may have the file gets a token. `retention` forgets bills and tokens when their time is over.
 //!
-//! What a closed day's file holds follows from the lines alone, byte for byte. So nothing here needs to be done exactly once: two nodes
-//! that write the same file write the same bytes.
+//! The bytes of a closed day's file follow from its lines alone. So nothing here needs to be done exactly once: two nodes that write the
+//! same file write the same bytes.
 
 pub mod close;
 pub mod import;
@@ -38,22 +38,22 @@ use crate::random;
 use crate::store::Store;
 use crate::store::bills::BillToken;
 
-/// How long a request waits for a file that is not there yet. It is made all the same, for the next one who asks.
+/// How long a request waits for a file that does not exist yet. After that the file is still made, for the next request.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Files that are made on request at once: each reads a whole day.
+/// Number of files that are made at once: each reads a whole day.
 const AT_ONCE: usize = 2;
 
-/// Held by whoever makes a file or waits for it.
+/// Held by each request that makes a file or waits for it.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
-/// A file as it is read.
+/// The bytes of a file while it is read.
 pub type ByteChunks = BoxStream<'static, object_store::Result<Bytes>>;
 
 #[derive(Debug)]
 pub struct Billing {
     store: Arc<dyn Store>,
     objects: Arc<dyn ObjectStore>,
-    /// Where the objects are, for what a killed process has left aside.
+    /// The folder of the objects, where a killed process may have left files aside.
     folder: std::path::PathBuf,
     clock: Clock,
     settings: BillsConfig,
@@ -61,7 +61,7 @@ pub struct Billing {
     places: Semaphore,
 }
 
-/// What a client gets: a file, and the token for it.
+/// A file that a client may have, and the token for it.
 #[derive(Debug)]
 pub struct Granted {
     pub file: BillFile,
@@ -71,13 +71,13 @@ pub struct Granted {
 impl Billing {
     pub fn open(config: &Config, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<Self> {
         let folder = config.bills.folder.clone();
-        // Telephone numbers are nobody else's business.
+        // Bills contain telephone numbers, so nobody else may read them.
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        // Written aside, synced, renamed, and the folder synced: when it returns, the file is there to stay.
+        // A file is written aside, synced and renamed, and its folder is synced: when a write returns, the file is durable.
         let objects = LocalFileSystem::new_with_prefix(&folder)?
             .with_fsync(true)
             .with_automatic_cleanup(true); // no folders of days that are forgotten
@@ -96,7 +96,7 @@ impl Billing {
         self.settings.grace
     }
 
-    /// The previous day's bill, or the part of it that the keywords match.
+    /// Grants the previous day's bill, or the part of it that the keywords match.
     pub async fn request(
         self: &Arc<Self>,
         account: &AccountSid,
@@ -136,7 +136,7 @@ impl Billing {
         keywords: Option<Keywords>,
     ) -> Result<Granted, Refusal> {
         let words = keywords.as_ref().map_or("", Keywords::as_str);
-        // From here on the others count this one, though its file is not there yet.
+        // From here on other requests count this file, although it does not exist yet.
         let _asked = self.turn(&of, words);
         if keywords.is_some() {
             self.check_room(&of, words).await?;
@@ -145,7 +145,7 @@ impl Billing {
             let closed = self.store.close_day(of.day, self.clock.now()).await;
             closed.map_err(|error| failed(&error))?;
         }
-        // A filtered file may expire between being found and being granted: then it is made anew.
+        // A filtered file may expire after it was found and before it is granted. It is then made anew.
         for _ in 0..3 {
             let file = self.file(&of, keywords.as_ref()).await;
             let file = file.map_err(|error| failed(&error))?;
@@ -156,7 +156,7 @@ impl Billing {
         Err(StatusCode::UnknownError.into())
     }
 
-    /// Every filter costs a look at the whole day and a file for a day.
+    /// Limits the filters of a bill: each costs a look at the whole day, and a file that is kept for a while.
     async fn check_room(&self, of: &BillOf, words: &str) -> Result<(), Refusal> {
         let files = self.store.bill_files(of.day).await;
         let files = files.map_err(|error| failed(&error))?;
@@ -173,7 +173,7 @@ impl Billing {
         Ok(())
     }
 
-    /// The token is told once; what is kept of it cannot be turned back.
+    /// Makes a token for a file. The token is shown only once; only its hash is stored.
     async fn grant(&self, file: &BillFile) -> anyhow::Result<Option<String>> {
         let token = random::id();
         let good = self
@@ -192,13 +192,13 @@ impl Billing {
         self.clock.now() + self.settings.token_life
     }
 
-    /// The file that a token is good for.
+    /// Returns the file that a token is valid for.
     pub async fn file_of_token(&self, token: &str) -> anyhow::Result<Option<BillFile>> {
         let now = self.clock.now();
         Ok(self.store.file_of_token(&hash_of(token), now).await?)
     }
 
-    /// The file of a bill whose day is closed, made now if it is not there.
+    /// Returns the file of a bill whose day is closed, and makes it if it does not exist.
     pub async fn file(&self, of: &BillOf, keywords: Option<&Keywords>) -> anyhow::Result<BillFile> {
         let words = keywords.map_or("", Keywords::as_str);
         if let Some(file) = self.there(of, words).await? {
@@ -218,7 +218,7 @@ impl Billing {
             return Ok(None);
         };
         match self.objects.head(&Path::from(file.object.as_str())).await {
-            // Somebody has cut it short, or the disk has: then it is made anew.
+            // The file was truncated by somebody or by the disk, so it is made anew.
             Ok(there) if there.size != file.bytes => Ok(None),
             Ok(_) => Ok(Some(file)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -258,13 +258,13 @@ impl Billing {
         Ok(recorded)
     }
 
-    /// Whoever makes a file goes first; the others wait and find it.
+    /// Returns the turn of a file. The first request makes the file; the others wait and find it.
     fn turn(&self, of: &BillOf, words: &str) -> Turn {
         let key = (of.clone(), words.to_owned());
         Arc::clone(self.taken_turns().entry(key).or_default())
     }
 
-    /// The conditions by which files of this bill are being made at this moment.
+    /// Returns the keywords of the files of this bill that are being made now.
     fn in_the_making(&self, of: &BillOf) -> Vec<String> {
         let turns = self.taken_turns();
         let of_bill = turns.keys().filter(|(bill, _)| bill == of);
@@ -280,7 +280,7 @@ impl Billing {
         turns
     }
 
-    /// The bytes of a file, or some of them. Where it is not, on a node with a folder of its own, it is made first.
+    /// Reads the bytes of a file, or some of them. If the file is missing, as on a node with a folder of its own, it is made first.
     pub async fn read(&self, file: &BillFile, range: Range<u64>) -> anyhow::Result<ByteChunks> {
         match self.open_file(file, range.clone()).await {
             Err(object_store::Error::NotFound { .. }) => {
@@ -315,7 +315,7 @@ fn hash_of(token: &str) -> String {
     hex::encode(Sha256::digest(token.as_bytes()))
 }
 
-/// What a client is told; the cause is for the log.
+/// Returns the refusal for the client. The cause is for the log.
 fn failed(error: &dyn std::fmt::Display) -> Refusal {
     tracing::error!(%error, "a bill could not be given");
     StatusCode::UnknownError.into()

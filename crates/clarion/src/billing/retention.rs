@@ -1,4 +1,4 @@
-//! What has had its time: expired tokens and filtered files, bills beyond their retention, and what killed processes have left aside.
+//! Removes expired tokens and filtered files, bills beyond their retention, and files that killed processes have left aside.
 
 use std::fs::DirEntry;
 use std::path::Path as Folder;
@@ -13,17 +13,17 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use super::Billing;
 use crate::domain::bill::calendar;
 
-/// In one commit; between two of them others get their turn.
+/// Maximum number of tokens, of files and of lines in one commit. Between two commits others get their turn.
 const AT_A_TIME: u32 = 1000;
 const BREATH: Duration = Duration::from_millis(20);
-/// A file that is still being written is touched more often than this.
+/// A file that is still being written changes more often than this.
 const ABANDONED: SignedDuration = SignedDuration::from_hours(24);
 
-/// How often it is looked for what has had its time.
+/// Time between two sweeps.
 const SWEEP: SignedDuration = SignedDuration::from_hours(1);
 
-/// When it is looked again. A clock that has just jumped is not believed: by a clock that is years ahead for a minute, every bill would
-/// be beyond its retention.
+/// Decides when the next sweep is due. It does not trust a clock that has just jumped: if the clock is years ahead for a minute, every bill
+/// seems to be beyond its retention.
 #[derive(Debug)]
 pub struct Rhythm {
     last: Timestamp,
@@ -46,11 +46,11 @@ impl Rhythm {
     }
 }
 
-/// One look. Says how many files were forgotten.
+/// Sweeps once and returns how many files it forgot.
 pub async fn sweep(billing: &Billing) -> anyhow::Result<usize> {
     let now = billing.clock.now();
     let today = calendar::day_of(now, billing.clock.zone());
-    // What is not closed yet has not had its time, however old it is.
+    // A day that is not closed yet is kept, however old it is.
     let open = billing.store.first_open_day().await?;
     let before = today.saturating_sub(billing.settings.retention).min(open);
     let mut forgotten = 0;
@@ -78,7 +78,7 @@ async fn remove(billing: &Billing, place: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Objects of forgotten days that no record names: their process was killed between the two.
+/// Removes objects of forgotten days that no record names: a process was killed after it removed the record, before it removed the object.
 async fn remove_strays(billing: &Billing, before: Date) -> anyhow::Result<()> {
     let days = billing.objects.list_with_delimiter(None).await?;
     for folder in days.common_prefixes {
@@ -94,7 +94,7 @@ async fn remove_strays(billing: &Billing, before: Date) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Files written aside have a `#` in their names; the object store does not list them.
+/// Removes old files that were written aside. They have a `#` in their names, and the object store does not list them.
 fn remove_abandoned(folder: &Folder, now: Timestamp) -> std::io::Result<()> {
     for day in std::fs::read_dir(folder)?.flatten() {
         if !day.file_type()?.is_dir() {
@@ -110,7 +110,7 @@ fn remove_abandoned(folder: &Folder, now: Timestamp) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Not if it has just got its name, and is gone.
+/// Returns whether a file is old. A file that has just been renamed is gone, and does not count as old.
 fn is_old(file: &DirEntry, now: Timestamp) -> bool {
     let touched = file.metadata().and_then(|file| file.modified()).ok();
     touched

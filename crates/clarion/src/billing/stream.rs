@@ -1,5 +1,5 @@
-//! A bill as a stream of bytes, however long it is: a page of lines is read while the one before is being written out. No snapshot of
-//! the database is held, and no more than two pages are in memory.
+//! A bill of any length as a stream of bytes: one page of lines is read while the page before is written out. It holds no snapshot of the
+//! database, and at most two pages in memory.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::domain::bill::keywords::Keywords;
 use crate::domain::bill::{BillLine, BillOf, COLUMNS, Totals, csv};
 use crate::store::Store;
 
-/// Lines in a page. With the longest userData in every one of them it is eight megabytes.
+/// Lines in a page. With the longest userData in every line, a page has eight megabytes.
 const PAGE: u32 = 2000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ enum State {
     End,
 }
 
-/// What was written, when it is over.
+/// Size, totals and hash of a bill that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenBill {
     pub bytes: u64,
@@ -80,7 +80,7 @@ impl BillStream {
         }
     }
 
-    /// The next bytes, or none when all have been given.
+    /// Returns the next bytes, or `None` at the end.
     pub async fn next(&mut self) -> anyhow::Result<Option<Vec<u8>>> {
         match std::mem::replace(&mut self.state, State::End) {
             State::Begin => {
@@ -99,7 +99,7 @@ impl BillStream {
         let full = lines.len() == PAGE as usize;
         let after = lines.last().map(BillLine::place).filter(|_| full);
         let mut writer = self.writer.take().context("the writer is here")?;
-        // Work for a processor, and for another one than that of the database.
+        // Writing keeps a processor busy, so it runs beside the reading from the database.
         let write = tokio::task::spawn_blocking(move || {
             let bytes = writer.page(&lines);
             (writer, bytes)
@@ -126,7 +126,7 @@ impl BillStream {
         })
     }
 
-    /// To the end, for what it adds up to.
+    /// Reads to the end, and returns size, totals and hash.
     pub async fn recount(mut self) -> anyhow::Result<WrittenBill> {
         while self.next().await?.is_some() {}
         self.finish()

@@ -1,4 +1,4 @@
-//! Recounts a closed day from the bill lines, and compares with the files, their hashes and the calls, as far as these are kept.
+//! Recounts a closed day from its bill lines, and compares it with the files, their hashes and the calls, as far as these are kept.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::domain::bill::keywords::Keywords;
 use crate::domain::bill::{BillFile, BillOf, Totals, calendar};
 use crate::store::bills::{CallComparison, CallSpan};
 
-/// A bill, what its lines say and what its file is.
+/// A bill file and its differences from the bill lines.
 #[derive(Debug)]
 pub struct Checked {
     pub file: BillFile,
-    /// Empty when all is well.
+    /// Empty if the file is right.
     pub faults: Vec<String>,
 }
 
 #[derive(Debug)]
 pub struct FileVerification {
     pub bills: Vec<Checked>,
-    /// Bills that have lines and no file.
+    /// Bills that have lines but no file.
     pub without_file: Vec<BillOf>,
     pub totals: Totals,
     pub calls: CallComparison,
@@ -112,7 +112,8 @@ impl Billing {
         Ok(hex::encode(hash.finalize()))
     }
 
-    /// Calls that ended on the day. A callSid begins with the time of its acceptance: nothing waits and talks for longer than a week.
+    /// Returns the span of the calls that ended on the day. A callSid begins with the time of acceptance, and no call waits and talks for
+    /// longer than a week.
     fn span(&self, day: Date) -> CallSpan {
         let zone = self.clock.zone();
         let next = day.tomorrow().unwrap_or(day);

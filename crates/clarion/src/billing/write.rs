@@ -1,4 +1,4 @@
-//! Writes a bill to its place: aside first, then synced, then renamed, so that a file is either whole or not there.
+//! Writes a bill to its place. The file is written aside, synced and then renamed, so that it is either whole or missing.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::stream::{BillFormat, BillStream, WrittenBill};
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::bill::{BillFile, BillOf};
 
-/// Object stores want parts of at least so much, the last one aside.
+/// Object stores require parts of at least this size, except the last one.
 const PART: usize = 5 << 20;
 
-/// Where the bill was written before (`known`), it must come out as it was, or nothing takes its place.
+/// Writes a bill. If it was written before (`known`), the new bytes must be the same, or the file is not replaced.
 pub async fn write(
     billing: &Billing,
     of: &BillOf,
@@ -29,14 +29,14 @@ pub async fn write(
     match send(stream, &mut *upload, known).await {
         Ok(written) => Ok(written),
         Err(error) => {
-            // What is left aside then is swept up later.
+            // If this fails, the file left aside is swept up later.
             let _ = upload.abort().await;
             Err(error)
         }
     }
 }
 
-/// One part is on its way while the next is made.
+/// Sends a bill in parts. One part is being sent while the next is made.
 async fn send(
     mut stream: BillStream,
     upload: &mut dyn MultipartUpload,

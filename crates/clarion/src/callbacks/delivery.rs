@@ -1,4 +1,4 @@
-//! One delivery of a callback: one POST, and what its answer means.
+//! Delivers a callback once: sends one POST and judges its answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::outgoing::address_policy::AddressPolicy;
 use crate::outgoing::resolver::Resolve;
 use crate::outgoing::{HttpClient, HttpResponse, SendError, trusted_roots};
 
-/// A statuscode is looked for in so much of the answer.
+/// How many bytes of the answer are searched for a statuscode.
 const READ: usize = 8192;
-/// And so much is kept for the operator.
+/// How many bytes of the answer are kept for the operator.
 const KEPT: usize = 500;
 
-/// What came of a delivery.
+/// The result of one delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookResponse {
     pub verdict: DeliveryResult,
     pub status: Option<u16>,
     pub error: Option<String>,
     pub answer: Option<String>,
-    /// How long the receiver asked us to wait.
+    /// The wait that the receiver asked for.
     pub asked: Option<SignedDuration>,
 }
 
@@ -71,7 +71,7 @@ impl WebhookSender {
         })
     }
 
-    /// Never fails: whatever happens is a response with a verdict.
+    /// Delivers a callback. It never fails: every failure is a response with a verdict.
     pub async fn deliver(&self, callback: &ClaimedCallback, now: Timestamp) -> WebhookResponse {
         let body = Bytes::from(callback.body.clone());
         let sent = self
@@ -103,7 +103,7 @@ fn headers(callback: &ClaimedCallback, now: Timestamp) -> HeaderMap {
         ("webhook-signature", signature),
     ];
     for (name, text) in texts {
-        // Both are made by us, of letters and digits.
+        // We make both texts, of characters that a header may contain.
         if let Some(Ok(value)) = text.map(HeaderValue::try_from) {
             headers.insert(name, value);
         }
@@ -111,7 +111,7 @@ fn headers(callback: &ClaimedCallback, now: Timestamp) -> HeaderMap {
     headers
 }
 
-/// The status is the receiver's word.
+/// Reads a response. A body that breaks off does not change its status.
 async fn read(response: HttpResponse, now: Timestamp) -> WebhookResponse {
     let status = response.status;
     let retry_after = response.headers.get(RETRY_AFTER);
@@ -128,7 +128,7 @@ async fn read(response: HttpResponse, now: Timestamp) -> WebhookResponse {
     }
 }
 
-/// The first bytes as text that every database takes and no terminal obeys.
+/// Returns the first bytes as text that every database accepts and that cannot control a terminal.
 fn kept(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
     let harmless = |c: char| !c.is_control() || matches!(c, '\n' | '\t');

@@ -1,9 +1,9 @@
-//! How much each receiver may have under way. One that does not answer gets a single place until it does, so that even many dead
-//! receivers leave the places to those that are alive.
+//! Limits the deliveries under way to each receiver. A receiver that does not answer gets a single place until it answers, so that even
+//! many dead receivers leave places for the others.
 
 use std::collections::HashMap;
 
-/// Silent hosts that are remembered; forgetting one only costs it a few tries at once.
+/// Maximum number of silent hosts that are remembered. A forgotten one only gets a few tries at once.
 const REMEMBERED: usize = 10_000;
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Hosts {
         }
     }
 
-    /// The hosts that have less capacity than usual.
+    /// Returns the hosts that have less capacity than usual.
     pub fn capacity(&self) -> HashMap<String, u32> {
         let capacity = |host: &Host| {
             let limit = if host.silent { 1 } else { self.per_host };

@@ -1,7 +1,7 @@
-//! Status out: takes owed callbacks from the store, delivers them, records every attempt, and tries again or gives up visibly.
+//! Delivers callbacks: takes owed callbacks from the store, delivers them, records every attempt, and tries again or gives up visibly.
 //!
-//! The row is the queue entry: whoever ends a call writes it in the same commit and then wakes us. Nothing here decides what is owed or
-//! what the body says (`domain::callback`), and no transaction is open while a receiver is being waited for.
+//! A callback's row is its queue entry: the code that ends a call writes the row in the same commit and then wakes the worker.
+//! `domain::callback` decides what is owed and what the body says. No transaction is open during a delivery.
 
 pub mod delivery;
 mod hosts;
@@ -21,12 +21,12 @@ use crate::domain::claim::NodeId;
 use crate::outgoing::resolver::SystemResolver;
 use crate::store::Store;
 
-/// Counting everything that waits is not for free.
+/// Time between two counts of the backlog, because counting it is not free.
 const COUNTING: Duration = Duration::from_secs(15);
-/// The worker comes round at every poll, and waits for the database in between.
+/// Limit of one round of the worker, which includes the pause until the next poll and the waits for the database.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The delivery of callbacks, while it runs. Dropping it ends it at once; `stop` ends it in order.
+/// The running delivery of callbacks. Dropping this value ends it at once; `stop` ends it in order.
 #[derive(Debug)]
 pub struct Callbacks {
     owed: Arc<Notify>,
@@ -36,7 +36,7 @@ pub struct Callbacks {
 }
 
 impl Callbacks {
-    /// `node` names this life of this process.
+    /// Starts the delivery. `node` names this life of this process.
     pub fn start(
         config: &CallbacksConfig,
         store: Arc<dyn Store>,
@@ -55,7 +55,7 @@ impl Callbacks {
         let (config, node, waking) = (config.clone(), node.clone(), Arc::clone(&owed));
         let mut starts = 0;
         let worker = supervisor.restart("callbacks", Some(PATIENCE), move |watch| {
-            // A worker that is started anew is another holder of leases: what the one before held is reclaimed.
+            // A restarted worker is a new holder of leases, so the callbacks of the worker before it are reclaimed.
             starts += 1;
             let holder = format!("{node}-{starts}");
             let (store, clock) = (Arc::clone(&store), clock.clone());
@@ -73,13 +73,13 @@ impl Callbacks {
         })
     }
 
-    /// To be notified after each commit that owes something. Without it, callbacks are found by polling.
+    /// Returns what to notify after each commit that owes a callback. Without a notification, callbacks are found by polling.
     pub fn owed(&self) -> Arc<Notify> {
         Arc::clone(&self.owed)
     }
 
-    /// Begins nothing new, lets what is under way finish within the limit, and gives the leases of the rest back. The supervisor must
-    /// know already that everything stops.
+    /// Begins no new delivery, lets deliveries under way finish within the limit, and gives back the leases of the rest. The supervisor
+    /// must already know that everything stops.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         self.worker.ended().await;
@@ -89,7 +89,7 @@ impl Callbacks {
 async fn count(store: Arc<dyn Store>, clock: Clock, watch: Watch) {
     loop {
         watch.beat();
-        // A database that fails is reported by those who need it; the gauges just stay as they are.
+        // A database failure is reported by the code that needs the database. The gauges just stay as they are.
         if let Ok(backlog) = store.callback_backlog().await {
             let age = backlog.oldest_owed_at.map_or(0.0, |oldest| {
                 clock.now().duration_since(oldest).as_secs_f64().max(0.0)

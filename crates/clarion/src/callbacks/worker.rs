@@ -1,7 +1,7 @@
-//! The worker: a short loop around a step that records what has finished, claims what is due, and says what it did.
+//! The worker: a short loop around a step that records finished deliveries, claims due callbacks, and returns what it did.
 //!
-//! One task claims and records, in batches that grow with the load by themselves; each delivery is a task of its own that touches no
-//! database. A callback is claimed only when there is a place for it, overall and at its host, so nothing waits with a lease running.
+//! One task claims and records, in batches that grow with the load. Each delivery is a task of its own that does not touch the database. A
+//! callback is claimed only if there is a place for it, overall and at its host, so no callback waits while its lease runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::domain::callback::{
 use crate::random;
 use crate::store::{CallbackClaim, Store, StoreError};
 
-/// After the database has failed.
+/// Pause after the database has failed.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Started(usize),
@@ -187,7 +187,7 @@ impl Worker {
         self.held.insert(delivery.id(), held);
     }
 
-    /// Decides what follows from a delivery that is over. It is recorded by the next step.
+    /// Decides what follows a finished delivery. The next step records it.
     fn end(&mut self, finished: Finished) {
         let (id, (reply, took)) = finished.unwrap_or_else(|error| {
             let reply = WebhookResponse {
@@ -225,7 +225,7 @@ impl Worker {
         });
     }
 
-    /// If the database fails, they are kept and recorded later; until then nothing new is claimed.
+    /// Records the attempts that have ended. If the database fails, they are kept and recorded later; until then nothing new is claimed.
     async fn record(&mut self) -> Result<(), StoreError> {
         if self.ended.is_empty() {
             return Ok(());
@@ -262,7 +262,7 @@ impl Worker {
     }
 }
 
-/// The query of a URL may carry the receiver's secrets, so only the host is named.
+/// Logs and counts a delivery. The query of a URL may carry the receiver's secrets, so only the host is logged.
 fn tell(held: &Held, reply: &WebhookResponse, took: Duration, next: NextDelivery) {
     let word = reply.verdict.as_str();
     metrics::counter!("clarion_callback_attempts_total", "verdict" => word).increment(1);

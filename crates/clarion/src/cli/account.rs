@@ -237,7 +237,7 @@ fn new_token() -> AuthToken {
     random::id().parse().expect("hex digits are a token")
 }
 
-/// The token is shown here and never again.
+/// Describes an account with its token, which is never shown again.
 fn with_token(account: &Account) -> Value {
     let mut value = describe(account);
     value["authToken"] = account.auth_token.reveal().into();

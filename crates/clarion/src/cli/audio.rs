@@ -134,7 +134,7 @@ pub async fn run(
     Ok(())
 }
 
-/// Looks at the size first: a mistyped name may be a disk image.
+/// Reads a file. Checks its size first, because a mistyped name may be a disk image.
 fn read(file: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
     let context = || format!("cannot read {}", file.display());
     let size = file.metadata().with_context(context)?.len();
@@ -174,7 +174,7 @@ impl PlayOptions {
             files,
             plays: 1,
         };
-        // The prompts on disk are the server's, which may be running.
+        // The prompts on disk belong to the server, which may be running.
         let mut config = config.clone();
         config.prompts.disk_bytes = None;
         let renderer = prompts::open(&Supervisor::new(), &config)?;

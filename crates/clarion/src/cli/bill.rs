@@ -207,7 +207,7 @@ async fn export(mut stream: BillStream, out: Option<&Path>) -> anyhow::Result<()
     Ok(target.flush()?)
 }
 
-/// A mistyped name may be a disk image: no more is read than would be taken.
+/// Reads no more than an import accepts, because a mistyped name may be a disk image.
 fn read(file: &Path) -> anyhow::Result<String> {
     let context = || format!("cannot read {}", file.display());
     let source: Box<dyn Read> = if file.as_os_str() == "-" {

@@ -1,4 +1,4 @@
-//! `clarion call`: what became of calls, ending one, and stopping all dialling.
+//! `clarion call`: shows calls, cancels one, stops all dialling, and bars numbers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `clarion callback …`: what is owed to receivers, what became of it, and sending it again.
+//! `clarion callback …`: shows callbacks and their attempts, and sends one again.
 
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ fn attempt(attempt: &CallbackAttempt) -> Value {
     })
 }
 
-/// For people: each attempt as a block of its own.
+/// Numbers the attempts, so that people see each as a block of its own.
 fn numbered(history: &Value) -> Value {
     let attempts = history.as_array().into_iter().flatten();
     let named = |(number, attempt): (usize, &Value)| ((number + 1).to_string(), attempt.clone());

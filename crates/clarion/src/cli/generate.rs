@@ -1,7 +1,7 @@
-//! `clarion generate`: manual pages and shell completions, made from the command line itself, for packages. It is hidden, because nobody
-//! but packaging/install calls it.
+//! `clarion generate`: manual pages and shell completions for packages, made from the command line itself. It is hidden, because only
+//! packaging/install calls it.
 //!
-//! The words of a page are those of `--help`; only what no command says stands here (files, environment, exit status).
+//! The text of a page is that of `--help`. Only text that belongs to no command is here (files, environment, exit status).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -27,11 +27,11 @@ pub enum GenerateCommand {
     },
 }
 
-/// `program`: the whole command line.
+/// Writes the files. `program` is the whole command line.
 pub fn run(command: &GenerateCommand, program: clap::Command) -> anyhow::Result<()> {
     match command {
         GenerateCommand::Man { folder } => {
-            // Without this every command would have a page about its `help`.
+            // Otherwise every command would have a page about its `help`.
             let mut program = program.disable_help_subcommand(true);
             program.build();
             write_pages(&program, folder).with_context(|| cannot_write(folder))
@@ -51,7 +51,7 @@ fn cannot_write(folder: &Path) -> String {
     format!("cannot write to {}", folder.display())
 }
 
-/// The command line without what is hidden, which clap_complete would offer.
+/// Returns the command line without its hidden parts, which clap_complete would offer.
 fn visible(command: &clap::Command) -> clap::Command {
     let arguments = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set());
@@ -63,7 +63,7 @@ fn visible(command: &clap::Command) -> clap::Command {
         .subcommands(subcommands.map(visible))
 }
 
-/// The page of a command, and those of its subcommands.
+/// Writes the page of a command and those of its subcommands.
 fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
     let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
     for subcommand in visible {
@@ -74,7 +74,7 @@ fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
         .clone()
         .subcommand_value_name("COMMAND")
         .subcommand_help_heading("COMMANDS");
-    // The same source makes the same page, so it has no date; left out altogether, the next argument would take its place.
+    // The same source must make the same page, so the page has no date. An empty date would let the next argument take its place.
     let page = Man::new(command.clone())
         .date(" ")
         .source(format!("Clarion {version}"))
@@ -97,7 +97,7 @@ fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
     file.flush()
 }
 
-/// A section whose line ends are kept.
+/// Returns a section whose line ends are kept.
 fn as_it_stands(title: &str, text: &str) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", [title]);
@@ -109,7 +109,7 @@ fn as_it_stands(title: &str, text: &str) -> Roff {
     roff
 }
 
-/// What belongs to the program as a whole, for its first page.
+/// Returns the sections that belong to the program as a whole, for its first page.
 fn surroundings() -> Roff {
     let mut roff = Roff::new();
     let mut section = |title: &str, entries: &[(&str, &str)]| {
@@ -171,7 +171,7 @@ mod tests {
 
     use crate::cli::Cli;
 
-    /// What is said nowhere is missing in `--help`, in the manual and in the completions at once.
+    /// A missing text would be missing in `--help`, in the manual and in the completions.
     #[test]
     fn every_command_and_every_argument_says_what_it_is_for() {
         let mut program = Cli::command().disable_help_subcommand(true);

@@ -1,4 +1,4 @@
-//! The command line: one file a subcommand.
+//! The command line: one file per subcommand.
 
 mod account;
 mod app;
@@ -147,10 +147,10 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     }
 }
 
-/// More than this is a typing error.
+/// A higher limit is a typing error.
 const HIGHEST_LIMIT: u32 = 1_000_000;
 
-/// A limit that may be taken away; `name` is that of the option.
+/// Reads a limit that may be removed. `name` is the name of the option.
 #[expect(clippy::option_option, reason = "not changed, taken away, or set")]
 fn limit(name: &str, value: Option<OrNone<u32>>) -> anyhow::Result<Option<Option<u32>>> {
     match value {
@@ -165,7 +165,7 @@ fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()
     tokio::runtime::Runtime::new()?.block_on(work)
 }
 
-/// For commands that work on the database themselves, beside a running server or without one.
+/// Runs a command that works on the database itself, beside a running server or without one.
 fn with_store<F, W>(config: &Config, work: F) -> anyhow::Result<()>
 where
     F: FnOnce(Arc<dyn Store>, Clock) -> W,
@@ -198,7 +198,7 @@ impl FromStr for OnOff {
     }
 }
 
-/// A value, or a word that takes it away.
+/// A value, or a word that removes it.
 #[derive(Debug, Clone, Copy)]
 struct OrNone<T>(Option<T>);
 
@@ -252,7 +252,7 @@ fn lines(value: &serde_json::Value, indent: &str) {
     }
 }
 
-/// A list shows the first few things about each; `show` tells the rest.
+/// Writes one row of a list. A list shows the first few values of each item; `show` shows all of them.
 fn row(value: &serde_json::Value) -> String {
     let values = value
         .as_object()

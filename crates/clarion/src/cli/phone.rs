@@ -1,5 +1,5 @@
-//! `clarion phone`: a telephone that answers by a script, remembers what it heard, and prints one line a call. How people try Clarion without a
-//! trunk.
+//! `clarion phone`: a telephone that answers by a script, remembers what it heard, and prints one line per call. People use it to try
+//! Clarion without a trunk.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -102,7 +102,7 @@ struct Behaviour {
 }
 
 impl Behaviour {
-    /// `None` if nothing was asked for.
+    /// Returns the script, or `None` if no option was given.
     fn script(&self) -> Option<Script> {
         let refusal = self
             .refuse
@@ -228,7 +228,7 @@ fn trace_to(path: &Path) -> anyhow::Result<Trace> {
         let mut file = file
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        // A trace that cannot be written any more is no reason to stop answering.
+        // The telephone keeps answering if the trace cannot be written any more.
         let _ = writeln!(
             file,
             "-- {} {}\n{}",
@@ -246,7 +246,7 @@ fn record(call: &HeardCall, path: &Path) -> anyhow::Result<()> {
     file.flush().with_context(context)
 }
 
-/// A number as a name of a file: it comes from outside.
+/// Makes a file name from a number, which comes from outside.
 fn file_name(number: &str) -> String {
     number
         .chars()
@@ -255,7 +255,7 @@ fn file_name(number: &str) -> String {
         .collect()
 }
 
-/// One line: who, what became of it, and how well it was heard.
+/// Describes a call on one line: who called, what became of the call, and how well it was heard.
 fn describe(call: &HeardCall) -> String {
     let mut line = format!("{} calls {}: ", call.caller, call.number);
     if !call.answered {
@@ -286,6 +286,6 @@ fn describe(call: &HeardCall) -> String {
 }
 
 fn say(line: &str) {
-    // A reader that went away is no reason to stop.
+    // The telephone goes on if the reader has gone away.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

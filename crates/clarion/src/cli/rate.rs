@@ -1,4 +1,4 @@
-//! `clarion rate …`: what an account's calls cost. What all others' cost is in the settings (`[rates]`).
+//! `clarion rate …`: what an account's calls cost. The rates for all other accounts are in the settings (`[rates]`).
 
 use std::sync::Arc;
 

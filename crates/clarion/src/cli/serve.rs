@@ -26,7 +26,8 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// A wrong clock makes wrong bills. It is for a server that can call nobody and that nobody else reaches.
+    /// Returns the server's clock. A clock that is ahead makes wrong bills, so it is only for a server that can call nobody and that nobody
+    /// else reaches.
     fn clock(&self, config: &Config) -> anyhow::Result<Clock> {
         let clock = Clock::new(config.time_zone());
         if self.demo_clock_ahead > 0 {
@@ -50,7 +51,7 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
     telemetry::start_logging(&config.log)?;
     raise_file_limit(config.http.max_connections);
     block_on(async {
-        // Before anything else: a signal during the start stops the server as well.
+        // The handlers come before anything else, so that a signal during the start also stops the server.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let clock = serve.clock(&config)?;
@@ -80,7 +81,7 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             failure = server.failed() => {
-                // No orderly stop: what is under way is recovered by the next start, or by another node, as after a crash.
+                // There is no orderly stop: calls under way are recovered by the next start or by another node, as after a crash.
                 tracing::error!(%failure, "stopping, so that the service manager starts the server anew");
                 bail!("{failure}; the server cannot go on without it");
             }
@@ -91,12 +92,13 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
     })
 }
 
-/// Whoever started the server may have stopped listening (`clarion serve | head -1`). `println!` would panic, and the server end.
+/// Prints a line. The reader may have gone away (`clarion serve | head -1`), and `println!` would then panic and end the server.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Every connection is a file, and the usual limit of 1024 is there for programs that ask for no more. Asking is allowed up to the hard limit.
+/// Raises the limit of open files. Every connection is a file, and the usual limit of 1024 is for programs that do not ask for more. A
+/// program may ask up to the hard limit.
 fn raise_file_limit(connections: usize) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -1,4 +1,4 @@
-//! `clarion trunk`: the trunks of the configuration, and letting one run empty.
+//! `clarion trunk`: lists the trunks of the settings, drains one, and opens it again.
 
 use std::sync::Arc;
 

@@ -12,11 +12,11 @@ const LONGEST: u32 = 1_000_000;
 #[derive(Debug, Clone)]
 pub struct AudioFilesConfig {
     pub folder: PathBuf,
-    /// Of one file; its bytes are those of a whole upload too.
+    /// Limits of one file. Its limit of bytes also applies to a whole upload.
     pub limits: WavLimits,
     pub upload_time: Duration,
     pub uploads_at_once: usize,
-    /// Of one application, or of the platform.
+    /// Maximum number of files of one application, or of the platform.
     pub max_files: usize,
 }
 

@@ -10,16 +10,16 @@ use super::section::{Mistake, Section};
 #[derive(Debug, Clone)]
 pub struct BillsConfig {
     pub folder: PathBuf,
-    /// From midnight to the day's close.
+    /// Time from midnight to the close of the day before.
     pub grace: SignedDuration,
-    /// Days of the calendar.
+    /// Calendar days for which bills are kept.
     pub retention: Span,
     pub token_life: Duration,
     pub bill_json_key: BillJsonKey,
     pub max_filtered_files: usize,
 }
 
-/// How the download address is named in JSON.
+/// The key of the download address in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BillJsonKey {
     LowerCase,

@@ -1,4 +1,4 @@
-//! `[callbacks]`: how status reports are delivered, and how patiently.
+//! `[callbacks]`: how callbacks are delivered and retried.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use super::section::{Mistake, Section};
 use super::values::parse_network;
 use crate::domain::callback::RetrySchedule;
 
-/// A month: more than anyone waits for.
+/// A month, which is longer than anyone waits.
 const LONGEST_WAIT: u32 = 2_678_400;
-/// What is left of a lease when the slowest delivery has ended: time for writing that down.
+/// Time that is left of a lease after the slowest delivery, for recording it.
 const MARGIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 use super::section::{Mistake, Section};
 
-/// More than anybody keeps a call for, in days.
+/// Longest retention in days, which is longer than anybody keeps a call.
 const LONGEST_RETENTION: u32 = 36_500;
 const LONGEST_WAIT: u32 = 366 * 86_400;
 
@@ -16,9 +16,9 @@ pub struct CallsConfig {
     pub max_text_characters: usize,
     pub max_user_data_bytes: usize,
     pub max_talk: Duration,
-    /// A call that has waited for so long is given up.
+    /// A call that has waited this long is given up.
     pub expiry: Duration,
-    /// `None`: for ever.
+    /// `None` keeps calls for ever.
     pub retention: Option<SignedDuration>,
 }
 

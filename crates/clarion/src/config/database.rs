@@ -1,4 +1,4 @@
-//! The setting `database`: where the truth lives. `store` opens it; nothing else asks which kind it is.
+//! The setting `database`: where all data is kept. `store` opens the database; nothing else asks which kind it is.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ impl Database {
     }
 }
 
-/// For messages: a connection string without its password.
+/// Writes the setting without its password, for messages.
 impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -40,7 +40,7 @@ impl fmt::Display for Database {
             Self::Postgres(url) => match Url::parse(url) {
                 Ok(mut url) => {
                     if url.password().is_some() {
-                        // Fails only for URLs that cannot have a password.
+                        // This fails only for URLs that cannot have a password.
                         let _ = url.set_password(Some("…"));
                     }
                     write!(f, "{url}")

@@ -1,4 +1,4 @@
-//! `[dispatch]`: how many calls are under way, and how patiently one is dialled.
+//! `[dispatch]`: how many calls are under way, and how long a call is dialled and retried.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::domain::claim::CalleeCaps;
 
 const DAY: u32 = 86_400;
 const LONGEST_PAUSE: u32 = 30 * DAY;
-/// A minute of silence is more than any callee bears.
+/// No callee listens to a minute of silence.
 const LONGEST_SILENCE_MS: u32 = 60_000;
 
 #[derive(Debug, Clone)]
 pub struct DispatchConfig {
-    /// `None`: as many as the trunks carry.
+    /// `None` allows as many calls as the trunks carry.
     pub max_calls: Option<u32>,
     pub calls_at_once: u32,
     pub calls_per_second: u32,
@@ -22,7 +22,7 @@ pub struct DispatchConfig {
     pub ring_time: Duration,
     pub lead_in: Duration,
     pub extension_wait: Duration,
-    /// From one try of all trunks to the next: the first time, and at most.
+    /// Wait from one try of all trunks to the next: the first wait, and the longest.
     pub first_retry: SignedDuration,
     pub longest_retry: SignedDuration,
     pub redial_after_crash: bool,
@@ -49,7 +49,7 @@ impl DispatchConfig {
             longest_retry: section.signed_seconds("longest_retry_seconds", 0..=LONGEST_PAUSE)?,
             redial_after_crash: section.flag("redial_after_crash")?,
             stop_time: section.seconds("stop_seconds", 0..=DAY)?,
-            // A lease is renewed five times in its life, and an INVITE wants half a second of it left.
+            // A lease is renewed five times in its life, and an INVITE needs half a second of it to be left.
             lease: section.signed_seconds("lease_seconds", 2..=3600)?,
         })
     }

@@ -1,4 +1,4 @@
-//! `[http]`: where clients come in, and how much of them is taken.
+//! `[http]`: where clients connect, and how much they may send.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use ipnet::IpNet;
 use super::section::{Mistake, Section};
 use super::values::{HttpUrl, PemFiles, parse_network};
 
-/// None of the limits means "no limit" when it is 0: nothing would be served at all.
+/// Largest value of a limit. A limit of 0 does not mean "no limit": nothing would be served.
 const LARGEST: u32 = 1_000_000;
-/// What clients may rely on; a smaller body would refuse fields that are within their own limits.
+/// Clients may rely on a body of this size. A smaller limit would refuse fields that are within their own limits.
 const SMALLEST_BODY: usize = 1024;
 const LARGEST_BODY: usize = 1 << 30;
 
@@ -18,7 +18,7 @@ const LARGEST_BODY: usize = 1 << 30;
 pub struct HttpConfig {
     pub listen: Vec<SocketAddr>,
     pub plain: bool,
-    /// `None`: our own CA and certificate are made.
+    /// `None` makes our own CA and certificate.
     pub certificate: Option<PemFiles>,
     pub host_names: Vec<String>,
     pub trusted_proxies: Vec<IpNet>,

@@ -1,4 +1,4 @@
-//! `[limits]`: what one account may ask for.
+//! `[limits]`: what one account may use.
 
 use super::section::{Mistake, Section};
 

@@ -4,7 +4,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::section::{Mistake, Section};
 
-/// The SIP library writes whole messages to its log, passwords' digests and telephone numbers included. Whoever wants to see them names it.
+/// The SIP library logs whole messages, including telephone numbers and password digests, so it is quiet unless the filter names it.
 const QUIET: &str = "rsipstack=error";
 
 #[derive(Debug, Clone)]

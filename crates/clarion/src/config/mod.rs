@@ -1,5 +1,5 @@
-//! Settings: the compiled-in defaults, then the operator's file, then the environment. The only place that reads the environment, and the
-//! only one that reads settings: a `Config` holds values of the types that the program uses, and cannot be wrong.
+//! Settings: the compiled-in defaults, then the operator's file, then the environment. Only this module reads the environment and the
+//! settings. A `Config` holds values of the types that the program uses, and cannot be wrong.
 
 mod audio_files;
 mod bills;
@@ -47,9 +47,9 @@ pub use self::trunk::{EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkS
 pub use self::values::{HttpUrl, PemFiles, parse_codec, parse_network, parse_ports};
 use crate::domain::phone_number::NumberingPlan;
 
-/// Every setting with its default and one comment: the reference is the program.
+/// Every setting with its default and one comment. The program is thus the reference.
 pub const DEFAULTS: &str = include_str!("../../../../config.default.toml");
-/// Read when no file is named and this one is there.
+/// Is read if no file is named and this one exists.
 const USUAL_FILE: &str = "clarion.toml";
 const ENVIRONMENT: &str = "CLARION_";
 const FILE_VARIABLE: &str = "CLARION_CONFIG";
@@ -57,7 +57,7 @@ const FILE_VARIABLE: &str = "CLARION_CONFIG";
 #[derive(Debug, Clone)]
 pub struct Config {
     pub data_dir: PathBuf,
-    /// Less than this free at data_dir, and the server is not ready; 0: not checked.
+    /// The server is not ready if data_dir has less free space than this. 0 means that it is not checked.
     pub min_free_bytes: u64,
     pub database: Database,
     named_time_zone: Option<TimeZone>,
@@ -77,7 +77,7 @@ pub struct Config {
     pub log: LogConfig,
 }
 
-/// What is wrong with the settings: a line for each mistake, with the file or variable, the table, the key, and the rule.
+/// The mistakes in the settings, one line each, with the file or variable, the table, the key and the rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(pub Vec<String>);
 
@@ -90,7 +90,7 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// The settings of this process: defaults, file, environment.
+    /// Loads the settings of this process from defaults, file and environment.
     pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
         let environment: Vec<_> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -113,12 +113,12 @@ impl Config {
         read(Some(&path), &text, &environment)
     }
 
-    /// Defaults overlaid with a file's text and with variables, both already read.
+    /// Lays a file's text and variables, both already read, over the defaults.
     pub fn from_parts(file: &str, environment: &[(String, String)]) -> Result<Self, ConfigError> {
         read(None, file, environment)
     }
 
-    /// Named by the operator, rather than the system's.
+    /// Returns whether the operator has named a time zone. Otherwise the system's is used.
     pub fn has_time_zone(&self) -> bool {
         self.named_time_zone.is_some()
     }
@@ -168,14 +168,14 @@ fn read(
     }
 }
 
-/// The setting that a variable sets: `http.listen` for `CLARION_HTTP__LISTEN`.
+/// Returns the setting that a variable sets: `http.listen` for `CLARION_HTTP__LISTEN`.
 fn path_of(variable: &str) -> String {
     variable[ENVIRONMENT.len()..]
         .to_ascii_lowercase()
         .replace("__", ".")
 }
 
-/// Every table is read, so that all mistakes are told at once; `None` where there was one.
+/// Reads every table, so that all mistakes are reported at once. Returns `None` if there was one.
 fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
     let mut root = Section::root(settings);
     let mut kept = Collector { mistakes };
@@ -229,7 +229,7 @@ fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
     })
 }
 
-/// Keeps the mistakes, and goes on with the next table.
+/// Collects the mistakes, so that reading goes on with the next table.
 struct Collector<'a> {
     mistakes: &'a mut Vec<Mistake>,
 }

@@ -1,4 +1,4 @@
-//! `[numbers]`: how numbers are written in the platform's country, and which of them are refused.
+//! `[numbers]`: how numbers are written in the platform's country, and which numbers are refused.
 
 use super::section::{Mistake, Section};
 use crate::domain::phone_number::{NumberPattern, NumberingPlan, PhoneNumber};

@@ -1,11 +1,11 @@
-//! Laying settings over settings, with a word of help for whoever has mistyped a name.
+//! Lays settings over settings, and suggests a name if one is mistyped.
 
 use toml::{Table, Value};
 
 use super::section::Mistake;
 
-/// Lays `over` on top of `base`. The defaults name every setting, so a name that is not there is a mistake. `label` is what stands before
-/// a name in messages: nothing, or `http.`.
+/// Lays `over` on top of `base`. The defaults name every setting, so an unknown name is a mistake. `label` is the prefix of a name in
+/// messages: empty, or `http.`.
 pub(super) fn overlay(base: &mut Table, over: Table, label: &str, mistakes: &mut Vec<Mistake>) {
     for (name, value) in over {
         let full = format!("{label}{name}");
@@ -39,7 +39,7 @@ pub(super) fn overlay(base: &mut Table, over: Table, label: &str, mistakes: &mut
     }
 }
 
-/// The known name that is most like the mistyped one, or all of them where none is.
+/// Suggests the known name that is most like the mistyped one, or lists all names if none is similar.
 pub(super) fn suggestion(known: &[&str], name: &str, label: &str) -> String {
     let nearest = known
         .iter()
@@ -51,7 +51,7 @@ pub(super) fn suggestion(known: &[&str], name: &str, label: &str) -> String {
     }
 }
 
-/// A variable's text as a value of the type that the default has.
+/// Reads a variable's text as a value of the type of its default.
 pub(super) fn from_variable(defaults: &Table, path: &str, text: &str) -> Value {
     let default = path
         .split('.')

@@ -9,13 +9,13 @@ const LONGEST_MEMORY: u32 = 86_400;
 
 #[derive(Debug, Clone)]
 pub struct PromptsConfig {
-    /// `None`: one a core.
+    /// `None` means one per core.
     pub workers: Option<usize>,
     pub max_waiting: usize,
     pub memory_bytes: u64,
-    /// `None`: nothing is kept on disk.
+    /// `None` keeps nothing on disk.
     pub disk_bytes: Option<u64>,
-    /// Between two plays.
+    /// Pause between two plays.
     pub gap: Duration,
     /// How long a failure is remembered.
     pub failure_time: Duration,

@@ -1,4 +1,4 @@
-//! `[rates]`: what calls cost where an account has no rate of its own.
+//! `[rates]`: what calls cost if an account has no rate of its own.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const LONGEST_TALK: u32 = 86_400;
 #[derive(Debug, Clone)]
 pub struct RatesConfig {
     pub default: Vec<Rate>,
-    /// Talk that is paid for in advance, until the length of the message is known.
+    /// Talk time that is reserved until the length of the message is known.
     pub reserve: Duration,
 }
 

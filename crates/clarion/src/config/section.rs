@@ -1,4 +1,4 @@
-//! One table of settings, read key by key into the types that the program uses. Every rule stands beside its key, and a mistake names both.
+//! Reads one table of settings, key by key, into the types that the program uses. Every rule is beside its key, and a mistake names both.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -12,35 +12,35 @@ use toml::{Table, Value};
 
 use super::overlay::suggestion;
 
-/// 16 PiB, for sizes that are written in MiB: no machine has more.
+/// 16 PiB, for sizes in MiB. No machine has more.
 pub(super) const LARGEST_MIB: u64 = 1 << 34;
 
-/// A setting that cannot be used: which one, and the rule that it breaks.
+/// A setting that cannot be used, and the rule that it breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mistake {
-    /// By which the variable is found that may have set it: `http.listen`, or `trunk` for everything in a `[[trunk]]`.
+    /// The path of the setting, by which the variable that set it is found: `http.listen`, or `trunk` for everything in a `[[trunk]]`.
     pub path: String,
     pub text: String,
 }
 
-/// Settings are taken out of it one by one; what is left at the end is unknown.
+/// A table from which settings are taken one by one. A setting that is left at the end is unknown.
 #[derive(Debug)]
 pub(super) struct Section {
-    /// What stands before a key in a message: `http.`, or `[[trunk]] "provider": `.
+    /// The prefix of a key in messages: `http.`, or `[[trunk]] "provider": `.
     label: String,
-    /// The path of all its settings, where it is an element of a list.
+    /// The path of all its settings, if it is an element of a list.
     path: Option<String>,
     table: Table,
     asked: BTreeSet<String>,
 }
 
 impl Section {
-    /// The settings outside of any table.
+    /// Returns the settings outside any table.
     pub fn root(table: Table) -> Self {
         Self::new(String::new(), None, table)
     }
 
-    /// An element of the list at `path`.
+    /// Returns an element of the list at `path`.
     pub fn element(label: String, path: &str, table: Table) -> Self {
         Self::new(label, Some(path.to_owned()), table)
     }
@@ -62,7 +62,7 @@ impl Section {
         }
     }
 
-    /// The table `[key]`.
+    /// Takes the table `[key]`.
     pub fn section(&mut self, key: &str) -> Result<Section, Mistake> {
         match self.take(key)? {
             Value::Table(table) => Ok(Self::new(
@@ -74,7 +74,7 @@ impl Section {
         }
     }
 
-    /// The tables of a list, in their order.
+    /// Takes the tables of a list, in their order.
     pub fn tables(&mut self, key: &str) -> Result<Vec<Table>, Mistake> {
         let values = self.array(key)?;
         let table = |value| match value {
@@ -84,7 +84,7 @@ impl Section {
         values.into_iter().map(table).collect()
     }
 
-    /// The tables of a list that are small enough to be read on the spot.
+    /// Takes the tables of a list and reads each at once with `read`, for small tables.
     pub fn elements<T>(
         &mut self,
         key: &str,
@@ -130,7 +130,7 @@ impl Section {
         Ok(Duration::from_secs(seconds.into()))
     }
 
-    /// For what is reckoned with times of the calendar.
+    /// For durations that are added to timestamps.
     pub fn signed_seconds(
         &mut self,
         key: &str,
@@ -140,7 +140,7 @@ impl Section {
         Ok(SignedDuration::from_secs(seconds.into()))
     }
 
-    /// 0 stands for none.
+    /// Takes a number of seconds, or `None` for 0.
     pub fn seconds_or_none(&mut self, key: &str, limit: u32) -> Result<Option<Duration>, Mistake> {
         let time = self.seconds(key, 0..=limit)?;
         Ok(Some(time).filter(|time| !time.is_zero()))
@@ -156,7 +156,7 @@ impl Section {
         self.fraction_of(key, &value, &range, "")
     }
 
-    /// Whole numbers are as good as fractions.
+    /// Whole numbers are accepted as fractions.
     pub fn fractions(
         &mut self,
         key: &str,
@@ -199,7 +199,7 @@ impl Section {
         }
     }
 
-    /// An empty text stands for none.
+    /// An empty text means `None`.
     pub fn text_or_none(&mut self, key: &str) -> Result<Option<String>, Mistake> {
         let text = self.text(key)?;
         Ok(Some(text).filter(|text| !text.is_empty()))
@@ -218,7 +218,7 @@ impl Section {
         parse(&text).map_err(|rule| self.mistake(key, rule))
     }
 
-    /// An empty text stands for none.
+    /// An empty text means `None`.
     pub fn parsed_or_none<T, E: Display>(
         &mut self,
         key: &str,
@@ -229,7 +229,7 @@ impl Section {
             .transpose()
     }
 
-    /// An empty text stands for none.
+    /// An empty text means `None`.
     pub fn path_or_none(&mut self, key: &str) -> Result<Option<PathBuf>, Mistake> {
         Ok(self.text_or_none(key)?.map(PathBuf::from))
     }
@@ -264,7 +264,7 @@ impl Section {
         values.into_iter().map(one).collect()
     }
 
-    /// Everything has been taken: what is left has a name that does not exist.
+    /// Ends the reading. A setting that is left has an unknown name.
     pub fn finish(self) -> Result<(), Mistake> {
         let Some(name) = self.table.keys().next() else {
             return Ok(());

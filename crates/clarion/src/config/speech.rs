@@ -1,4 +1,4 @@
-//! `[speech]`: who speaks text: the embedded voice, and another one before it where the operator has one.
+//! `[speech]`: who speaks text: the operator's own voice if there is one, and the embedded voice.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,11 +13,11 @@ pub struct SpeechConfig {
     pub program: String,
     pub chinese_voice: String,
     pub english_voice: String,
-    /// Asked before the embedded voice.
+    /// Is asked before the embedded voice.
     pub service: Option<SpeechService>,
     pub version: String,
     pub tries: u32,
-    /// For one text.
+    /// Time limit for one text.
     pub time: Duration,
 }
 

@@ -22,7 +22,7 @@ fn error(file: &str, environment: &[(&str, &str)]) -> String {
     load(file, environment).unwrap_err().to_string()
 }
 
-/// A trunk that is as it should be, and some more settings of it.
+/// Returns a valid trunk with some more settings.
 fn trunk(more: &str) -> String {
     format!("[[trunk]]\nname = \"provider\"\nprefixes = [\"86\"]\n{more}\n")
 }
@@ -110,7 +110,7 @@ fn a_loopback_trunk_stays_on_this_machine() {
     );
 }
 
-/// File, and what is said of it: table and key first, then the rule.
+/// A file and its error: table and key first, then the rule.
 const MISTAKES: &[(&str, &str)] = &[
     // Names, types and syntax.
     (
@@ -338,7 +338,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
 ];
 
-/// More settings of a trunk, and what is said of them after the trunk's name.
+/// More settings of a trunk, and their error after the trunk's name.
 const TRUNK_MISTAKES: &[(&str, &str)] = &[
     (
         "hots = \"x\"\nloopback = true",

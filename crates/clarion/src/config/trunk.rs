@@ -1,4 +1,5 @@
-//! `[[trunk]]`, read once: its routing as the domain wants it, its SIP as `phone` wants it. `check`, dispatch and phone take the same value.
+//! `[[trunk]]`, read once: its routing in the types of `domain`, its SIP in those of `phone`. `check`, dispatch and phone use the same
+//! value.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -21,19 +22,19 @@ pub const TRUNK_DEFAULTS: &str = include_str!("trunk.default.toml");
 
 const LONGEST: u32 = 86_400;
 
-/// One trunk as the operator has described it.
+/// One trunk as the operator describes it.
 #[derive(Debug, Clone)]
 pub struct TrunkSettings {
-    /// Its name, which numbers it carries, in which form and in which order.
+    /// The name of the trunk, and which numbers it carries, in which form and in which order.
     pub route: TrunkRoute,
-    /// Calls at once, and calls started a second, over all nodes together.
+    /// Calls at once, and calls started per second, of all nodes together.
     pub channels: u32,
     pub calls_per_second: u32,
-    /// Our own end.
+    /// Our own end of the trunk.
     pub endpoint: EndpointSettings,
-    /// Of a loopback trunk the host is this machine; its port is known when the telephone behind it has been started.
+    /// For a loopback trunk the host is this machine. Its port is known only after its telephone has started.
     pub sip: SipTrunkConfig,
-    /// One pair of ports for all its calls.
+    /// All calls of the trunk use one pair of ports.
     pub shared_port: bool,
     pub loopback: Option<LoopbackSettings>,
 }
@@ -43,9 +44,9 @@ pub struct TrunkSettings {
 pub struct EndpointSettings {
     pub transport: Transport,
     pub bind: SocketAddr,
-    /// What the trunk shall see instead, where that differs.
+    /// The address that the trunk is told instead, if it differs.
     pub advertised: Option<SocketAddr>,
-    /// Whom certificates must come from, and our own one: read with TLS only.
+    /// The authorities of the peer's certificate, and our own certificate. Both are read only for TLS.
     pub ca: PathBuf,
     pub certificate: Option<PemFiles>,
 }
@@ -53,7 +54,7 @@ pub struct EndpointSettings {
 /// A trunk that leads to a telephone in the server itself, for trying things out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoopbackSettings {
-    /// Folder for recordings of what that telephone hears.
+    /// Folder for recordings of the sound that this telephone hears.
     pub record: Option<PathBuf>,
 }
 
@@ -62,12 +63,13 @@ impl TrunkSettings {
         &self.route.name
     }
 
-    /// Where the packets go.
+    /// Returns the host to which the packets go.
     pub fn peer(&self) -> &Host {
         self.sip.proxy.as_ref().unwrap_or(&self.sip.host)
     }
 
-    /// Our endpoint as `phone` starts it. Files of certificates are read here: not every command that reads the settings may read the key.
+    /// Returns our endpoint as `phone` starts it. Certificates are read only here, because not every command that reads settings may read
+    /// the key.
     pub fn signalling(&self) -> anyhow::Result<SignallingConfig> {
         let endpoint = &self.endpoint;
         let mut signalling = SignallingConfig::new(endpoint.transport, endpoint.bind);
@@ -79,7 +81,7 @@ impl TrunkSettings {
         Ok(signalling)
     }
 
-    /// The certificate must name whom the packets go to.
+    /// Reads the files for TLS. The peer's certificate must name the host to which the packets go.
     fn tls_files(&self) -> anyhow::Result<TlsFiles> {
         let read = |path: &Path| {
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
@@ -96,7 +98,7 @@ impl TrunkSettings {
     }
 }
 
-/// All trunks, in the order of the file. Each that is wrong adds its mistakes.
+/// Reads all trunks, in the order of the file. A wrong trunk adds its mistakes.
 pub(super) fn read_all(tables: Vec<Table>, mistakes: &mut Vec<Mistake>) -> Vec<TrunkSettings> {
     let mut trunks: Vec<TrunkSettings> = Vec::new();
     for (place, table) in tables.into_iter().enumerate() {
@@ -124,7 +126,7 @@ pub(super) fn read_all(tables: Vec<Table>, mistakes: &mut Vec<Mistake>) -> Vec<T
     trunks
 }
 
-/// A trunk is known by its name; one without is counted.
+/// Names a trunk by its name, or by its number if it has none.
 fn label(place: usize, table: &Table) -> String {
     match table.get("name").and_then(Value::as_str) {
         Some(name) if !name.is_empty() => format!("[[trunk]] {name:?}: "),

@@ -1,4 +1,4 @@
-//! Values that several settings and options have in common, read from the text that people write.
+//! Values that several settings and options share, parsed from text.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use url::Url;
 
 use super::section::{Mistake, Section};
 
-/// A network; a single address stands for itself.
+/// Parses a network. A single address is a network of its own.
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
     text.parse::<IpNet>()
         .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
@@ -23,7 +23,7 @@ pub fn parse_network(text: &str) -> Result<IpNet, String> {
         })
 }
 
-/// The first and the last port of a range.
+/// Parses the first and the last port of a range.
 pub fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let ports = text.split_once('-');
     let parsed = ports.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
@@ -42,7 +42,7 @@ pub(super) fn parse_address(text: &str) -> Result<IpAddr, String> {
         .map_err(|_| format!("`{text}` is not an address such as 203.0.113.7"))
 }
 
-/// An address of the web, kept as it was written: it is shown to others.
+/// A web address, kept as it was written, because others see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpUrl {
     written: String,
@@ -58,12 +58,12 @@ impl HttpUrl {
         self.url.scheme() == "https"
     }
 
-    /// Nothing comes after the path.
+    /// Returns whether nothing follows the path.
     pub fn ends_with_path(&self) -> bool {
         self.url.query().is_none() && self.url.fragment().is_none()
     }
 
-    /// The host without the brackets of an IPv6 address.
+    /// Returns the host, without the brackets of an IPv6 address.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or("").trim_matches(['[', ']'])
     }
@@ -92,7 +92,7 @@ impl fmt::Display for HttpUrl {
     }
 }
 
-/// A certificate chain and its private key, as PEM files. Whoever uses them reads them.
+/// A certificate chain and its private key, as PEM files. The code that uses the files reads them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PemFiles {
     pub certificate: PathBuf,
@@ -100,7 +100,7 @@ pub struct PemFiles {
 }
 
 impl PemFiles {
-    /// The settings `certificate` and `private_key`.
+    /// Takes the settings `certificate` and `private_key`.
     pub(super) fn read(section: &mut Section) -> Result<Option<Self>, Mistake> {
         let certificate = section.path_or_none("certificate")?;
         let private_key = section.path_or_none("private_key")?;

@@ -1,4 +1,4 @@
-//! Who may ask for calls: main accounts, their applications, permissions and limits.
+//! Who may request calls: main accounts, their applications, permissions and limits.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -61,7 +61,7 @@ id_of_32!(
 );
 
 impl AppId {
-    /// Reads the appId of a request; each way to be wrong has a code of its own.
+    /// Reads the appId of a request. Each mistake has a code of its own.
     pub fn from_request(text: &str) -> Result<Self, Refusal> {
         if text.is_empty() {
             return Err(StatusCode::AppIdEmpty.into());
@@ -73,12 +73,12 @@ impl AppId {
     }
 }
 
-/// The account's secret. It is needed in clear text, because `sig` is an MD5 over it; it never appears in logs.
+/// The account's secret. It is kept in clear text, because `sig` is an MD5 over it. It never appears in logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthToken(String);
 
 impl AuthToken {
-    /// For showing to the operator once, for storing, and for computing a `sig`.
+    /// Returns the token, to show it to the operator once, to store it, and to compute a `sig`.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -88,7 +88,7 @@ impl FromStr for AuthToken {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // The text itself stays out of the message: it may be a secret with a typing error in it.
+        // The message does not contain the text, which may be a secret with a typing error.
         if is_id(text) {
             Ok(Self(text.to_owned()))
         } else {
@@ -139,14 +139,14 @@ named_states! {
     AppState { Active = "active", Disabled = "disabled", Deleted = "deleted" }
 }
 
-/// What the platform must switch on before an account may use it.
+/// Functions that an account may use only if the platform switches them on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Permissions {
     pub bill_download: bool,
     pub custom_display_number: bool,
 }
 
-/// AccountLimits of one account; `None` means the platform's default from the configuration.
+/// Limits of one account. `None` means the platform's default from the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct AccountLimits {
     pub requests_per_second: Option<u32>,
@@ -163,12 +163,12 @@ pub struct Account {
     pub state: AccountState,
     pub permissions: Permissions,
     pub limits: AccountLimits,
-    /// Prepaid money; `None` where the operator does not keep a balance.
+    /// Prepaid money, or `None` if the operator keeps no balance.
     pub balance: Option<Money>,
     pub spending_limit: Option<Money>,
-    /// Numbers this account may show to the called party.
+    /// Numbers that this account may show to the called party.
     pub display_numbers: Vec<NumberPattern>,
-    /// Networks that requests may come from; empty means any.
+    /// Networks that requests may come from. An empty list means any.
     pub allowed_networks: Vec<IpNet>,
     pub created_at: Timestamp,
 }
@@ -196,8 +196,8 @@ impl Account {
         }
     }
 
-    /// The number that is shown to the called party: the one asked for, if this account may choose and the number is within its rules
-    /// and is not the called number itself; otherwise, and without an error, the platform's.
+    /// Returns the number that is shown to the called party. It is the requested one if the account may choose, the number is within its
+    /// rules, and it is not the called number itself; otherwise, without an error, it is the platform's.
     pub fn caller(
         &self,
         wish: Option<&str>,
@@ -247,8 +247,8 @@ impl Account {
     }
 }
 
-/// What an operator changes about an account; `None` leaves a thing as it is. It is applied inside the store's transaction, so
-/// that two operators changing different things at once lose nothing.
+/// An operator's change of an account. `None` leaves a value as it is. The change is applied inside the store's transaction, so that two
+/// operators who change different values at once lose nothing.
 #[derive(Debug, Clone, Default)]
 pub struct AccountChange {
     pub name: Option<String>,
@@ -272,13 +272,13 @@ pub struct Application {
     pub account: AccountSid,
     pub name: String,
     pub state: AppState,
-    /// Signs this application's callbacks when set.
+    /// Signs this application's callbacks, if it is set.
     pub callback_secret: Option<CallbackSecret>,
     pub limits: AppLimits,
     pub created_at: Timestamp,
 }
 
-/// AccountLimits of one application beside those of its account; `None` means that only the account's hold.
+/// Limits of one application, beside those of its account. `None` means that only the account's limit applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct AppLimits {
     pub calls_per_second: Option<u32>,
@@ -286,7 +286,7 @@ pub struct AppLimits {
 }
 
 impl Application {
-    /// May `account` use this application now?
+    /// Checks that `account` may use this application now.
     pub fn check_usable_by(&self, account: &AccountSid) -> Result<(), Refusal> {
         if self.account != *account {
             return Err(StatusCode::AppForeign.into());
@@ -326,7 +326,7 @@ pub struct ApplicationChange {
     pub calls_at_once: Option<Option<u32>>,
 }
 
-/// The key that signs callbacks (Standard Webhooks): 24 to 64 bytes, written `whsec_` and Base64.
+/// The key that signs callbacks (Standard Webhooks): 24 to 64 bytes, written as `whsec_` and Base64.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CallbackSecret(String);
 
@@ -340,7 +340,7 @@ impl CallbackSecret {
         &self.0
     }
 
-    /// The bytes that sign.
+    /// Returns the bytes of the key.
     pub fn key(&self) -> Vec<u8> {
         decode_key(&self.0).unwrap_or_default()
     }

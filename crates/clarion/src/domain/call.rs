@@ -1,4 +1,4 @@
-//! A call as it is accepted, and what can be asked about it later.
+//! A call as it is accepted, and its progress as clients see it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,10 +17,10 @@ use super::phone_number::PhoneNumber;
 use super::prompt::Prompt;
 use super::status_code::{Refusal, StatusCode};
 
-/// `yyMMddHHmmss` in the platform's zone and twenty hex digits: five for the microseconds, fifteen random. 32 characters that sort by
-/// time, down to the microsecond: calls accepted together then lie together in every index, and a batch dirties a page or two instead
-/// of one for every call. It is the bill record's id (`orderid`) too, so that the primary key of the bill lines alone makes a call
-/// billed twice impossible.
+/// `yyMMddHHmmss` in the platform's zone and twenty hex digits: five for the microseconds, fifteen random. These 32 characters sort by
+/// time, down to the microsecond. So calls that are accepted together lie together in every index, and a batch dirties a page or two
+/// instead of one per call. It is also the id of the bill record (`orderid`), so the primary key of the bill lines alone prevents billing a
+/// call twice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSid(String);
 
@@ -45,13 +45,13 @@ impl CallSid {
     }
 }
 
-/// What the clock on the wall shows, in microseconds since it would have shown 1970.
+/// Returns the local time in microseconds since local 1970.
 fn wall_micros(now: &Zoned) -> i64 {
     now.timestamp().as_microsecond() + i64::from(now.offset().seconds()) * 1_000_000
 }
 
-/// Makes the callSids of one process. Each is greater than the one before, also within one microsecond, and while the clock on the wall repeats
-/// an hour or has been set back: then the stamp goes on from the last one by microseconds until the clock has caught up.
+/// Makes the callSids of one process. Each is greater than the one before, even within one microsecond, and even while the local time
+/// repeats an hour or the clock has been set back: the stamp then advances by microseconds until the clock has caught up.
 #[derive(Debug, Default)]
 pub struct CallSids {
     last_micros: AtomicI64,
@@ -96,21 +96,21 @@ pub struct NewCall {
     pub account: AccountSid,
     pub app: AppId,
     pub accepted_at: Timestamp,
-    /// After this moment a call that is still queued is not dialled any more.
+    /// A call that is still queued after this moment is not dialled any more.
     pub expires_at: Timestamp,
     /// `to` exactly as the client sent it: callbacks and bills show this.
     pub called: String,
     pub number: PhoneNumber,
-    /// Canonical digits of the number to be shown to the called party; `None` where the platform has no default.
+    /// Canonical digits of the number that is shown to the called party, or `None` if the platform has no default.
     pub caller: Option<String>,
     pub prompt: Prompt,
-    /// Longest talk time in seconds, where the request asked for one.
+    /// Longest talk time in seconds, if the request asked for one.
     pub max_talk: Option<u32>,
     pub resp_url: Option<RespUrl>,
     pub user_data: Option<String>,
 }
 
-/// How far a call has come: what `CallResult` tells.
+/// The progress of a call, as `CallResult` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallProgress {
     pub state: CallState,
@@ -121,7 +121,7 @@ pub struct CallProgress {
 }
 
 impl CallProgress {
-    /// The digit of `CallResult`: 0 to 2 as in the callback, 3 queued, 4 dialling or ringing, 5 talking.
+    /// Returns the digit of `CallResult`: 0 to 2 as in the callback, 3 queued, 4 dialling or ringing, 5 talking.
     pub fn digit(&self) -> char {
         match (self.state, self.outcome) {
             (CallState::Queued | CallState::Claimed, _) => '3',
@@ -131,7 +131,7 @@ impl CallProgress {
         }
     }
 
-    /// Seconds from answer to hang-up, rounded up; 0 if never answered or not yet over.
+    /// Returns the seconds from answer to hang-up, rounded up, or 0 if the call was never answered or is not over.
     pub fn seconds(&self) -> i64 {
         match (self.answered_at, self.ended_at) {
             (Some(answered), Some(ended)) => {
@@ -142,7 +142,7 @@ impl CallProgress {
     }
 }
 
-/// Third-party data comes back unchanged, so nothing about it is judged but its size.
+/// Checks third-party data. It is returned unchanged, so only its size is checked.
 pub fn user_data(value: Option<&str>, byte_limit: usize) -> Result<Option<String>, Refusal> {
     match value {
         Some(text) if text.len() > byte_limit => Err(Refusal::new(
@@ -153,7 +153,8 @@ pub fn user_data(value: Option<&str>, byte_limit: usize) -> Result<Option<String
     }
 }
 
-/// The older interface's `maxCallTime`: whole seconds. 0 means no wish; more than the platform allows means what the platform allows.
+/// The older interface's `maxCallTime`: whole seconds. 0 means no limit of the request's own. A longer time than the platform allows is
+/// reduced to the platform's limit.
 pub fn max_talk(value: Option<&str>, platform_limit: Duration) -> Result<Option<u32>, Refusal> {
     let limit = u32::try_from(platform_limit.as_secs()).unwrap_or(u32::MAX);
     match value.map(str::parse::<u32>) {
@@ -186,11 +187,11 @@ mod tests {
         let mut made = Vec::new();
         for (now, random) in [
             ("2028-10-29T02:59:59.999999+02:00[Europe/Berlin]", 0xff),
-            // Within the same microsecond, and in the hour that this zone has twice.
+            // The same microsecond, and the hour that this zone has twice.
             ("2028-10-29T02:59:59.999999+02:00[Europe/Berlin]", 0),
             ("2028-10-29T02:00:00+01:00[Europe/Berlin]", 0),
             ("2028-10-29T02:30:00+01:00[Europe/Berlin]", 0xff),
-            // It is itself again when the clock has passed all that.
+            // The stamp is the local time again after the clock has passed these.
             ("2028-10-29T03:00:00.5+01:00[Europe/Berlin]", 0),
         ] {
             made.push(sids.create(&now.parse().unwrap(), [random; 8]));

@@ -1,21 +1,21 @@
-//! The life of a call: which state may follow which. Every store guards its updates by this one table.
+//! The life of a call: which state may follow which. Every store guards its updates with this one table.
 
 use serde::Serialize;
 
-/// Stored as its number; the numbers never change meaning.
+/// Stored as its number. The numbers never change their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(i16)]
 pub enum CallState {
-    /// Accepted and durable; waits for its turn.
+    /// The call is accepted and durable, and waits for its turn.
     Queued = 0,
-    /// A node holds its lease and makes it ready; nothing has been sent yet.
+    /// A node holds the call's lease and prepares it. Nothing has been sent yet.
     Claimed = 1,
-    /// Committed before the first INVITE leaves: from here on it is never dialled a second time by itself.
+    /// Is committed before the first INVITE leaves. From here on the call is never dialled a second time by itself.
     Dialling = 2,
     Ringing = 3,
     Answered = 4,
-    /// Has its one outcome, its one bill line and its one owed callback.
+    /// The call has its one outcome, its one bill line and its one owed callback.
     Ended = 5,
 }
 
@@ -37,14 +37,14 @@ impl CallState {
         Self::ALL.into_iter().find(|state| state.number() == number)
     }
 
-    /// The transition table.
+    /// Returns whether this state may become `next`: the transition table.
     pub fn may_become(self, next: CallState) -> bool {
         use CallState::{Answered, Claimed, Dialling, Ended, Queued, Ringing};
         match self {
             Queued => matches!(next, Claimed | Ended),
-            // Back to the queue when its node is lost before it dialled.
+            // The call returns to the queue if its node is lost before it dialled.
             Claimed => matches!(next, Queued | Dialling | Ended),
-            // Back to the queue only while nothing has rung: every trunk down, full or answering 503.
+            // The call returns to the queue only if nothing has rung: every trunk is down, full or answers 503.
             Dialling => matches!(next, Queued | Ringing | Answered | Ended),
             Ringing => matches!(next, Answered | Ended),
             Answered => matches!(next, Ended),

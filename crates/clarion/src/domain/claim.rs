@@ -1,4 +1,4 @@
-//! A call in somebody's hands: leases, how far it has come, and everything that is written when it ends.
+//! A claimed call: its lease, its progress, and everything that is written when it ends.
 
 use std::fmt;
 
@@ -33,28 +33,27 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// The right to do something about a call. Whoever takes a call over gets a higher fence, and what the one before still tries to
-/// write changes nothing.
+/// The right to change a call. A node that takes a call over gets a higher fence, and later writes of the node before it change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     pub node: NodeId,
     pub fence: i64,
 }
 
-/// This node among those that live: what all of them may use together is shared out by it.
+/// This node's place among the living nodes. It decides this node's share of everything that all nodes may use together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeShare {
-    /// How many of the others come before this one.
+    /// Number of nodes that come before this one.
     pub rank: u32,
-    /// This one included.
+    /// Number of living nodes, including this one.
     pub nodes: u32,
 }
 
 impl NodeShare {
     pub const ALONE: Self = Self { rank: 0, nodes: 1 };
 
-    /// This node's part of `all`: the parts of all nodes together are `all`, exactly. What cannot be divided goes to some of them, and not
-    /// always to the same: it depends on the name of what is shared.
+    /// Returns this node's part of `all`. The parts of all nodes add up to exactly `all`. The remainder of the division goes to some of the
+    /// nodes; which ones depends on `name`, the name of what is shared.
     pub fn part(self, all: u32, name: &str) -> u32 {
         if all == u32::MAX || self.nodes <= 1 {
             return all;
@@ -68,7 +67,7 @@ impl NodeShare {
     }
 }
 
-/// A wish for calls: of each application at most so many, as far as their callees may be called now.
+/// A claim of calls: at most so many of each application, and only calls whose callees may be called now.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub node: NodeId,
@@ -78,7 +77,7 @@ pub struct Claim {
     pub caps: CalleeCaps,
 }
 
-/// How often one callee is called at most, counted when a call is claimed; 0: as often as asked.
+/// How often one callee may be called, counted when a call is claimed. 0 means without limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CalleeCaps {
     pub per_minute: u32,
@@ -86,16 +85,16 @@ pub struct CalleeCaps {
     pub per_day: u32,
 }
 
-/// A call that is ours to make, or to end.
+/// A call that this node may make or end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedCall {
     pub call: NewCall,
     pub lease: Lease,
-    /// How often it was dialled before.
+    /// How often the call was dialled before.
     pub attempts: u32,
 }
 
-/// An application with calls in the queue, and when the first of them is due.
+/// An application with calls in the queue, and the time when the first of them is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedApp {
     pub account: AccountSid,
@@ -103,21 +102,21 @@ pub struct QueuedApp {
     pub due_at: Timestamp,
 }
 
-/// Why a call that is still queued shall end without being dialled.
+/// Why a queued call ends without being dialled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overdue {
-    /// It waited for too long.
+    /// The call waited for too long.
     Expired,
-    /// The operator cancelled it, or its account may not call any more.
+    /// The operator cancelled the call, or its account may not call any more.
     Cancelled,
 }
 
-/// A step of a call that is under way.
+/// A step of a call under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallUpdate {
-    /// Committed before the first INVITE leaves.
+    /// Is committed before the first INVITE leaves.
     Dialling { trunk: String, at: Timestamp },
-    /// It has left: from now on it can be cancelled from another process.
+    /// The INVITE has left. From now on another process can cancel it.
     Sent {
         at: Timestamp,
         dialog: Option<String>,
@@ -141,7 +140,7 @@ impl CallUpdate {
         }
     }
 
-    /// What it takes to end the leg from another process.
+    /// Returns the dialog snapshot: what it takes to end the leg from another process.
     pub fn dialog(&self) -> Option<&str> {
         match self {
             CallUpdate::Dialling { .. } => None,
@@ -152,7 +151,7 @@ impl CallUpdate {
     }
 }
 
-/// How far a call had come when its process was lost.
+/// A call whose process was lost, with its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrphanedCall {
     pub claimed: ClaimedCall,
@@ -162,11 +161,11 @@ pub struct OrphanedCall {
     pub rang_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
     pub dialog: Option<String>,
-    /// When its process was last known to live.
+    /// When the process of the call was last known to live.
     pub last_seen: Timestamp,
 }
 
-/// The end of a call: outcome, bill line and owed callback go into one commit.
+/// The end of a call. Its outcome, its bill line and its owed callback go into one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedCall {
     pub claimed: ClaimedCall,
@@ -179,9 +178,9 @@ pub struct EndedCall {
     pub ended_at: Timestamp,
     pub sip_code: Option<u16>,
     pub reason: Option<String>,
-    /// The day it is billed on, unless that is closed already.
+    /// The day on which the call is billed, unless that day is closed already.
     pub bill_day: jiff::civil::Date,
-    /// Where the request named a respUrl.
+    /// The callback, if the request named a respUrl.
     pub callback: Option<OwedCallback>,
 }
 
@@ -190,21 +189,21 @@ impl EndedCall {
         &self.claimed.call.sid
     }
 
-    /// Seconds from answer to hang-up, rounded up; 0 if never answered.
+    /// Returns the seconds from answer to hang-up, rounded up, or 0 if the call was never answered.
     pub fn seconds(&self) -> i64 {
         self.answered_at.map_or(0, |answered| {
             ((self.ended_at.as_millisecond() - answered.as_millisecond()).max(0) + 999) / 1000
         })
     }
 
-    /// The same, as bills count them.
+    /// Returns the seconds in the type that bills use.
     pub fn whole_seconds(&self) -> u32 {
         u32::try_from(self.seconds())
             .unwrap_or(u32::MAX)
             .min(i32::MAX.unsigned_abs())
     }
 
-    /// The call's line in the bill.
+    /// Returns the call's line in the bill.
     pub fn bill_line(&self, charge: Charge) -> BillLine {
         let call = &self.claimed.call;
         BillLine {
@@ -226,7 +225,7 @@ impl EndedCall {
     }
 }
 
-/// Everything that is known of a call, for operators.
+/// Everything that is known about a call, for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecord {
     pub sid: CallSid,
@@ -249,13 +248,13 @@ pub struct CallRecord {
     pub reason: Option<String>,
 }
 
-/// Which calls an operator wants to see, the newest first.
+/// The calls that an operator wants to see, the newest first.
 #[derive(Debug, Clone, Default)]
 pub struct CallFilter {
     pub account: Option<AccountSid>,
     /// Only calls that have not ended.
     pub alive: bool,
-    /// Only calls before this one: the next page.
+    /// Only calls before this one, for the next page.
     pub before: Option<CallSid>,
     pub limit: u32,
 }

@@ -1,4 +1,4 @@
-//! The rules: pure, no input or output, no async. Time and randomness come as arguments.
+//! The rules of the platform, as pure code: no input or output, no async. Time and randomness are arguments.
 
 pub mod account;
 pub mod bill;

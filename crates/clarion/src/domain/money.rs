@@ -22,7 +22,7 @@ impl Money {
         self.0
     }
 
-    /// What is beyond nine million millions stays there: nobody bills that much.
+    /// Saturates at nine million millions, because nobody bills that much.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
         Self(self.0.saturating_mul(count.into()))
@@ -39,7 +39,7 @@ impl Money {
     }
 }
 
-/// At least two decimals, more only where they are needed: `12.50`, `0.035`.
+/// Writes at least two decimals, and more only if they are needed: `12.50`, `0.035`.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };

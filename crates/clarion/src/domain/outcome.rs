@@ -1,10 +1,10 @@
-//! Every way a call can end: one row each, read by the API, the bills and the documents.
+//! Every outcome of a call, one row each. The API, the bills and the documents read this table.
 
 use serde::Serialize;
 
 macro_rules! outcomes {
     ($($name:ident = $number:literal, $word:literal, $state:literal, $meaning:literal;)+) => {
-        /// Stored as its number; the numbers never change meaning.
+        /// Stored as its number. The numbers never change their meaning.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
         #[serde(rename_all = "kebab-case")]
         #[repr(i16)]
@@ -13,12 +13,12 @@ macro_rules! outcomes {
         impl Outcome {
             pub const ALL: &'static [Outcome] = &[$(Outcome::$name),+];
 
-            /// The word in bills, logs and the command line.
+            /// Returns the word in bills, logs and the command line.
             pub fn as_str(self) -> &'static str {
                 match self { $(Outcome::$name => $word),+ }
             }
 
-            /// The state of the callback: 0 talked, 1 not answered, 2 failed.
+            /// Returns the state in the callback: 0 talked, 1 not answered, 2 failed.
             pub fn callback_state(self) -> char {
                 match self { $(Outcome::$name => $state),+ }
             }
@@ -49,7 +49,8 @@ impl Outcome {
         self as i16
     }
 
-    /// The network was used for it, and told us about the called party: what an operator may charge for though nobody answered.
+    /// Returns whether the network was used and reported about the called party. An operator may charge for such a call although nobody
+    /// answered.
     pub fn was_tried(self) -> bool {
         matches!(self, Self::NotAnswered | Self::Busy | Self::Declined)
     }

@@ -1,7 +1,7 @@
-//! One canonical form for every called number, made once, at accept.
+//! One canonical form for every called number, made once, when a call is accepted.
 //!
 //! `+86110`, `0086110` and `110` are one number to every rule: allow-lists, emergency and premium rules, frequency caps, rates and the
-//! comparison with displayNum all read the canonical digits, never what the client happened to type.
+//! comparison with displayNum all read the canonical digits, never the text that the client sent.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use super::status_code::{Refusal, StatusCode};
 
 /// E.164 allows fifteen digits, country code included.
 const LONGEST: usize = 15;
-/// `110`: nothing shorter is a telephone number.
+/// No telephone number is shorter than `110`.
 const SHORTEST_NATIONAL: usize = 3;
-/// A foreign number with its country code; shorter ones are foreign service numbers, which do not work across borders.
+/// Length of a foreign number with its country code. Shorter ones are foreign service numbers, which do not work across borders.
 const SHORTEST_FOREIGN: usize = 7;
 const LONGEST_EXTENSION: usize = 12;
 
-/// How numbers are written in the platform's country, and which of them are refused.
+/// How numbers are written in the platform's country, and which numbers are refused.
 #[derive(Debug, Clone)]
 pub struct NumberingPlan {
     pub country_code: String,
@@ -24,14 +24,14 @@ pub struct NumberingPlan {
     pub trunk_prefix: String,
     pub longest_national: usize,
     pub local_lengths: Vec<usize>,
-    /// Canonical digits of the number that is shown when a request may not choose one.
+    /// Canonical digits of the number that is shown if a request may not choose one.
     pub default_caller: Option<String>,
     pub emergency: Vec<String>,
     pub forbidden: Vec<NumberPattern>,
     pub permitted: Vec<NumberPattern>,
 }
 
-/// A called number in canonical form, with the extension apart.
+/// A called number in canonical form, with its extension kept apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhoneNumber {
     digits: String,
@@ -39,7 +39,7 @@ pub struct PhoneNumber {
 }
 
 impl PhoneNumber {
-    /// Country code first, digits only.
+    /// Returns the digits, country code first.
     pub fn digits(&self) -> &str {
         &self.digits
     }
@@ -48,7 +48,7 @@ impl PhoneNumber {
         self.extension.as_deref()
     }
 
-    /// Who is called: behind one switchboard each extension is somebody else.
+    /// Returns who is called. Each extension behind a switchboard is a different callee.
     pub fn callee(&self) -> String {
         match &self.extension {
             Some(extension) => format!("{}-{extension}", self.digits),
@@ -56,7 +56,7 @@ impl PhoneNumber {
         }
     }
 
-    /// A number that was canonical when it was stored.
+    /// Makes a number from stored digits, which are canonical already.
     pub fn from_stored(digits: String, extension: Option<String>) -> Self {
         Self { digits, extension }
     }
@@ -115,7 +115,7 @@ impl PhoneNumber {
     }
 }
 
-/// For logs: enough to recognise a number one knows, not enough to learn one.
+/// Writes the number for logs: enough to recognise a known number, not enough to learn an unknown one.
 impl fmt::Display for PhoneNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = &self.digits;
@@ -144,7 +144,7 @@ fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
             "to must be one telephone number: digits with an optional leading '+', and '-' only before an extension",
         ));
     }
-    // Nothing national is that long, so a longer number must already carry the country code, as some clients send it without a '+'.
+    // No national number is that long, so a longer number must already have the country code. Some clients send it without a '+'.
     let carries_country = international
         || (digits.len() > plan.longest_national && digits.starts_with(&plan.country_code));
     if !carries_country {
@@ -152,7 +152,7 @@ fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
         return national(digits, plan);
     }
     match digits.strip_prefix(plan.country_code.as_str()) {
-        // Written with the area code's 0 kept (`+86 010 …`): the same number.
+        // A number that keeps the 0 of its area code (`+86 010 …`) is the same number.
         Some(rest) => national(rest, plan),
         None if digits.starts_with('0') => Err(Refusal::field("to: no country code begins with 0")),
         None if (SHORTEST_FOREIGN..=LONGEST).contains(&digits.len()) => Ok(digits.to_owned()),
@@ -162,11 +162,12 @@ fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
     }
 }
 
-/// Only a number written without any prefix can lack its area code: behind the long-distance prefix or the country code comes one.
+/// Refuses a number without its area code. Only a number without any prefix can lack it: it always follows the long-distance prefix or the
+/// country code.
 fn check_area_code(digits: &str, plan: &NumberingPlan) -> Result<(), Refusal> {
     let with_area_code =
         !plan.trunk_prefix.is_empty() && digits.starts_with(plan.trunk_prefix.as_str());
-    // Service numbers of these lengths begin with 1 or 9; anything else is a subscriber's number that lacks its area code.
+    // Service numbers of these lengths begin with 1 or 9. Any other number is a subscriber's number that lacks its area code.
     let local = plan.local_lengths.contains(&digits.len()) && !digits.starts_with(['1', '9']);
     if local && !with_area_code {
         return Err(Refusal::field(
@@ -191,7 +192,7 @@ fn national(digits: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
 }
 
 impl NumberingPlan {
-    /// An emergency number, alone or behind an area code: `010110` reaches the police of Beijing just as `110` does.
+    /// Returns whether this is an emergency number, alone or after an area code: `010110` reaches the police of Beijing just as `110` does.
     fn is_emergency(&self, digits: &str) -> bool {
         let Some(national) = digits.strip_prefix(&self.country_code) else {
             return false;
@@ -204,8 +205,8 @@ impl NumberingPlan {
     }
 }
 
-/// An exact number (`+864001234567`) or, with a star at the end, all numbers with a prefix (`+86400*`). The `+` is optional: patterns
-/// are always canonical, country code first.
+/// An exact number (`+864001234567`) or, with a star at the end, all numbers with a prefix (`+86400*`). The `+` is optional, because
+/// patterns are always canonical, country code first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberPattern {
     digits: String,
@@ -254,7 +255,7 @@ impl FromStr for NumberPattern {
 
 #[cfg(test)]
 impl NumberingPlan {
-    /// For tests of whatever needs a plan.
+    /// For tests that need a plan.
     pub fn china() -> Self {
         Self {
             country_code: "86".into(),

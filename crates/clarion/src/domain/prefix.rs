@@ -1,9 +1,9 @@
-//! The beginning of a number, as rates and routes name it.
+//! The beginning of a number, as rates and routes use it.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The beginning of canonical numbers: country code and what follows; empty for all of them.
+/// The beginning of canonical numbers: the country code and the digits after it. An empty prefix means all numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(String);
 
@@ -12,7 +12,7 @@ impl Prefix {
         &self.0
     }
 
-    /// Every prefix that a number has, the shortest first.
+    /// Returns every prefix of a number, the shortest first.
     pub fn all_of(digits: &str) -> Vec<&str> {
         (0..=digits.len())
             .filter_map(|end| digits.get(..end))

@@ -1,4 +1,4 @@
-//! What the called party is to hear: speech first, then audio files, the whole of it one to three times.
+//! What the called party hears: speech first, then audio files, all of it one to three times.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use super::account::AppId;
 use super::status_code::{Refusal, StatusCode};
 
-/// The vendor's test file. Documented with type 1, but old clients cannot send a type: the name is found whichever type is asked,
-/// unless the application has a file of its own by that name.
+/// The vendor's test file. It is documented with type 1, but old clients cannot send a type. So the name is found with either type, unless
+/// the owner has a file of that name.
 pub const TEST_FILE: &str = "ccp_marketingcall.wav";
 
 const LONGEST_FILE_NAME: usize = 128;
@@ -41,7 +41,7 @@ impl FromStr for FileName {
 }
 
 impl FileName {
-    /// Reads a name; the refusal says in which field it stood.
+    /// Reads a name. A refusal names the field.
     pub fn named_by(field: &str, text: &str) -> Result<Self, Refusal> {
         let is_wav = text.len() > 4
             && text.is_char_boundary(text.len() - 4)
@@ -58,7 +58,7 @@ impl FileName {
     }
 }
 
-/// Reads mediaName: several files are separated by semicolons, and an empty piece between them means nothing.
+/// Reads mediaName. Semicolons separate several files. An empty part between them is ignored.
 pub fn file_names(media_name: &str, limit: usize) -> Result<Vec<FileName>, Refusal> {
     let names: Vec<_> = media_name
         .split(';')
@@ -74,7 +74,7 @@ pub fn file_names(media_name: &str, limit: usize) -> Result<Vec<FileName>, Refus
     names.into_iter().map(str::parse).collect()
 }
 
-/// Whose file a name means.
+/// The kind of owner whose file a name means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileOwner {
     /// mediaNameType 0.
@@ -83,7 +83,7 @@ pub enum FileOwner {
     Platform,
 }
 
-/// Whose an audio file is.
+/// The owner of an audio file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AudioOwner {
     Application(AppId),
@@ -91,7 +91,7 @@ pub enum AudioOwner {
 }
 
 impl AudioOwner {
-    /// As it is stored: an application's id, or nothing.
+    /// Returns the owner as it is stored: an application's id, or nothing.
     pub fn as_stored(&self) -> &str {
         match self {
             Self::Application(app) => app.as_str(),
@@ -112,7 +112,7 @@ pub struct AddedFile {
     pub added_at: Timestamp,
 }
 
-/// One audio file as it was when the call was accepted: a file replaced later does not change calls already accepted.
+/// One audio file as it was when the call was accepted. A file that is replaced later does not change accepted calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AudioFile {
     pub name: FileName,
@@ -152,7 +152,7 @@ pub struct Speech {
     pub background: u8,
 }
 
-/// A whole number within bounds; what is not given is zero, the natural voice.
+/// Reads a whole number within bounds. A missing option is zero, the natural voice.
 pub fn voice_option<T: TryFrom<i32> + Default>(
     name: &str,
     value: Option<&str>,
@@ -173,7 +173,7 @@ pub fn voice_option<T: TryFrom<i32> + Default>(
         })
 }
 
-/// The sound of one call, stored with it as JSON.
+/// The message of one call, stored with the call as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
     #[serde(default, skip_serializing_if = "Option::is_none")]

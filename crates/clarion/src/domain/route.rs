@@ -1,23 +1,23 @@
-//! Which trunks carry a number, in which order they are tried, and how each wants numbers written.
+//! Which trunks carry a number, in which order they are tried, and how numbers are written for each.
 
 use super::prefix::Prefix;
 
 /// The calling number of a call that has none.
 const ANONYMOUS: &str = "anonymous";
 
-/// What routing knows of a trunk.
+/// What routing knows about a trunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrunkRoute {
     pub name: String,
-    /// What it carries: beginnings of canonical numbers.
+    /// Beginnings of the canonical numbers that the trunk carries.
     pub prefixes: Vec<Prefix>,
-    /// The lowest is tried first; among equals one is drawn by weight.
+    /// The lowest priority is tried first. Among equal ones a trunk is drawn by weight.
     pub priority: u32,
     pub weight: u32,
-    /// How a called and a calling number are written for this trunk.
+    /// How called and calling numbers are written for this trunk.
     pub rewrite: Vec<Rewrite>,
     pub caller_rewrite: Vec<Rewrite>,
-    /// The calling number where neither request nor platform has one, as the trunk wants it.
+    /// The calling number if neither request nor platform has one, as it is written for this trunk.
     pub caller: Option<String>,
 }
 
@@ -28,12 +28,12 @@ impl TrunkRoute {
             .any(|prefix| digits.starts_with(prefix.as_str()))
     }
 
-    /// A called number as this trunk wants it.
+    /// Returns a called number as it is written for this trunk.
     pub fn called(&self, digits: &str) -> String {
         rewritten(digits, &self.rewrite)
     }
 
-    /// The calling number as this trunk wants it.
+    /// Returns the calling number as it is written for this trunk.
     pub fn calling(&self, digits: Option<&str>) -> String {
         match digits {
             Some(digits) => rewritten(digits, &self.caller_rewrite),
@@ -42,7 +42,7 @@ impl TrunkRoute {
     }
 }
 
-/// A beginning of a number and what stands in its place.
+/// A beginning of a number and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
     from: String,
@@ -61,7 +61,7 @@ impl Rewrite {
     }
 }
 
-/// The rule with the longest beginning that fits is applied; without one the digits stay as they are.
+/// Applies the rule with the longest beginning that matches. Without one the digits stay as they are.
 fn rewritten(digits: &str, rules: &[Rewrite]) -> String {
     let rule = rules
         .iter()
@@ -73,12 +73,12 @@ fn rewritten(digits: &str, rules: &[Rewrite]) -> String {
     }
 }
 
-/// Does any trunk carry this number?
+/// Returns whether any trunk carries this number.
 pub fn is_covered<'a>(trunks: impl IntoIterator<Item = &'a TrunkRoute>, digits: &str) -> bool {
     trunks.into_iter().any(|trunk| trunk.covers(digits))
 }
 
-/// The trunks that carry a number, in the order in which they are to be tried: places in the list. `draw` gives a number below its
+/// Returns the trunks that carry a number, as places in the list, in the order in which they are tried. `draw` returns a number below its
 /// argument.
 pub fn order<'a>(
     trunks: impl IntoIterator<Item = &'a TrunkRoute>,

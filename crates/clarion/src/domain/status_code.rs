@@ -1,7 +1,7 @@
-//! Every status code an application can ever see: the one source of codes, default messages and documentation.
+//! Every status code that an application can see: the one source of codes, default messages and documentation.
 //!
-//! Codes are the vendor's where the vendor has one, and lie in the block 1900xx, which the vendor never used, where it has none.
-//! Codes 172xxx are never sent: client libraries invent those locally.
+//! A code is the vendor's if the vendor has one. Otherwise it is in the block 1900xx, which the vendor never used. Codes 172xxx are never
+//! sent, because client libraries use them for local errors.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ macro_rules! status_codes {
         impl StatusCode {
             pub const ALL: &'static [StatusCode] = &[$(StatusCode::$name),+];
 
-            /// The six digits on the wire.
+            /// Returns the six digits that are sent.
             pub fn code(self) -> &'static str {
                 match self { $(StatusCode::$name => $code),+ }
             }
 
-            /// What the code means; also the message where nothing more precise is known.
+            /// Returns what the code means. It is also the message if nothing more precise is known.
             pub fn meaning(self) -> &'static str {
                 match self { $(StatusCode::$name => $meaning),+ }
             }
@@ -29,7 +29,7 @@ macro_rules! status_codes {
 status_codes! {
     Success = "000000", "success";
 
-    // Whole request and account: the vendor's current family, in the order in which the checks are made.
+    // Request and account: the vendor's current codes, in the order of the checks.
     AccountMalformed = "111100", "the account in the URL must be 32 letters or digits";
     AuthorizationEmpty = "111101", "the Authorization header is missing or empty";
     AuthorizationNotBase64 = "111102", "the Authorization header is not valid Base64";
@@ -59,7 +59,7 @@ status_codes! {
     AppMissing = "111181", "the application does not exist";
     AppForeign = "111182", "the application belongs to another account";
 
-    // Body and fields: the current table has few of these, so the vendor's older generation serves.
+    // Body and fields: the vendor's current table has few of these, so older codes of the vendor are used.
     XmlUnreadable = "112613", "the XML body cannot be read";
     BodyFormat = "110141", "the body cannot be read";
     DataTooLong = "110062", "the data is too long";
@@ -70,7 +70,7 @@ status_codes! {
     PermissionMissing = "110095", "bill download is not enabled for this account";
     BillNotAvailable = "110082", "the bill is not available";
 
-    // Ours.
+    // Our own codes.
     VoiceFileMissing = "190001", "voice file not found";
     VoiceFileUnplayable = "190002", "voice file not playable";
     RespUrlUnacceptable = "190003", "respUrl is not acceptable";
@@ -82,7 +82,7 @@ status_codes! {
     BillTokenInvalid = "190009", "the download token is not valid";
 }
 
-/// Why a request was not carried out: one code, and a sentence that names the field and the rule.
+/// Why a request was refused: one code, and a sentence that names the field and the rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub code: StatusCode,
@@ -97,7 +97,7 @@ impl Refusal {
         }
     }
 
-    /// A field whose value breaks its rule.
+    /// Refuses a field whose value breaks its rule.
     pub fn field(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FieldWrong, message)
     }

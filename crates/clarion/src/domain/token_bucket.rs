@@ -1,4 +1,4 @@
-//! The one token bucket: so many a second, with at most one second's worth saved up. The time comes as an argument.
+//! The one token bucket: it gains a number of tokens per second, and saves at most one second's worth. The time is an argument.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket.
+    /// Returns a full bucket.
     pub fn new(per_second: u32, now: Instant) -> Self {
         Self {
             tokens: f64::from(per_second),
@@ -17,7 +17,7 @@ impl TokenBucket {
         }
     }
 
-    /// How many may be taken now. The rate is an argument, because it may change at any time.
+    /// Returns how many tokens may be taken now. The rate is an argument, because it may change at any time.
     pub fn available(&mut self, per_second: u32, now: Instant) -> u32 {
         let passed = now.saturating_duration_since(self.refilled).as_secs_f64();
         let rate = f64::from(per_second);
@@ -32,7 +32,7 @@ impl TokenBucket {
         whole
     }
 
-    /// Takes one, if there is one.
+    /// Takes a token, if there is one.
     pub fn take(&mut self, per_second: u32, now: Instant) -> bool {
         let is_there = self.available(per_second, now) > 0;
         if is_there {
@@ -41,7 +41,7 @@ impl TokenBucket {
         is_there
     }
 
-    /// Takes one although there may be none: it was let through a moment ago.
+    /// Takes a token although there may be none, for something that was let through a moment ago.
     pub fn take_anyway(&mut self, per_second: u32, now: Instant) {
         self.available(per_second, now);
         self.tokens = (self.tokens - 1.0).max(0.0);

@@ -1,7 +1,7 @@
-//! Whether anything still happens on a connection.
+//! Notices whether anything still happens on a connection.
 //!
-//! The protocols have time limits of their own, but each leaves a hole: a client that never says which protocol it speaks, one that
-//! answers HTTP/2 pings and asks nothing, one that asks and never takes its answer. Here they are all the same: nothing moves.
+//! The protocols have time limits of their own, but each leaves a gap: a client that never says which protocol it speaks, a client that
+//! answers HTTP/2 pings and sends no request, a client that never takes its answer. Here they are all the same: nothing happens.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -31,13 +31,13 @@ impl Activity {
         })))
     }
 
-    /// A request is being worked on until the guard is dropped; that has its own time limits.
+    /// Notes that a request is being handled until the guard is dropped. Handling has its own time limits.
     pub fn request(self: &Arc<Self>) -> UnderWay {
         self.change(|state| state.requests += 1);
         UnderWay(Arc::clone(self))
     }
 
-    /// Every piece of the answer that is fetched for sending shows that the client takes what it is sent.
+    /// Wraps an answer's body. Every piece that is fetched for sending shows that the client is taking its answer.
     pub fn answer(self: &Arc<Self>, body: Body) -> Body {
         Body::new(Answer {
             body,
@@ -45,7 +45,7 @@ impl Activity {
         })
     }
 
-    /// Comes back when nothing has happened for so long.
+    /// Returns when nothing has happened for this time.
     pub async fn silence(&self, time: Duration) {
         loop {
             let since = self.quiet_since();
@@ -57,7 +57,7 @@ impl Activity {
         }
     }
 
-    /// Since when nothing has happened; `None` while a request is being worked on.
+    /// Returns the time of the last activity, or `None` while a request is being handled.
     fn quiet_since(&self) -> Option<Instant> {
         let state = self.0.lock().expect("nothing panics while it notes a time");
         (state.requests == 0).then_some(state.last)
@@ -70,7 +70,7 @@ impl Activity {
     }
 }
 
-/// A request that is being worked on.
+/// A request that is being handled.
 #[derive(Debug)]
 pub struct UnderWay(Arc<Activity>);
 

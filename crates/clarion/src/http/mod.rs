@@ -1,4 +1,4 @@
-//! Connections: accepting them, TLS, limits on slow and greedy clients, and an orderly stop. What is asked over them is `api`'s matter.
+//! Connections: accepting them, TLS, limits on slow and greedy clients, and an orderly stop. `api` handles the requests.
 
 mod activity;
 pub mod tls;
@@ -31,13 +31,13 @@ use self::activity::Activity;
 use crate::api::PeerAddress;
 use crate::config::HttpConfig;
 
-/// A client has this long for the TLS handshake, or `head_seconds` where that is less.
+/// Time that a client has for the TLS handshake, or `head_seconds` if that is less.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Streams that one HTTP/2 connection may have open.
 const STREAMS: u32 = 100;
 const HTTP2_PING: Duration = Duration::from_secs(20);
 
-/// Everything that a connection needs, shared by all of them.
+/// Everything that connections need, shared by all of them.
 #[expect(missing_debug_implementations, reason = "the TLS acceptor has none")]
 pub struct Front {
     app: NormalizePath<Router>,
@@ -77,7 +77,7 @@ impl Front {
         }
     }
 
-    /// Serves one listening address until `stop` turns true; then finishes the requests that have begun.
+    /// Serves one listening address until `stop` becomes true, then finishes the requests that have begun.
     pub async fn serve(
         self: Arc<Self>,
         listener: TcpListener,
@@ -94,14 +94,14 @@ impl Front {
             let (stream, peer) = match accepted {
                 Ok(connection) => connection,
                 Err(error) => {
-                    // Out of file descriptors, most likely: give the others time to finish.
+                    // The file descriptors are probably used up: give the other connections time to finish.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
             };
-            // Beyond the limit one connection waits here, and the others in the operating system's queue. A place is taken only for
-            // a connection that is there: a listener that waits for its first one keeps none from the other listeners.
+            // Beyond the limit one connection waits here, and the others wait in the operating system's queue. A place is taken only after
+            // a connection is accepted, so a listener without connections takes none from the other listeners.
             let place = tokio::select! {
                 place = Arc::clone(&self.connections).acquire_owned() => place.expect("the semaphore is never closed"),
                 _ = stop.wait_for(|stop| *stop) => break,
@@ -175,8 +175,8 @@ impl Front {
     }
 }
 
-/// Who is really asking. A proxy's word is taken only from proxies that the operator has named: the last address in X-Forwarded-For
-/// that is not itself one of them.
+/// Returns the client's own address. Only proxies that the operator has named are trusted: then it is the last address in X-Forwarded-For
+/// that is not itself such a proxy.
 fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(address));
     let peer = peer.to_canonical();
@@ -188,13 +188,13 @@ fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAdd
         .iter()
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .rev()
-        // What stands left of something unreadable was not written by a proxy of ours.
+        // Entries to the left of an unreadable one were not written by a trusted proxy.
         .map_while(address)
         .find(|address| !is_trusted(address))
         .unwrap_or(peer)
 }
 
-/// One entry of X-Forwarded-For; some proxies add the port.
+/// Reads one entry of X-Forwarded-For. Some proxies add the port.
 fn address(entry: &[u8]) -> Option<IpAddr> {
     let entry = std::str::from_utf8(entry).ok()?.trim();
     let with_port = || entry.parse::<SocketAddr>().map(|socket| socket.ip());

@@ -1,5 +1,5 @@
-//! The server's certificate: the operator's own, or one that is made at first start and kept, signed by a private CA whose file is
-//! handed to clients that verify.
+//! The server's certificate: the operator's own, or one that is made at the first start and kept. A private CA signs the latter; its file
+//! is for clients that verify.
 
 use std::fs;
 use std::io::Write;
@@ -23,17 +23,17 @@ use crate::config::HttpConfig;
 const PRIVATE: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
 
-/// The certificates in use, and where they are.
+/// The files of the certificates in use.
 #[derive(Debug)]
 pub struct Certificates {
     pub certificate: PathBuf,
     pub private_key: PathBuf,
-    /// Present where we made the certificate: the file that clients must be given.
+    /// The file that clients need, if we made the certificate.
     pub ca: Option<PathBuf>,
 }
 
 impl Certificates {
-    /// The configured ones, or our own in `folder`, made if they are not there yet or do not carry the configured names.
+    /// Returns the configured certificates, or our own in `folder`. Makes our own if they are missing or do not carry the configured names.
     pub fn find_or_make(config: &HttpConfig, folder: &Path, now: &Zoned) -> anyhow::Result<Self> {
         let expected = Self::expected(config, folder);
         if expected.ca.is_some() {
@@ -43,7 +43,7 @@ impl Certificates {
         Ok(expected)
     }
 
-    /// Where they are, or will be.
+    /// Returns where the certificates are or will be.
     pub fn expected(config: &HttpConfig, folder: &Path) -> Self {
         if let Some(files) = &config.certificate {
             return Self {
@@ -85,8 +85,8 @@ impl Certificates {
     }
 }
 
-/// The CA is made once and kept, so that clients that were given it stay content; the server's certificate is made again when the
-/// names have changed. Both are valid for twenty years: nobody would be there to renew them.
+/// Makes the CA once and keeps it, so that clients that have it need not change. Makes the server's certificate again if the names have
+/// changed. Both are valid for twenty years, because nobody would be there to renew them.
 fn make(config: &HttpConfig, folder: &Path, now: &Zoned) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     let (ca_file, ca_key_file, names_file) = (
@@ -99,7 +99,7 @@ fn make(config: &HttpConfig, folder: &Path, now: &Zoned) -> anyhow::Result<()> {
         let certificate = ca_params(now)?.self_signed(&key)?;
         write(&ca_key_file, &key.serialize_pem(), PRIVATE)?;
         write(&ca_file, &certificate.pem(), PUBLIC)?;
-        // An old server certificate was signed by a CA that is gone.
+        // The CA that signed an old server certificate is gone.
         let _ = fs::remove_file(&names_file);
     }
     let names = config.host_names.join("\n");
@@ -107,7 +107,7 @@ fn make(config: &HttpConfig, folder: &Path, now: &Zoned) -> anyhow::Result<()> {
         return Ok(());
     }
     let ca_key = KeyPair::from_pem(&fs::read_to_string(&ca_key_file)?)?;
-    // An issuer is its name and its key, and both are those of the kept CA.
+    // An issuer consists of its name and its key; both are those of the kept CA.
     let issuer = Issuer::new(ca_params(now)?, ca_key);
     let key = KeyPair::generate()?;
     let certificate = server_params(&config.host_names, now)?.signed_by(&key, &issuer)?;
@@ -142,12 +142,12 @@ fn server_params(names: &[String], now: &Zoned) -> anyhow::Result<CertificatePar
 fn name_and_term(params: &mut CertificateParams, name: &str, now: &Zoned) {
     params.distinguished_name.push(DnType::CommonName, name);
     let year = i32::from(now.year());
-    // From last year on: some client's clock is always behind.
+    // Valid from last year on, because some client's clock is always behind.
     params.not_before = date_time_ymd(year - 1, 1, 1);
     params.not_after = date_time_ymd(year + 20, 1, 1);
 }
 
-/// Written aside and renamed, so that a crash leaves no half of a key.
+/// Writes a file aside and renames it, so that a crash leaves no half of a key.
 fn write(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     let aside = path.with_extension("new");
     let _ = fs::remove_file(&aside);

@@ -1,11 +1,11 @@
-//! Which addresses a request may go to. A URL that a customer has chosen must not reach into our network: only public addresses, and
-//! those that the operator names. The resolved address is judged, never the text of the URL.
+//! Decides which addresses a request may go to. A URL of a customer must not reach into our network: it may reach only public addresses,
+//! and those that the operator names. The policy judges the resolved address, never the text of the URL.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Everything that is not a public unicast address (IANA's special-purpose registry), and a metadata service on an address that looks like one.
+/// All addresses that are not public unicast (IANA's special-purpose registry), and a metadata service at an address that looks public.
 const NOT_PUBLIC_V4: &[(Ipv4Addr, u8)] = &[
     (Ipv4Addr::UNSPECIFIED, 8),            // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),       // private
@@ -25,8 +25,8 @@ const NOT_PUBLIC_V4: &[(Ipv4Addr, u8)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4),   // reserved, broadcast
 ];
 
-/// The only part of IPv6 that is handed out. Outside it lie loopback, IPv4-mapped and -compatible addresses, NAT64 (64:ff9b::/96 and
-/// 64:ff9b:1::/48), unique-local, link-local, site-local and multicast addresses.
+/// The only part of IPv6 that is allocated to the public. Outside it are loopback, IPv4-mapped and -compatible addresses, NAT64
+/// (64:ff9b::/96 and 64:ff9b:1::/48), unique-local, link-local, site-local and multicast addresses.
 const PUBLIC_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 const NOT_PUBLIC_V6: &[(Ipv6Addr, u8)] = &[
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments: Teredo, benchmarking, ORCHID
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// The address that a URL's host is, in whatever form it is written.
+    /// Returns the address of a URL's host, in whatever form it is written.
     fn address(host: &str) -> IpAddr {
         match Url::parse(&format!("http://{host}/")).unwrap().host() {
             Some(Host::Ipv4(address)) => address.into(),

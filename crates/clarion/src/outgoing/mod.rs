@@ -1,8 +1,8 @@
-//! The one HTTP client for requests that this server sends: callbacks, speech. One request a connection, HTTP/1.1, TLS where the URL says
-//! so, one deadline over everything.
+//! The one HTTP client for requests that this server sends: callbacks and speech. It sends one request per connection, over HTTP/1.1, with
+//! TLS if the URL says so, and with one deadline over everything.
 //!
-//! The name is resolved once, every address is judged by the policy, and the connection is made to a judged address, so nothing can change
-//! between the judgement and the connection. Redirects are not followed. Nothing is read beyond what the caller asks for.
+//! The client resolves the name once, judges every address by the policy and connects to a judged address, so nothing can change between
+//! the judgement and the connection. It follows no redirects, and reads no more than the caller asks for.
 
 pub mod address_policy;
 pub mod resolver;
@@ -35,10 +35,10 @@ use self::resolver::Resolve;
 
 const HEAD_BYTES: usize = 32_768;
 const HEADERS: usize = 100;
-/// A name may have many addresses; one that has four dead ones may be called unreachable.
+/// A name may have many addresses. A name with four dead ones counts as unreachable.
 const ADDRESSES: usize = 4;
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// The policy does not admit any address of the host.
@@ -48,7 +48,7 @@ pub enum SendError {
     Unreachable(String),
     #[error("{0}")]
     TlsFailed(String),
-    /// What came back is not HTTP, or breaks off.
+    /// The response is not HTTP, or breaks off.
     #[error("{0}")]
     Broken(String),
     #[error("no answer within {0:?}")]
@@ -87,7 +87,8 @@ impl HttpClient {
         })
     }
 
-    /// POSTs a body. Whatever hangs, the response or an error is there when the time is over; the time goes on for reading the body.
+    /// POSTs a body. Returns the response or an error within `time`, whatever hangs. Reading the response's body counts against the same
+    /// time.
     pub async fn post(
         &self,
         url: &str,
@@ -151,12 +152,12 @@ impl HttpClient {
             return Err(SendError::Blocked(refused.ip().to_string()));
         }
         let mut problem = "the name has no address".to_owned();
-        // One that swallows everything must leave time for the others.
+        // An address that never answers must leave time for the others.
         let limit = time / u32::try_from(admitted.len().max(1)).unwrap_or(1);
         for address in admitted {
             problem = match timeout(limit, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
-                    // It only costs a little time if this fails.
+                    // A failure here only costs a little time.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
@@ -167,7 +168,7 @@ impl HttpClient {
         Err(SendError::Unreachable(problem))
     }
 
-    /// The url crate reads every spelling of an address (decimal, octal, hexadecimal) as the address that it is.
+    /// Returns the addresses of a URL's host. The url crate understands every spelling of an address (decimal, octal, hexadecimal).
     async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, SendError> {
         let port = url.port_or_known_default().unwrap_or(80);
         match url.host() {
@@ -182,7 +183,7 @@ impl HttpClient {
     }
 }
 
-/// A response whose body is still to be read. Its connection ends with it, whatever the peer is still sending.
+/// A response whose body is still to be read. Dropping it ends its connection, whatever the peer is still sending.
 #[derive(Debug)]
 pub struct HttpResponse {
     pub status: u16,
@@ -194,7 +195,7 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// The beginning of the body, as far as it comes: a body that drips, breaks off or never ends takes nothing back from the status.
+    /// Returns the beginning of the body, as far as it arrives. A body that is slow, breaks off or never ends does not change the status.
     pub async fn read_beginning(mut self, limit: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < limit {
@@ -208,7 +209,7 @@ impl HttpResponse {
         bytes
     }
 
-    /// The whole body, if it is no longer than the limit. What is longer is not read to its end.
+    /// Returns the whole body if it is no longer than the limit. A longer body is not read to its end.
     pub async fn read_whole(mut self, limit: usize) -> Result<Vec<u8>, SendError> {
         let mut bytes = Vec::new();
         loop {
@@ -227,7 +228,7 @@ impl HttpResponse {
     }
 }
 
-/// The public authorities, and those of a file of the operator's own.
+/// Returns the public authorities, and those in a file of the operator.
 pub fn trusted_roots(own: Option<&Path>) -> anyhow::Result<RootCertStore> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     if let Some(file) = own {
@@ -246,7 +247,7 @@ pub fn add_roots(roots: &mut RootCertStore, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// TLS for an HTTP/1.1 client that trusts these authorities.
+/// Returns TLS for an HTTP/1.1 client that trusts these authorities.
 pub fn tls_connector(roots: RootCertStore) -> anyhow::Result<TlsConnector> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = ClientConfig::builder_with_provider(provider)
@@ -257,7 +258,7 @@ pub fn tls_connector(roots: RootCertStore) -> anyhow::Result<TlsConnector> {
     Ok(TlsConnector::from(Arc::new(tls)))
 }
 
-/// A host as certificates name it: IPv6 addresses without their brackets.
+/// Returns a host as certificates name it: an IPv6 address without its brackets.
 fn bare_host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     host.trim_start_matches('[')
@@ -265,7 +266,7 @@ fn bare_host(url: &Url) -> String {
         .to_owned()
 }
 
-/// The connection's own task ends with `connection`.
+/// Sends a request. The task that drives the connection ends with `connection`.
 async fn send(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
@@ -275,7 +276,7 @@ async fn send(
     let (mut sender, driver) = http1::Builder::new()
         .max_buf_size(HEAD_BYTES)
         .max_headers(HEADERS)
-        // A careless head is forgiven: receivers are written by many hands.
+        // Careless headers are accepted, because many people write receivers.
         .allow_spaces_after_header_name_in_responses(true)
         .allow_obsolete_multiline_headers_in_responses(true)
         .ignore_invalid_headers_in_responses(true)
@@ -283,7 +284,7 @@ async fn send(
         .await
         .map_err(broken)?;
     connection.spawn(async {
-        // What goes wrong here, the sender is told as well.
+        // The sender gets the same error.
         let _ = driver.await;
     });
     sender.send_request(request).await.map_err(broken)

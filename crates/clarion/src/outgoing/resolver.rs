@@ -1,4 +1,4 @@
-//! Names to addresses, by the operating system. Behind a trait, because a lying resolver must be tried in a test.
+//! Resolves names by the operating system. It is behind a trait, so that a test can use a lying resolver.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
-/// A look-up holds a thread for as long as the operating system takes, also when nobody waits for it any more.
+/// Maximum number of look-ups at once. A look-up holds a thread for as long as the operating system takes, even if nobody waits for it any
+/// more.
 const LOOKUPS: usize = 64;
 
 #[async_trait]

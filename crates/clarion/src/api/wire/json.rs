@@ -1,7 +1,7 @@
 //! JSON bodies, as real clients write them.
 //!
-//! A body is first brought into plain JSON (`repair`: single quotes, raw line breaks and tabs inside strings), then `serde_json` reads it.
-//! Values keep their text: a number is taken as it was written, so `13800000000`, `2` and `1e999` reach the field's own rule.
+//! `repair` first turns a body into plain JSON (single quotes, raw line breaks and tabs inside strings), then `serde_json` reads it. A
+//! number keeps its text as it was written, so `13800000000`, `2` and `1e999` reach the rule of their field.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::{Fields, Form, Value, check_characters};
 pub fn read(form: &Form, text: &str) -> Result<Fields, String> {
     check_characters(text)?;
     let text = repair(text);
-    // A stray `;` or blanks after the object are as common as after an XML root.
+    // A stray `;` or blanks are as common after the object as after an XML root.
     let text = text
         .trim_end_matches(|character: char| character.is_ascii_whitespace() || character == ';');
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -64,8 +64,8 @@ fn scalar(raw: &str) -> Result<Value, String> {
     })
 }
 
-/// Turns what the vendor's PHP SDK and its kin write into JSON: strings in single quotes, and raw TAB, CR and LF inside strings.
-/// Text that is JSON already comes back as it is.
+/// Turns the output of the vendor's PHP SDK and similar clients into JSON: strings in single quotes, and raw TAB, CR and LF inside strings.
+/// Text that is JSON already is returned unchanged.
 fn repair(text: &str) -> Cow<'_, str> {
     let mut repaired = String::with_capacity(text.len() + 16);
     let mut changed = false;

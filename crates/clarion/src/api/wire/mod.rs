@@ -1,4 +1,4 @@
-//! XML and JSON, nowhere else: request bodies become `Fields`, answers become bytes.
+//! The only place for XML and JSON: request bodies become `Fields`, answers become bytes.
 //!
 //! Reading is lenient where real clients need it and strict where leniency would be dangerous; `docs/api.md` lists both.
 
@@ -15,7 +15,7 @@ use crate::domain::status_code::{Refusal, StatusCode};
 
 pub use reply::{Content, answer};
 
-/// Characters of a problem's description that a client gets to read.
+/// Number of characters of a problem's description that are sent to a client.
 const LONGEST_PROBLEM: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum BodyFormat {
 impl BodyFormat {
     fn named_in(header: &str) -> Option<Self> {
         let header = header.to_ascii_lowercase();
-        // Where both are named, the first one is preferred, as every client that names both means it.
+        // If both are named, the first one wins, as every client that names both intends.
         match (header.find("xml"), header.find("json")) {
             (Some(xml), Some(json)) => Some(if xml < json { Self::Xml } else { Self::Json }),
             (Some(_), None) => Some(Self::Xml),
@@ -36,7 +36,7 @@ impl BodyFormat {
         }
     }
 
-    /// The format of a request's body: what Content-Type says, or else what its first character looks like.
+    /// Returns the format of a request's body by its Content-Type, or without one by its first character.
     pub fn of_body(headers: &HeaderMap, body: &[u8]) -> Option<Self> {
         match header(headers, &CONTENT_TYPE) {
             Some(content_type) => Self::named_in(content_type),
@@ -53,7 +53,7 @@ impl BodyFormat {
         }
     }
 
-    /// The format of the answer. Without an Accept header it is XML, even to a JSON body: a real client depends on it.
+    /// Returns the format of the answer. Without an Accept header it is XML, even for a JSON body: a real client depends on this.
     pub fn of_answer(headers: &HeaderMap, body: &[u8]) -> Self {
         match header(headers, &ACCEPT) {
             None => Self::Xml,
@@ -73,20 +73,20 @@ fn header<'a>(headers: &'a HeaderMap, name: &axum::http::HeaderName) -> Option<&
         .filter(|text| !text.is_empty())
 }
 
-/// What one known field of a request carried.
+/// The value of one known field of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Value {
     Text(String),
-    /// Something nested where a text was expected.
+    /// A nested value instead of the expected text.
     Structure,
 }
 
-/// The known fields of a request. Unknown ones are dropped while reading; empty ones are as good as absent.
+/// The known fields of a request. Unknown fields are dropped while reading. Empty fields count as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {
-    /// A field's text, trimmed; `None` where it is absent, empty or blank.
+    /// Returns a field's text, trimmed, or `None` if it is absent, empty or blank.
     pub fn text(&self, name: &'static str) -> Result<Option<&str>, Refusal> {
         Ok(self
             .raw(name)?
@@ -94,7 +94,7 @@ impl Fields {
             .filter(|text| !text.is_empty()))
     }
 
-    /// A field's text to the letter; `None` where it is absent or empty.
+    /// Returns a field's text unchanged, or `None` if it is absent or empty.
     pub fn raw(&self, name: &'static str) -> Result<Option<&str>, Refusal> {
         match self.0.iter().find(|(known, _)| *known == name) {
             None => Ok(None),
@@ -103,7 +103,7 @@ impl Fields {
         }
     }
 
-    /// Each known field once. `Err` names the one that came twice: which of the two was meant, nobody can know.
+    /// Adds a known field. `Err` names a field that came twice, because nobody can know which of the two was meant.
     fn put(&mut self, name: &'static str, value: Value) -> Result<(), String> {
         if self.0.iter().any(|(known, _)| *known == name) {
             return Err(format!("{name} is given twice"));
@@ -118,17 +118,17 @@ impl Fields {
     }
 }
 
-/// What a request's body may hold.
+/// The fields and attributes that a request's body may hold.
 #[derive(Debug)]
 pub struct Form {
-    /// The root element in XML. JSON is a flat object without a name.
+    /// The root element in XML. In JSON the body is a flat object without a name.
     pub root: &'static str,
     pub fields: &'static [Field],
-    /// Attributes that stand for a field: element, attribute, field. They win over an element of the field's name.
+    /// Attributes that set a field: element, attribute, field. They win over an element with the field's name.
     pub attributes: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// A field that a body may hold, with its rule in words: the API document is made from these.
+/// A field that a body may hold, with its rule in words. The API document is made from these rules.
 #[derive(Debug)]
 pub struct Field {
     pub name: &'static str,
@@ -145,7 +145,7 @@ impl Form {
     }
 }
 
-/// Reads a body by its format. A body that is in neither is told so.
+/// Reads a body in its format. A body in neither format is refused with that reason.
 pub fn read(form: &Form, headers: &HeaderMap, body: &[u8]) -> Result<Fields, Refusal> {
     match BodyFormat::of_body(headers, body) {
         Some(format) => read_as(format, form, body),
@@ -156,7 +156,7 @@ pub fn read(form: &Form, headers: &HeaderMap, body: &[u8]) -> Result<Fields, Ref
     }
 }
 
-/// Reads a body that is meant to be of this format. The fuzz targets come in here.
+/// Reads a body as this format. The fuzz targets call this function.
 pub fn read_as(format: BodyFormat, form: &Form, body: &[u8]) -> Result<Fields, Refusal> {
     let (code, name) = match format {
         BodyFormat::Xml => (StatusCode::XmlUnreadable, "XML"),
@@ -175,7 +175,7 @@ pub fn read_as(format: BodyFormat, form: &Form, body: &[u8]) -> Result<Fields, R
     })
 }
 
-/// Readers quote what they stumble over, and that may be the whole body.
+/// Cuts a problem's description, because a reader may quote the whole body in it.
 fn shortened(problem: &str) -> &str {
     let end = problem.char_indices().nth(LONGEST_PROBLEM);
     end.map_or(problem, |(end, _)| &problem[..end])

@@ -1,4 +1,4 @@
-//! ResponseFilter: one line, no attributes, every value a string; `statusMsg` only on failure.
+//! Writes answers: one line, no attributes, every value a string, `statusMsg` only on failure.
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -8,15 +8,15 @@ use quick_xml::escape::escape;
 use super::BodyFormat;
 use crate::domain::status_code::{Refusal, StatusCode};
 
-/// What a successful answer carries beside its statusCode. Nothing but these shapes is ever sent: an unknown scalar at the top level of
-/// a JSON answer crashes the vendor's Java client.
+/// The content of a successful answer beside its statusCode. No other shape is ever sent, because an unknown scalar at the top level of a
+/// JSON answer crashes the vendor's Java client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// One group of values under a name.
     Group(&'static str, Vec<(&'static str, String)>),
-    /// One value that only XML carries.
+    /// One value that is sent only in XML.
     XmlValue(&'static str, String),
-    /// Where a bill can be fetched, its name in JSON, and the token for it.
+    /// The URL of a bill, the name of that URL in JSON, and the token for it.
     Download {
         url: String,
         json_name: &'static str,
@@ -24,10 +24,10 @@ pub enum Content {
     },
 }
 
-/// Longer than most answers, so that they are written without growing.
+/// Longer than most answers, so that their buffers need not grow.
 const CAPACITY: usize = 320;
 
-/// HTTP 200 whatever the statusCode: client libraries throw the body of anything else away.
+/// Makes the answer, always with HTTP 200: client libraries discard the body of any other status.
 pub fn answer(format: BodyFormat, result: &Result<Content, Refusal>) -> Response {
     let (body, content_type) = match format {
         BodyFormat::Xml => (xml(result), "application/xml;charset=utf-8"),

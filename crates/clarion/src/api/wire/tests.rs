@@ -1,4 +1,4 @@
-//! Both formats together: whatever comes in is read or refused, and what a client meant is what is read.
+//! Tests of both formats: every input is read or refused, and the values that are read are those that the client meant.
 
 use axum::http::HeaderValue;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn read_texts(format: BodyFormat, body: &str) -> Result<Vec<String>, Refusal> {
     FIELDS.into_iter().map(text).collect()
 }
 
-/// The body that has these values in it, each written by `write`.
+/// Returns a body with these values, each written by `write`.
 fn body(format: BodyFormat, values: &[String], write: impl Fn(&str) -> String) -> String {
     let each = FIELDS.iter().zip(values);
     match format {
@@ -43,7 +43,7 @@ fn single_quoted(text: &str) -> String {
     format!("'{escaped}'")
 }
 
-/// Double quotes, with line breaks and tabs as they are.
+/// Writes a text in double quotes, with raw line breaks and tabs.
 fn double_quoted_raw(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
@@ -57,7 +57,7 @@ fn numeric_references(text: &str) -> String {
     references.collect()
 }
 
-/// As no client library does it: the markup is escaped, an ampersand only where it would begin a reference.
+/// Escapes markup, but an ampersand only if it would begin a numeric reference. No client library does this.
 fn raw_ampersands(text: &str) -> String {
     let text = text.replace('<', "&lt;").replace('>', "&gt;");
     text.replace("&#", "&amp;#")
@@ -73,7 +73,7 @@ fn any_values() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(any_value(), FIELDS.len())
 }
 
-/// Something that looks like a body, so that more than the first character is read.
+/// Generates text that looks like a body, so that the readers get further than the first character.
 fn anything_like_a_body() -> impl Strategy<Value = String> {
     let pieces = [
         "<LandingCall>",
@@ -154,7 +154,7 @@ proptest! {
             |text| format!("<![CDATA[{}]]>", text.replace("]]>", "]]]]><![CDATA[>")),
         ];
         for write in writings {
-            // A raw ampersand is itself unless the text after it makes it one of the predefined references.
+            // A raw ampersand stands for itself, unless the text after it makes it a predefined reference.
             let predefined = ["&lt;", "&gt;", "&amp;", "&quot;", "&apos;"];
             let values: Vec<_> = values.iter().map(|text| predefined.iter().fold(text.clone(), |text, name| text.replace(name, ""))).collect();
             let body = body(BodyFormat::Xml, &values, write);

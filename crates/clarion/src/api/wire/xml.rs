@@ -1,15 +1,15 @@
 //! XML bodies, as real clients write them.
 //!
-//! Lenient: no declaration needed, whatever encoding it claims; blanks anywhere between elements and after the root, also a stray `;`;
-//! an `&` that begins none of the predefined or numeric references is itself, because no client escapes it.
-//! Strict: no DOCTYPE, no depth, no known field twice, no control characters.
+//! Lenient: the declaration is optional and its encoding is ignored; blanks and a stray `;` may stand between elements and after the root;
+//! an `&` that begins no predefined or numeric reference stands for itself, because no client escapes it.
+//! Strict: no DOCTYPE, no deep nesting, no known field twice, no control characters.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use super::{Fields, Form, Value, check_characters};
 
-/// Root, field, and one to spare for unknown structures that are ignored.
+/// The first depth that is refused: root, field, and one level to spare for unknown structures that are ignored.
 const DEEPEST: usize = 4;
 
 pub fn read(form: &Form, text: &str) -> Result<Fields, String> {
@@ -66,7 +66,7 @@ impl Reading<'_> {
             1 => self.root_seen = true,
             2 => self.start_field(name, start)?,
             DEEPEST.. => return Err("elements are nested too deeply".to_owned()),
-            // An element inside a field: the field is not a text.
+            // This element is inside a field, so the field is not a text.
             _ => {
                 if let Some((_, value)) = &mut self.open {
                     *value = Value::Structure;
@@ -104,7 +104,7 @@ impl Reading<'_> {
         match (self.depth, &mut self.open) {
             (2.., Some((_, Value::Text(value)))) => value.push_str(text),
             (0, _) if !blank() => return Err("there is text outside the root element".to_owned()),
-            // Between fields, or inside something unknown: of no meaning.
+            // Text between fields or inside an unknown element has no meaning.
             _ => {}
         }
         Ok(())
@@ -134,7 +134,7 @@ impl Reading<'_> {
     }
 }
 
-/// An attribute's text. All of them are looked at, so that the reader notices one that is given twice.
+/// Returns an attribute's text. It looks at all attributes, so that the reader notices one that is given twice.
 fn attribute_value(start: &BytesStart<'_>, name: &str) -> Result<Option<String>, String> {
     let mut value = None;
     for attribute in start.attributes() {
@@ -150,7 +150,7 @@ fn local_name(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
-/// What `&name;` means: one of the five predefined entities or a numeric reference. `None`: it is just text.
+/// Returns the character of `&name;`: one of the five predefined entities or a numeric reference. `None` means that it is just text.
 fn decode_reference(name: &str) -> Result<Option<char>, String> {
     let character = match name {
         "lt" => Some('<'),
@@ -166,7 +166,7 @@ fn decode_reference(name: &str) -> Result<Option<char>, String> {
     Ok(character)
 }
 
-/// The character with this number, `65` or `x41`. The parsing functions alone would take a sign as well.
+/// Returns the character with this number, `65` or `x41`. Rust's parsing functions alone would also take a sign.
 fn numbered_character(number: &str) -> Option<char> {
     let (digits, radix) = match number.strip_prefix(['x', 'X']) {
         Some(hex) => (hex, 16),
@@ -180,13 +180,13 @@ fn numbered_character(number: &str) -> Option<char> {
         .and_then(char::from_u32)
 }
 
-/// Text as it stands in an attribute, where the reader leaves references alone.
+/// Decodes the references in an attribute's text, which the reader leaves as they are.
 fn decode_references(text: &str) -> Result<String, String> {
     let mut decoded = String::with_capacity(text.len());
     let mut pieces = text.split('&');
     decoded.extend(pieces.next());
     for piece in pieces {
-        // A reference ends before the next `&`: looking no further also keeps this linear in a text full of ampersands.
+        // A reference ends before the next `&`. Looking no further also keeps this linear for a text full of ampersands.
         let reference = match piece.split_once(';') {
             Some((name, rest)) => decode_reference(name)?.map(|character| (character, rest)),
             None => None,

@@ -1,4 +1,4 @@
-//! The certificate that clients see: is it there, does its key belong to it, whom does it name, how long is it good?
+//! Checks the certificate that clients see: whether it exists, whether its key belongs to it, which names it has, and how long it is valid.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -120,7 +120,8 @@ fn key_is_private(file: &Path) -> Option<Finding> {
     ))
 }
 
-/// Clients find us by the name in public_url; where there is none, by those that the certificate was made for.
+/// Checks the names of the certificate. Clients find us by the name in public_url, or without one by the names that the certificate was
+/// made for.
 fn names(config: &Config, file: &Path) -> Finding {
     let named = match parsed(file, alternative_names) {
         Ok(named) => named,
@@ -174,7 +175,7 @@ fn alternative_names(certificate: &X509Certificate<'_>) -> Vec<String> {
     names.into_iter().flatten().filter_map(name).collect()
 }
 
-/// A star stands for one label (RFC 6125).
+/// Returns whether a name covers a host. A star stands for one label (RFC 6125).
 fn covers(name: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     match name.strip_prefix("*.") {

@@ -1,4 +1,4 @@
-//! Is the database there, is it ours, can it be written, and what has the operator switched in it?
+//! Checks the database: whether it exists, is ours and can be written, and what the operator has switched in it.
 
 use supervisor::Supervisor;
 
@@ -29,7 +29,7 @@ pub async fn check(
         }
     };
     let after = clock.now();
-    // The answer was made between the question and its arrival.
+    // The database made its answer between our question and the arrival of the answer.
     let middle = before + after.duration_since(before) / 2;
     let clocks = found
         .now
@@ -66,7 +66,7 @@ fn schema(database: &Database, found: &Inspection) -> Finding {
     )
 }
 
-/// The schema is the one we know, so opening the store changes nothing.
+/// Checks the contents. The schema is the one that we know, so opening the store changes nothing.
 async fn contents(database: &Database, config: &Config) -> Vec<Finding> {
     let store = match database.open(&Supervisor::new()).await {
         Ok(store) => store,

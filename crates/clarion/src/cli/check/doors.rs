@@ -1,4 +1,4 @@
-//! The doors: who comes in where, whether a server stands in them already, and what it lets out.
+//! Checks the ways in and out: who may connect where, whether a server already uses the ports, and what the settings let out.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::config::{Config, TrunkSettings};
 use crate::outgoing::resolver::SystemResolver;
 use crate::store::Database;
 
-/// The process that serves by this configuration now: it holds the database's lock, or the port that clients come to.
+/// Returns the process that serves with these settings now. It holds the database's lock, or the port for clients.
 pub fn serving_process(config: &Config, database: &Database) -> Option<u32> {
-    // A file of this machine is locked by who serves from it; another server on our port is then not ours.
+    // The server locks a database file of this machine. Without that lock, a server on our port is not ours.
     if database.folder().is_some() {
         return database.served_by();
     }
@@ -30,7 +30,7 @@ fn is_ours(config: &Config, port: u16) -> bool {
             .any(|address| address.port() == port)
 }
 
-/// Are the ports for clients ours, or free?
+/// Checks that the ports for clients are ours or free.
 pub fn server(config: &Config, serving: Option<u32>) -> Vec<Finding> {
     let mut findings = vec![match serving {
         Some(id) => Finding::ok("server", format!("is running (process {id})")),
@@ -48,7 +48,7 @@ pub fn server(config: &Config, serving: Option<u32>) -> Vec<Finding> {
     findings
 }
 
-/// Files that settings name, and that are read only when their part starts.
+/// Checks files that the settings name and that are read only when their part of the server starts.
 pub fn parts(config: &Config) -> Vec<Finding> {
     let sender = WebhookSender::new(&config.callbacks, Arc::new(SystemResolver::default()));
     let wrong = sender.err().map(|error| {
@@ -58,7 +58,7 @@ pub fn parts(config: &Config) -> Vec<Finding> {
     wrong.into_iter().collect()
 }
 
-/// What follows from the settings alone.
+/// Reports what follows from the settings alone.
 pub fn policy(config: &Config) -> Vec<Finding> {
     vec![
         dialling(config),

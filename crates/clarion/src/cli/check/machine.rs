@@ -1,4 +1,4 @@
-//! The machine: how fast its disk syncs and what is left of it, how many files may be open, whether its clock is right.
+//! Checks the machine: how fast its disk syncs, how much space is left, how many files may be open, and whether its clock is right.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,20 +13,20 @@ use crate::config::Config;
 use crate::store::Database;
 
 const SYNCS: usize = 40;
-/// An accept waits for one sync; clients notice more than this.
+/// An accept waits for one sync. Clients notice a longer wait than this.
 const SLOW: Duration = Duration::from_millis(20);
-/// Nothing that keeps data through a power cut answers so soon.
+/// No disk that keeps data through a power cut answers faster.
 const TOO_GOOD: Duration = Duration::from_micros(5);
 const GIB: u64 = 1 << 30;
 const LOW_SPACE: u64 = 5 * GIB;
 const NO_SPACE: u64 = GIB / 4;
-/// Beside connections and calls: database, logs, callbacks, speech programs.
+/// Open files beside connections and calls: database, logs, callbacks, speech programs.
 const OTHER_FILES: u64 = 200;
-/// A port for the sound and one for its reports.
+/// A port for RTP and a port for RTCP.
 const FILES_A_CALL: u64 = 2;
 const UNNOTICED_SECONDS: f64 = 2.0;
 const WRONG_SECONDS: f64 = 60.0;
-/// What leaves a sign that the clock is being kept right.
+/// Files that show that a program keeps the clock right.
 const KEEPERS: &[&str] = &[
     "/run/systemd/timesync/synchronized",
     "/run/chrony/chronyd.pid",
@@ -68,7 +68,7 @@ pub fn disk(config: &Config, database: &Database) -> Vec<Finding> {
     findings
 }
 
-/// The folder itself, or the nearest above it that exists.
+/// Returns the folder itself, or the nearest folder above it that exists.
 fn nearest(folder: &Path) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let there = absolute.ancestors().find(|path| path.is_dir());
@@ -107,7 +107,7 @@ fn sync_speed(what: &str, folder: &Path) -> Finding {
     }
 }
 
-/// Median and worst.
+/// Returns the median and the worst time of a sync.
 fn time_syncs(folder: &Path) -> std::io::Result<(Duration, Duration)> {
     let path = folder.join(format!(".clarion-check-{}", std::process::id()));
     let measure = || -> std::io::Result<Vec<Duration>> {
@@ -156,7 +156,7 @@ fn space(what: &str, folder: &Path) -> Finding {
     }
 }
 
-/// Tokens and bills are in there.
+/// Checks that nobody else can write to the folder, which holds tokens and bills.
 fn privacy(what: &str, folder: &Path) -> Option<Finding> {
     use std::os::unix::fs::PermissionsExt;
     let mode = fs::metadata(folder).ok()?.permissions().mode() & 0o777;
@@ -203,7 +203,7 @@ pub fn files(config: &Config, serving: Option<u32>) -> Finding {
     }
 }
 
-/// The server raises its own limit as far as it may, so the hard one counts.
+/// Returns the hard limit of open files. The server raises its own limit up to it, so this one counts.
 fn limit_of(process: u32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
     let line = limits
@@ -212,7 +212,7 @@ fn limit_of(process: u32) -> Option<u64> {
     line.split_whitespace().nth(4)?.parse().ok()
 }
 
-/// Compared with whoever else was heard to say the time; otherwise by the signs of those who keep it.
+/// Compares the clock with the other clocks that were heard, and looks for a program that keeps it right.
 pub fn clock(config: &Config, others: &[OtherClock]) -> Vec<Finding> {
     let mut findings = vec![time_zone(config)];
     for other in others {

@@ -1,4 +1,4 @@
-//! The ports for the sound: are there enough, are they free, and do peers hear of an address that they can reach?
+//! Checks the ports for sound: whether there are enough, whether they are free, and whether peers are told an address that they can reach.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -42,7 +42,7 @@ fn enough(config: &Config, ports: &RangeInclusive<u16>) -> Finding {
     }
 }
 
-/// Ports of our own running server are as they should be. A call passes over a port that somebody else has.
+/// Finds ports that other processes hold. Ports of our own running server are fine. A call skips a port that is taken.
 fn taken(ports: &RangeInclusive<u16>, serving: Option<u32>) -> Option<Finding> {
     let others: Vec<_> = sockets::udp(|port| ports.contains(&port))
         .into_iter()
@@ -61,7 +61,7 @@ fn taken(ports: &RangeInclusive<u16>, serving: Option<u32>) -> Option<Finding> {
     ))
 }
 
-/// Sockets that ask for any port get one of these.
+/// Finds ports of ours that the kernel may give to sockets that ask for any port.
 fn handed_out_by_the_kernel(ports: &RangeInclusive<u16>) -> Option<Finding> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let mut bounds = text.split_whitespace().map(str::parse::<u16>);
@@ -76,7 +76,7 @@ fn handed_out_by_the_kernel(ports: &RangeInclusive<u16>) -> Option<Finding> {
     })
 }
 
-/// The address in our offers. Judged against each trunk's own in `trunks`.
+/// Checks the address in our offers. `trunks` compares it with each trunk's own address.
 fn address(config: &Config) -> Option<Finding> {
     let told = told(config);
     let unusable = told.is_unspecified() && !config.trunks.is_empty();
@@ -89,7 +89,7 @@ fn address(config: &Config) -> Option<Finding> {
     })
 }
 
-/// What peers are told to send their sound to.
+/// Returns the address to which peers are told to send their sound.
 pub fn told(config: &Config) -> IpAddr {
     config.media.advertised.unwrap_or(config.media.bind)
 }

@@ -1,7 +1,7 @@
-//! `clarion check`: everything that an operator would want to know before opening the doors, one line each.
+//! `clarion check`: everything that an operator wants to know before the first call, one line each.
 //!
-//! It changes nothing: no schema is made, no port is bound that a server wants, no registration of a running server is replaced. So it
-//! may run beside a server as well as before the first start.
+//! The check changes nothing: it makes no schema, binds no port that a server wants, and replaces no registration of a running server. So
+//! it may run beside a server as well as before the first start.
 
 mod certificate;
 mod database;
@@ -29,7 +29,7 @@ pub struct Check {
     json: bool,
 }
 
-/// Who else says what time it is, and by how many seconds this machine is ahead of it.
+/// Another clock, and by how many seconds this machine is ahead of it.
 #[derive(Debug, Clone)]
 pub struct OtherClock {
     name: String,

@@ -1,4 +1,4 @@
-//! What a check found: one line each, with what to do about it.
+//! The findings of a check, one line each, with a remedy.
 
 use std::io::{IsTerminal, Write};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     Ok,
-    /// It works, but somebody should know.
+    /// It works, but the operator should know.
     Warning,
     /// It will not work.
     Problem,
@@ -73,7 +73,7 @@ impl Finding {
         }
     }
 
-    /// On one line, whatever a library's message holds.
+    /// Writes a finding on one line, even if a library's message has several.
     fn line(&self, colours: bool) -> String {
         let (on, off) = if colours {
             (self.level.colour(), "\x1b[0m")
@@ -101,7 +101,7 @@ impl Finding {
     }
 }
 
-/// Tells what is found as it is found; as JSON all at the end.
+/// Prints each finding at once, or as JSON all of them at the end.
 #[derive(Debug)]
 pub struct CheckReport {
     json: bool,
@@ -121,14 +121,14 @@ impl CheckReport {
     pub fn tell(&mut self, findings: impl IntoIterator<Item = Finding>) {
         for finding in findings {
             if !self.json {
-                // Whoever reads may have stopped reading.
+                // The reader may have gone away.
                 let _ = writeln!(std::io::stdout(), "{}", finding.line(self.colours));
             }
             self.findings.push(finding);
         }
     }
 
-    /// How many problems and warnings there were.
+    /// Ends the report. Returns the number of problems and of warnings.
     pub fn end(self) -> (usize, usize) {
         if self.json {
             let all: Vec<_> = self.findings.iter().map(Finding::json).collect();

@@ -1,5 +1,5 @@
-//! Who holds which port on this machine, by the kernel's own lists. Nothing is bound to find out: a port that is tried is a port that
-//! a server which starts in this moment cannot have.
+//! Finds who holds which port on this machine, from the kernel's own lists. It binds no port to find out, because a server that starts at
+//! that moment could not bind the same port.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     pub port: u16,
-    /// `None`: somebody whom this user may not look at.
+    /// `None` if this user may not look at the process.
     pub process: Option<Process>,
 }
 
@@ -17,7 +17,7 @@ pub struct Holder {
 pub struct Process {
     pub id: u32,
     pub name: String,
-    /// `clarion … serve`.
+    /// The process is `clarion … serve`.
     pub serves: bool,
 }
 
@@ -34,12 +34,12 @@ impl Holder {
     }
 }
 
-/// UDP sockets with a port in the range.
+/// Returns the holders of UDP sockets with one of these ports.
 pub fn udp(ports: impl Fn(u16) -> bool) -> Vec<Holder> {
     holders(&["/proc/net/udp", "/proc/net/udp6"], None, ports)
 }
 
-/// TCP sockets that listen.
+/// Returns the holders of TCP sockets that listen on one of these ports.
 pub fn listening(ports: impl Fn(u16) -> bool) -> Vec<Holder> {
     holders(&["/proc/net/tcp", "/proc/net/tcp6"], Some("0A"), ports)
 }
@@ -64,7 +64,7 @@ fn holders(lists: &[&str], state: Option<&str>, ports: impl Fn(u16) -> bool) -> 
     found.into_iter().map(holder).collect()
 }
 
-/// Port and inode of each socket in one of the kernel's lists.
+/// Returns port and inode of each socket in one of the kernel's lists.
 fn sockets(list: &str, state: Option<&str>) -> Vec<(u16, u64)> {
     let socket = |line: &str| {
         let words: Vec<_> = line.split_whitespace().collect();
@@ -78,7 +78,7 @@ fn sockets(list: &str, state: Option<&str>) -> Vec<(u16, u64)> {
     list.lines().skip(1).filter_map(socket).collect()
 }
 
-/// The process behind each socket, of those that this user may look at.
+/// Returns the process of each socket, as far as this user may look at it.
 fn owners() -> HashMap<u64, u32> {
     let mut owners = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

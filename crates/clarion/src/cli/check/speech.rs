@@ -1,4 +1,4 @@
-//! Does the voice speak? A Chinese and an English text, made as a call would make them.
+//! Checks that the voice speaks, with a Chinese and an English text, made as for a call.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const TEXTS: [(&str, &str); 2] = [
     ("Chinese", "您好，这是一次测试。"),
     ("English", "Hello, this is a test."),
 ];
-/// Shorter than this is not a sentence.
+/// No sentence is shorter than this.
 const SHORTEST: Duration = Duration::from_millis(500);
 const QUIETEST: f32 = 0.01;
 

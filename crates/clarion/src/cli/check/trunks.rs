@@ -1,4 +1,4 @@
-//! Each trunk: where it is, whether it answers, whether it takes our password, and whether it can answer us.
+//! Checks each trunk: its address, whether it answers, whether it accepts our password, and whether its packets can reach us.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::outgoing::address_policy::is_public;
 
 const LOOKUP_TIME: Duration = Duration::from_secs(10);
 const SLOW_ANSWER: Duration = Duration::from_millis(500);
-/// Just long enough to be given and taken back.
+/// Length of the trial registration, just long enough to get it and give it back.
 const TRIED_FOR: Duration = Duration::from_secs(60);
 
 pub async fn check(
@@ -47,7 +47,7 @@ pub async fn check(
     all
 }
 
-/// One trunk and what was found of it so far.
+/// One trunk and what was found about it so far.
 struct Look<'a> {
     trunk: &'a TrunkSettings,
     config: &'a Config,
@@ -74,7 +74,7 @@ impl Look<'_> {
         (self.findings, self.clocks)
     }
 
-    /// The error is what made it useless to look further.
+    /// Checks the trunk from outside. The error is the finding after which it is useless to look further.
     async fn outside(&mut self) -> Result<(), Finding> {
         self.port_is_free();
         let addresses = self.addresses().await?;
@@ -95,7 +95,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// A fixed port of ours must not be somebody else's.
+    /// Checks that no other process holds our fixed port.
     fn port_is_free(&mut self) {
         let endpoint = &self.trunk.endpoint;
         let bind = endpoint.bind;
@@ -136,7 +136,7 @@ impl Look<'_> {
         ))
     }
 
-    /// An endpoint of its own on any free port, so that a running server keeps the configured one.
+    /// Starts an endpoint of its own on any free port, so that a running server keeps the configured one.
     async fn signalling(
         &self,
         heard: &Arc<Mutex<Option<jiff::Timestamp>>>,
@@ -203,7 +203,7 @@ impl Look<'_> {
         matches!(asked, Ok(Some(code)) if code != 503)
     }
 
-    /// With a server running, the registration is its own: some registrars keep only the last one.
+    /// Tries to register. If a server is running, it does not, because some registrars keep only the last registration.
     async fn register(
         &mut self,
         signalling: &Signalling,
@@ -240,7 +240,7 @@ impl Look<'_> {
         }
     }
 
-    /// A trunk on the public Internet cannot answer a private address.
+    /// Checks that the trunk can reach us. A trunk on the public Internet cannot answer a private address.
     fn can_be_reached(&mut self, bound: IpAddr, addresses: &[SocketAddr]) {
         let advertised = self.trunk.endpoint.advertised;
         let ours = advertised.map_or(bound, |address| address.ip());
@@ -283,7 +283,7 @@ impl Look<'_> {
     }
 }
 
-/// What a message says of the time (RFC 3261 section 20.17).
+/// Returns the time in a message's Date header (RFC 3261 section 20.17).
 fn date_of(message: &str) -> Option<jiff::Timestamp> {
     let line = message.lines().find(|line| {
         line.get(..5)

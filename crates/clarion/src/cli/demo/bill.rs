@@ -1,4 +1,4 @@
-//! The last scene: midnight passes on the demonstration's own clock, and yesterday's bill is asked for, read and compared with the calls.
+//! The last scene: midnight passes on the demonstration's own clock. The customer gets yesterday's bill and compares it with the calls.
 
 use anyhow::{Context, ensure};
 
@@ -8,7 +8,7 @@ use super::stage::{DemoStage, RunningServer};
 use crate::domain::bill::{COLUMNS, csv};
 use crate::domain::money::Money;
 
-/// What is shown of a line, and how wide; the rest of the columns would not fit.
+/// The columns of a line that are shown, and their widths. The other columns would not fit.
 const SHOWN: [(&str, usize); 8] = [
     ("start", 19),
     ("called", 11),
@@ -83,7 +83,7 @@ impl Bill {
         let row = |cell: &dyn Fn(&str) -> String| {
             let cells = SHOWN.map(|(name, width)| {
                 let text = cell(name);
-                // Numbers stand on the right.
+                // Numbers are aligned to the right.
                 if matches!(name, "seconds" | "units" | "rate" | "fee") {
                     format!("{text:>width$}")
                 } else {
@@ -107,7 +107,7 @@ impl Bill {
     }
 }
 
-/// The bill against what the result query says about each call.
+/// Compares the bill with the result query of each call.
 async fn compare(bill: &Bill, customer: &mut DemoCustomer) -> anyhow::Result<()> {
     let calls = customer.calls.clone();
     ensure!(

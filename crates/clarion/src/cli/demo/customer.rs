@@ -1,4 +1,4 @@
-//! Somebody with an account, an application and a connection, who asks for calls and for the bill as a client would.
+//! A customer with an account, an application and a connection, who requests calls and the bill as a client does.
 
 use std::time::{Duration, Instant};
 
@@ -16,28 +16,28 @@ pub const JSON: &str = "application/json";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const LOOK: Duration = Duration::from_millis(200);
 
-/// What the customer's calls cost. Short units, so that a short call has more than one.
+/// The rate of the customer's calls. Its units are short, so that a short call has more than one.
 pub const PRICE: &str = "0.03";
 pub const UNIT_SECONDS: u32 = 3;
 pub const UNANSWERED: &str = "0.01";
 
 pub struct DemoCustomer {
     pub app_id: String,
-    /// What was accepted, in its order.
+    /// The accepted calls, in their order.
     pub calls: Vec<String>,
     credentials: ApiCredentials,
     clock: Clock,
     connection: Connection,
 }
 
-/// What the result query says about a call that is over.
+/// The result query's answer about a call that is over.
 pub struct CallEnd {
     pub state: char,
     pub seconds: u32,
 }
 
 impl CallEnd {
-    /// What it costs by the customer's rate.
+    /// Returns the cost of the call by the customer's rate.
     pub fn fee(&self) -> anyhow::Result<Money> {
         let money = |text: &str| text.parse::<Money>().map_err(anyhow::Error::msg);
         Ok(match self.state {
@@ -86,7 +86,7 @@ impl DemoCustomer {
         Ok(())
     }
 
-    /// Asks for a call. Its callSid, which must have 32 characters.
+    /// Requests a call. Returns its callSid, which must have 32 characters.
     pub async fn place(&mut self, format: &str, body: String) -> anyhow::Result<String> {
         let answer = self.post("Calls/LandingCalls/", format, body).await?;
         let (before, after) = match format {
@@ -142,7 +142,7 @@ impl DemoCustomer {
             .await
     }
 
-    /// What became of a call that is over.
+    /// Returns the result of a call that is over.
     pub async fn end_of(&mut self, sid: &str) -> anyhow::Result<CallEnd> {
         let answer = self.result(sid).await?;
         let read = |name: &str| between(&answer, name, '<').context("the result is whole");
@@ -152,7 +152,7 @@ impl DemoCustomer {
         })
     }
 
-    /// Asks for the result until its state is one that was waited for, and tells each change.
+    /// Asks for the result until its state is the awaited one, and prints each change.
     pub async fn until(
         &mut self,
         sid: &str,

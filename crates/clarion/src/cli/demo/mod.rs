@@ -1,4 +1,4 @@
-//! `clarion demo`: the whole job on this machine, as a newcomer would want to see it.
+//! `clarion demo`: demonstrates everything on this machine, for a newcomer.
 
 mod bill;
 mod customer;
@@ -129,7 +129,7 @@ impl Demo {
     }
 }
 
-/// What the callee heard.
+/// Shows what the callee heard.
 async fn hear(stage: &DemoStage<'_>, sid: &str) -> anyhow::Result<()> {
     step("What the callee heard");
     let path = stage.folder.join("heard").join(format!("{sid}.wav"));

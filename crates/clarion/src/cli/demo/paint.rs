@@ -1,18 +1,18 @@
-//! How the demonstration speaks: colours on a terminal, plain text elsewhere.
+//! Output of the demonstration: colours on a terminal, plain text elsewhere.
 
 use std::io::IsTerminal;
 
-/// A new scene.
+/// Prints the title of a new scene.
 pub fn step(title: &str) {
     println!("\n{}", painted("1;36", &format!("■ {title}")));
 }
 
-/// Something that was claimed, and was found to be so.
+/// Prints something that was checked and found to be true.
 pub fn shown(what: &str) {
     println!("  {} {what}", painted("1;32", "✓"));
 }
 
-/// Where to look next.
+/// Prints where to read more.
 pub fn more(place: &str) {
     println!("{}", painted("2", &format!("  more: {place}")));
 }

@@ -1,5 +1,4 @@
-//! Where the demonstration takes place: a folder with a configuration of its own, this very program as the server, and somebody who waits
-//! for its reports.
+//! The stage of the demonstration: a folder with settings of its own, this program as the server, and a receiver of its callbacks.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,18 +22,18 @@ use crate::domain::bill::calendar;
 
 const START: Duration = Duration::from_secs(20);
 const STOP: Duration = Duration::from_secs(20);
-/// As long after midnight the day is surely closed: the grace time of the settings, and a little more.
+/// The day is surely closed this long after midnight: the grace time of the settings, and a little more.
 const MORNING: SignedDuration = SignedDuration::from_secs(5 * 60 + 10);
-/// So near to midnight its calls might fall into two days.
+/// The calls might fall into two days if midnight is this near.
 const EVENING: SignedDuration = SignedDuration::from_mins(10);
-/// A report is short; nobody reads more than this of one.
+/// A callback is short. No more than this is read.
 const LONGEST_REPORT: usize = 64 * 1024;
 
 pub struct DemoStage<'a> {
     pub folder: &'a Path,
-    /// The demonstration's own clock: the machine's, until it is moved on.
+    /// The demonstration's own clock. It is the machine's clock until it is moved.
     pub clock: Clock,
-    /// How far it has been moved.
+    /// How far the clock has been moved.
     ahead: SignedDuration,
     program: PathBuf,
     config: PathBuf,
@@ -78,16 +77,16 @@ impl<'a> DemoStage<'a> {
         self.clock.shift(by);
     }
 
-    /// Back to the machine's clock.
+    /// Sets the clock back to the machine's.
     pub fn reset_clock(&mut self) {
         self.move_clock(-self.ahead);
     }
 
-    /// Moves the clock into the small hours of the next day. The day that is over then.
+    /// Moves the clock into the first minutes of the next day. Returns the day that is then over.
     pub fn pass_midnight(&mut self) -> anyhow::Result<Date> {
         let today = self.today();
         let midnight = calendar::begins(today.tomorrow()?, self.clock.zone());
-        // In whole seconds, as the server is told.
+        // In whole seconds, because the server gets whole seconds.
         let wait = midnight.duration_since(self.clock.now()) + MORNING;
         self.move_clock(SignedDuration::from_secs(wait.as_secs()));
         Ok(today)
@@ -97,7 +96,7 @@ impl<'a> DemoStage<'a> {
         self.folder.join("data/tls/ca.pem")
     }
 
-    /// Starts the server in a process of its own, so that it can be killed like one.
+    /// Starts the server in a process of its own, so that it can be killed.
     pub async fn start(&self) -> anyhow::Result<RunningServer> {
         let mut process = Command::new(&self.program)
             .arg("--config")
@@ -119,7 +118,7 @@ impl<'a> DemoStage<'a> {
             .nth(1)
             .and_then(|rest| rest.split(' ').next());
         let address = address.context("the server names no address")?.parse()?;
-        // Whatever else it prints must not block it.
+        // The server must not block on its further output.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Ok(RunningServer { process, address })
     }
@@ -152,7 +151,7 @@ impl RunningServer {
         Client::new(self.address, &stage.ca())
     }
 
-    /// In good order, as a machine that is shut down stops it.
+    /// Stops the server in order, as a shutdown of the machine does.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let id = self.process.id().context("the server has ended")?;
         let id = Pid::from_raw(id.cast_signed()).context("a process has a number")?;
@@ -165,7 +164,7 @@ impl RunningServer {
     }
 }
 
-/// Gets the reports that the server sends.
+/// Receives the callbacks that the server sends.
 pub struct DemoReceiver {
     pub url: String,
     reports: mpsc::UnboundedReceiver<String>,
@@ -197,7 +196,7 @@ impl DemoReceiver {
     }
 }
 
-/// Reads one POST and thanks for it.
+/// Reads one POST and answers it.
 async fn receive(mut stream: TcpStream) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     loop {

@@ -2,7 +2,7 @@
 
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The samples of a WAV file that the telephone has written: 8 kHz, 16 bit, one channel.
+/// Returns the samples of a WAV file that the telephone has written: 8 kHz, 16 bit, one channel.
 pub fn samples(wav: &[u8]) -> Vec<i16> {
     wav.get(44..)
         .unwrap_or_default()
@@ -11,7 +11,7 @@ pub fn samples(wav: &[u8]) -> Vec<i16> {
         .collect()
 }
 
-/// So many columns, each as high as the sound is loud there.
+/// Draws the sound in this number of columns. The height of a column is its loudness.
 pub fn picture(samples: &[i16], columns: usize) -> String {
     let each = samples.len().div_ceil(columns).max(1);
     samples

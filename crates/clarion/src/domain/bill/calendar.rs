@@ -4,24 +4,24 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// The day that a moment belongs to.
+/// Returns the day of a moment.
 pub fn day_of(moment: Timestamp, zone: &TimeZone) -> Date {
     moment.to_zoned(zone.clone()).date()
 }
 
-/// The first moment of a day. Where midnight does not exist, because the clocks were put forward over it, it is the first that does.
+/// Returns the first moment of a day. If the clocks are put forward over midnight, it is the first moment that exists.
 pub fn begins(day: Date, zone: &TimeZone) -> Timestamp {
     zone.to_ambiguous_zoned(day.at(0, 0, 0, 0))
         .compatible()
         .map_or(Timestamp::MIN, |start| start.timestamp())
 }
 
-/// The day before the one that it is now: what `date=day` asks for.
+/// Returns the day before today, which `date=day` asks for.
 pub fn previous_day(now: Timestamp, zone: &TimeZone) -> Date {
     day_of(now, zone).yesterday().unwrap_or(Date::MIN)
 }
 
-/// The last day that may be closed: its end lies at least the grace time back.
+/// Returns the last day that may be closed: it ended at least the grace time ago.
 pub fn last_due(now: Timestamp, zone: &TimeZone, grace: SignedDuration) -> Date {
     previous_day(now.saturating_sub(grace).unwrap_or(now), zone)
 }
@@ -79,7 +79,7 @@ mod tests {
             assert_eq!(day_of(last, &berlin), first);
             assert_eq!(day_of(ends, &berlin), next);
         }
-        // Clocks that go forward at midnight: that day begins at one o'clock.
+        // These clocks go forward at midnight, so the day begins at one o'clock.
         let havana = zone("America/Havana");
         assert_eq!(
             begins(day("2026-03-08"), &havana),

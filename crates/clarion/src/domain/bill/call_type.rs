@@ -42,20 +42,20 @@ call_types! {
     AgentByNetwork = 17, Party, "Transfer to agent, agent side is the network side";
 }
 
-/// Who stands as calling party.
+/// What the calling party of a record must be.
 #[derive(Debug, Clone, Copy)]
 enum CallerRule {
     /// A number or an account.
     Party,
     /// The SMS template's id.
     TemplateId,
-    /// The application's fixed server id; such a record belongs to no call.
+    /// The application's fixed server id. Such a record belongs to no call.
     ServerId,
-    /// Whoever called in and the conference's id, or the conference's number and whoever was invited.
+    /// The party that called in and the conference's id, or the conference's number and the party that was invited.
     Conference,
 }
 
-/// Which field breaks which rule.
+/// A field and the rule that it breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub field: &'static str,
@@ -80,7 +80,7 @@ impl CallType {
         Self::ALL.iter().copied().find(|kind| kind.code() == code)
     }
 
-    /// Whether these parties may stand in a record of this type.
+    /// Checks that a record of this type may have these parties.
     pub fn check(self, caller: &str, called: &str, call_sid: Option<&str>) -> Result<(), Fault> {
         match self.rule() {
             CallerRule::Party if caller.is_empty() => Err(Fault::new("caller", "is required")),
@@ -101,7 +101,8 @@ impl CallType {
     }
 }
 
-/// The called party tells the two forms apart: a telephone number was invited, anything else is a conference that was called.
+/// Checks both forms of a conference record. If the called party is a telephone number, it was invited; otherwise it is the conference's
+/// id.
 fn check_conference(caller: &str, called: &str) -> Result<(), Fault> {
     if is_telephone_number(called) {
         return if is_id(caller) {
@@ -136,7 +137,7 @@ fn is_id(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
-/// Custom accounts are chosen by people: anything that can be read, without blanks.
+/// People choose custom accounts: any readable text without blanks.
 fn is_account(text: &str) -> bool {
     (1..=128).contains(&text.len()) && text.chars().all(|c| !c.is_whitespace() && !c.is_control())
 }

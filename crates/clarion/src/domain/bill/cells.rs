@@ -1,5 +1,5 @@
-//! A line as its fifteen texts, written one behind the other into one buffer that is used again for every line: a bill may have ten
-//! million of them.
+//! A line as fifteen texts, written one after the other into one buffer. The buffer is reused for every line, because a bill may have ten
+//! million lines.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::{BillLine, COLUMNS};
 use crate::domain::account::AppId;
 
-/// Minutes whose text is remembered. A line has three times, and lines stand in the order of one of them.
+/// Number of minutes whose text is remembered. A line has three times, and lines are in the order of one of them.
 const REMEMBERED: usize = 8;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Cells {
         }
     }
 
-    /// Takes up a line in place of the one before.
+    /// Replaces the line before by this one.
     pub fn fill(&mut self, app: &AppId, line: &BillLine) {
         self.text.clear();
         let (text, wall) = (&mut self.text, &mut self.wall);
@@ -79,7 +79,7 @@ fn number(text: &mut String, value: u32) {
     let _ = write!(text, "{value}");
 }
 
-/// Times as people in the platform's zone read them from the wall: `2026-11-15 02:35:09`.
+/// Writes times as clocks in the platform's zone show them: `2026-11-15 02:35:09`.
 #[derive(Debug)]
 struct Wall {
     zone: TimeZone,
@@ -102,7 +102,7 @@ impl Wall {
             usize::try_from(minute.rem_euclid(REMEMBERED.cast_signed() as i64)).unwrap_or(0);
         let (known, beginning) = &mut self.minutes[place];
         if *known != minute {
-            // Offsets of today are whole minutes, so the seconds on the wall are those of the world.
+            // Today's offsets are whole minutes, so the seconds are the same in every zone.
             let zoned = moment.to_zoned(self.zone.clone());
             *beginning = zoned.strftime("%Y-%m-%d %H:%M:").to_string();
             *known = minute;

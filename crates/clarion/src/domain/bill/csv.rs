@@ -1,8 +1,8 @@
-//! CSV by RFC 4180, safe to open in a spreadsheet: a cell that one would take for a formula gets one leading `'`.
+//! CSV by RFC 4180 that is safe to open in a spreadsheet: a cell that looks like a formula gets one leading `'`.
 
 use super::COLUMNS;
 
-/// What makes a spreadsheet calculate, and `'` itself, so that it can be undone.
+/// Returns whether a first character makes a spreadsheet calculate. `'` itself counts too, so that the guard can be undone.
 fn is_dangerous(first: u8) -> bool {
     matches!(first, b'=' | b'+' | b'-' | b'@' | b'\'' | b'\t' | b'\r')
 }
@@ -45,7 +45,7 @@ fn cell(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// A cell as it was before it was made safe.
+/// Returns a cell as it was before it was made safe.
 pub fn unguarded(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
         Some(rest) if rest.bytes().next().is_some_and(is_dangerous) => rest,
@@ -56,7 +56,7 @@ pub fn unguarded(cell: &str) -> &str {
 /// A row of a file, and the line that it begins on.
 pub type CsvRow = (usize, Vec<String>);
 
-/// Reads a file into its rows. Lines may end in CRLF or LF; blank lines are skipped.
+/// Reads a file into rows. Lines may end in CRLF or LF. Blank lines are skipped.
 pub fn read(text: &str) -> Result<Vec<CsvRow>, (usize, &'static str)> {
     let mut rows = Vec::new();
     let mut rest = text;
@@ -86,7 +86,7 @@ pub fn read(text: &str) -> Result<Vec<CsvRow>, (usize, &'static str)> {
     Ok(rows)
 }
 
-/// One cell, the line breaks inside it, and what comes after it: a comma, the end of the line or of the file.
+/// Reads one cell. Returns the cell, the number of line breaks in it, and the rest: a comma, the end of the line or of the file.
 fn read_cell(text: &str) -> Result<(String, usize, &str), &'static str> {
     let Some(mut rest) = text.strip_prefix('"') else {
         let end = text.find([',', '\n']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Records of other services, judged together against what the bill holds already: all of them are taken, or none.
+//! Judges records of other services together against the lines that a bill already has. All of them are imported, or none.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,30 +9,30 @@ use super::call_type::Fault;
 use super::record::Record;
 use crate::domain::account::{AccountSid, AppId};
 
-/// A record with the day in which it ended.
+/// A record with the day on which it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedRecord {
     pub record: Record,
     pub day: Date,
 }
 
-/// What became of a file.
+/// The result of importing a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imported {
     pub added: usize,
-    /// Records that were there, word for word.
+    /// Records that were already there, word for word.
     pub known: usize,
-    /// Which records break which rule, counted from 0. If there is one, nothing was taken.
+    /// Records that break a rule, counted from 0. If there is one, nothing was imported.
     pub refused: Vec<(usize, Fault)>,
 }
 
-/// What the database knows about the records that are imported.
+/// The database's knowledge about the records to be imported.
 #[derive(Debug, Default)]
 pub struct Known {
     pub first_open: Date,
     pub owners: HashMap<AppId, AccountSid>,
     pub lines: HashMap<String, (AppId, BillLine)>,
-    /// Ids that are calls of ours: their lines are written when they end, and by nobody else.
+    /// Ids of our own calls. Only the end of a call writes its line.
     pub calls: HashSet<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct NewLine {
     pub line: BillLine,
 }
 
-/// Sorts out what is new. The lines are to be added only if none was refused.
+/// Selects the new records. Their lines must be added only if no record was refused.
 pub fn judge(
     imported_record: &[ImportedRecord],
     mut known: Known,

@@ -1,5 +1,5 @@
-//! The query condition of a bill request: terms separated by blanks, all of which must match. `field=value` matches that column exactly,
-//! anything else matches inside any column.
+//! The query condition of a bill request: terms separated by blanks. All terms must match. `field=value` matches that column exactly, any
+//! other term matches inside any column.
 
 use super::COLUMNS;
 use super::cells::Cells;
@@ -11,7 +11,7 @@ const MOST_TERMS: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keywords {
     terms: Vec<Term>,
-    /// The terms with one blank between them: two requests that mean the same share a file.
+    /// The terms with one blank between them, so that requests with the same terms share a file.
     normal: String,
 }
 
@@ -22,7 +22,7 @@ enum Term {
 }
 
 impl Keywords {
-    /// `None` where nothing is asked for.
+    /// Parses a condition. Returns `None` if there are no terms.
     pub fn parse(text: &str) -> Result<Option<Self>, Refusal> {
         let words: Vec<_> = text.split_whitespace().collect();
         if text.len() > LONGEST || words.len() > MOST_TERMS {
@@ -59,7 +59,7 @@ impl Term {
                 .position(|column| column.eq_ignore_ascii_case(field))?;
             Some(Self::Exactly(column, value.to_owned()))
         });
-        // What stands before the sign is no column: then it is part of what is looked for.
+        // The text before the sign is no column, so the whole word is the term.
         named.unwrap_or_else(|| Self::Somewhere(word.to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! The bill: one line a record, what a line costs, and how lines are read and written. No money is ever counted in floating point.
+//! The bill: one line per record, what a line costs, and how lines are read and written. Money is never counted in floating point.
 
 pub mod calendar;
 pub mod call_type;
@@ -22,7 +22,7 @@ pub const COLUMNS: [&str; 15] = [
     "units", "rate", "fee", "outcome", "userData",
 ];
 
-/// One record of a bill. It never changes. Whose it is (account, application, day) is said by the bill that it stands in.
+/// One record of a bill. It never changes. Its account, application and day are those of its bill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BillLine {
     pub order_id: String,
@@ -42,7 +42,7 @@ pub struct BillLine {
 }
 
 impl BillLine {
-    /// The place of a line in its bill: by end time, then by id.
+    /// Returns the place of a line in its bill: by end time, then by id.
     pub fn place(&self) -> LinePlace {
         LinePlace {
             ended_at: self.ended_at,
@@ -51,7 +51,7 @@ impl BillLine {
     }
 }
 
-/// Where reading goes on.
+/// The place after which reading goes on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinePlace {
     pub ended_at: Timestamp,
@@ -66,7 +66,7 @@ pub struct BillOf {
     pub day: Date,
 }
 
-/// What a bill adds up to.
+/// The sums of a bill.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     pub lines: u64,
@@ -80,19 +80,19 @@ impl Totals {
     }
 }
 
-/// A bill as a file that has been written: it is there to stay until its retention ends.
+/// A bill that was written to a file. The file stays until the retention of the bill ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BillFile {
-    /// 32 hex digits that nobody can guess; part of the download address.
+    /// 32 hex digits that nobody can guess. They are part of the download address.
     pub id: String,
     pub of: BillOf,
-    /// The filter it was made by; empty for the whole bill.
+    /// The filter of the file, or empty for the whole bill.
     pub keywords: String,
     /// Where its bytes are in the object store.
     pub object: String,
     pub bytes: u64,
     pub totals: Totals,
-    /// Of the bytes, in hex.
+    /// Hash of the bytes, in hex.
     pub sha256: String,
     pub made_at: Timestamp,
     /// Only filtered files expire before the bill's retention ends.

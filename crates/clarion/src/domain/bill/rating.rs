@@ -1,10 +1,10 @@
-//! What a call costs: by called prefix, per started unit, in exact amounts. And what is set aside for a call before anyone knows.
+//! What a call costs: by called prefix, per started unit, in exact amounts. Also what is reserved for a call before its cost is known.
 
 use crate::domain::money::Money;
 use crate::domain::outcome::Outcome;
 pub use crate::domain::prefix::Prefix;
 
-/// More than this a unit is a typing error.
+/// A higher price per unit is a typing error.
 const HIGHEST_PRICE: Money = Money::from_millionths(10_000_000_000);
 
 /// What calls to a prefix cost.
@@ -12,9 +12,9 @@ const HIGHEST_PRICE: Money = Money::from_millionths(10_000_000_000);
 pub struct Rate {
     pub prefix: Prefix,
     pub unit_seconds: u32,
-    /// For each unit that has begun.
+    /// Price of each unit that has begun.
     pub price: Money,
-    /// For a call that rang, or was busy or declined, and was not answered.
+    /// Price of a call that rang, was busy or was declined, and was not answered.
     pub unanswered: Money,
 }
 
@@ -55,11 +55,11 @@ impl Charge {
 
 impl Rate {
     fn units(&self, seconds: u32) -> u32 {
-        // An answered call has begun its first unit, however short it was.
+        // An answered call has begun its first unit, however short it is.
         seconds.div_ceil(self.unit_seconds).max(1)
     }
 
-    /// What a call costs that ended like this.
+    /// Returns the charge of a call that ended this way.
     pub fn charge(&self, answered: bool, seconds: u32, outcome: Outcome) -> Charge {
         if answered {
             return Charge::new(self.units(seconds), self.price);
@@ -70,7 +70,7 @@ impl Rate {
         Charge::new(0, self.price)
     }
 
-    /// What is set aside for a call that may talk for so long, out of what is there: as many units as can be paid, at least one.
+    /// Reserves money for a call that may talk this long: as many units as `available` can pay, and at least one.
     pub fn reserve(&self, longest_talk: u32, available: Money) -> Option<Reservation> {
         let least = self.price.max(self.unanswered);
         if available < least {
@@ -97,7 +97,7 @@ impl Rate {
     }
 }
 
-/// Money set aside for one call of an account with a balance or a limit, with the rate as it was when the call was accepted.
+/// Money that is reserved for one call of an account with a balance or a limit, with the rate of the time when the call was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
     pub rate: Rate,
@@ -106,7 +106,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Never more than was set aside: then no limit can be overrun, whatever else happens.
+    /// Returns the charge, which is never more than was reserved, so that no limit can be exceeded.
     pub fn charge(&self, answered: bool, seconds: u32, outcome: Outcome) -> Charge {
         let charge = self.rate.charge(answered, seconds, outcome);
         if answered && charge.units > self.units {
@@ -115,12 +115,12 @@ impl Reservation {
         charge
     }
 
-    /// The longest talk that is paid for; `None` where talking costs nothing.
+    /// Returns the longest talk that is paid for, or `None` if talking costs nothing.
     pub fn longest_talk(&self) -> Option<u32> {
         (self.rate.price > Money::ZERO).then(|| self.units.saturating_mul(self.rate.unit_seconds))
     }
 
-    /// No more than a talk of so long needs.
+    /// Reduces the reservation to what a talk of this length needs.
     #[must_use]
     pub fn tightened(&self, longest_talk: u32) -> Self {
         self.rate
@@ -128,7 +128,7 @@ impl Reservation {
     }
 }
 
-/// What an account may still spend.
+/// What an account can still spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Funds {
     pub balance: Option<Money>,

@@ -1,4 +1,4 @@
-//! A record that another service brings: the columns of the bill as texts, judged one by one.
+//! Reads a record of another service: the columns of the bill as texts, each checked by its rule.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -9,19 +9,19 @@ use super::call_type::{CallType, Fault};
 use crate::domain::account::AppId;
 use crate::domain::money::Money;
 
-/// More than this for one record is a typing error; and sums stay far from where they would no longer be exact.
+/// A higher fee of one record is a typing error. The limit also keeps sums in the range in which they are exact.
 const HIGHEST_FEE: Money = Money::from_millionths(1_000_000_000_000_000);
 const LONGEST_TEXT: usize = 128;
 const LONGEST_USER_DATA: usize = 4096;
 
-/// A record that keeps every rule, and the application that it belongs to.
+/// A record that keeps every rule, and its application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub app: AppId,
     pub line: BillLine,
 }
 
-/// Reads a record from its texts; an absent column is an empty one.
+/// Reads a record from its texts. An absent column counts as empty.
 pub fn read<'a>(
     zone: &TimeZone,
     column: impl Fn(&'static str) -> &'a str,
@@ -104,7 +104,7 @@ impl Times {
     }
 }
 
-/// Units and rate may be absent, as a text message has none; where there are units and a rate, the fee must be their product.
+/// Reads units, rate and fee. Units and rate may be absent, as for a text message. If both are there, the fee must be their product.
 fn price<'a>(column: &impl Fn(&'static str) -> &'a str) -> Result<(u32, Money, Money), Fault> {
     let amount = |name: &'static str| match column(name) {
         "" => Ok(None),
@@ -150,7 +150,7 @@ fn whole(field: &'static str, text: &str) -> Result<u32, Fault> {
         .ok_or_else(|| Fault::new(field, "must be a whole number"))
 }
 
-/// `2026-11-15 02:35:09` on the platform's wall, or with an offset as RFC 3339 has it.
+/// Reads a time: `2026-11-15 02:35:09` in the platform's zone, or with an offset by RFC 3339.
 fn time(field: &'static str, text: &str, zone: &TimeZone) -> Result<Option<Timestamp>, Fault> {
     if text.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What a receiver's answer means. Real receivers answer ill-formed XML, JSON, a page of HTML or nothing at all.
+//! The meaning of a receiver's answer. Real receivers answer with ill-formed XML, JSON, a page of HTML or nothing at all.
 
 use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
@@ -6,10 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::DeliveryResult;
 
 const WORD: &str = "statuscode";
-/// Longer than any code that anyone has seen.
+/// Longer than any known code.
 const LONGEST_CODE: usize = 32;
 
-/// Success is 2xx, unless the body holds a readable `statuscode` that says otherwise. Also returns why not.
+/// Judges an answer. Success is 2xx, unless the body holds a readable `statuscode` that says otherwise. Also returns the reason of a
+/// failure.
 pub fn judge(status: u16, body: &str) -> (DeliveryResult, Option<String>) {
     if !(200..300).contains(&status) {
         return (
@@ -25,8 +26,8 @@ pub fn judge(status: u16, body: &str) -> (DeliveryResult, Option<String>) {
     }
 }
 
-/// Text search instead of a parser: it must find the code also in what no parser would read, and must not find it in prose. In JSON only
-/// the documented spelling counts: `statusCode` is what web frameworks write there about HTTP.
+/// Finds the code by text search instead of a parser, because it must find the code in a body that no parser reads, and must not find it in
+/// prose. In JSON only the documented spelling counts, because web frameworks write `statusCode` there for the HTTP status.
 fn status_code(body: &str) -> Option<&str> {
     let lower = body.to_ascii_lowercase();
     lower.match_indices(WORD).find_map(|(at, _)| {
@@ -49,11 +50,11 @@ fn status_code(body: &str) -> Option<&str> {
     })
 }
 
-/// `Retry-After` of a 429 or 503: seconds, or an HTTP date (RFC 9110, 10.2.3).
+/// Reads `Retry-After` of a 429 or 503: seconds, or an HTTP date (RFC 9110, 10.2.3).
 pub fn requested_wait(status: u16, header: Option<&str>, now: Timestamp) -> Option<SignedDuration> {
     let text = header.filter(|_| matches!(status, 429 | 503))?.trim();
     if !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit()) {
-        // More digits than fit still mean "very long".
+        // A number that does not fit still means "very long".
         let seconds = text.parse::<u32>().unwrap_or(u32::MAX);
         return Some(SignedDuration::from_secs(seconds.into()));
     }

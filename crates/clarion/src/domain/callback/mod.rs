@@ -1,6 +1,7 @@
-//! Reporting how a call ended: what is owed to an application, what an attempt to deliver it came to, and what follows from that.
+//! Reports how a call ended: the callback that is owed to an application, the result of each attempt to deliver it, and what follows.
 //!
-//! Delivery is at least once: an attempt is recorded when it is over, so a crash in between repeats it, with the same webhook-id.
+//! A callback is delivered at least once. An attempt is recorded when it is over, so a crash before that repeats it, with the same
+//! webhook-id.
 
 use std::str::FromStr;
 
@@ -22,12 +23,13 @@ use super::account::{AppId, CallbackSecret};
 use super::call::CallSid;
 use super::phone_number::PhoneNumber;
 
-/// Written in the commit that ends a call, where the request named a respUrl.
+/// A callback that is written in the commit that ends a call, if the request named a respUrl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwedCallback {
     pub call: CallSid,
     pub app: AppId,
-    /// What the receiver tells repeated deliveries by. Stored, so that it stays the same also if a later version makes it differently.
+    /// The receiver recognises repeated deliveries by this id. It is stored, so that it stays the same even if a later version makes it
+    /// differently.
     pub webhook_id: String,
     pub url: RespUrl,
     pub body: String,
@@ -39,7 +41,7 @@ impl OwedCallback {
         Self {
             call: report.call.clone(),
             app,
-            // A call has one final status, so its own name is unique enough.
+            // A call has one final status, so its callSid is unique enough.
             webhook_id: format!("msg_{}", report.call),
             url,
             body: status_body(report, zone),
@@ -48,16 +50,16 @@ impl OwedCallback {
     }
 }
 
-/// Stored as its number; the numbers never change meaning.
+/// Stored as its number. The numbers never change their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i16)]
 pub enum CallbackState {
-    /// Waits until it is due.
+    /// The callback waits until it is due.
     Waiting = 0,
-    /// A node holds its lease and is delivering it.
+    /// A node holds the callback's lease and is delivering it.
     Delivering = 1,
     Delivered = 2,
-    /// Every attempt of the schedule failed, or its address may not be connected to.
+    /// Every attempt of the schedule failed, or the receiver's address is not allowed.
     GivenUp = 3,
 }
 
@@ -96,14 +98,14 @@ impl FromStr for CallbackState {
     }
 }
 
-/// The right to deliver one callback. The fence grows with every claim, so a holder that has lost it cannot record any more.
+/// The right to deliver one callback. The fence grows with every claim, so a holder that has lost its lease cannot record any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackLease {
     pub call: CallSid,
     pub fence: i64,
 }
 
-/// A callback that is due and ours to deliver.
+/// A due callback that this node has claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedCallback {
     pub lease: CallbackLease,
@@ -113,25 +115,25 @@ pub struct ClaimedCallback {
     pub secret: Option<CallbackSecret>,
     pub due_at: Timestamp,
     pub attempts: u32,
-    /// Failed attempts since it was owed or last replayed: the place in the schedule.
+    /// Failed attempts since the callback was owed or last replayed. This is its place in the schedule.
     pub failures: u32,
 }
 
-/// What one attempt came to.
+/// The result of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeliveryResult {
     Delivered,
-    /// 2xx, but the body holds a statuscode that says no.
+    /// The status is 2xx, but the body holds a statuscode that says no.
     Refused,
-    /// An answer other than 2xx; redirects are not followed.
+    /// The status is not 2xx. Redirects are not followed.
     BadStatus,
     TimedOut,
-    /// No address, or nobody there.
+    /// The host has no address, or no address accepts a connection.
     Unreachable,
-    /// Connected, and then no whole answer.
+    /// The connection was made, but no whole answer came.
     Broken,
     TlsFailed,
-    /// The address is not public and not allow-listed. Trying again would not change that.
+    /// The address is neither public nor allowed. A retry would not change that.
     Blocked,
 }
 
@@ -160,7 +162,7 @@ impl DeliveryResult {
         }
     }
 
-    /// Did the receiver answer at all? One that does not costs a place for as long as the time limit.
+    /// Returns whether the receiver answered at all. A receiver that does not answer takes a place until the time limit.
     pub fn is_answer(self) -> bool {
         matches!(self, Self::Delivered | Self::Refused | Self::BadStatus)
     }
@@ -183,13 +185,13 @@ pub struct CallbackAttempt {
     pub milliseconds: i64,
     pub verdict: DeliveryResult,
     pub status: Option<u16>,
-    /// Why there was no good answer, in words.
+    /// Why the attempt failed, in words.
     pub error: Option<String>,
     /// The first bytes of the answer's body.
     pub answer: Option<String>,
 }
 
-/// What follows from an attempt.
+/// What follows an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextDelivery {
     Delivered,
@@ -214,7 +216,7 @@ impl NextDelivery {
     }
 }
 
-/// An attempt that is over, as it is recorded.
+/// A finished attempt, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedAttempt {
     pub lease: CallbackLease,
@@ -228,7 +230,7 @@ pub struct EndedAttempt {
 pub struct Callback {
     pub call: CallSid,
     pub app: AppId,
-    /// The called number; absent where the call itself has been pruned.
+    /// The called number, or `None` if the call itself has been pruned.
     pub number: Option<PhoneNumber>,
     pub webhook_id: String,
     pub url: RespUrl,

@@ -1,4 +1,4 @@
-//! Where the status of a call is reported: only the form is judged here.
+//! The address to which the status of a call is reported. Only its form is checked here.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::super::status_code::{Refusal, StatusCode};
 
 const LONGEST: usize = 2048;
 
-/// A callback address whose form is acceptable. Whether its host may be connected to is judged when the connection is made.
+/// A callback address with an acceptable form. Whether its host is allowed is checked when the connection is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RespUrl(String);
 
@@ -21,7 +21,7 @@ impl RespUrl {
         Self(text)
     }
 
-    /// Name and port: deliveries to one host share its fate, and its limit.
+    /// Returns name and port. Deliveries to one host share its limit, and fail together.
     pub fn host(&self) -> String {
         let parts = Url::parse(&self.0).ok().and_then(|url| {
             let port = url.port_or_known_default()?;
@@ -30,7 +30,7 @@ impl RespUrl {
         parts.unwrap_or_default()
     }
 
-    /// For logs and lists: the query may carry secrets of the receiver, and the path is enough to know it by.
+    /// Returns the address for logs and lists. The query may carry secrets of the receiver, and the path is enough to recognise it.
     pub fn without_query(&self) -> &str {
         self.0.split(['?', '#']).next().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! When a callback that was not taken is tried again.
+//! When a callback that was not delivered is tried again.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,17 +6,17 @@ use super::{DeliveryResult, NextDelivery};
 
 #[derive(Debug, Clone)]
 pub struct RetrySchedule {
-    /// From one attempt to the next. When they are used up, the callback is given up.
+    /// The waits from one attempt to the next. After the last one the callback is given up.
     pub waits: Vec<SignedDuration>,
-    /// The part of a wait that may be added to it.
+    /// The fraction of a wait that may be added to it.
     pub jitter: f64,
     /// The longest wait that a receiver may ask for.
     pub longest_asked: SignedDuration,
 }
 
 impl RetrySchedule {
-    /// `failures` is the number of failed attempts before this one, `asked` is the receiver's Retry-After, `random` is from 0 to 1. A
-    /// receiver can ask for more time than the schedule gives it, not for less.
+    /// Decides what follows an attempt. `failures` is the number of failed attempts before this one, `asked` is the receiver's Retry-After,
+    /// `random` is from 0 to 1. A receiver can ask for more time than the schedule gives it, not for less.
     pub fn next(
         &self,
         verdict: DeliveryResult,

@@ -1,4 +1,4 @@
-//! Standard Webhooks, version 1: HMAC-SHA256 over id, time and body, so that a receiver knows who wrote to it and when.
+//! Standard Webhooks, version 1: HMAC-SHA256 over id, time and body, so that a receiver can check the sender and the time.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -8,7 +8,7 @@ use sha2::Sha256;
 
 use super::super::account::CallbackSecret;
 
-/// The value of `webhook-signature`.
+/// Returns the value of `webhook-signature`.
 pub fn sign(secret: &CallbackSecret, webhook_id: &str, at: Timestamp, body: &str) -> String {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(&secret.key()).expect("a key of any length will do");

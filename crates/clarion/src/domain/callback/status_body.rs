@@ -1,4 +1,4 @@
-//! The body of the callback, exactly as receivers of this API expect it. Headers carry everything that we add.
+//! The body of the callback, exactly as receivers of this API expect it. Everything that we add is in headers.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -7,7 +7,7 @@ use super::super::call::{CallProgress, CallSid};
 use super::super::call_state::CallState;
 use super::super::outcome::Outcome;
 
-/// What the end of a call tells its application.
+/// What the application learns about the end of a call.
 #[derive(Debug, Clone)]
 pub struct CallReport<'a> {
     pub call: &'a CallSid,
@@ -20,7 +20,8 @@ pub struct CallReport<'a> {
     pub user_data: Option<&'a str>,
 }
 
-/// `starttime` is the answer, or the start of dialling if there was none; a call that was never dialled began when it ended.
+/// Writes the body. `starttime` is the time of the answer, or of the start of dialling if there was no answer, or of the end if the call
+/// was never dialled.
 pub fn status_body(report: &CallReport<'_>, zone: &TimeZone) -> String {
     let time = |time: Timestamp| time.to_zoned(zone.clone()).strftime("%Y%m%d%H%M%S");
     let started_at = report.answered_at.or(report.dialled_at);
@@ -45,8 +46,8 @@ pub fn status_body(report: &CallReport<'_>, zone: &TimeZone) -> String {
     )
 }
 
-/// What must be escaped in text, and no more: a receiver that cuts the text out by hand then still reads a JSON text in userData. A bare
-/// carriage return would be read back as a line feed (XML 1.0, 2.11).
+/// Escapes only what must be escaped in text, so that a receiver without an XML parser can still read JSON in userData. A bare carriage
+/// return would be read back as a line feed (XML 1.0, 2.11).
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     for character in text.chars() {
@@ -121,7 +122,7 @@ mod tests {
         }
     }
 
-    /// As an XML parser reads it.
+    /// Reads userData as an XML parser does.
     fn read_user_data(body: &str) -> String {
         let mut reader = Reader::from_str(body);
         let (mut inside, mut found) = (false, String::new());

@@ -1,4 +1,4 @@
-//! Calls and records for bills, without telephones.
+//! Makes calls and records for bills, without telephones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,7 +44,7 @@ pub fn bill_of(on: &str) -> BillOf {
     }
 }
 
-/// A call to a number of its own.
+/// Returns a new call to a number.
 pub fn call(digits: &str, accepted_at: Timestamp) -> NewCall {
     static NUMBER: AtomicU64 = AtomicU64::new(1 << 40);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -67,7 +67,7 @@ pub async fn claim(store: &dyn Store, now: Timestamp, limit: u32) -> Vec<Claimed
     store.claim_calls(claim).await.unwrap()
 }
 
-/// How a call ended: after so many seconds of talk, or without an answer.
+/// Returns the end of a call: after this number of seconds of talk, or without an answer.
 pub fn ended(
     claimed: &ClaimedCall,
     talk: Option<i64>,
@@ -91,7 +91,7 @@ pub fn ended(
     }
 }
 
-/// A whole call: accepted, made and ended. Its line.
+/// Accepts, claims and ends a call. Returns its bill line.
 pub async fn talk(store: &dyn Store, digits: &str, seconds: i64, ended_at: Timestamp) -> BillLine {
     let call = call(digits, ended_at - SignedDuration::from_secs(seconds + 10));
     store.accept_call(call.clone()).await.unwrap();
@@ -102,7 +102,7 @@ pub async fn talk(store: &dyn Store, digits: &str, seconds: i64, ended_at: Times
     line_of(store, call.sid.as_str(), ended_at).await
 }
 
-/// The line with this id, wherever it is billed from the day of its end on.
+/// Returns the line with this id. It may be billed on the day of its end or on a later day.
 pub async fn line_of(store: &dyn Store, id: &str, ended_at: Timestamp) -> BillLine {
     let mut on = calendar::day_of(ended_at, &zone());
     for _ in 0..400 {
@@ -119,7 +119,7 @@ pub async fn line_of(store: &dyn Store, id: &str, ended_at: Timestamp) -> BillLi
     panic!("no line {id}");
 }
 
-/// A record as another service would bring it.
+/// Returns a record of another service.
 pub fn record(id: &str, ended_at: Timestamp, fee: Money) -> ImportedRecord {
     let line = BillLine {
         order_id: id.to_owned(),
@@ -146,7 +146,7 @@ pub fn record(id: &str, ended_at: Timestamp, fee: Money) -> ImportedRecord {
     }
 }
 
-/// Many records that end on one day, a millisecond apart.
+/// Adds many records that end on one day, a millisecond apart.
 pub async fn add_records(store: &dyn Store, from: Timestamp, count: usize) {
     let records: Vec<_> = (0..count)
         .map(|number| {
@@ -160,7 +160,7 @@ pub async fn add_records(store: &dyn Store, from: Timestamp, count: usize) {
 }
 
 impl TestServer {
-    /// Before its first request: an account is remembered for a moment.
+    /// Permits the download of bills. Must be called before the first request, because an account is remembered for a moment.
     pub async fn permit_bills(&self) {
         let change = AccountChange {
             bill_download: Some(true),

@@ -1,4 +1,4 @@
-//! The real program in a process of its own: for killing it, and for measuring what it uses.
+//! The real program in a process of its own, for tests that kill it or measure its use of resources.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::{
     status_code,
 };
 
-/// A folder with a configuration, and a database with an account that has no limits worth mentioning.
+/// A folder with settings, and a database with an account that has very high limits of requests.
 pub struct Installation {
     pub folder: tempfile::TempDir,
     pub database: Database,
@@ -26,12 +26,12 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// On PostgreSQL where an address is given, on SQLite otherwise.
+    /// Uses PostgreSQL if an address is given, SQLite otherwise.
     pub async fn new(postgres: Option<String>) -> Self {
         Self::with_settings(postgres, WAITING_TRUNK).await
     }
 
-    /// With settings of its own, trunks among them.
+    /// Uses settings of the test, trunks among them.
     pub async fn with_settings(postgres: Option<String>, settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
@@ -60,7 +60,7 @@ impl Installation {
         }
     }
 
-    /// A place with nothing but a configuration: on PostgreSQL where an address is given, on SQLite otherwise.
+    /// Returns an installation that has only settings: with PostgreSQL if an address is given, with SQLite otherwise.
     pub fn empty(postgres: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = format!("sqlite:{}", folder.path().join("clarion.db").display());
@@ -72,7 +72,7 @@ impl Installation {
         }
     }
 
-    /// A second node on the same database, with files of its own.
+    /// Returns a second node on the same database, with files of its own.
     pub fn another_node(&self, settings: &str) -> Self {
         let Database::Postgres(url) = &self.database else {
             panic!("nodes share a PostgreSQL");
@@ -94,7 +94,7 @@ impl Installation {
             .await
     }
 
-    /// With the command changed before it is run.
+    /// Starts the server after `change` has changed its command.
     pub async fn start_by(&self, change: impl FnOnce(&mut Command) -> &mut Command) -> ChildServer {
         let mut serve = Command::new(env!("CARGO_BIN_EXE_clarion"));
         serve
@@ -110,7 +110,7 @@ impl Installation {
             .unwrap()
             .unwrap()
             .unwrap();
-        // Whatever else it prints must not block it.
+        // The server must not block on its further output.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         let address: SocketAddr = first
             .split("https://")
@@ -133,7 +133,7 @@ impl Installation {
         }
     }
 
-    /// The command line by the same configuration, beside the server or without it.
+    /// Runs the command line with the same settings, beside the server or without it.
     pub async fn clarion(&self, arguments: &[&str]) -> std::process::Output {
         Command::new(env!("CARGO_BIN_EXE_clarion"))
             .arg("--config")
@@ -181,19 +181,19 @@ impl ChildServer {
         connection.get("/metrics").await.unwrap().1
     }
 
-    /// The value of one series, such as `clarion_calls{state="answered"}`.
+    /// Returns the value of one series, such as `clarion_calls{state="answered"}`.
     pub async fn metric(&self, series: &str) -> Option<f64> {
         let text = self.metrics().await;
         let value = |line: &str| line.strip_prefix(series)?.trim().parse().ok();
         text.lines().find_map(value)
     }
 
-    /// Resident memory now, in bytes.
+    /// Returns the resident memory now, in bytes.
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// The most memory that the process has held so far, in bytes.
+    /// Returns the most memory that the process has held so far, in bytes.
     pub fn peak_memory(&self) -> u64 {
         self.status("VmHWM:")
     }
@@ -250,34 +250,34 @@ impl Caller {
             .await
     }
 
-    /// Places a call of these fields; an error when the connection is gone.
+    /// Places a call with these fields. Returns an error if the connection is gone.
     pub async fn place(&mut self, fields: &str) -> anyhow::Result<String> {
         let answer = self.ask_for(fields).await?;
         assert_eq!(status_code(&answer), "000000", "{answer}");
         Ok(call_sid(&answer))
     }
 
-    /// The callSid, or an error when the connection is gone.
+    /// Places a call. Returns its callSid, or an error if the connection is gone.
     pub async fn place_call(&mut self) -> anyhow::Result<String> {
         let answer = self.ask().await?;
         assert_eq!(status_code(&answer), "000000", "{answer}");
         Ok(call_sid(&answer))
     }
 
-    /// The callSid, if the call was accepted.
+    /// Places a call. Returns its callSid if the call was accepted.
     pub async fn try_call(&mut self) -> Option<String> {
         let answer = self.ask().await.unwrap();
         (status_code(&answer) == "000000").then(|| call_sid(&answer))
     }
 
-    /// The statusCode of a call that was not accepted.
+    /// Places a call that must be refused. Returns the statusCode.
     pub async fn refused(&mut self) -> String {
         let answer = self.ask().await.unwrap();
         assert_ne!(status_code(&answer), "000000", "{answer}");
         status_code(&answer).to_owned()
     }
 
-    /// Places calls until the connection breaks, noting each that was accepted.
+    /// Places calls until the connection breaks, and notes each accepted call.
     pub async fn place_calls(client: &Client, accepted: &Mutex<Vec<String>>) {
         let Ok(mut caller) = Self::connect(client).await else {
             return;

@@ -1,4 +1,4 @@
-//! One suite, run on SQLite and on PostgreSQL: each scenario is given an empty database of either kind.
+//! Runs one suite on SQLite and on PostgreSQL. Each scenario gets an empty database of either kind.
 
 macro_rules! contract {
     ($($name:ident),+ $(,)?) => {

@@ -1,4 +1,4 @@
-//! Fetching a file as a download client does, head and bytes.
+//! Fetches a file as a download client does, head and bytes.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -25,7 +25,7 @@ impl Fetched {
     }
 }
 
-/// Where a bill is, as its answer says.
+/// The address of a bill and its token, as the answer names them.
 #[derive(Debug, Clone)]
 pub struct Download {
     pub url: String,
@@ -33,7 +33,7 @@ pub struct Download {
 }
 
 impl Download {
-    /// What clients make of it.
+    /// Returns the request target that clients make of them.
     pub fn target(&self) -> String {
         let path = self.url.splitn(4, '/').nth(3).unwrap();
         format!("/{path}?token={}", self.token)
@@ -41,7 +41,7 @@ impl Download {
 }
 
 impl TestServer {
-    /// Asks for the bill in JSON; the whole answer.
+    /// Asks for the bill in JSON. Returns the whole answer.
     pub async fn ask_bill(&self, keywords: &str) -> String {
         let body =
             serde_json::json!({ "appId": APP, "date": "day", "keywords": keywords }).to_string();

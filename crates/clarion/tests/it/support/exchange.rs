@@ -1,4 +1,4 @@
-//! A trunk's side that only looks: it keeps every INVITE as it was written, and refuses the call.
+//! The far end of a trunk, which only watches: it keeps every INVITE as it was written, and refuses the call.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// `status` such as `486 Busy Here`.
+    /// Starts an exchange. `status` is a text such as `486 Busy Here`.
     pub async fn that_refuses_with(status: &'static str) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -31,7 +31,7 @@ impl Exchange {
                     let answer = refusal(&text, status);
                     socket.send_to(answer.as_bytes(), from).await.unwrap();
                     let mut known = note.lock().unwrap();
-                    // Sent again because our answer was slow.
+                    // A known INVITE was sent again because our answer was slow.
                     if !known.contains(&text) {
                         known.push(text);
                     }
@@ -67,7 +67,7 @@ fn refusal(invite: &str, status: &str) -> String {
         )
 }
 
-/// The value of a header of a SIP message.
+/// Returns the value of a header of a SIP message.
 pub fn header<'a>(message: &'a str, name: &str) -> &'a str {
     find_header(message, name).unwrap_or_else(|| panic!("no {name} in\n{message}"))
 }

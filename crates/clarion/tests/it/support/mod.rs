@@ -1,4 +1,4 @@
-//! What the tests stand on: a server that can be asked in business verbs, and a PostgreSQL that `make test` has started.
+//! The base of the tests: a server with methods in terms of the API, and a PostgreSQL that `make test` has started.
 
 pub mod bills;
 pub mod child;
@@ -37,13 +37,13 @@ pub const SID: &str = "0123456789abcdef0123456789abcdef";
 pub const TOKEN: &str = "fedcba98765432100123456789abcdef";
 pub const APP: &str = "aaaabbbbccccddddeeeeffff00001111";
 
-/// The zone of every server in these tests. The machine's own is never asked.
+/// The zone of every server in these tests. The machine's own zone is never used.
 pub const ZONE: &str = "Asia/Shanghai";
 
-/// How long anything may take before a test gives up on it. Only a failure waits for so long, however busy the machine is.
+/// How long a test waits for anything before it fails. Only a failure waits this long, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The clock of a server in a process of its own, which goes with the machine's.
+/// Returns the clock of a server in a process of its own, which follows the machine's clock.
 pub fn clock() -> Clock {
     Clock::new(TimeZone::get(ZONE).unwrap())
 }
@@ -82,7 +82,7 @@ pub struct TestServer {
     pub ca: PathBuf,
     pub clock: Clock,
     pub folder: TempDir,
-    /// The same database, opened beside the server as the command line does.
+    /// The server's database, opened a second time, as the command line does.
     pub store: Arc<dyn Store>,
     pub database: Database,
     server: Option<Server>,
@@ -93,7 +93,7 @@ impl TestServer {
         Self::start_with("").await
     }
 
-    /// With settings of its own, on top of the test defaults.
+    /// Starts a server with settings of the test, on top of the test defaults.
     pub async fn start_with(settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
@@ -119,7 +119,7 @@ impl TestServer {
         self.server.take().unwrap().stop().await;
     }
 
-    /// A new server in the same folder, after the old one has been taken and stopped.
+    /// Starts a new server in the same folder, after the old one has been taken and stopped.
     pub async fn restart(&mut self, settings: &str) {
         let server = Server::start(test_config(&self.folder, settings), self.clock.clone())
             .await
@@ -128,19 +128,19 @@ impl TestServer {
         self.server = Some(server);
     }
 
-    /// Tells the server that callbacks have become owed, as the end of a call does.
+    /// Tells the server that new callbacks are owed, as the end of a call does.
     pub fn deliver_callbacks(&self) {
         if let Some(server) = &self.server {
             server.deliver_callbacks();
         }
     }
 
-    /// For making tasks of the server panic.
+    /// Returns the supervisor, to make tasks of the server panic.
     pub fn supervisor(&self) -> &Supervisor {
         self.server.as_ref().unwrap().supervisor()
     }
 
-    /// The server itself, for a test that stops it.
+    /// Takes the server itself, for a test that stops it.
     pub fn take_server(&mut self) -> Server {
         self.server.take().unwrap()
     }
@@ -161,7 +161,7 @@ impl TestServer {
         Client::new(self.address, &self.ca).unwrap()
     }
 
-    /// One operation in one format, on a connection of its own. A GET has no body.
+    /// Requests one operation in one format, on a connection of its own. A GET has no body.
     pub async fn ask(&self, operation: &str, format: &str, body: Option<&str>) -> String {
         let mut connection = self.client().connect().await.unwrap();
         let media_type = format!("application/{format}");
@@ -209,7 +209,7 @@ pub const WAITING_TRUNK: &str = "[[trunk]]\nname = \"waiting\"\nhost = \"127.0.0
 
 fn test_config(folder: &TempDir, settings: &str) -> Config {
     let data = folder.path().join("data");
-    // Unless a test brings trunks of its own, everything is accepted and nothing is dialled.
+    // Unless a test has trunks of its own, all calls are accepted and none is dialled.
     let trunk = if settings.contains("[[trunk]]") {
         ""
     } else {
@@ -223,7 +223,7 @@ fn test_config(folder: &TempDir, settings: &str) -> Config {
     Config::from_parts(&text, &[listen]).unwrap()
 }
 
-/// Something that the answer's statusCode is read from: either format.
+/// Returns the statusCode of an answer in either format.
 pub fn status_code(answer: &str) -> &str {
     for (before, after) in [("<statusCode>", '<'), ("\"statusCode\":\"", '"')] {
         if let Some(rest) = answer.split(before).nth(1) {
@@ -233,7 +233,7 @@ pub fn status_code(answer: &str) -> &str {
     panic!("no statusCode in {answer}");
 }
 
-/// The callSid of an accepted call.
+/// Returns the callSid of an accepted call.
 pub fn call_sid(answer: &str) -> String {
     assert_eq!(status_code(answer), "000000", "{answer}");
     for (before, after) in [("<callSid>", '<'), ("\"callSid\":\"", '"')] {
@@ -244,7 +244,7 @@ pub fn call_sid(answer: &str) -> String {
     panic!("no callSid in {answer}");
 }
 
-/// Waits until a condition holds; tests do not sleep.
+/// Waits until a condition holds. Tests use this instead of sleeping.
 pub async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {
     eventually_within(PATIENCE, what, condition).await;
 }
@@ -264,8 +264,8 @@ pub async fn eventually_within(
     }
 }
 
-/// A port for a program that has to be told one. No other test of this process is given it, and it lies where neither the system nor our own
-/// media choose theirs.
+/// Returns a port for a program that needs a fixed one. No other test of this process gets it, and it is outside the ranges from which the
+/// system and our own media choose ports.
 pub fn free_port() -> u16 {
     static NEXT: OnceLock<AtomicU16> = OnceLock::new();
     let next = NEXT.get_or_init(|| {
@@ -286,7 +286,7 @@ pub fn app_id() -> AppId {
     APP.parse().unwrap()
 }
 
-/// An application that the test account may not use.
+/// Adds an application that the test account may not use.
 pub async fn application_of_another_account(server: &TestServer) -> AppId {
     let mut other = account();
     other.sid = "f".repeat(32).parse().unwrap();
@@ -311,7 +311,7 @@ pub async fn close_day(database: &Database, day: &str) {
     execute(database, &close).await;
 }
 
-/// As if the callback of a call had been delivered.
+/// Marks the callback of a call as delivered.
 pub async fn settle_callback(database: &Database, sid: &CallSid) {
     let settle = format!("UPDATE callbacks SET state = 2 WHERE call_sid = '{sid}'");
     execute(database, &settle).await;
@@ -321,7 +321,7 @@ pub async fn execute(database: &Database, statements: &str) {
     try_execute(database, statements).await.unwrap();
 }
 
-/// What the database says against it, in its own words.
+/// Executes statements. The error is in the database's own words.
 pub async fn try_execute(database: &Database, statements: &str) -> Result<(), String> {
     match database {
         Database::Sqlite(path) => {
@@ -337,7 +337,7 @@ pub async fn try_execute(database: &Database, statements: &str) -> Result<(), St
     }
 }
 
-/// The day that a call was billed on.
+/// Returns the day on which a call was billed.
 pub async fn bill_day(database: &Database, sid: &CallSid) -> String {
     let query = format!("SELECT bill_day FROM bill_lines WHERE order_id = '{sid}'");
     match database {

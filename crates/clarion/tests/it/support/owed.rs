@@ -1,4 +1,4 @@
-//! Owed callbacks without a call: written as the end of a call writes them.
+//! Writes owed callbacks without a call, as the end of a call writes them.
 
 use clarion::domain::call::CallSid;
 use clarion::domain::callback::{
@@ -15,7 +15,7 @@ pub fn call(number: u32) -> CallSid {
     format!("{number:032x}").parse().unwrap()
 }
 
-/// A callback about a call that ended just now, after thirty seconds.
+/// Returns a callback about a call that ended just now, after thirty seconds.
 pub fn owed_to(url: &str, number: u32, now: Timestamp) -> OwedCallback {
     let report = CallReport {
         call: &call(number),
@@ -31,7 +31,7 @@ pub fn owed_to(url: &str, number: u32, now: Timestamp) -> OwedCallback {
     OwedCallback::new(&report, APP.parse().unwrap(), url, &zone)
 }
 
-/// In one transaction, by the dialect's own verb.
+/// Writes owed callbacks in one transaction, with the dialect's own function.
 pub async fn owe(database: &Database, owed: Vec<OwedCallback>) {
     match database {
         Database::Sqlite(path) => {
@@ -58,13 +58,13 @@ pub async fn owe(database: &Database, owed: Vec<OwedCallback>) {
     }
 }
 
-/// The machine's time, for servers in processes of their own.
+/// Returns the machine's time, for servers in processes of their own.
 pub fn now() -> Timestamp {
     super::clock().now()
 }
 
 impl TestServer {
-    /// Owes callbacks to these addresses, numbered from 1, and says so.
+    /// Owes callbacks to these addresses, numbered from 1, and notifies the server.
     pub async fn owe(&self, urls: &[String]) {
         let owed = (1..)
             .zip(urls)
@@ -79,7 +79,7 @@ impl TestServer {
         found.expect("a callback that is owed")
     }
 
-    /// Waits until a callback has come to this state, and returns its attempts.
+    /// Waits until a callback has this state, and returns its attempts.
     pub async fn callback_is(&self, number: u32, state: CallbackState) -> Vec<CallbackAttempt> {
         let what = format!("callback {number} is {}", state.as_str());
         eventually(&what, async || self.callback(number).await.0.state == state).await;

@@ -1,4 +1,4 @@
-//! Bytes in, bytes out: for requests that no decent client would send.
+//! Sends and reads raw bytes, for requests that no decent client sends.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::{PATIENCE, TestServer};
 
-/// Where a server is and what it is trusted by, whether it runs in this process or in one of its own.
+/// The address of a server and its CA file, whether it runs in this process or in one of its own.
 #[derive(Debug, Clone)]
 pub struct Door {
     pub address: SocketAddr,
@@ -22,7 +22,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// A TLS connection whose certificate has been verified against the server's CA file.
+    /// Opens a TLS connection and verifies the certificate with the server's CA file.
     pub async fn tls(&self, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
         roots
@@ -43,10 +43,10 @@ impl Door {
             .unwrap()
     }
 
-    /// Sends bytes as they are and reads one whole HTTP/1.1 answer, or what came before the connection closed.
+    /// Sends bytes as they are and reads one whole HTTP/1.1 answer, or the part that came before the connection closed.
     pub async fn send_raw(&self, request: &[u8]) -> String {
         let mut stream = self.tls(&[]).await;
-        // A server that has seen enough may close while we are still writing.
+        // A server may close the connection while we are still writing.
         let _ = stream.write_all(request).await;
         let _ = stream.flush().await;
         read_answer(&mut stream).await
@@ -66,7 +66,7 @@ impl TestServer {
     }
 }
 
-/// Waits until the server closes, and returns what it said before.
+/// Waits until the server closes the connection, and returns everything that it sent before.
 pub async fn read_to_close(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut answer = Vec::new();
     let read = async {

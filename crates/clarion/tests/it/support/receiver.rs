@@ -1,4 +1,4 @@
-//! A receiver of callbacks: a real server that notes what it is sent, and answers in whatever manner a test wants.
+//! A receiver of callbacks: a real server that notes its requests, and answers in the manner that a test wants.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use tokio_rustls::TlsAcceptor;
 
 use super::eventually;
 
-/// What is done with a request.
+/// The manner in which a request is answered.
 #[derive(Debug, Clone)]
 pub enum Manner {
-    /// These bytes, and the connection is closed.
+    /// Sends these bytes and closes the connection.
     Say(String),
-    /// Nothing at all, and the connection stays open.
+    /// Sends nothing and keeps the connection open.
     Hang,
     Reset,
-    /// These bytes, and then one more of the last kind every few milliseconds, for ever.
+    /// Sends these bytes, and then this byte every few milliseconds, for ever.
     Drip(String, u8),
-    /// This head, and then as many bytes as anyone will take.
+    /// Sends this head, and then bytes without end.
     Flood(String),
 }
 
@@ -62,18 +62,18 @@ pub struct Receiver {
     pub address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
     connections: Arc<Mutex<usize>>,
-    /// The file with its own certificate, where it speaks TLS.
+    /// The file with its own certificate, if it uses TLS.
     pub certificate: Option<PathBuf>,
     _serving: JoinSet<()>,
 }
 
 impl Receiver {
-    /// The first request is treated in the first manner, and so on; the last manner stays.
+    /// Starts a receiver. The first request is answered in the first manner, and so on. The last manner stays.
     pub async fn start(manners: Vec<Manner>) -> Self {
         Self::serve(manners, None).await
     }
 
-    /// With a certificate for localhost that nobody has signed, written into `folder`.
+    /// Starts a receiver with a self-signed certificate for localhost, which is written into `folder`.
     pub async fn start_tls(manners: Vec<Manner>, folder: &Path) -> Self {
         let key = KeyPair::generate().unwrap();
         let names = CertificateParams::new(["localhost".to_owned()]).unwrap();
@@ -156,7 +156,7 @@ async fn accept(
             }
         }
         Some(tls) => {
-            // Whoever does not trust the certificate is gone already.
+            // A client that does not trust the certificate has gone already.
             if let Ok(stream) = tls.accept(stream).await {
                 converse(stream, &manners, &received).await;
             }
@@ -176,7 +176,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         received.len() - 1
     };
     let manner = manners[place.min(manners.len() - 1)].clone();
-    // A client that has seen enough may go away at any moment.
+    // A client may go away at any moment.
     match &manner {
         Manner::Say(text) => {
             let _ = stream.write_all(text.as_bytes()).await;

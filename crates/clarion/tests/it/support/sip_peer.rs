@@ -1,4 +1,4 @@
-//! The smallest SIP peer: it answers every request over UDP with what a test wants, and remembers which it got.
+//! The smallest SIP peer: it answers every request over UDP as a test wants, and remembers its requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ pub struct SipPeer {
 }
 
 impl SipPeer {
-    /// `answer` gives the status line's code and more header lines for a method; no code, no answer.
+    /// Starts a peer. `answer` returns the status code and more header lines for a method, or `None` for no answer.
     pub async fn start(
         answer: impl Fn(&str) -> Option<(u16, String)> + Send + Sync + 'static,
     ) -> Self {

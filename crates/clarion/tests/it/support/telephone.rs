@@ -1,4 +1,4 @@
-//! A telephone outside of the server: it answers by a script, and everything that reached it can be looked at.
+//! A telephone outside the server: it answers by a script, and a test can look at everything that reached it.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,10 +14,10 @@ use supervisor::Supervisor;
 
 use super::eventually;
 
-/// Packets that come behind one another on a busy machine are not taken for another call's.
+/// Tolerance for late packets on a busy machine, which would make two calls seem to overlap.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// An INVITE that has come.
+/// An INVITE that has arrived.
 #[derive(Debug, Clone)]
 pub struct Dialled {
     pub number: String,
@@ -64,12 +64,12 @@ impl Telephone {
         Self { phone, seen }
     }
 
-    /// Whoever calls hears the same.
+    /// Starts a telephone that answers every call by the same script.
     pub async fn that(script: Script) -> Self {
         Self::start(move |_| script.clone()).await
     }
 
-    /// A trunk that leads here, as the settings write it. What is said in `more` comes last.
+    /// Returns the settings of a trunk that leads here. `more` comes last.
     pub fn trunk(&self, name: &str, more: &str) -> String {
         format!(
             "[[trunk]]\nname = \"{name}\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\nprefixes = [\"\"]\n{more}\n",
@@ -77,7 +77,7 @@ impl Telephone {
         )
     }
 
-    /// The same, with room for whatever a test does.
+    /// Returns the settings of such a trunk with enough channels for any test.
     pub fn wide_trunk(&self, name: &str, more: &str) -> String {
         self.trunk(
             name,
@@ -97,8 +97,9 @@ impl Telephone {
         self.seen().heard.clone()
     }
 
-    /// Calls that were there at the same time, at most. A call that this telephone has hung up was there from its INVITE to that moment. Of
-    /// any other only its packets tell, because this telephone may notice a hang-up later than the caller, who has begun another call by then.
+    /// Returns the most calls that were there at the same time. A call that this telephone has hung up was there from its INVITE to that
+    /// moment. For any other call only its packets count, because this telephone may notice a hang-up later than the caller, who may
+    /// already have begun another call.
     pub fn peak_concurrency(&self) -> usize {
         let time = |call: &HeardCall| {
             if call.hung_up_by == Some(Side::Us) {
@@ -115,7 +116,7 @@ impl Telephone {
         times.iter().map(|(from, _)| at(*from)).max().unwrap_or(0)
     }
 
-    /// What was heard of a call, when it is over.
+    /// Waits until a call is over, and returns what was heard of it.
     pub async fn has_heard(&self, sid: &CallSid) -> HeardCall {
         let find = || {
             let of = |call: &&HeardCall| call.call_id.starts_with(sid.as_str());
@@ -125,7 +126,7 @@ impl Telephone {
         find().unwrap()
     }
 
-    /// Dialogs and transactions that are open now.
+    /// Returns the number of dialogs and of transactions that are open now.
     pub fn open(&self) -> (usize, usize) {
         self.phone.open()
     }
