@@ -7,10 +7,11 @@ use clarion::clock::Clock;
 use clarion::domain::account::{
     Account, AccountLimits, AccountState, AppId, AppLimits, AppState, Application, Permissions,
 };
-use clarion::domain::call::{CallSid, NewCall};
+use clarion::domain::call::{CallSid, NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{Prompt, Speech};
+use clarion::domain::route::RouteKey;
 use clarion::random;
 use jiff::SignedDuration;
 
@@ -115,7 +116,6 @@ impl BenchCustomer {
             account: self.credentials.sid.clone(),
             app: self.app.clone(),
             accepted_at: now.timestamp(),
-            expires_at: now.timestamp() + EXPIRES_AFTER,
             called: called(order),
             number: PhoneNumber::from_stored(number(order), None),
             caller: None,
@@ -124,6 +124,15 @@ impl BenchCustomer {
             resp_url: Some(RespUrl::from_stored(RESP_URL.to_owned())),
             user_data: Some(user_data(order)),
         }
+    }
+}
+
+pub fn queueing() -> Queueing {
+    Queueing {
+        route: RouteKey::default(),
+        priority: Priority::USUAL,
+        pause: SignedDuration::ZERO,
+        valid_for: EXPIRES_AFTER,
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use clarion::domain::call::NewCall;
+use clarion::domain::call::{NewCall, Queueing};
 use clarion::store::Database;
 use clarion::store::postgres;
 use clarion::store::sqlite::{self, calls, checkpoint::Checkpointer};
 use rusqlite::Connection;
 use supervisor::Supervisor;
 
-use super::customer::BenchCustomer;
+use super::customer::{BenchCustomer, queueing};
 use crate::latency::{Judged, Seconds};
 use crate::others::{InterferenceMonitor, Ours};
 
@@ -75,20 +75,21 @@ pub async fn measure(
     Ok(Raw::new(commits.judge(watch)))
 }
 
-fn batch(customer: &BenchCustomer) -> Vec<NewCall> {
-    let mut batch: Vec<_> = (0..BATCH).map(|_| customer.call()).collect();
-    batch.sort_by(|a, b| a.sid.cmp(&b.sid));
+fn batch(customer: &BenchCustomer) -> Vec<(NewCall, Queueing)> {
+    let mut batch: Vec<_> = (0..BATCH).map(|_| (customer.call(), queueing())).collect();
+    batch.sort_by(|(a, _), (b, _)| a.sid.cmp(&b.sid));
     batch
 }
 
-fn commit(connection: &Connection, batch: &[NewCall]) -> anyhow::Result<()> {
+fn commit(connection: &Connection, batch: &[(NewCall, Queueing)]) -> anyhow::Result<()> {
     let execute = |sql| -> anyhow::Result<()> {
         connection.prepare_cached(sql)?.execute([])?;
         Ok(())
     };
     execute("BEGIN IMMEDIATE")?;
-    for call in batch {
-        calls::accept(connection, call)?;
+    for (call, queueing) in batch {
+        let now = call.accepted_at.as_millisecond();
+        calls::accept(connection, call, queueing, now)?;
     }
     execute("COMMIT")
 }

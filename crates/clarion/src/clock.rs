@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
@@ -45,4 +46,42 @@ impl Clock {
         let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.shift_millis.fetch_add(millis, Ordering::Relaxed);
     }
+}
+
+/// What the machine's clock shows, in milliseconds. Nobody shifts it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the machine's clock"
+)]
+pub fn wall_millis() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+/// The time since the machine was booted. Nobody sets it, and it goes on while the machine sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SinceBoot(Duration);
+
+impl SinceBoot {
+    pub fn now() -> Self {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Self(Duration::new(
+            time.tv_sec.try_into().unwrap_or_default(),
+            time.tv_nsec.try_into().unwrap_or_default(),
+        ))
+    }
+
+    pub fn time(self) -> Duration {
+        self.0
+    }
+
+    pub fn elapsed(self) -> Duration {
+        Self::now().0.saturating_sub(self.0)
+    }
+}
+
+/// Tells one boot of the machine from another. Empty where the machine has no name for it.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|id| id.trim().to_owned())
+        .unwrap_or_default()
 }

@@ -13,13 +13,13 @@ use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
 use crate::domain::account::{Account, AccountSid, AppId, Application};
 use crate::domain::bill::rating::Shortage;
-use crate::domain::call::{self, CallSid, NewCall};
+use crate::domain::call::{self, CallSid, NewCall, Priority, Queueing};
 use crate::domain::callback::RespUrl;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::{
     self, AudioFile, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE,
 };
-use crate::domain::route;
+use crate::domain::route::{self, RouteKey};
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
 
@@ -149,7 +149,6 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
         &request.account.sid,
         &application.id,
         &now,
-        &api.config,
     );
     let content = Content::Group(
         "LandingCall",
@@ -160,21 +159,22 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
         ],
     );
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
-    check_callee(api, &call).await?;
+    let queueing = queueing(&call.number, &api.config);
+    check_callee(api, &call, &queueing).await?;
     let prompt = call.prompt.clone();
-    make_durable(api, &request.account, call).await?;
+    make_durable(api, &request.account, call, queueing).await?;
     api.accepted.call_accepted(prompt);
     Ok(content)
 }
 
 /// Refuses a callee who was called so often that the cap per day will not let this call through before it expires. Any other cap only makes
 /// the call wait.
-async fn check_callee(api: &Api, call: &NewCall) -> Result<(), Refusal> {
+async fn check_callee(api: &Api, call: &NewCall, queueing: &Queueing) -> Result<(), Refusal> {
     let cap = api.config.dispatch.callee_caps.per_day;
     if cap == 0 {
         return Ok(());
     }
-    let counted_until_then = call.expires_at - SignedDuration::from_hours(24);
+    let counted_until_then = SignedDuration::from_hours(24) - queueing.valid_for;
     let calls = api
         .store
         .calls_to(&call.number.callee(), counted_until_then)
@@ -190,9 +190,14 @@ async fn check_callee(api: &Api, call: &NewCall) -> Result<(), Refusal> {
 }
 
 /// Stores the call. If the account has a balance or a spending limit, the possible cost of the call is reserved with it.
-async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(), Refusal> {
+async fn make_durable(
+    api: &Api,
+    account: &Account,
+    call: NewCall,
+    queueing: Queueing,
+) -> Result<(), Refusal> {
     if account.balance.is_none() && account.spending_limit.is_none() {
-        let accepted = api.store.accept_call(call).await;
+        let accepted = api.store.accept_call(call, queueing).await;
         return accepted.map_err(|error| unavailable(&error));
     }
     let limit = api.config.rates.reserve.min(api.config.calls.max_talk);
@@ -200,12 +205,22 @@ async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(),
     let longest_talk = call.max_talk.unwrap_or(limit).min(limit);
     let accepted = api
         .store
-        .accept_call_within_limits(call, longest_talk)
+        .accept_call_within_limits(call, queueing, longest_talk)
         .await;
     match accepted.map_err(|error| unavailable(&error))? {
         Ok(()) => Ok(()),
         Err(Shortage::Balance) => Err(StatusCode::BalanceInsufficient.into()),
         Err(Shortage::SpendingLimit) => Err(StatusCode::SpendingLimit.into()),
+    }
+}
+
+fn queueing(number: &PhoneNumber, config: &Config) -> Queueing {
+    let routes = config.trunks.iter().map(|trunk| &trunk.route);
+    Queueing {
+        route: RouteKey::of(routes, number.digits()),
+        priority: Priority::USUAL,
+        pause: SignedDuration::ZERO,
+        valid_for: SignedDuration::try_from(config.calls.expiry).unwrap_or(SignedDuration::MAX),
     }
 }
 
@@ -281,7 +296,6 @@ impl ParsedRequest {
         account: &AccountSid,
         app: &AppId,
         now: &jiff::Zoned,
-        config: &Config,
     ) -> NewCall {
         let accepted_at = now.timestamp();
         NewCall {
@@ -289,7 +303,6 @@ impl ParsedRequest {
             account: account.clone(),
             app: app.clone(),
             accepted_at,
-            expires_at: accepted_at + config.calls.expiry,
             called: self.called,
             number: self.number,
             caller: self.caller,

@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use jiff::civil::Date;
-use jiff::{SignedDuration, Timestamp};
 use supervisor::Watch;
 use tokio::task::JoinSet;
 
 use super::{Billing, retention};
-use crate::clock::Clock;
 use crate::domain::bill::calendar;
 use crate::domain::claim::NodeId;
 use crate::store::Store;
@@ -137,19 +136,11 @@ struct Duty {
 
 impl Duty {
     async fn take(billing: &Billing, node: &NodeId) -> anyhow::Result<Option<Self>> {
-        let until = |now: Timestamp| now + LEASE;
-        let now = billing.clock.now();
-        let taken = billing.store.take_duty(DUTY, node, now, until(now)).await?;
-        if !taken {
+        if !billing.store.take_duty(DUTY, node, LEASE).await? {
             return Ok(None);
         }
-        let (store, clock, node) = (
-            Arc::clone(&billing.store),
-            billing.clock.clone(),
-            node.clone(),
-        );
         let mut renewal = JoinSet::new();
-        renewal.spawn(renew(store, clock, node));
+        renewal.spawn(renew(Arc::clone(&billing.store), node.clone()));
         Ok(Some(Self { renewal }))
     }
 
@@ -160,11 +151,10 @@ impl Duty {
     }
 }
 
-async fn renew(store: Arc<dyn Store>, clock: Clock, node: NodeId) {
+async fn renew(store: Arc<dyn Store>, node: NodeId) {
     loop {
         tokio::time::sleep(RENEWAL).await;
-        let now = clock.now();
-        if let Err(error) = store.take_duty(DUTY, &node, now, now + LEASE).await {
+        if let Err(error) = store.take_duty(DUTY, &node, LEASE).await {
             tracing::warn!(%error, "the duty of closing the day could not be kept");
         }
     }

@@ -11,17 +11,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::claiming::PendingChannel;
 use super::end_reason::EndReason;
 use super::playback::{Playback, PlaybackPlan};
 use super::recorder::{CallRecorder, DialProgress};
 use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
+use crate::domain::call::NewCall;
 use crate::domain::claim::{CallUpdate, ClaimedCall};
 use crate::domain::outcome::Outcome;
 use crate::random;
 
-/// A call that found no free channel is retried after this time.
-const WHEN_FULL: SignedDuration = SignedDuration::from_millis(250);
 /// A call is retried after this time while too many other prompts are being rendered.
 const WHEN_BUSY: SignedDuration = SignedDuration::from_secs(1);
 /// A call is retried after this time when the database did not take that it is being dialled.
@@ -70,13 +68,13 @@ impl CallRunner {
     pub async fn run(
         &self,
         claimed: ClaimedCall,
-        pending: PendingChannel,
+        channel: Result<Channel, NoChannel>,
         hang_up: CancellationToken,
     ) {
         let span = tracing::info_span!("call", callSid = %claimed.call.sid);
         let mut progress = DialProgress::new(claimed);
         async {
-            match self.try_trunks(&mut progress, pending, &hang_up).await {
+            match self.try_trunks(&mut progress, channel, &hang_up).await {
                 Next::End(reason) => self.recorder.end(progress, reason).await,
                 Next::Requeue(pause) => self.recorder.requeue(&progress.claimed, pause).await,
                 Next::TakenOver => tracing::warn!("the call was taken over by another node"),
@@ -89,7 +87,7 @@ impl CallRunner {
     async fn try_trunks(
         &self,
         progress: &mut DialProgress,
-        pending: PendingChannel,
+        mut channel: Result<Channel, NoChannel>,
         hang_up: &CancellationToken,
     ) -> Next {
         let plan = match self.playback.plan(&progress.claimed.call).await {
@@ -105,29 +103,23 @@ impl CallRunner {
         let Ok(paid) = reserved.await else {
             return Next::Requeue(WHEN_UNWRITTEN);
         };
-        let mut pending = Some(pending);
         let mut tried = Vec::new();
         loop {
             // The operator has cancelled it, or the server stops: nothing has rung, and the queue knows what to do with it.
             if hang_up.is_cancelled() {
                 return Next::Requeue(SignedDuration::ZERO);
             }
-            let digits = progress.claimed.call.number.digits();
-            let drawn = u32::from_be_bytes(random::bytes());
-            let channel = match self.pool.channel(digits, &tried, drawn) {
+            let taken = match channel {
                 Ok(channel) => channel,
                 Err(NoChannel::NoRoute) => return Next::End(EndReason::plain(Outcome::NoRoute)),
-                Err(NoChannel::Full) if tried.is_empty() => return Next::Requeue(WHEN_FULL),
+                // Another call was quicker. This one keeps its place.
+                Err(_) if tried.is_empty() => return Next::Requeue(SignedDuration::ZERO),
                 Err(NoChannel::Full | NoChannel::Down) => {
                     return Next::Requeue(self.back_off(progress.attempts, tried.len()));
                 }
             };
-            pending.take();
-            let trunk = Arc::clone(&channel.trunk);
-            match self
-                .try_trunk(progress, channel, &plan, paid, hang_up)
-                .await
-            {
+            let trunk = Arc::clone(&taken.trunk);
+            match self.try_trunk(progress, taken, &plan, paid, hang_up).await {
                 Tried::Ended(reason) => {
                     trunk.note(true);
                     return Next::End(reason);
@@ -140,7 +132,18 @@ impl CallRunner {
                     tried.push(trunk.name().to_owned());
                 }
             }
+            channel = self.channel(&progress.claimed.call, &tried);
         }
+    }
+
+    /// A channel for the first try, taken as soon as the call is claimed: no other call gets it meanwhile.
+    pub fn first_channel(&self, call: &NewCall) -> Result<Channel, NoChannel> {
+        self.channel(call, &[])
+    }
+
+    fn channel(&self, call: &NewCall, tried: &[String]) -> Result<Channel, NoChannel> {
+        let drawn = u32::from_be_bytes(random::bytes());
+        self.pool.channel(call.number.digits(), tried, drawn)
     }
 
     async fn try_trunk(

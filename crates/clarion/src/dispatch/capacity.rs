@@ -1,9 +1,11 @@
 //! How many calls may start now, and whose: limits on calls at once and on starts a second, shared out fairly.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
 
 use crate::domain::account::{AccountSid, AppId};
+use crate::domain::claim::Lane;
+use crate::domain::route::RouteKey;
 use crate::domain::token_bucket::TokenBucket;
 
 /// Limits on calls at once and calls started a second. Accounts, applications and trunks each have one.
@@ -57,28 +59,64 @@ impl Capacity {
     }
 }
 
-/// An application with calls in the queue, and how many of them its account's limits and its own let start now.
+/// A lane with calls that are due, and how many of them its account's limits and its application's let start now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingLane {
     pub account: AccountSid,
     pub account_left: u32,
-    pub app: AppId,
     pub app_left: u32,
+    pub lane: Lane,
+}
+
+/// What the trunks can still carry. A call takes a place on one of the trunks of its route.
+#[derive(Debug, Clone, Default)]
+pub struct TrunksLeft {
+    left: HashMap<String, u32>,
+}
+
+impl TrunksLeft {
+    pub fn new(left: impl IntoIterator<Item = (String, u32)>) -> Self {
+        Self {
+            left: left.into_iter().collect(),
+        }
+    }
+
+    /// Takes a place for a call of this route. A route of which no trunk is left in the configuration takes none: its calls shall end.
+    fn take(&mut self, route: &RouteKey) -> bool {
+        let mut is_known = false;
+        for trunk in route.trunks() {
+            if let Some(left) = self.left.get_mut(trunk) {
+                is_known = true;
+                if *left > 0 {
+                    *left -= 1;
+                    return true;
+                }
+            }
+        }
+        !is_known
+    }
+
+    fn is_free(&self, route: &RouteKey) -> bool {
+        let mut known = route
+            .trunks()
+            .filter_map(|trunk| self.left.get(trunk))
+            .peekable();
+        known.peek().is_none() || known.any(|left| *left > 0)
+    }
 }
 
 /// Shares `free` out among accounts, and within each among its applications: one each in turn, so that a hundred thousand calls of one do
-/// not delay the single call of another. Who is first in one round comes last in the next (`turn`).
-pub fn fair_shares(free: u32, waiting: Vec<Waiting>, turn: usize) -> Vec<(AppId, u32)> {
-    let mut accounts: BTreeMap<AccountSid, (u32, VecDeque<Share>)> = BTreeMap::new();
-    for of in waiting {
-        let (_, apps) = accounts
-            .entry(of.account)
-            .or_insert_with(|| (of.account_left, VecDeque::new()));
-        apps.push_back(Share {
-            app: of.app,
-            left: of.app_left,
-            taken: 0,
-        });
+/// not delay the single call of another. Within an account the most urgent lanes come first. Who is first in one round comes last in the
+/// next (`turn`).
+pub fn fair_shares(
+    free: u32,
+    mut trunks: TrunksLeft,
+    waiting: Vec<WaitingLane>,
+    turn: usize,
+) -> Vec<(Lane, u32)> {
+    let mut accounts: BTreeMap<AccountSid, AccountShare> = BTreeMap::new();
+    for lane in waiting {
+        accounts.entry(lane.account.clone()).or_default().add(lane);
     }
     let mut accounts: Vec<_> = accounts.into_values().collect();
     if accounts.is_empty() {
@@ -86,46 +124,97 @@ pub fn fair_shares(free: u32, waiting: Vec<Waiting>, turn: usize) -> Vec<(AppId,
     }
     let start = turn % accounts.len();
     accounts.rotate_left(start);
-    for (_, apps) in &mut accounts {
-        let start = turn % apps.len();
-        apps.rotate_left(start);
+    for account in &mut accounts {
+        let start = turn % account.apps.len();
+        account.apps.rotate_left(start);
     }
     let mut left = free;
     loop {
         let before = left;
-        for (own, apps) in &mut accounts {
-            if left > 0 && *own > 0 && take_turn(apps) {
-                *own -= 1;
-                left -= 1;
-            }
+        for account in &mut accounts {
+            left -= u32::from(left > 0 && account.take_turn(&mut trunks));
         }
         if left == before || left == 0 {
             break;
         }
     }
-    let shares = accounts.into_iter().flat_map(|(_, apps)| apps);
-    shares
-        .filter(|share| share.taken > 0)
-        .map(|share| (share.app, share.taken))
-        .collect()
+    let apps = accounts.into_iter().flat_map(|account| account.apps);
+    let lanes = apps.flat_map(|app| app.lanes);
+    lanes.filter(|(_, taken)| *taken > 0).collect()
 }
 
-struct Share {
+#[derive(Default)]
+struct AccountShare {
+    left: u32,
+    apps: VecDeque<AppShare>,
+}
+
+/// Its lanes with what they have taken, the most urgent first.
+struct AppShare {
     app: AppId,
     left: u32,
-    taken: u32,
+    lanes: Vec<(Lane, u32)>,
 }
 
-/// One call for the next application that may start one; it goes to the end of the row. False if none has.
-fn take_turn(apps: &mut VecDeque<Share>) -> bool {
-    let Some(next) = apps.iter().position(|share| share.left > 0) else {
-        return false;
-    };
-    apps.rotate_left(next);
-    apps[0].left -= 1;
-    apps[0].taken += 1;
-    apps.rotate_left(1);
-    true
+impl AccountShare {
+    fn add(&mut self, waiting: WaitingLane) {
+        self.left = waiting.account_left;
+        let app = self
+            .apps
+            .iter_mut()
+            .position(|app| app.app == waiting.lane.app);
+        let place = app.unwrap_or_else(|| {
+            self.apps.push_back(AppShare {
+                app: waiting.lane.app.clone(),
+                left: waiting.app_left,
+                lanes: Vec::new(),
+            });
+            self.apps.len() - 1
+        });
+        let lanes = &mut self.apps[place].lanes;
+        let before = lanes.partition_point(|(lane, _)| lane.priority <= waiting.lane.priority);
+        lanes.insert(before, (waiting.lane, 0));
+    }
+
+    /// One call for the application whose most urgent lane is the most urgent of all, or that waits for the longest among equals; it goes to
+    /// the end of the row. False if none can start one.
+    fn take_turn(&mut self, trunks: &mut TrunksLeft) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        let urgency = |app: &AppShare| app.first_free(trunks).map(|(lane, _)| lane.priority);
+        let most_urgent = self.apps.iter().filter_map(urgency).min();
+        let Some(next) = self
+            .apps
+            .iter()
+            .position(|app| most_urgent.is_some() && urgency(app) == most_urgent)
+        else {
+            return false;
+        };
+        self.apps.rotate_left(next);
+        self.apps[0].take(trunks);
+        self.apps.rotate_left(1);
+        self.left -= 1;
+        true
+    }
+}
+
+impl AppShare {
+    fn first_free(&self, trunks: &TrunksLeft) -> Option<&(Lane, u32)> {
+        let mut lanes = self.lanes.iter().filter(|_| self.left > 0);
+        lanes.find(|(lane, _)| trunks.is_free(&lane.route))
+    }
+
+    fn take(&mut self, trunks: &mut TrunksLeft) {
+        if let Some((_, taken)) = self
+            .lanes
+            .iter_mut()
+            .find(|(lane, _)| trunks.take(&lane.route))
+        {
+            *taken += 1;
+            self.left -= 1;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -133,19 +222,39 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::domain::call::Priority;
 
     fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(number: u8) -> T {
         format!("{number:032}").parse().unwrap()
     }
 
-    /// An application of an account, with what is left of both.
-    fn waiting(account: u8, account_left: u32, app: u8, app_left: u32) -> Waiting {
-        Waiting {
+    fn lane(app: u8, route: &str, priority: u8) -> Lane {
+        Lane {
+            app: id(app),
+            route: RouteKey::from_stored(route.to_owned()),
+            priority: Priority::new(priority).unwrap(),
+        }
+    }
+
+    /// A lane of an application of an account, with what is left of both.
+    fn waiting(account: u8, account_left: u32, app: u8, app_left: u32) -> WaitingLane {
+        WaitingLane {
             account: id(account),
             account_left,
-            app: id(app),
             app_left,
+            lane: lane(app, "trunk", 5),
         }
+    }
+
+    fn shares(free: u32, waiting: Vec<WaitingLane>, turn: usize) -> Vec<(Lane, u32)> {
+        let trunks = TrunksLeft::new([("trunk".to_owned(), u32::MAX), ("other".to_owned(), 2)]);
+        let mut shares = fair_shares(free, trunks, waiting, turn);
+        shares.sort();
+        shares
+    }
+
+    fn usual(app: u8, taken: u32) -> (Lane, u32) {
+        (lane(app, "trunk", 5), taken)
     }
 
     #[test]
@@ -172,12 +281,14 @@ mod tests {
             waiting(2, 1, 2, many),
             waiting(3, 3, 3, many),
         ];
-        let shares = fair_shares(10, three, 0);
-        assert_eq!(shares, [(id(1), 6), (id(2), 1), (id(3), 3)]);
+        assert_eq!(
+            shares(10, three, 0),
+            [usual(1, 6), usual(2, 1), usual(3, 3)]
+        );
         let two = vec![waiting(1, 9, 1, many), waiting(2, 9, 2, many)];
-        assert_eq!(fair_shares(1, two, 1), [(id(2), 1)], "the turn goes round");
-        assert!(fair_shares(5, vec![], 3).is_empty());
-        assert!(fair_shares(5, vec![waiting(1, 0, 1, many)], 0).is_empty());
+        assert_eq!(shares(1, two, 1), [usual(2, 1)], "the turn goes round");
+        assert!(shares(5, vec![], 3).is_empty());
+        assert!(shares(5, vec![waiting(1, 0, 1, many)], 0).is_empty());
     }
 
     #[test]
@@ -188,8 +299,45 @@ mod tests {
             waiting(1, 8, 3, 100),
             waiting(2, 100, 4, 2),
         ];
-        let mut shares = fair_shares(20, apps, 0);
-        shares.sort();
-        assert_eq!(shares, [(id(1), 4), (id(2), 1), (id(3), 3), (id(4), 2)]);
+        let taken = [usual(1, 4), usual(2, 1), usual(3, 3), usual(4, 2)];
+        assert_eq!(shares(20, apps, 0), taken);
+    }
+
+    #[test]
+    fn a_full_route_keeps_nobody_else_waiting() {
+        let many = u32::MAX;
+        let on = |route: &str, app| WaitingLane {
+            lane: lane(app, route, 5),
+            ..waiting(1, many, app, many)
+        };
+        let lanes = vec![on("other", 1), on("trunk", 1), on("other trunk", 2)];
+        let taken = shares(9, lanes, 0);
+        let count = |route: &str| -> u32 {
+            let on_route = taken
+                .iter()
+                .filter(|(lane, _)| lane.route.as_str() == route);
+            on_route.map(|(_, taken)| taken).sum()
+        };
+        assert_eq!(count("other") + count("trunk") + count("other trunk"), 9);
+        assert!(count("other") <= 2 && count("trunk") >= 2);
+        let gone = shares(3, vec![on("gone", 1)], 0);
+        assert_eq!(gone[0].1, 3, "they shall end");
+    }
+
+    #[test]
+    fn the_most_urgent_of_an_account_come_first_and_overtake_no_other_account() {
+        let many = u32::MAX;
+        let urgent = |account, app, priority| WaitingLane {
+            lane: lane(app, "trunk", priority),
+            ..waiting(account, many, app, many)
+        };
+        let lanes = vec![
+            urgent(1, 1, 5),
+            urgent(1, 1, 1),
+            urgent(1, 2, 5),
+            urgent(2, 3, 9),
+        ];
+        let taken = shares(4, lanes, 0);
+        assert_eq!(taken, [(lane(1, "trunk", 1), 2), (lane(3, "trunk", 9), 2)]);
     }
 }

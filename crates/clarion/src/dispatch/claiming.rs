@@ -1,9 +1,10 @@
 //! Claims calls from the queue: as many as this node has capacity for, shared out fairly between accounts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::capacity::fair_shares;
+use jiff::SignedDuration;
+
+use super::capacity::{TrunksLeft, fair_shares};
 use super::customers::CustomerCapacity;
 use super::node::Node;
 use super::running::RunningCalls;
@@ -24,28 +25,37 @@ pub struct Claimer {
     pub switches: Arc<Switches>,
 }
 
+/// The calls that may start now, and how long it takes until another one is due.
+#[derive(Debug, Default)]
+pub struct ClaimedCalls {
+    pub calls: Vec<ClaimedCall>,
+    pub next_due: Option<SignedDuration>,
+}
+
 impl Claimer {
-    /// The calls that may start now. Who comes first in one turn comes last in the next.
-    pub async fn claim(&self, turn: usize) -> Result<Vec<ClaimedCall>, StoreError> {
+    /// Claims what may start now. Who comes first in one turn comes last in the next.
+    pub async fn claim(&self, turn: usize) -> Result<ClaimedCalls, StoreError> {
         let free = self.capacity.left();
         if free == 0 || self.switches.is_stopped() {
-            return Ok(Vec::new());
+            return Ok(ClaimedCalls::default());
         }
-        let now = self.node.clock.now();
-        let mut queued = self.node.store.queued_apps().await?;
-        queued.retain(|waiting| waiting.due_at <= now);
-        let shares = fair_shares(free, self.customers.waiting(queued).await?, turn);
+        let queued = self.node.store.queued_lanes().await?;
+        let next_due = queued.next_due;
+        let waiting = self.customers.waiting(queued.due).await?;
+        let shares = fair_shares(free, self.capacity.trunks_left(), waiting, turn);
         if shares.is_empty() {
-            return Ok(Vec::new());
+            return Ok(ClaimedCalls {
+                next_due,
+                ..ClaimedCalls::default()
+            });
         }
         let claim = Claim {
             node: self.node.id.clone(),
-            now,
-            lease_until: self.node.lease_until(now),
             shares,
             caps: self.caps,
         };
-        self.node.store.claim_calls(claim).await
+        let calls = self.node.store.claim_calls(claim).await?;
+        Ok(ClaimedCalls { calls, next_due })
     }
 }
 
@@ -56,8 +66,6 @@ pub struct NodeCapacity {
     limit: Option<u32>,
     running: Arc<RunningCalls>,
     pool: Arc<TrunkPool>,
-    /// Calls that were claimed and have no channel yet.
-    pending: Arc<AtomicU32>,
 }
 
 impl NodeCapacity {
@@ -66,32 +74,17 @@ impl NodeCapacity {
             limit,
             running,
             pool,
-            pending: Arc::default(),
         }
     }
 
-    /// A call on its way to a channel counts as if it had one: a call that is claimed in vain loses its place in the queue.
     fn left(&self) -> u32 {
         let own = self
             .limit
             .map_or(u32::MAX, |limit| limit.saturating_sub(self.running.count()));
-        let pending = self.pending.load(Ordering::Relaxed);
-        let channels = self.pool.left().saturating_sub(pending);
-        channels.min(own).min(LARGEST_CLAIM)
+        own.min(LARGEST_CLAIM)
     }
 
-    pub fn pending_channel(&self) -> PendingChannel {
-        self.pending.fetch_add(1, Ordering::Relaxed);
-        PendingChannel(Arc::clone(&self.pending))
-    }
-}
-
-/// A call without a channel, from its claim until it has one or is over.
-#[derive(Debug)]
-pub struct PendingChannel(Arc<AtomicU32>);
-
-impl Drop for PendingChannel {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+    fn trunks_left(&self) -> TrunksLeft {
+        TrunksLeft::new(self.pool.left())
     }
 }

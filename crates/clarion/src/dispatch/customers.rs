@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::capacity::{Capacity, Waiting};
+use super::capacity::{Capacity, WaitingLane};
 use super::lock;
 use crate::domain::account::{AccountSid, AppId};
-use crate::domain::claim::{NodeShare, QueuedApp};
+use crate::domain::claim::{DueLane, NodeShare};
 use crate::store::{Store, StoreError};
 
 /// Limits are read again after this time: an operator's change is honoured soon, and a busy queue does not ask for the same at every step.
@@ -76,22 +76,23 @@ impl CustomerCapacity {
         }
     }
 
-    /// The applications with something due, each with what is left for it.
-    pub async fn waiting(&self, queued: Vec<QueuedApp>) -> Result<Vec<Waiting>, StoreError> {
-        let mut waiting = Vec::with_capacity(queued.len());
-        for app in queued {
-            if !lock(&self.known).is_fresh(&app, Instant::now()) {
-                self.read_limits(&app).await?;
+    /// The lanes with something due, each with what is left for its account and application.
+    pub async fn waiting(&self, due: Vec<DueLane>) -> Result<Vec<WaitingLane>, StoreError> {
+        let mut waiting = Vec::with_capacity(due.len());
+        for lane in due {
+            if !lock(&self.known).is_fresh(&lane, Instant::now()) {
+                self.read_limits(&lane).await?;
             }
-            waiting.push(lock(&self.known).waiting(app, Instant::now()));
+            waiting.push(lock(&self.known).waiting(lane, Instant::now()));
         }
         Ok(waiting)
     }
 
-    async fn read_limits(&self, queued: &QueuedApp) -> Result<(), StoreError> {
-        let account = self.store.account(&queued.account).await?;
+    async fn read_limits(&self, due: &DueLane) -> Result<(), StoreError> {
+        let app_id = &due.lane.app;
+        let account = self.store.account(&due.account).await?;
         let account = account.map(|account| account.limits).unwrap_or_default();
-        let app = self.store.application(&queued.app).await?;
+        let app = self.store.application(app_id).await?;
         let app = app.map(|app| app.limits).unwrap_or_default();
         let of_account = CallLimits {
             at_once: account.calls_at_once.unwrap_or(self.defaults.at_once),
@@ -103,10 +104,10 @@ impl CustomerCapacity {
         };
         let (share, now) = (*self.share.borrow(), Instant::now());
         let mut known = lock(&self.known);
-        let of_account = of_account.part(share, queued.account.as_str());
-        remember(&mut known.accounts, &queued.account, of_account, now);
-        let of_app = of_app.part(share, queued.app.as_str());
-        remember(&mut known.apps, &queued.app, of_app, now);
+        let of_account = of_account.part(share, due.account.as_str());
+        remember(&mut known.accounts, &due.account, of_account, now);
+        let of_app = of_app.part(share, app_id.as_str());
+        remember(&mut known.apps, app_id, of_app, now);
         Ok(())
     }
 
@@ -132,19 +133,19 @@ impl CustomerCapacity {
 }
 
 impl KnownCustomers {
-    fn is_fresh(&self, queued: &QueuedApp, now: Instant) -> bool {
+    fn is_fresh(&self, due: &DueLane, now: Instant) -> bool {
         let fresh = |known: &Known| now.saturating_duration_since(known.read_at) < REMEMBERED;
-        self.accounts.get(&queued.account).is_some_and(fresh)
-            && self.apps.get(&queued.app).is_some_and(fresh)
+        self.accounts.get(&due.account).is_some_and(fresh)
+            && self.apps.get(&due.lane.app).is_some_and(fresh)
     }
 
-    fn waiting(&mut self, queued: QueuedApp, now: Instant) -> Waiting {
+    fn waiting(&mut self, due: DueLane, now: Instant) -> WaitingLane {
         let left = |known: Option<&mut Known>| known.map_or(0, |known| known.capacity.left(now));
-        Waiting {
-            account_left: left(self.accounts.get_mut(&queued.account)),
-            app_left: left(self.apps.get_mut(&queued.app)),
-            account: queued.account,
-            app: queued.app,
+        WaitingLane {
+            account_left: left(self.accounts.get_mut(&due.account)),
+            app_left: left(self.apps.get_mut(&due.lane.app)),
+            account: due.account,
+            lane: due.lane,
         }
     }
 

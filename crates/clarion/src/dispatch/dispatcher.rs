@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use supervisor::{PanicPoint, Supervisor, TaskGuard, Watch};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,13 @@ const POLL: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(15);
 /// After the last calls were hung up, their ends have this long to be written. What is not written then, the next start finds.
 const TIME_FOR_LAST_ENDS: Duration = Duration::from_secs(10);
+
+/// What a step did.
+enum Step {
+    Started,
+    /// Nothing could be started; for as long as this no other call is due.
+    Idle(Duration),
+}
 
 /// The loop around the claimer, and the tasks that it starts.
 #[derive(Debug)]
@@ -52,36 +60,37 @@ impl Dispatcher {
         let mut turn = 0;
         while !stopping.is_cancelled() {
             watch.beat();
-            // Where some were started, there may be more, and room for them.
+            let mut pause = POLL;
             match self.step(turn).await {
-                Ok(0) => {}
-                Ok(_) => {
+                // Where some were started, there may be more, and room for them. Others get their turn first.
+                Ok(Step::Started) => {
                     turn += 1;
-                    // However much there is to start, others get their turn.
                     tokio::task::yield_now().await;
                     continue;
                 }
+                Ok(Step::Idle(next_due)) => pause = pause.min(next_due),
                 Err(error) => tracing::error!(%error, "the queue could not be read"),
             }
             tokio::select! {
                 () = stopping.cancelled() => {}
                 () = self.queued.notified() => {}
-                () = tokio::time::sleep(POLL) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
-    /// Starts what can be started now; how many.
-    async fn step(&self, turn: usize) -> Result<usize, StoreError> {
+    /// Starts what can be started now.
+    async fn step(&self, turn: usize) -> Result<Step, StoreError> {
         let claimed = self.claimer.claim(turn).await?;
-        let started = claimed.len();
-        if started > 0 {
-            self.claimed_point.reach();
+        if claimed.calls.is_empty() {
+            let next_due = claimed.next_due.map(SignedDuration::unsigned_abs);
+            return Ok(Step::Idle(next_due.unwrap_or(POLL)));
         }
-        for call in claimed {
+        self.claimed_point.reach();
+        for call in claimed.calls {
             self.start(call);
         }
-        Ok(started)
+        Ok(Step::Started)
     }
 
     fn start(&self, claimed: ClaimedCall) {
@@ -93,11 +102,11 @@ impl Dispatcher {
                 .enter(&claimed.call.account, &claimed.call.app),
             _wake: WakeOnDrop(Arc::clone(&self.queued)),
         };
-        let pending = self.claimer.capacity.pending_channel();
+        let channel = self.runner.first_channel(&claimed.call);
         let (runner, given_up) = (Arc::clone(&self.runner), self.given_up.clone());
         self.calls.spawn(async move {
             let hang_up = slot.running.hang_up.clone();
-            let call = Box::pin(runner.run(claimed, pending, hang_up));
+            let call = Box::pin(runner.run(claimed, channel, hang_up));
             given_up.run_until_cancelled(call).await;
             drop(slot);
         });

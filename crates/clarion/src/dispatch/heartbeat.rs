@@ -47,12 +47,9 @@ impl Heartbeat {
     async fn beat(&self, unattended: &mut HashSet<CallSid>) -> Result<(), StoreError> {
         let node = &self.node;
         let now = node.clock.now();
-        let share = node
-            .store
-            .heartbeat(&node.id, now, node.lease_until(now))
-            .await?;
-        self.share.send_replace(share);
-        self.pool.share(share);
+        let standing = node.store.heartbeat(&node.id, now, node.lease).await?;
+        self.share.send_replace(standing.share);
+        self.pool.share(standing.share);
         // In this order: what runs before the look was claimed before it.
         let running = self.running.all();
         let held = node.store.held_calls(&node.id).await?;

@@ -70,11 +70,7 @@ impl Housekeeping {
 
     async fn end_overdue(&self) -> Result<(), StoreError> {
         let node = &self.recorder.node;
-        let now = node.clock.now();
-        let overdue = node
-            .store
-            .claim_overdue(&node.id, now, node.lease_until(now), MAX_OVERDUE)
-            .await?;
+        let overdue = node.store.claim_overdue(&node.id, MAX_OVERDUE).await?;
         futures_util::stream::iter(overdue)
             .for_each_concurrent(ENDS_AT_ONCE, |(claimed, why)| {
                 let outcome = match why {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use crate::clock::Clock;
 use crate::domain::claim::NodeId;
@@ -15,10 +15,4 @@ pub struct Node {
     pub store: Arc<dyn Store>,
     pub clock: Clock,
     pub lease: SignedDuration,
-}
-
-impl Node {
-    pub fn lease_until(&self, now: Timestamp) -> Timestamp {
-        now + self.lease
-    }
 }

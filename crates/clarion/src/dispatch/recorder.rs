@@ -137,12 +137,11 @@ impl CallRecorder {
             .inspect_err(|error| tracing::error!(%error, "a reservation could not be tightened"))
     }
 
-    /// Puts a call back into the queue, due after a pause.
+    /// Puts a call back into the queue, due after a pause. Without a pause it keeps its place.
     pub async fn requeue(&self, claimed: &ClaimedCall, pause: SignedDuration) {
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         loop {
-            let due = self.node.clock.now() + pause;
-            match self.node.store.requeue_call(sid, lease, due).await {
+            match self.node.store.requeue_call(sid, lease, pause).await {
                 Ok(_) => return,
                 Err(error) => {
                     tracing::error!(%error, "a call could not be put back; trying again");

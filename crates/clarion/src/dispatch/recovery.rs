@@ -39,10 +39,9 @@ impl Recovery {
     pub async fn recover_orphans(&self, abandoned: &[CallSid]) -> Result<(), StoreError> {
         let node = &self.recorder.node;
         loop {
-            let now = node.clock.now();
             let orphans = node
                 .store
-                .take_orphaned_calls(&node.id, now, node.lease_until(now), abandoned, BATCH)
+                .take_orphaned_calls(&node.id, node.lease, abandoned, BATCH)
                 .await?;
             let count = orphans.len();
             futures_util::stream::iter(orphans)

@@ -166,14 +166,16 @@ impl TrunkPool {
         self.trunks.iter().find(|trunk| trunk.name() == name)
     }
 
-    /// How many calls could start now over all trunks together.
-    pub fn left(&self) -> u32 {
+    /// How many calls could start now over each trunk.
+    pub fn left(&self) -> impl Iterator<Item = (String, u32)> {
         let now = Instant::now();
-        self.trunks
-            .iter()
-            .filter(|trunk| trunk.may_be_tried(now))
-            .map(|trunk| lock(&trunk.capacity).left(now))
-            .fold(0, u32::saturating_add)
+        self.trunks.iter().map(move |trunk| {
+            let left = match trunk.may_be_tried(now) {
+                true => lock(&trunk.capacity).left(now),
+                false => 0,
+            };
+            (trunk.name().to_owned(), left)
+        })
     }
 
     /// This node takes its part of what all nodes may use together.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::tz::Offset;
-use jiff::{Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::account::{AccountSid, AppId, ID_LENGTH};
 use super::call_state::CallState;
@@ -15,6 +15,7 @@ use super::callback::RespUrl;
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
 use super::prompt::Prompt;
+use super::route::RouteKey;
 use super::status_code::{Refusal, StatusCode};
 
 /// `yyMMddHHmmss` in the platform's zone and twenty hex digits: five for the microseconds, fifteen random. These 32 characters sort by
@@ -96,8 +97,6 @@ pub struct NewCall {
     pub account: AccountSid,
     pub app: AppId,
     pub accepted_at: Timestamp,
-    /// A call that is still queued after this moment is not dialled any more.
-    pub expires_at: Timestamp,
     /// `to` exactly as the client sent it: callbacks and bills show this.
     pub called: String,
     pub number: PhoneNumber,
@@ -108,6 +107,34 @@ pub struct NewCall {
     pub max_talk: Option<u32>,
     pub resp_url: Option<RespUrl>,
     pub user_data: Option<String>,
+}
+
+/// How a call is queued. Its time runs by the store's clock, from the moment when the call is accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queueing {
+    /// The trunks that carry its number.
+    pub route: RouteKey,
+    pub priority: Priority,
+    /// It is not dialled before this time has passed.
+    pub pause: SignedDuration,
+    /// A call that is still queued after this time is not dialled any more.
+    pub valid_for: SignedDuration,
+}
+
+/// How urgent a call is among those of its account: 1 to 9, 1 first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Priority(u8);
+
+impl Priority {
+    pub const USUAL: Self = Self(5);
+
+    pub fn new(number: u8) -> Option<Self> {
+        (1..=9).contains(&number).then_some(Self(number))
+    }
+
+    pub fn number(self) -> u8 {
+        self.0
+    }
 }
 
 /// The progress of a call, as `CallResult` shows it.

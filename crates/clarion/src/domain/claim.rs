@@ -2,16 +2,17 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::account::{AccountSid, AppId};
 use super::bill::BillLine;
 use super::bill::call_type::CallType;
 use super::bill::rating::Charge;
-use super::call::{CallSid, NewCall};
+use super::call::{CallSid, NewCall, Priority};
 use super::call_state::CallState;
 use super::callback::OwedCallback;
 use super::outcome::Outcome;
+use super::route::RouteKey;
 
 /// One life of one server process. Leases belong to it and end with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -67,13 +68,33 @@ impl NodeShare {
     }
 }
 
-/// A claim of calls: at most so many of each application, and only calls whose callees may be called now.
+/// Where a call waits: with the calls of its application that go the same way and are as urgent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane {
+    pub app: AppId,
+    pub route: RouteKey,
+    pub priority: Priority,
+}
+
+/// A lane with a call that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueLane {
+    pub account: AccountSid,
+    pub lane: Lane,
+}
+
+/// The lanes with something due, and how long it takes until a call of another lane is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueuedLanes {
+    pub due: Vec<DueLane>,
+    pub next_due: Option<SignedDuration>,
+}
+
+/// A wish for calls: of each lane at most so many, as far as their callees may be called now.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub node: NodeId,
-    pub now: Timestamp,
-    pub lease_until: Timestamp,
-    pub shares: Vec<(AppId, u32)>,
+    pub shares: Vec<(Lane, u32)>,
     pub caps: CalleeCaps,
 }
 
@@ -85,6 +106,26 @@ pub struct CalleeCaps {
     pub per_day: u32,
 }
 
+impl CalleeCaps {
+    /// Each cap with the milliseconds that it counts over; those that are not set are left out.
+    pub fn windows(self) -> impl Iterator<Item = (u32, i64)> {
+        let caps = [
+            (self.per_minute, 60_000),
+            (self.per_hour, 3_600_000),
+            (self.per_day, 86_400_000),
+        ];
+        caps.into_iter().filter(|(cap, _)| *cap > 0)
+    }
+}
+
+/// What a node learns when its heartbeat is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeStanding {
+    pub share: NodeShare,
+    /// How far the database's clock is ahead of the moment that the node gave as its own.
+    pub clock_ahead: SignedDuration,
+}
+
 /// A call that this node may make or end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedCall {
@@ -92,14 +133,6 @@ pub struct ClaimedCall {
     pub lease: Lease,
     /// How often the call was dialled before.
     pub attempts: u32,
-}
-
-/// An application with calls in the queue, and the time when the first of them is due.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueuedApp {
-    pub account: AccountSid,
-    pub app: AppId,
-    pub due_at: Timestamp,
 }
 
 /// Why a queued call ends without being dialled.

@@ -73,6 +73,35 @@ fn rewritten(digits: &str, rules: &[Rewrite]) -> String {
     }
 }
 
+/// The trunks that carry a number, by name: what is queued for the same trunks waits together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RouteKey(String);
+
+impl RouteKey {
+    const SEPARATOR: char = ' ';
+
+    pub fn of<'a>(trunks: impl IntoIterator<Item = &'a TrunkRoute>, digits: &str) -> Self {
+        let carrying = trunks.into_iter().filter(|trunk| trunk.covers(digits));
+        let mut names: Vec<_> = carrying.map(|trunk| trunk.name.as_str()).collect();
+        names.sort_unstable();
+        Self(names.join(&Self::SEPARATOR.to_string()))
+    }
+
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn trunks(&self) -> impl Iterator<Item = &str> {
+        self.0
+            .split(Self::SEPARATOR)
+            .filter(|name| !name.is_empty())
+    }
+}
+
 /// Returns whether any trunk carries this number.
 pub fn is_covered<'a>(trunks: impl IntoIterator<Item = &'a TrunkRoute>, digits: &str) -> bool {
     trunks.into_iter().any(|trunk| trunk.covers(digits))
@@ -175,6 +204,22 @@ mod tests {
         }
         assert_eq!(first, [0, 1, 9, 0]);
         assert!(!is_covered(&trunks[1..], "1212"));
+    }
+
+    #[test]
+    fn a_route_is_named_by_the_trunks_that_carry_it() {
+        let trunks = [
+            trunk("north", &["86"], 20, 1),
+            trunk("east", &["86", "44"], 10, 1),
+        ];
+        let key = |digits| RouteKey::of(&trunks, digits);
+        assert_eq!(key("8613800138000").as_str(), "east north");
+        assert_eq!(key("442071234567").as_str(), "east");
+        assert_eq!(
+            key("8613800138000").trunks().collect::<Vec<_>>(),
+            ["east", "north"]
+        );
+        assert_eq!(key("1212").trunks().count(), 0);
     }
 
     #[test]

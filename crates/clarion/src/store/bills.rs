@@ -1,15 +1,15 @@
 //! The verbs of the store that are about money: rates, what an account may spend, bill lines, closed days, files and their tokens.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::import::{Imported, ImportedRecord};
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
-use crate::domain::call::{CallSid, NewCall};
+use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::claim::{Lease, NodeId};
 
 #[async_trait]
@@ -27,6 +27,7 @@ pub trait BillBook: Send + Sync {
     async fn accept_call_within_limits(
         &self,
         call: NewCall,
+        queueing: Queueing,
         longest_talk: u32,
     ) -> Result<Result<(), Shortage>, StoreError>;
     /// Gives back what a talk of so long cannot cost. The longest talk that is paid for; `None` where money sets no limit.
@@ -94,8 +95,7 @@ pub trait BillBook: Send + Sync {
         &self,
         duty: &str,
         node: &NodeId,
-        now: Timestamp,
-        lease_until: Timestamp,
+        lease: SignedDuration,
     ) -> Result<bool, StoreError>;
     async fn leave_duty(&self, duty: &str, node: &NodeId) -> Result<(), StoreError>;
 }

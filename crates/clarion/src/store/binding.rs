@@ -3,12 +3,17 @@
 use std::borrow::Cow;
 
 use bytes::BytesMut;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use crate::domain::money::Money;
+
+/// A duration as it is written into columns.
+pub fn millis(time: SignedDuration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
 
 #[derive(Debug, Clone)]
 pub enum Bind<'a> {

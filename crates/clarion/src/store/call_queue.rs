@@ -1,33 +1,35 @@
 //! The verbs of the store that are about calls which have not ended: accepting them, taking them, and ending them.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
-use crate::domain::call::{CallSid, NewCall};
+use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, OrphanedCall, Overdue,
-    QueuedApp,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
+    QueuedLanes,
 };
 
 /// The queue: who takes which call, how far it has come, and its end. Every verb that writes about a call is guarded by its lease; `false`
 /// means that the call is not ours any more, and that nothing was changed.
+///
+/// Due, expiry and leases are by the store's own clock, so verbs are told how long, never when: on PostgreSQL that is the server's clock,
+/// which all nodes share, on SQLite one that no change of the machine's clock moves.
 #[async_trait]
 pub trait CallQueue: Send + Sync {
     /// Makes the call durable and queues it. When this returns `Ok`, a power cut loses nothing. Calling it again with the same
     /// call changes nothing.
-    async fn accept_call(&self, call: NewCall) -> Result<(), StoreError>;
-    /// Applications with calls waiting, and when the first of each is due.
-    async fn queued_apps(&self) -> Result<Vec<QueuedApp>, StoreError>;
-    /// Takes calls that are due, in their order, at most one for each callee and none for a callee that is being called.
+    async fn accept_call(&self, call: NewCall, queueing: Queueing) -> Result<(), StoreError>;
+    /// The lanes in which a call is due.
+    async fn queued_lanes(&self) -> Result<QueuedLanes, StoreError>;
+    /// Takes calls that are due, in their order, at most one for each callee and none for a callee that is being called. A call whose
+    /// callee is being called is parked until that call is over, so that it is looked at once and not at every claim.
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError>;
     /// Takes calls that shall end without being dialled.
     async fn claim_overdue(
         &self,
         node: &NodeId,
-        now: Timestamp,
-        lease_until: Timestamp,
         limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError>;
     async fn advance_call(
@@ -36,12 +38,12 @@ pub trait CallQueue: Send + Sync {
         lease: &Lease,
         step: CallUpdate,
     ) -> Result<bool, StoreError>;
-    /// Back to the queue: nothing has rung, so it does not count for its callee either.
+    /// Back to the queue: nothing has rung, so it does not count for its callee either. Without a pause it keeps its place.
     async fn requeue_call(
         &self,
         sid: &CallSid,
         lease: &Lease,
-        due_at: Timestamp,
+        pause: SignedDuration,
     ) -> Result<bool, StoreError>;
     /// Outcome, bill line and owed callback in one commit.
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError>;
@@ -49,18 +51,17 @@ pub trait CallQueue: Send + Sync {
     async fn take_orphaned_calls(
         &self,
         node: &NodeId,
-        now: Timestamp,
-        lease_until: Timestamp,
+        lease: SignedDuration,
         abandoned: &[CallSid],
         limit: u32,
     ) -> Result<Vec<OrphanedCall>, StoreError>;
-    /// This process lives, and holds what it holds.
+    /// This process lives, and holds what it holds for as long as the lease lasts. `now` is what its own clock says.
     async fn heartbeat(
         &self,
         node: &NodeId,
         now: Timestamp,
-        lease_until: Timestamp,
-    ) -> Result<NodeShare, StoreError>;
+        lease: SignedDuration,
+    ) -> Result<NodeStanding, StoreError>;
     /// This process stops in good order: the others may use its part at once.
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError>;
     /// Calls that this node holds.
@@ -71,8 +72,8 @@ pub trait CallQueue: Send + Sync {
     async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError>;
     /// Calls waiting, and when the oldest of them was accepted.
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
-    /// How often a callee was called since then, of the last day.
-    async fn calls_to(&self, callee: &str, since: Timestamp) -> Result<u32, StoreError>;
+    /// How often a callee was called within this time, of the last day.
+    async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError>;
     /// Forgets calls that ended before, with their callbacks; at most so many, the oldest first. What is still owed is kept. How many went.
     async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -19,6 +19,7 @@ use proptest::prelude::*;
 use supervisor::Supervisor;
 use tempfile::TempDir;
 
+use crate::store_contract::queueing;
 use crate::support::bills::{at, bill_of, call, claim, day, ended, line_of, money, record};
 use crate::support::{APP, account, application};
 
@@ -149,10 +150,8 @@ async fn a_call_over_midnight_belongs_to_the_day_in_which_it_ended() {
     let mut office = Office::open("Asia/Shanghai", "").await;
     let store = Arc::clone(&office.store);
     let late = call("8613800000001", at("2026-11-15T23:58:00+08:00"));
-    store.accept_call(late.clone()).await.unwrap();
-    let claimed = claim(&*store, at("2026-11-15T23:59:00+08:00"), 1)
-        .await
-        .remove(0);
+    store.accept_call(late.clone(), queueing()).await.unwrap();
+    let claimed = claim(&*store, 1).await.remove(0);
     let end = ended(
         &claimed,
         Some(120),
@@ -185,9 +184,12 @@ async fn a_clock_that_jumps_loses_no_line_and_closes_no_year() {
     office.set_time("2026-11-15T12:01:00+08:00");
     let store = Arc::clone(&office.store);
     let afternoon = call("8613800000001", at("2026-11-15T12:00:00+08:00"));
-    store.accept_call(afternoon.clone()).await.unwrap();
+    store
+        .accept_call(afternoon.clone(), queueing())
+        .await
+        .unwrap();
     let ends = at("2026-11-15T12:30:00+08:00");
-    let claimed = claim(&*store, ends, 1).await.remove(0);
+    let claimed = claim(&*store, 1).await.remove(0);
     assert!(
         store
             .end_call(ended(&claimed, Some(1), Outcome::Talked, ends))

@@ -13,11 +13,11 @@ use clarion::domain::callback::{OwedCallback, RespUrl};
 use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, NodeId};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
-use clarion::store::Store;
+use clarion::store::{Database, Store};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::store_contract::call as any_call;
-use crate::support::{APP, SID};
+use crate::store_contract::{call as any_call, lane};
+use crate::support::{self, SID};
 
 /// A second after the calls were accepted.
 fn now() -> Timestamp {
@@ -45,26 +45,31 @@ fn account() -> AccountSid {
     SID.parse().unwrap()
 }
 
-fn claim_for(node: &NodeId, now: Timestamp, limit: u32) -> Claim {
+const LEASE: SignedDuration = SignedDuration::from_secs(30);
+
+fn claim_for(node: &NodeId, limit: u32) -> Claim {
     Claim {
         node: node.clone(),
-        now,
-        lease_until: now + SignedDuration::from_secs(30),
-        shares: vec![(APP.parse().unwrap(), limit)],
+        shares: vec![(lane(), limit)],
         caps: CalleeCaps::default(),
     }
 }
 
-async fn claim(
-    store: &Arc<dyn Store>,
-    node: &NodeId,
-    now: Timestamp,
-    limit: u32,
-) -> Vec<ClaimedCall> {
-    store
-        .claim_calls(claim_for(node, now, limit))
-        .await
-        .unwrap()
+/// What a living node claims.
+async fn claim(store: &Arc<dyn Store>, node: &NodeId, limit: u32) -> Vec<ClaimedCall> {
+    store.heartbeat(node, now(), LEASE).await.unwrap();
+    store.claim_calls(claim_for(node, limit)).await.unwrap()
+}
+
+/// Time passes for the queue: everything in it lies further back.
+async fn pass(database: &Database, time: SignedDuration) {
+    let millis = time.as_millis();
+    let statements = format!(
+        "UPDATE call_queue SET due_at = due_at - {millis}, expires_at = expires_at - {millis};
+         UPDATE callee_calls SET claimed_at = claimed_at - {millis};
+         UPDATE nodes SET lease_until = lease_until - {millis}, steady_since = steady_since - {millis}, heartbeat_at = heartbeat_at - {millis};"
+    );
+    support::execute(database, &statements).await;
 }
 
 fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {

@@ -11,10 +11,12 @@ mod supervision;
 
 use std::sync::Arc;
 
-use clarion::domain::call::NewCall;
+use clarion::domain::call::{NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
+use clarion::domain::claim::Lane;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
+use clarion::domain::route::RouteKey;
 use clarion::store::{Database, Store};
 use jiff::{SignedDuration, Timestamp};
 use supervisor::Supervisor;
@@ -32,6 +34,24 @@ pub async fn with_account(database: &Database) -> Arc<dyn Store> {
     store
 }
 
+pub fn queueing() -> Queueing {
+    Queueing {
+        route: RouteKey::default(),
+        priority: Priority::USUAL,
+        pause: SignedDuration::ZERO,
+        valid_for: SignedDuration::from_hours(1),
+    }
+}
+
+/// The lane of such a call.
+pub fn lane() -> Lane {
+    Lane {
+        app: APP.parse().unwrap(),
+        route: queueing().route,
+        priority: queueing().priority,
+    }
+}
+
 pub fn call(number: u128) -> NewCall {
     let accepted_at: Timestamp = "2026-11-15T02:35:09.123Z".parse().unwrap();
     NewCall {
@@ -39,7 +59,6 @@ pub fn call(number: u128) -> NewCall {
         account: SID.parse().unwrap(),
         app: APP.parse().unwrap(),
         accepted_at,
-        expires_at: accepted_at + SignedDuration::from_hours(1),
         called: "+86 138".into(),
         number: PhoneNumber::from_stored("8613800000000".into(), Some("3627".into())),
         caller: Some("864001234567".into()),

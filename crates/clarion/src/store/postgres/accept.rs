@@ -17,9 +17,10 @@ use tokio::time::Instant;
 use tokio_postgres::{GenericClient, Statement};
 
 use super::column;
-use crate::domain::call::NewCall;
+use crate::domain::call::{NewCall, Queueing};
 use crate::domain::callback::RespUrl;
 use crate::store::StoreError;
+use crate::store::binding::millis;
 use crate::store::statements::postgres;
 use crate::telemetry::note_commit;
 
@@ -39,6 +40,7 @@ const STUCK: Duration = Duration::from_secs(30);
 
 struct Pending {
     call: NewCall,
+    queueing: Queueing,
     reply: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -63,14 +65,18 @@ impl Accepter {
         }
     }
 
-    pub async fn accept(&self, call: NewCall) -> Result<(), StoreError> {
+    pub async fn accept(&self, call: NewCall, queueing: Queueing) -> Result<(), StoreError> {
         let (reply, result) = oneshot::channel();
         let stopped = || StoreError::failed("the store is closed");
         if self.pool.is_closed() {
             return Err(stopped());
         }
         self.inbox
-            .send(Pending { call, reply })
+            .send(Pending {
+                call,
+                queueing,
+                reply,
+            })
             .await
             .map_err(|_| stopped())?;
         result.await.map_err(|_| stopped())?
@@ -107,7 +113,7 @@ async fn commit_and_answer(pool: &Pool, batch: &mut Vec<Pending>) {
     batch.sort_by(|a, b| a.call.sid.cmp(&b.call.sid));
     let (calls, replies): (Vec<_>, Vec<_>) = batch
         .drain(..)
-        .map(|pending| (pending.call, pending.reply))
+        .map(|pending| ((pending.call, pending.queueing), pending.reply))
         .unzip();
     match commit_or_fail(pool, &calls).await {
         Ok(()) => answer(replies, &Ok(())),
@@ -125,7 +131,7 @@ async fn commit_and_answer(pool: &Pool, batch: &mut Vec<Pending>) {
 }
 
 /// A panic is a failure like any other.
-async fn commit_or_fail(pool: &Pool, calls: &[NewCall]) -> Result<(), CommitError> {
+async fn commit_or_fail(pool: &Pool, calls: &[(NewCall, Queueing)]) -> Result<(), CommitError> {
     let committed = AssertUnwindSafe(commit(pool, calls)).catch_unwind().await;
     committed.unwrap_or_else(|panic| Err(CommitError::Panicked(panic_message(&*panic).to_owned())))
 }
@@ -163,7 +169,7 @@ impl CommitError {
 }
 
 /// Commits the calls, on as many connections as it takes.
-async fn commit(pool: &Pool, calls: &[NewCall]) -> Result<(), CommitError> {
+async fn commit(pool: &Pool, calls: &[(NewCall, Queueing)]) -> Result<(), CommitError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let problem = match pool.get().await {
@@ -191,56 +197,67 @@ fn is_final(error: &tokio_postgres::Error) -> bool {
 /// A call that is there already is left as it is, and is not queued again.
 pub const INSERT: &str = postgres!(
     "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
-    $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bigint[], $14::text[]) AS batch (call_sid, account_sid, app_id, \
-    accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, expires_at, callee)), \
+    $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::text[], $14::text[], $15::smallint[], $16::bigint[], $17::bigint[]) \
+    AS batch (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, \
+    callee, route, priority, pause, valid_for)), \
   accepted AS (INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, \
     prompt, max_talk, resp_url, user_data) \
     SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, \
     resp_url, user_data FROM batch ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
-  INSERT INTO call_queue (call_sid, app_id, callee, due_at, expires_at, state) \
-    SELECT call_sid, app_id, callee, accepted_at, expires_at, {queued} FROM batch JOIN accepted USING (call_sid)"
+  INSERT INTO call_queue (call_sid, app_id, callee, route, priority, due_at, expires_at, state) \
+    SELECT call_sid, app_id, callee, route, priority, {now} + pause, {now} + valid_for, {queued} FROM batch JOIN accepted USING (call_sid)"
 );
 
 /// A statement alone is its own transaction: one round trip carries the batch and its commit.
 pub async fn insert(
     client: &ClientWrapper,
-    calls: &[NewCall],
+    calls: &[(NewCall, Queueing)],
 ) -> Result<(), tokio_postgres::Error> {
     let statement = client.prepare_cached(INSERT).await?;
-    insert_with(&**client, &statement, calls).await.map(drop)
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|(call, queueing)| (call, queueing))
+        .collect();
+    insert_with(&**client, &statement, &calls).await.map(drop)
 }
 
 /// How many of them were new.
 pub async fn insert_with<C: GenericClient>(
     client: &C,
     statement: &Statement,
-    calls: &[NewCall],
+    batch: &[(&NewCall, &Queueing)],
 ) -> Result<u64, tokio_postgres::Error> {
-    let prompts: Vec<_> = calls
+    let prompts: Vec<_> = batch
         .iter()
-        .map(|call| serde_json::to_string(&call.prompt).expect("a prompt has only text keys"))
+        .map(|(call, _)| serde_json::to_string(&call.prompt).expect("a prompt has only text keys"))
         .collect();
+    let max_talk = |call: &NewCall| {
+        call.max_talk
+            .and_then(|seconds| i32::try_from(seconds).ok())
+    };
     client
         .execute(
             statement,
             &[
-                &column(calls, |call| call.sid.as_str()),
-                &column(calls, |call| call.account.as_str()),
-                &column(calls, |call| call.app.as_str()),
-                &column(calls, |call| call.accepted_at.as_millisecond()),
-                &column(calls, |call| call.called.as_str()),
-                &column(calls, |call| call.number.digits()),
-                &column(calls, |call| call.number.extension()),
-                &column(calls, |call| call.caller.as_deref()),
+                &column(batch, |(call, _)| call.sid.as_str()),
+                &column(batch, |(call, _)| call.account.as_str()),
+                &column(batch, |(call, _)| call.app.as_str()),
+                &column(batch, |(call, _)| call.accepted_at.as_millisecond()),
+                &column(batch, |(call, _)| call.called.as_str()),
+                &column(batch, |(call, _)| call.number.digits()),
+                &column(batch, |(call, _)| call.number.extension()),
+                &column(batch, |(call, _)| call.caller.as_deref()),
                 &prompts,
-                &column(calls, |call| {
-                    call.max_talk
-                        .and_then(|seconds| i32::try_from(seconds).ok())
+                &column(batch, |(call, _)| max_talk(call)),
+                &column(batch, |(call, _)| {
+                    call.resp_url.as_ref().map(RespUrl::as_str)
                 }),
-                &column(calls, |call| call.resp_url.as_ref().map(RespUrl::as_str)),
-                &column(calls, |call| call.user_data.as_deref()),
-                &column(calls, |call| call.expires_at.as_millisecond()),
-                &column(calls, |call| call.number.callee()),
+                &column(batch, |(call, _)| call.user_data.as_deref()),
+                &column(batch, |(call, _)| call.number.callee()),
+                &column(batch, |(_, queueing)| queueing.route.as_str()),
+                &column(batch, |(_, queueing)| i16::from(queueing.priority.number())),
+                &column(batch, |(_, queueing)| millis(queueing.pause)),
+                &column(batch, |(_, queueing)| millis(queueing.valid_for)),
             ],
         )
         .await

@@ -1,66 +1,116 @@
 //! Taking calls from the queue in PostgreSQL: those that are due, those that shall end without being dialled, and those of nodes that are gone.
+//!
+//! Nodes claim beside each other: rows that another one is just taking are passed over, and so are callees that another one is just
+//! deciding about. Nobody waits for a lock that a node holds across a round trip.
+
+use std::collections::{BTreeSet, HashMap};
 
 use deadpool_postgres::{Client, Transaction};
-use jiff::Timestamp;
+use tokio_postgres::Row;
 
-use super::query_in;
-use super::queue::lease_millis;
-use crate::domain::claim::{Claim, ClaimedCall, NodeId, Overdue};
+use super::{PostgresStore, column, query_in};
+use crate::domain::call::CallSid;
+use crate::domain::claim::{Claim, ClaimedCall, NodeId, OrphanedCall, Overdue, QueuedLanes};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
 use crate::store::statements::postgres;
-use crate::store::statements::queue::{self, CLAIMED, CLAIMED_COLUMNS, ORPHANED};
+use crate::store::statements::queue::{
+    self, CLAIMED, CLAIMED_COLUMNS, LANE_ORDER, NEXT_LANE, ORPHANED,
+};
 
-/// One node claims at a time: limits are then exact, and two nodes never wait for each other's rows. A claim takes milliseconds.
-const CLAIM_LOCK: i64 = 0x0063_6c61_7269_6f6e;
-const LOCK_CLAIMS: &str = postgres!("SELECT pg_advisory_xact_lock($1)");
+/// One claim looks at the queue at most so often. What it meets and cannot take it parks, defers or sets aside, and meets none of it again.
+const LOOKS: usize = 5;
+/// Calls of one lane that a further look sees, at least.
+const WIDE_LOOK: u32 = 200;
+/// The first of the two numbers of the advisory locks on callees. Any serves that nobody else uses.
+const CALLEE_LOCKS: i32 = 0x636c_6172;
 
-/// Of each application as many as it has room for, in their order; one for each callee, and none for one that is being called or was called
-/// too often.
-const DUE_CALLS: &str = postgres!(
-    "WITH found AS (\
-       SELECT queue.call_sid, queue.callee, \
-         row_number() OVER (PARTITION BY queue.callee ORDER BY queue.due_at, queue.call_sid) AS turn \
-       FROM unnest($1::text[], $2::bigint[]) AS share (app_id, room) CROSS JOIN LATERAL (\
-         SELECT call_sid, callee, due_at FROM call_queue \
-         WHERE app_id = share.app_id AND state = {queued} AND due_at <= $3 AND expires_at > $3 AND NOT cancelled \
-           AND NOT EXISTS (SELECT 1 FROM call_queue AS busy WHERE busy.callee = call_queue.callee AND busy.state > {queued}) \
-           AND ($4::bigint = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = call_queue.callee AND claimed_at > $3 - {minute}) < $4) \
-           AND ($5::bigint = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = call_queue.callee AND claimed_at > $3 - {hour}) < $5) \
-           AND ($6::bigint = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = call_queue.callee AND claimed_at > $3 - {day}) < $6) \
-         ORDER BY due_at, call_sid LIMIT share.room) AS queue), \
-     counted AS (INSERT INTO callee_calls (callee, claimed_at, call_sid) \
-       SELECT callee, $3, call_sid FROM found WHERE turn = 1 ON CONFLICT DO NOTHING), \
-     forgotten AS (DELETE FROM callee_calls WHERE claimed_at < $3 - {day}), \
-     queue AS (UPDATE call_queue SET state = {claimed}, node = $7, fence = fence + 1, lease_until = {now} + $8 \
-       FROM found WHERE call_queue.call_sid = found.call_sid AND found.turn = 1 RETURNING call_queue.*) \
+/// Every lane with a call in it, and when its first is due: one step of the index a lane, however much waits there.
+const LANES: &str = postgres!(
+    "WITH RECURSIVE lanes AS ((",
+    NEXT_LANE,
+    "('', '', 0::smallint)",
+    LANE_ORDER,
+    ") UNION ALL SELECT next.* FROM lanes, LATERAL (",
+    NEXT_LANE,
+    "(lanes.app_id, lanes.route, lanes.priority)",
+    LANE_ORDER,
+    ") AS next) SELECT lanes.*, {now} FROM lanes"
+);
+/// The calls that may be taken, in their order. Each callee is this node's to decide about until the end of the transaction.
+const LOOK: &str = postgres!(
+    "SELECT queue.call_sid, queue.callee, queue.is_over, lane.place - 1 FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[]) \
+       WITH ORDINALITY AS lane (app_id, route, priority, room, place) \
+     CROSS JOIN LATERAL (SELECT call_sid, callee, due_at, cancelled OR expires_at <= {now} AS is_over FROM call_queue \
+       WHERE app_id = lane.app_id AND route = lane.route AND priority = lane.priority AND node IS NULL AND parked = {in_lane} \
+         AND due_at <= {now} \
+       ORDER BY due_at, call_sid LIMIT lane.room FOR UPDATE SKIP LOCKED) AS queue \
+     WHERE pg_try_advisory_xact_lock($5, hashtext(queue.callee)) \
+     ORDER BY lane.place, queue.due_at, queue.call_sid"
+);
+/// Which of those may be called is judged by a statement that comes after the locks: it sees what every node before has committed. A busy
+/// callee's call is held in share, so that it cannot end before what is parked behind it is there to be found.
+const JUDGE: &str = postgres!(
+    "WITH busy AS MATERIALIZED (SELECT callee FROM call_queue WHERE callee = ANY($1) AND node IS NOT NULL AND parked = {in_lane} FOR KEY SHARE) \
+     SELECT callee, callee IN (SELECT callee FROM busy), greatest(\
+         CASE WHEN $2::bigint > 0 THEN {minute} + (SELECT claimed_at FROM callee_calls AS calls \
+           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {minute} ORDER BY claimed_at DESC LIMIT 1 OFFSET $2 - 1) END, \
+         CASE WHEN $3::bigint > 0 THEN {hour} + (SELECT claimed_at FROM callee_calls AS calls \
+           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {hour} ORDER BY claimed_at DESC LIMIT 1 OFFSET $3 - 1) END, \
+         CASE WHEN $4::bigint > 0 THEN {day} + (SELECT claimed_at FROM callee_calls AS calls \
+           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {day} ORDER BY claimed_at DESC LIMIT 1 OFFSET $4 - 1) END) \
+     FROM unnest($1::text[]) AS wanted (callee)"
+);
+/// What becomes of each call that was looked at: taken, deferred, parked or set aside.
+const TAKE: &str = postgres!(
+    "WITH counted AS (INSERT INTO callee_calls (callee, claimed_at, call_sid) \
+       SELECT callee, {now}, call_sid FROM unnest($1::text[], $2::text[]) AS taken (call_sid, callee) ON CONFLICT DO NOTHING), \
+     forgotten AS (DELETE FROM callee_calls WHERE claimed_at < {now} - {day}), \
+     queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1 WHERE call_sid = ANY($1) RETURNING call_queue.*) \
      SELECT ",
     CLAIMED,
     " FROM queue JOIN calls USING (call_sid) ORDER BY queue.due_at, queue.call_sid"
 );
+const PARK: &str = postgres!("UPDATE call_queue SET parked = {parked} WHERE call_sid = ANY($1)");
+const DEFER: &str = postgres!(
+    "UPDATE call_queue SET due_at = deferred.until FROM unnest($1::text[], $2::bigint[]) AS deferred (call_sid, until) \
+     WHERE call_queue.call_sid = deferred.call_sid"
+);
+const SET_ASIDE: &str =
+    postgres!("UPDATE call_queue SET parked = {set_aside} WHERE call_sid = ANY($1)");
+/// The callees are free: the next call for each takes its place in its lane. What another node is just taking is its to deal with.
+const UNPARK: &str = postgres!(
+    queue::UNPARK,
+    "(SELECT next.call_sid FROM unnest($1::text[]) AS free (callee) CROSS JOIN LATERAL (\
+       SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = free.callee ORDER BY priority, due_at, call_sid LIMIT 1) AS next)"
+);
 const OVERDUE_CALLS: &str = postgres!(
-    "WITH overdue AS (\
-       SELECT call_sid, FALSE AS cancelled FROM (SELECT * FROM call_queue ORDER BY call_sid LIMIT {oldest}) AS oldest \
-         WHERE state = {queued} AND expires_at <= $1 \
-       UNION SELECT call_sid, TRUE FROM call_queue WHERE cancelled AND state = {queued} \
-       UNION SELECT call_sid, TRUE FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
-         JOIN call_queue ON call_queue.app_id = applications.id \
-         WHERE accounts.state <> '{active}' AND call_queue.state = {queued}), \
-     one AS (SELECT call_sid, bool_and(cancelled) AS cancelled FROM overdue GROUP BY call_sid LIMIT $2), \
-     queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1, lease_until = {now} + $4 \
-       FROM one WHERE call_queue.call_sid = one.call_sid RETURNING call_queue.*, one.cancelled AS wanted) \
+    "WITH expired AS (SELECT call_sid FROM call_queue WHERE node IS NULL AND expires_at <= {now} \
+         ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED), \
+     unwanted AS (SELECT call_sid FROM call_queue WHERE cancelled AND node IS NULL LIMIT $1 FOR UPDATE SKIP LOCKED), \
+     suspended AS (SELECT call_sid FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
+         JOIN call_queue AS queue ON queue.app_id = applications.id \
+         WHERE accounts.state <> '{active}' AND queue.node IS NULL AND queue.parked = {in_lane} \
+         LIMIT $1 FOR UPDATE OF queue SKIP LOCKED), \
+     overdue AS (SELECT call_sid, bool_and(wanted) AS wanted FROM (SELECT call_sid, FALSE AS wanted FROM expired \
+         UNION ALL SELECT call_sid, TRUE FROM unwanted UNION ALL SELECT call_sid, TRUE FROM suspended) AS found GROUP BY call_sid), \
+     queue AS (UPDATE call_queue SET state = {claimed}, node = $2, fence = fence + 1, parked = {set_aside} \
+       FROM overdue WHERE call_queue.call_sid = overdue.call_sid RETURNING call_queue.*, overdue.wanted) \
      SELECT ",
     CLAIMED,
     ", queue.wanted FROM queue JOIN calls USING (call_sid)"
 );
 /// Calls of nodes whose leases have run out, and those that nobody works at. A node that has not itself been steady for a lease takes none of
-/// the former: the others may have missed the database as it did.
-pub(super) const ORPHANED_CALLS: &str = postgres!(
-    "WITH orphaned AS (SELECT call_sid, node FROM call_queue WHERE state > {queued} AND (node = $2 AND call_sid = ANY($4) \
-         OR node <> $2 AND lease_until <= {now} \
-           AND EXISTS (SELECT 1 FROM nodes AS own WHERE own.node = $2 AND own.steady_since <= {now} - $3)) \
+/// the former: the others may have missed the database as it did. A node that is just renewing its lease is waited for.
+const LOST_NODES: &str = postgres!(
+    "SELECT node FROM nodes WHERE node <> $1 AND lease_until <= {now} \
+       AND EXISTS (SELECT 1 FROM nodes AS own WHERE own.node = $1 AND own.steady_since <= {now} - $2) \
+       AND EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node) ORDER BY node FOR UPDATE"
+);
+const ORPHANED_CALLS: &str = postgres!(
+    "WITH orphaned AS (SELECT call_sid, node FROM call_queue WHERE node = $2 AND call_sid = ANY($3) OR node = ANY($4) \
        LIMIT $1 FOR UPDATE SKIP LOCKED), \
-     queue AS (UPDATE call_queue SET node = $2, fence = fence + 1, lease_until = {now} + $3, \
+     queue AS (UPDATE call_queue SET node = $2, fence = fence + 1, \
          seen_at = coalesce(seen_at, (SELECT heartbeat_at FROM nodes WHERE nodes.node = orphaned.node)) \
        FROM orphaned WHERE call_queue.call_sid = orphaned.call_sid RETURNING call_queue.*) \
      SELECT ",
@@ -71,78 +121,217 @@ pub(super) const ORPHANED_CALLS: &str = postgres!(
      FROM queue JOIN calls USING (call_sid)"
 );
 
+pub(super) async fn lanes(store: &PostgresStore) -> Result<QueuedLanes, StoreError> {
+    let rows = store.query(LANES, &[]).await?;
+    let Some(first) = rows.first() else {
+        return Ok(QueuedLanes::default());
+    };
+    let now = first.number(5)?;
+    let lanes = rows.iter().map(queue::lane);
+    Ok(queue::queued_lanes(
+        lanes.collect::<Result<Vec<_>, _>>()?,
+        now,
+    ))
+}
+
 pub(super) async fn claim(
     client: &mut Client,
     claim: &Claim,
 ) -> Result<Vec<ClaimedCall>, StoreError> {
     let transaction = client.transaction().await?;
-    lock_claims(&transaction).await?;
-    let apps: Vec<_> = claim.shares.iter().map(|share| share.0.as_str()).collect();
-    let rooms: Vec<_> = claim
-        .shares
-        .iter()
-        .map(|share| i64::from(share.1))
-        .collect();
-    let caps = claim.caps;
+    let mut left: Vec<u32> = claim.shares.iter().map(|(_, share)| *share).collect();
+    let mut calls = Vec::new();
+    for look in 0..LOOKS {
+        let least = if look == 0 { 0 } else { WIDE_LOOK };
+        let seen = look_at_queue(&transaction, claim, &left, least).await?;
+        let seen_all = seen.len();
+        let verdicts = judge(&transaction, claim, seen, &mut left).await?;
+        let taken = verdicts.taken.len();
+        calls.extend(verdicts.carry_out(&transaction, &claim.node).await?);
+        if taken == seen_all || left.iter().all(|left| *left == 0) {
+            break;
+        }
+    }
+    transaction.commit().await?;
+    Ok(calls)
+}
+
+/// A call that may be taken.
+#[derive(Debug)]
+struct Candidate {
+    sid: String,
+    callee: String,
+    /// It was cancelled, or has expired.
+    is_over: bool,
+    /// The place of its lane in the claim.
+    lane: usize,
+}
+
+async fn look_at_queue(
+    transaction: &Transaction<'_>,
+    claim: &Claim,
+    left: &[u32],
+    least: u32,
+) -> Result<Vec<Candidate>, StoreError> {
+    let lanes = &claim.shares;
+    let rooms = left.iter().map(|left| match left {
+        0 => 0,
+        left => i64::from((*left).max(least)),
+    });
     let rows = query_in(
-        &transaction,
-        DUE_CALLS,
+        transaction,
+        LOOK,
         &[
-            &apps,
-            &rooms,
-            &claim.now.as_millisecond(),
-            &i64::from(caps.per_minute),
-            &i64::from(caps.per_hour),
-            &i64::from(caps.per_day),
-            &claim.node.as_str(),
-            &lease_millis(claim.now, claim.lease_until),
+            &column(lanes, |(lane, _)| lane.app.as_str()),
+            &column(lanes, |(lane, _)| lane.route.as_str()),
+            &column(lanes, |(lane, _)| i16::from(lane.priority.number())),
+            &rooms.collect::<Vec<_>>(),
+            &CALLEE_LOCKS,
         ],
     )
     .await?;
-    let calls = rows
-        .iter()
-        .map(|row| queue::claimed(row, &claim.node))
-        .collect::<Result<_, _>>()?;
-    transaction.commit().await?;
-    Ok(calls)
+    let candidate = |row: &Row| {
+        Ok(Candidate {
+            sid: row.string(0)?,
+            callee: row.string(1)?,
+            is_over: row.flag(2)?,
+            lane: row.number(3)?,
+        })
+    };
+    rows.iter().map(candidate).collect()
+}
+
+/// What becomes of the calls that were looked at.
+#[derive(Debug, Default)]
+struct Verdicts {
+    taken: Vec<(String, String)>,
+    parked: Vec<String>,
+    deferred: Vec<(String, i64)>,
+    set_aside: Vec<String>,
+    /// Callees of calls that were set aside: the next call for them has its turn.
+    free: Vec<String>,
+}
+
+async fn judge(
+    transaction: &Transaction<'_>,
+    claim: &Claim,
+    seen: Vec<Candidate>,
+    left: &mut [u32],
+) -> Result<Verdicts, StoreError> {
+    let mut verdicts = Verdicts::default();
+    if seen.is_empty() {
+        return Ok(verdicts);
+    }
+    let callees: BTreeSet<_> = seen.iter().map(|seen| seen.callee.as_str()).collect();
+    let callees: Vec<_> = callees.into_iter().collect();
+    let caps = claim.caps;
+    let values: super::Values<'_> = &[
+        &callees,
+        &i64::from(caps.per_minute),
+        &i64::from(caps.per_hour),
+        &i64::from(caps.per_day),
+    ];
+    let mut known = HashMap::new();
+    for row in query_in(transaction, JUDGE, values).await? {
+        known.insert(
+            row.string(0)?,
+            (row.flag(1)?, row.optional_number::<i64>(2)?),
+        );
+    }
+    for call in seen {
+        let (is_busy, capped_until) = known.get(&call.callee).copied().unwrap_or_default();
+        if call.is_over {
+            verdicts.set_aside.push(call.sid);
+            verdicts.free.extend((!is_busy).then_some(call.callee));
+        } else if is_busy {
+            verdicts.parked.push(call.sid);
+        } else if let Some(until) = capped_until {
+            verdicts.deferred.push((call.sid, until));
+        } else if left[call.lane] > 0 {
+            left[call.lane] -= 1;
+            known.insert(call.callee.clone(), (true, None));
+            verdicts.taken.push((call.sid, call.callee));
+        }
+    }
+    Ok(verdicts)
+}
+
+impl Verdicts {
+    async fn carry_out(
+        self,
+        transaction: &Transaction<'_>,
+        node: &NodeId,
+    ) -> Result<Vec<ClaimedCall>, StoreError> {
+        if !self.parked.is_empty() {
+            query_in(transaction, PARK, &[&self.parked]).await?;
+        }
+        if !self.deferred.is_empty() {
+            let (sids, until): (Vec<_>, Vec<_>) = self.deferred.into_iter().unzip();
+            query_in(transaction, DEFER, &[&sids, &until]).await?;
+        }
+        if !self.set_aside.is_empty() {
+            query_in(transaction, SET_ASIDE, &[&self.set_aside]).await?;
+            query_in(transaction, UNPARK, &[&self.free]).await?;
+        }
+        if self.taken.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (sids, callees): (Vec<_>, Vec<_>) = self.taken.into_iter().unzip();
+        let rows = query_in(transaction, TAKE, &[&sids, &callees, &node.as_str()]).await?;
+        rows.iter().map(|row| queue::claimed(row, node)).collect()
+    }
 }
 
 pub(super) async fn claim_overdue(
-    client: &mut Client,
+    store: &PostgresStore,
     node: &NodeId,
-    now: Timestamp,
-    lease: i64,
     limit: u32,
 ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
-    let transaction = client.transaction().await?;
-    lock_claims(&transaction).await?;
-    let rows = query_in(
-        &transaction,
-        OVERDUE_CALLS,
-        &[
-            &now.as_millisecond(),
-            &i64::from(limit),
-            &node.as_str(),
-            &lease,
-        ],
-    )
-    .await?;
-    let calls = rows
-        .iter()
-        .map(|row| {
-            let why = if row.flag(CLAIMED_COLUMNS)? {
-                Overdue::Cancelled
-            } else {
-                Overdue::Expired
-            };
-            Ok((queue::claimed(row, node)?, why))
-        })
-        .collect::<Result<_, StoreError>>()?;
-    transaction.commit().await?;
-    Ok(calls)
+    let values: super::Values<'_> = &[&i64::from(limit), &node.as_str()];
+    let rows = store.query(OVERDUE_CALLS, values).await?;
+    let overdue = rows.iter().map(|row| {
+        let why = if row.flag(CLAIMED_COLUMNS)? {
+            Overdue::Cancelled
+        } else {
+            Overdue::Expired
+        };
+        Ok((queue::claimed(row, node)?, why))
+    });
+    overdue.collect()
 }
 
-async fn lock_claims(transaction: &Transaction<'_>) -> Result<(), StoreError> {
-    query_in(transaction, LOCK_CLAIMS, &[&CLAIM_LOCK]).await?;
+pub(super) async fn take_orphaned(
+    client: &mut Client,
+    node: &NodeId,
+    lease: i64,
+    abandoned: &[CallSid],
+    limit: u32,
+) -> Result<Vec<OrphanedCall>, StoreError> {
+    let transaction = client.transaction().await?;
+    let lost = query_in(&transaction, LOST_NODES, &[&node.as_str(), &lease]).await?;
+    let lost = lost.iter().map(|row| row.string(0));
+    let lost = lost.collect::<Result<Vec<_>, _>>()?;
+    if lost.is_empty() && abandoned.is_empty() {
+        return Ok(Vec::new());
+    }
+    let values: super::Values<'_> = &[
+        &i64::from(limit),
+        &node.as_str(),
+        &column(abandoned, CallSid::as_str),
+        &lost,
+    ];
+    let rows = query_in(&transaction, ORPHANED_CALLS, values).await?;
+    let orphans = rows.iter().map(|row| queue::orphaned(row, node));
+    let orphans = orphans.collect::<Result<_, _>>()?;
+    transaction.commit().await?;
+    Ok(orphans)
+}
+
+/// To be called in the transaction that ends a call or puts it back, after the statement that does so.
+pub(super) async fn unpark(
+    transaction: &Transaction<'_>,
+    callees: &[String],
+) -> Result<(), StoreError> {
+    query_in(transaction, UNPARK, &[&callees]).await?;
     Ok(())
 }

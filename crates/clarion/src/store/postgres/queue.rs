@@ -1,15 +1,16 @@
 //! The queue in PostgreSQL, shared by any number of nodes. Leases run by the database's clock, so that nodes need not agree on the time.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::{PostgresStore, claiming, ending};
-use crate::domain::call::{CallSid, NewCall};
+use super::{PostgresStore, claiming, ending, query_in, schema};
+use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, OrphanedCall, Overdue,
-    QueuedApp,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, NodeStanding,
+    OrphanedCall, Overdue, QueuedLanes,
 };
+use crate::store::binding::millis;
 use crate::store::columns::Columns;
 use crate::store::statements::{postgres, queue};
 use crate::store::{CallQueue, StoreError};
@@ -23,7 +24,8 @@ macro_rules! advance {
             " = coalesce(",
             $column,
             ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = attempts + $5 \
-             WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) AND (NOT $10 OR lease_until > {now} + {margin})"
+             WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) \
+               AND (NOT $10 OR EXISTS (SELECT 1 FROM nodes WHERE nodes.node = $7 AND nodes.lease_until > {now} + {margin}))"
         )
     };
 }
@@ -31,22 +33,23 @@ macro_rules! advance {
 const DIALLED: &str = advance!("dialled_at");
 const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
+const CALLS_TO: &str =
+    postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
 const REQUEUE: &str = postgres!(
-    "WITH queued AS (UPDATE call_queue SET state = {queued}, due_at = $1, node = NULL, lease_until = NULL, trunk = NULL, \
+    "WITH queued AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
          dialled_at = NULL, dialog = NULL, seen_at = NULL \
        WHERE call_sid = $2 AND node = $3 AND fence = $4 AND state = ANY($5) RETURNING call_sid, callee), \
      uncounted AS (DELETE FROM callee_calls USING queued \
        WHERE callee_calls.callee = queued.callee AND callee_calls.call_sid = queued.call_sid) \
-     SELECT call_sid FROM queued"
+     SELECT callee FROM queued"
 );
 const HEARTBEAT: &str = postgres!(
-    "WITH renewed AS (UPDATE call_queue SET lease_until = {now} + $2 WHERE node = $1 AND state > {queued}), \
-     seen AS (INSERT INTO nodes (node, steady_since, heartbeat_at) VALUES ($1, {now}, {now}) \
-       ON CONFLICT (node) DO UPDATE SET heartbeat_at = {now}, \
-         steady_since = CASE WHEN nodes.heartbeat_at < {now} - $2 THEN {now} ELSE nodes.steady_since END), \
-     forgotten AS (DELETE FROM nodes WHERE heartbeat_at < {now} - {day} \
-       AND node NOT IN (SELECT node FROM call_queue WHERE node IS NOT NULL)) \
-     SELECT count(*) FILTER (WHERE node < $1), count(*) FROM nodes WHERE heartbeat_at > {now} - 2 * $2 AND node <> $1"
+    "WITH seen AS (INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version) \
+         VALUES ($1, {now}, {now}, {now} + $2, $3) ON CONFLICT (node) DO UPDATE SET heartbeat_at = {now}, lease_until = {now} + $2, \
+         steady_since = CASE WHEN nodes.lease_until < {now} THEN {now} ELSE nodes.steady_since END), \
+     forgotten AS (DELETE FROM nodes WHERE lease_until < {now} - {day} AND node <> $1 \
+       AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)) \
+     SELECT count(*) FILTER (WHERE node < $1), count(*), {now} FROM nodes WHERE lease_until > {now} - $2 AND node <> $1"
 );
 /// The oldest calls first: callSids sort by time. One whose callback is still owed is kept until that is settled.
 const FORGET_CALLS: &str = postgres!(
@@ -59,15 +62,12 @@ const FORGET_CALLS: &str = postgres!(
 
 #[async_trait]
 impl CallQueue for PostgresStore {
-    async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {
-        self.accepter.accept(call).await
+    async fn accept_call(&self, call: NewCall, queueing: Queueing) -> Result<(), StoreError> {
+        self.accepter.accept(call, queueing).await
     }
 
-    async fn queued_apps(&self) -> Result<Vec<QueuedApp>, StoreError> {
-        let rows = self.query(queue::QUEUED_APPS.postgres, &[]).await?;
-        rows.iter()
-            .filter_map(|row| queue::queued_app(row).transpose())
-            .collect()
+    async fn queued_lanes(&self) -> Result<QueuedLanes, StoreError> {
+        claiming::lanes(self).await
     }
 
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError> {
@@ -77,12 +77,9 @@ impl CallQueue for PostgresStore {
     async fn claim_overdue(
         &self,
         node: &NodeId,
-        now: Timestamp,
-        lease_until: Timestamp,
         limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
-        let lease = lease_millis(now, lease_until);
-        claiming::claim_overdue(&mut self.client().await?, node, now, lease, limit).await
+        claiming::claim_overdue(self, node, limit).await
     }
 
     async fn advance_call(
@@ -122,58 +119,57 @@ impl CallQueue for PostgresStore {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        due_at: Timestamp,
+        pause: SignedDuration,
     ) -> Result<bool, StoreError> {
         let from = states(|state| state.may_become(CallState::Queued));
-        let changed = self
-            .execute(
-                REQUEUE,
-                &[
-                    &due_at.as_millisecond(),
-                    &sid.as_str(),
-                    &lease.node.as_str(),
-                    &lease.fence,
-                    &from,
-                ],
-            )
-            .await?;
-        Ok(changed == 1)
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await?;
+        let values: super::Values<'_> = &[
+            &queue::is_pause(pause).then(|| millis(pause)),
+            &sid.as_str(),
+            &lease.node.as_str(),
+            &lease.fence,
+            &from,
+        ];
+        let rows = query_in(&transaction, REQUEUE, values).await?;
+        let callees = rows.iter().map(|row| row.string(0));
+        let callees = callees.collect::<Result<Vec<_>, _>>()?;
+        claiming::unpark(&transaction, &callees).await?;
+        transaction.commit().await?;
+        Ok(callees.len() == 1)
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
-        ending::end(&self.client().await?, &ended).await
+        ending::end(&mut self.client().await?, &ended).await
     }
 
     async fn take_orphaned_calls(
         &self,
         node: &NodeId,
-        now: Timestamp,
-        lease_until: Timestamp,
+        lease: SignedDuration,
         abandoned: &[CallSid],
         limit: u32,
     ) -> Result<Vec<OrphanedCall>, StoreError> {
-        let abandoned: Vec<_> = abandoned.iter().map(CallSid::as_str).collect();
-        let lease = lease_millis(now, lease_until);
-        let rows = self
-            .query(
-                claiming::ORPHANED_CALLS,
-                &[&i64::from(limit), &node.as_str(), &lease, &abandoned],
-            )
-            .await?;
-        rows.iter().map(|row| queue::orphaned(row, node)).collect()
+        let mut client = self.client().await?;
+        claiming::take_orphaned(&mut client, node, millis(lease), abandoned, limit).await
     }
 
     async fn heartbeat(
         &self,
         node: &NodeId,
         now: Timestamp,
-        lease_until: Timestamp,
-    ) -> Result<NodeShare, StoreError> {
-        let lease = lease_millis(now, lease_until);
-        let row = self.query_one(HEARTBEAT, &[&node.as_str(), &lease]).await?;
-        Ok(NodeShare {
-            rank: row.number(0)?,
-            nodes: row.number::<u32>(1)? + 1,
+        lease: SignedDuration,
+    ) -> Result<NodeStanding, StoreError> {
+        let schema = i32::try_from(schema::WANTED).unwrap_or(i32::MAX);
+        let values: super::Values<'_> = &[&node.as_str(), &millis(lease), &schema];
+        let row = self.query_one(HEARTBEAT, values).await?;
+        let ahead = row.number::<i64>(2)? - now.as_millisecond();
+        Ok(NodeStanding {
+            share: NodeShare {
+                rank: row.number(0)?,
+                nodes: row.number::<u32>(1)? + 1,
+            },
+            clock_ahead: SignedDuration::from_millis(ahead),
         })
     }
 
@@ -208,9 +204,9 @@ impl CallQueue for PostgresStore {
         queue::depth(&self.query_one(queue::DEPTH.postgres, &[]).await?)
     }
 
-    async fn calls_to(&self, callee: &str, since: Timestamp) -> Result<u32, StoreError> {
-        let values: super::Values<'_> = &[&callee, &since.as_millisecond()];
-        let row = self.query_one(queue::CALLS_TO.postgres, values).await?;
+    async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError> {
+        let values: super::Values<'_> = &[&callee, &millis(within)];
+        let row = self.query_one(CALLS_TO, values).await?;
         row.number(0)
     }
 
@@ -227,8 +223,4 @@ fn states(holds: impl Fn(CallState) -> bool) -> Vec<i16> {
         .filter(|state| holds(*state))
         .map(CallState::number)
         .collect()
-}
-
-pub(super) fn lease_millis(now: Timestamp, until: Timestamp) -> i64 {
-    until.as_millisecond() - now.as_millisecond()
 }

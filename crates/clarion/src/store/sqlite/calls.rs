@@ -3,9 +3,10 @@
 use rusqlite::{Connection, params};
 
 use super::query::Query;
-use crate::domain::call::NewCall;
+use crate::domain::call::{NewCall, Queueing};
 use crate::domain::callback::RespUrl;
 use crate::store::StoreError;
+use crate::store::binding::millis;
 use crate::store::statements::sqlite;
 
 const ACCEPT: &str = sqlite!(
@@ -13,11 +14,17 @@ const ACCEPT: &str = sqlite!(
        max_talk, resp_url, user_data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING"
 );
 const ENQUEUE: &str = sqlite!(
-    "INSERT INTO call_queue (call_sid, app_id, callee, due_at, expires_at, state) VALUES ($1, $2, $3, $4, $5, {queued})"
+    "INSERT INTO call_queue (call_sid, app_id, callee, route, priority, due_at, expires_at, state) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, {queued})"
 );
 
 /// Two rows: what the call is, which stays, and its place in the queue, which goes when it ends. False if it was there already.
-pub fn accept(db: &Connection, call: &NewCall) -> Result<bool, StoreError> {
+pub fn accept(
+    db: &Connection,
+    call: &NewCall,
+    queueing: &Queueing,
+    now: i64,
+) -> Result<bool, StoreError> {
     let prompt = serde_json::to_string(&call.prompt).map_err(StoreError::failed)?;
     let values = params![
         call.sid.as_str(),
@@ -40,8 +47,10 @@ pub fn accept(db: &Connection, call: &NewCall) -> Result<bool, StoreError> {
         call.sid.as_str(),
         call.app.as_str(),
         call.number.callee(),
-        call.accepted_at.as_millisecond(),
-        call.expires_at.as_millisecond(),
+        queueing.route.as_str(),
+        queueing.priority.number(),
+        now.saturating_add(millis(queueing.pause)),
+        now.saturating_add(millis(queueing.valid_for)),
     ];
     db.run(ENQUEUE, values)?;
     Ok(true)

@@ -1,32 +1,46 @@
 //! Taking calls from the queue in SQLite: those that are due, those that shall end without being dialled, and those of processes that are gone.
 
-use std::collections::HashSet;
-
-use jiff::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use super::query::Query;
-use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
-use crate::domain::claim::{Claim, ClaimedCall, NodeId, OrphanedCall, Overdue};
+use crate::domain::claim::{
+    CalleeCaps, Claim, ClaimedCall, DueLane, Lane, NodeId, OrphanedCall, Overdue,
+};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
-use crate::store::statements::queue::{self, CLAIMED, CLAIMED_COLUMNS, ORPHANED};
+use crate::store::statements::queue::{self, CLAIMED, LANE_ORDER, NEXT_LANE, ORPHANED, Waiting};
 use crate::store::statements::sqlite;
 
+/// Calls of one lane that one claim looks at, at most. Those that it cannot take it parks, defers or sets aside: it meets none of them again.
+const MOST_LOOKED_AT: usize = 1_000;
+
+const LANE_AFTER: &str = sqlite!(NEXT_LANE, "($1, $2, $3)", LANE_ORDER);
 const DUE_CALLS: &str = sqlite!(
-    "SELECT ",
-    CLAIMED,
-    ", queue.callee FROM call_queue AS queue JOIN calls USING (call_sid) \
-     WHERE queue.app_id = $1 AND queue.state = {queued} AND queue.due_at <= $2 AND queue.expires_at > $2 AND queue.cancelled = 0 \
-       AND NOT EXISTS (SELECT 1 FROM call_queue AS busy WHERE busy.callee = queue.callee AND busy.state > {queued}) \
-       AND ($3 = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = queue.callee AND claimed_at > $2 - {minute}) < $3) \
-       AND ($4 = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = queue.callee AND claimed_at > $2 - {hour}) < $4) \
-       AND ($5 = 0 OR (SELECT count(*) FROM callee_calls WHERE callee = queue.callee AND claimed_at > $2 - {day}) < $5) \
-     ORDER BY queue.due_at, queue.call_sid"
+    "SELECT call_sid, callee, expires_at <= $4 OR cancelled = 1 FROM call_queue \
+     WHERE app_id = $1 AND route = $2 AND priority = $3 AND node IS NULL AND parked = {in_lane} AND due_at <= $4 \
+     ORDER BY due_at, call_sid LIMIT $5"
+);
+const IS_BUSY: &str = sqlite!(
+    "SELECT 1 FROM call_queue WHERE callee = $1 AND node IS NOT NULL AND parked = {in_lane}"
+);
+/// When a callee with so many calls may be called again: as soon as the oldest of them counts no more.
+const NTH_LAST_CALL: &str = sqlite!(
+    "SELECT claimed_at FROM callee_calls WHERE callee = $1 AND claimed_at > $2 ORDER BY claimed_at DESC LIMIT 1 OFFSET $3"
+);
+const PARK: &str = sqlite!("UPDATE call_queue SET parked = $2 WHERE call_sid = $1");
+const DEFER: &str = sqlite!("UPDATE call_queue SET due_at = $2 WHERE call_sid = $1");
+const UNPARK: &str = sqlite!(
+    queue::UNPARK,
+    "(SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = $1 ORDER BY priority, due_at, call_sid LIMIT 1)"
 );
 const TAKE: &str = sqlite!(
-    "UPDATE call_queue SET state = {claimed}, node = $1, fence = $2, lease_until = $3 WHERE call_sid = $4"
+    "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2 WHERE call_sid = $3"
+);
+const TAKEN: &str = sqlite!(
+    "SELECT ",
+    CLAIMED,
+    " FROM call_queue AS queue JOIN calls USING (call_sid) WHERE call_sid = $1"
 );
 const COUNT: &str = sqlite!(
     "INSERT INTO callee_calls (callee, claimed_at, call_sid) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
@@ -38,29 +52,21 @@ const OVERDUE: [(Overdue, &str); 3] = [
     (
         Overdue::Expired,
         sqlite!(
-            "SELECT ",
-            CLAIMED,
-            " FROM (SELECT * FROM call_queue ORDER BY call_sid LIMIT {oldest}) AS queue JOIN calls USING (call_sid) \
-             WHERE queue.state = {queued} AND queue.expires_at <= $1 LIMIT $2"
+            "SELECT call_sid FROM call_queue WHERE node IS NULL AND expires_at <= $1 ORDER BY expires_at LIMIT $2"
         ),
     ),
     (
         Overdue::Cancelled,
         sqlite!(
-            "SELECT ",
-            CLAIMED,
-            " FROM call_queue AS queue JOIN calls USING (call_sid) \
-             WHERE queue.cancelled = 1 AND queue.state = {queued} AND $1 > 0 LIMIT $2"
+            "SELECT call_sid FROM call_queue WHERE cancelled = 1 AND node IS NULL AND $1 > 0 LIMIT $2"
         ),
     ),
     (
         Overdue::Cancelled,
         sqlite!(
-            "SELECT ",
-            CLAIMED,
-            " FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
-               JOIN call_queue AS queue ON queue.app_id = applications.id JOIN calls USING (call_sid) \
-             WHERE accounts.state <> '{active}' AND queue.state = {queued} AND $1 > 0 LIMIT $2"
+            "SELECT call_sid FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
+               JOIN call_queue AS queue ON queue.app_id = applications.id \
+             WHERE accounts.state <> '{active}' AND queue.node IS NULL AND queue.parked = {in_lane} AND $1 > 0 LIMIT $2"
         ),
     ),
 ];
@@ -71,90 +77,139 @@ const ORPHANED_CALLS: &str = sqlite!(
     ORPHANED,
     ", coalesce(queue.seen_at, nodes.heartbeat_at, queue.answered_at, queue.rang_at, queue.dialled_at, calls.accepted_at) \
      FROM call_queue AS queue JOIN calls USING (call_sid) LEFT JOIN nodes ON nodes.node = queue.node \
-     WHERE queue.state > {queued} AND (queue.node <> $1 OR call_sid IN (SELECT value FROM json_each($2))) LIMIT $3"
+     WHERE queue.node IS NOT NULL AND (queue.node <> $1 OR call_sid IN (SELECT value FROM json_each($2))) LIMIT $3"
 );
-const TAKE_OVER: &str = sqlite!(
-    "UPDATE call_queue SET node = $1, fence = $2, lease_until = $3, seen_at = $4 WHERE call_sid = $5"
-);
+const TAKE_OVER: &str =
+    sqlite!("UPDATE call_queue SET node = $1, fence = fence + 1, seen_at = $2 WHERE call_sid = $3");
 
-/// The row is read before it is changed: the lease has the next fence.
-fn claimed(row: &Row<'_>, node: &NodeId) -> Result<ClaimedCall, StoreError> {
-    let mut claimed = queue::claimed(row, node)?;
-    claimed.lease.fence += 1;
-    Ok(claimed)
+/// Every lane with a call in it, and when its first is due.
+pub(super) fn lanes(db: &Connection) -> Result<Vec<(DueLane, i64)>, StoreError> {
+    let mut lanes: Vec<(DueLane, i64)> = Vec::new();
+    loop {
+        let next = match lanes.last() {
+            None => db.row(LANE_AFTER, params!["", "", 0], |row| queue::lane(row))?,
+            Some((last, _)) => {
+                db.row(LANE_AFTER, lane_values(&last.lane), |row| queue::lane(row))?
+            }
+        };
+        match next {
+            Some(lane) => lanes.push(lane),
+            None => return Ok(lanes),
+        }
+    }
 }
 
-pub(super) fn claim(db: &Connection, claim: &Claim) -> Result<Vec<ClaimedCall>, StoreError> {
+fn lane_values(lane: &Lane) -> (&str, &str, u8) {
+    (
+        lane.app.as_str(),
+        lane.route.as_str(),
+        lane.priority.number(),
+    )
+}
+
+pub(super) fn claim(
+    db: &Connection,
+    claim: &Claim,
+    now: i64,
+) -> Result<Vec<ClaimedCall>, StoreError> {
     let mut taken = Vec::new();
-    for (app, share) in &claim.shares {
-        taken.extend(claim_of(db, claim, app, *share)?);
+    for (lane, share) in &claim.shares {
+        claim_of_lane(db, claim, lane, *share as usize, now, &mut taken)?;
     }
     if !taken.is_empty() {
-        db.run(FORGET_COUNTED, [claim.now.as_millisecond()])?;
+        db.run(FORGET_COUNTED, [now])?;
     }
     Ok(taken)
 }
 
-fn claim_of(
+fn claim_of_lane(
     db: &Connection,
     claim: &Claim,
-    app: &AppId,
-    share: u32,
-) -> Result<Vec<ClaimedCall>, StoreError> {
-    let now = claim.now.as_millisecond();
-    let caps = claim.caps;
-    let mut statement = db.prepare_cached(DUE_CALLS)?;
-    let mut rows = statement.query(params![
-        app.as_str(),
-        now,
-        caps.per_minute,
-        caps.per_hour,
-        caps.per_day
-    ])?;
-    let mut callees = HashSet::new();
-    let mut found = Vec::new();
-    while found.len() < share as usize {
-        let Some(row) = rows.next()? else { break };
-        let callee = row.string(CLAIMED_COLUMNS)?;
-        // Two calls to one callee at once are never made; the second waits for its turn.
-        if callees.insert(callee.clone()) {
-            found.push((claimed(row, &claim.node)?, callee));
+    lane: &Lane,
+    share: usize,
+    now: i64,
+    taken: &mut Vec<ClaimedCall>,
+) -> Result<(), StoreError> {
+    let (app, route, priority) = lane_values(lane);
+    let (mut looked_at, mut left) = (0, share);
+    while left > 0 && looked_at < MOST_LOOKED_AT {
+        let values = params![app, route, priority, now, left.cast_signed()];
+        let found = db.rows(DUE_CALLS, values, |row| {
+            Ok((row.string(0)?, row.string(1)?, row.flag(2)?))
+        })?;
+        if found.is_empty() {
+            break;
+        }
+        looked_at += found.len();
+        for (sid, callee, is_over) in found {
+            if is_over {
+                db.run(PARK, params![sid, Waiting::SetAside as i16])?;
+                unpark_unless_busy(db, &callee)?;
+            } else if db.exists(IS_BUSY, [&callee])? {
+                db.run(PARK, params![sid, Waiting::Parked as i16])?;
+            } else if let Some(due_at) = capped_until(db, &callee, claim.caps, now)? {
+                db.run(DEFER, params![sid, due_at])?;
+            } else {
+                let call = take(db, &sid, &claim.node, Waiting::InLane)?;
+                db.run(COUNT, params![callee, now, sid])?;
+                taken.extend(call);
+                left -= 1;
+            }
         }
     }
-    drop(rows);
-    let mut calls = Vec::with_capacity(found.len());
-    for (call, callee) in found {
-        take(db, &call, claim.lease_until)?;
-        db.run(COUNT, params![callee, now, call.call.sid.as_str()])?;
-        calls.push(call);
-    }
-    Ok(calls)
+    Ok(())
 }
 
-fn take(db: &Connection, call: &ClaimedCall, lease_until: Timestamp) -> Result<(), StoreError> {
-    let values = params![
-        call.lease.node.as_str(),
-        call.lease.fence,
-        lease_until.as_millisecond(),
-        call.call.sid.as_str()
-    ];
-    db.run(TAKE, values)?;
+/// The moment from which a callee may be called again, where the caps do not let it be called now.
+fn capped_until(
+    db: &Connection,
+    callee: &str,
+    caps: CalleeCaps,
+    now: i64,
+) -> Result<Option<i64>, StoreError> {
+    let mut until = None;
+    for (cap, window) in caps.windows() {
+        let values = params![callee, now - window, cap - 1];
+        let nth = db.row(NTH_LAST_CALL, values, |row| row.number::<i64>(0))?;
+        until = until.max(nth.map(|claimed_at| claimed_at + window));
+    }
+    Ok(until)
+}
+
+fn unpark_unless_busy(db: &Connection, callee: &str) -> Result<(), StoreError> {
+    if !db.exists(IS_BUSY, [callee])? {
+        unpark(db, callee)?;
+    }
     Ok(())
+}
+
+/// The callee is free: the next call for it takes its place in its lane.
+pub(super) fn unpark(db: &Connection, callee: &str) -> Result<(), StoreError> {
+    db.run(UNPARK, [callee])?;
+    Ok(())
+}
+
+fn take(
+    db: &Connection,
+    sid: &str,
+    node: &NodeId,
+    waiting: Waiting,
+) -> Result<Option<ClaimedCall>, StoreError> {
+    db.run(TAKE, params![node.as_str(), waiting as i16, sid])?;
+    db.row(TAKEN, [sid], |row| queue::claimed(row, node))
 }
 
 pub(super) fn claim_overdue(
     db: &Connection,
     node: &NodeId,
-    now: Timestamp,
-    lease_until: Timestamp,
+    now: i64,
     limit: u32,
 ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
     let mut found = Vec::new();
     for (why, overdue) in OVERDUE {
-        let values = params![now.as_millisecond(), limit];
-        for call in db.rows(overdue, values, |row| claimed(row, node))? {
-            take(db, &call, lease_until)?;
-            found.push((call, why));
+        for sid in db.rows(overdue, params![now, limit], |row| row.string(0))? {
+            let call = take(db, &sid, node, Waiting::SetAside)?;
+            found.extend(call.map(|call| (call, why)));
         }
     }
     Ok(found)
@@ -164,7 +219,6 @@ pub(super) fn claim_overdue(
 pub(super) fn take_orphaned(
     db: &Connection,
     node: &NodeId,
-    lease_until: Timestamp,
     abandoned: &[CallSid],
     limit: u32,
 ) -> Result<Vec<OrphanedCall>, StoreError> {
@@ -172,6 +226,7 @@ pub(super) fn take_orphaned(
     let abandoned = serde_json::json!(abandoned).to_string();
     let values = params![node.as_str(), abandoned, limit];
     let orphaned = db.rows(ORPHANED_CALLS, values, |row| {
+        // The row is read before it is changed: the lease has the next fence.
         let mut orphaned = queue::orphaned(row, node)?;
         orphaned.claimed.lease.fence += 1;
         Ok(orphaned)
@@ -179,8 +234,6 @@ pub(super) fn take_orphaned(
     for call in &orphaned {
         let values = params![
             node.as_str(),
-            call.claimed.lease.fence,
-            lease_until.as_millisecond(),
             call.last_seen.as_millisecond(),
             call.claimed.call.sid.as_str()
         ];

@@ -4,13 +4,15 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::query::Query;
-use super::{bills, callbacks};
+use super::{bills, callbacks, claiming};
 use crate::domain::claim::EndedCall;
 use crate::store::StoreError;
+use crate::store::columns::Columns;
 use crate::store::statements::sqlite;
 
-const LEAVE_QUEUE: &str =
-    sqlite!("DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3");
+const LEAVE_QUEUE: &str = sqlite!(
+    "DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3 RETURNING callee"
+);
 const END: &str = sqlite!(
     "UPDATE calls SET outcome = $1, trunk = $2, attempts = $3, dialled_at = $4, rang_at = $5, answered_at = $6, ended_at = $7, \
        sip_code = $8, reason = $9 WHERE call_sid = $10"
@@ -20,9 +22,10 @@ const END: &str = sqlite!(
 pub(super) fn end(db: &Connection, ended: &EndedCall) -> Result<bool, StoreError> {
     let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
     let held = params![call.sid.as_str(), lease.node.as_str(), lease.fence];
-    if db.run(LEAVE_QUEUE, held)? == 0 {
+    let Some(callee) = db.row(LEAVE_QUEUE, held, |row| row.string(0))? else {
         return Ok(false);
-    }
+    };
+    claiming::unpark(db, &callee)?;
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
     let values = params![
         ended.outcome.number(),

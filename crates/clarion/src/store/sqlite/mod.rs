@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use self::checkpoint::Checkpointer;
 use self::query::Query;
+use self::queue_clock::QueueClock;
 use self::writer::Writer;
 use super::statements::PROBE;
 use super::{Inspection, Store, StoreError};
@@ -30,6 +31,7 @@ mod ending;
 mod inbox;
 mod query;
 mod queue;
+mod queue_clock;
 mod records;
 mod schema;
 mod writer;
@@ -45,6 +47,7 @@ const READER_CACHE: i32 = 4_096;
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
+    clock: QueueClock,
     writer: Writer,
     readers: Arc<Mutex<Vec<Connection>>>,
     turns: Semaphore,
@@ -64,10 +67,12 @@ impl SqliteStore {
             .with_context(|| format!("cannot open the database {}", path.display()))?;
         schema::migrate(&mut connection)
             .with_context(|| format!("cannot bring the database {} up to date", path.display()))?;
+        let clock = QueueClock::read(&connection)?;
         let checkpointer = Checkpointer::start(connect(&path)?, &path, supervisor)?;
         let writer = Writer::start(connection, checkpointer.backlog(), supervisor)?;
         Ok(Self {
             path,
+            clock,
             writer,
             readers: Arc::default(),
             turns: Semaphore::new(READERS),

@@ -3,16 +3,16 @@
 //! One server serves from a file at a time (`ServeLock`), so a call that is held by another node is held by a process that is gone.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::query::Query;
-use super::{SqliteStore, calls, claiming, ending};
-use crate::domain::call::{CallSid, NewCall};
+use super::{SqliteStore, calls, claiming, ending, schema};
+use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, OrphanedCall, Overdue,
-    QueuedApp,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, NodeStanding,
+    OrphanedCall, Overdue, QueuedLanes,
 };
 use crate::store::columns::Columns;
 use crate::store::statements::{queue, sqlite};
@@ -35,18 +35,19 @@ const DIALLED: &str = advance!("dialled_at");
 const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
 const REQUEUE: &str = sqlite!(
-    "UPDATE call_queue SET state = {queued}, due_at = $1, node = NULL, lease_until = NULL, trunk = NULL, dialled_at = NULL, \
-       dialog = NULL, seen_at = NULL WHERE call_sid = $2"
+    "UPDATE call_queue SET state = {queued}, due_at = coalesce($1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, dialog = NULL, \
+       seen_at = NULL WHERE call_sid = $2 RETURNING callee"
 );
-const UNCOUNT: &str = sqlite!(
-    "DELETE FROM callee_calls WHERE callee = (SELECT callee FROM call_queue WHERE call_sid = $1) AND call_sid = $1"
-);
+const CALLS_TO: &str =
+    sqlite!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > $2");
+const UNCOUNT: &str = sqlite!("DELETE FROM callee_calls WHERE callee = $1 AND call_sid = $2");
 const HEARTBEAT: &str = sqlite!(
-    "INSERT INTO nodes (node, steady_since, heartbeat_at) VALUES ($1, $2, $2) ON CONFLICT (node) DO UPDATE SET heartbeat_at = $2"
+    "INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version) VALUES ($1, $2, $2, $3, $4) \
+     ON CONFLICT (node) DO UPDATE SET heartbeat_at = $2, lease_until = $3"
 );
 /// Names of processes that are long gone, and hold nothing.
 const FORGET_NODES: &str = sqlite!(
-    "DELETE FROM nodes WHERE heartbeat_at < $1 - {day} AND node NOT IN (SELECT node FROM call_queue WHERE node IS NOT NULL)"
+    "DELETE FROM nodes WHERE lease_until < $1 - {day} AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)"
 );
 /// The oldest calls first: callSids sort by time. One whose callback is still owed is kept until that is settled.
 const OLD_CALLS: &str = sqlite!(
@@ -61,32 +62,30 @@ const FORGET_CALL: [&str; 3] = [
 
 #[async_trait]
 impl CallQueue for SqliteStore {
-    async fn accept_call(&self, call: NewCall) -> Result<(), StoreError> {
-        self.write(move |db| calls::accept(db, &call).map(drop))
+    async fn accept_call(&self, call: NewCall, queueing: Queueing) -> Result<(), StoreError> {
+        let clock = self.clock.clone();
+        self.write(move |db| calls::accept(db, &call, &queueing, clock.now()).map(drop))
             .await
     }
 
-    async fn queued_apps(&self) -> Result<Vec<QueuedApp>, StoreError> {
-        self.read(|db| {
-            let apps = db.rows(queue::QUEUED_APPS.sqlite, [], |row| queue::queued_app(row))?;
-            Ok(apps.into_iter().flatten().collect())
-        })
-        .await
+    async fn queued_lanes(&self) -> Result<QueuedLanes, StoreError> {
+        let lanes = self.read(claiming::lanes).await?;
+        Ok(queue::queued_lanes(lanes, self.clock.now()))
     }
 
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError> {
-        self.write(move |db| claiming::claim(db, &claim)).await
+        let clock = self.clock.clone();
+        self.write(move |db| claiming::claim(db, &claim, clock.now()))
+            .await
     }
 
     async fn claim_overdue(
         &self,
         node: &NodeId,
-        now: Timestamp,
-        lease_until: Timestamp,
         limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
-        let node = node.clone();
-        self.write(move |db| claiming::claim_overdue(db, &node, now, lease_until, limit))
+        let (node, clock) = (node.clone(), self.clock.clone());
+        self.write(move |db| claiming::claim_overdue(db, &node, clock.now(), limit))
             .await
     }
 
@@ -105,11 +104,18 @@ impl CallQueue for SqliteStore {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        due_at: Timestamp,
+        pause: SignedDuration,
     ) -> Result<bool, StoreError> {
-        let (sid, lease) = (sid.clone(), lease.clone());
-        self.write(move |db| requeue(db, &sid, &lease, due_at))
-            .await
+        let (sid, lease, clock) = (sid.clone(), lease.clone(), self.clock.clone());
+        self.write(move |db| {
+            requeue(
+                db,
+                &sid,
+                &lease,
+                queue::is_pause(pause).then(|| clock.after(pause)),
+            )
+        })
+        .await
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
@@ -119,30 +125,39 @@ impl CallQueue for SqliteStore {
     async fn take_orphaned_calls(
         &self,
         node: &NodeId,
-        _now: Timestamp,
-        lease_until: Timestamp,
+        _lease: SignedDuration,
         abandoned: &[CallSid],
         limit: u32,
     ) -> Result<Vec<OrphanedCall>, StoreError> {
         let (node, abandoned) = (node.clone(), abandoned.to_vec());
-        self.write(move |db| claiming::take_orphaned(db, &node, lease_until, &abandoned, limit))
+        self.write(move |db| claiming::take_orphaned(db, &node, &abandoned, limit))
             .await
     }
 
-    /// This process lives. What it holds needs no renewing: it is held until the process is gone.
+    /// This process lives. What it holds, it holds until it is gone: its lease is only written down for people to see.
     async fn heartbeat(
         &self,
         node: &NodeId,
         now: Timestamp,
-        _lease_until: Timestamp,
-    ) -> Result<NodeShare, StoreError> {
-        let (node, now) = (node.clone(), now.as_millisecond());
+        lease: SignedDuration,
+    ) -> Result<NodeStanding, StoreError> {
+        let (node, clock) = (node.clone(), self.clock.clone());
         self.write(move |db| {
-            db.run(HEARTBEAT, params![node.as_str(), now])?;
-            db.run(FORGET_NODES, [now])?;
-            Ok(NodeShare::ALONE)
+            let values = params![
+                node.as_str(),
+                now.as_millisecond(),
+                clock.after(lease),
+                schema::WANTED as i64
+            ];
+            db.run(HEARTBEAT, values)?;
+            db.run(FORGET_NODES, [clock.now()])?;
+            clock.write(db)
         })
-        .await
+        .await?;
+        Ok(NodeStanding {
+            share: NodeShare::ALONE,
+            clock_ahead: SignedDuration::ZERO,
+        })
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
@@ -186,11 +201,11 @@ impl CallQueue for SqliteStore {
             .await
     }
 
-    async fn calls_to(&self, callee: &str, since: Timestamp) -> Result<u32, StoreError> {
-        let callee = callee.to_owned();
+    async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError> {
+        let (callee, since) = (callee.to_owned(), self.clock.after(-within));
         self.read(move |db| {
-            let values = params![callee, since.as_millisecond()];
-            db.only_row(queue::CALLS_TO.sqlite, values, |row| row.number(0))
+            let values = params![callee, since];
+            db.only_row(CALLS_TO, values, |row| row.number(0))
         })
         .await
     }
@@ -245,14 +260,16 @@ fn requeue(
     db: &Connection,
     sid: &CallSid,
     lease: &Lease,
-    due_at: Timestamp,
+    due_at: Option<i64>,
 ) -> Result<bool, StoreError> {
     match held_state(db, sid, lease)? {
         Some(state) if state.may_become(CallState::Queued) => {}
         _ => return Ok(false),
     }
-    db.run(REQUEUE, params![due_at.as_millisecond(), sid.as_str()])?;
-    db.run(UNCOUNT, [sid.as_str()])?;
+    let values = params![due_at, sid.as_str()];
+    let callee = db.only_row(REQUEUE, values, |row| row.string(0))?;
+    db.run(UNCOUNT, [&callee, sid.as_str()])?;
+    claiming::unpark(db, &callee)?;
     Ok(true)
 }
 

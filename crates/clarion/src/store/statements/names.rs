@@ -1,6 +1,7 @@
 //! The words that stand in statements as `{name}`: the numbers of states, and what the two dialects spell differently.
 
 use super::Dialect;
+use super::queue::Waiting;
 use crate::domain::account::AccountState;
 use crate::domain::bill::call_type::CallType;
 use crate::domain::call_state::CallState;
@@ -14,6 +15,10 @@ const NAMES: &[Name] = &[
     // A call in the queue. Whoever is further than this is held by a node.
     same("queued", number(CallState::Queued as i16)),
     same("claimed", number(CallState::Claimed as i16)),
+    // Where a call waits. One that is held and not set aside keeps its callee busy.
+    same("in_lane", number(Waiting::InLane as i16)),
+    same("parked", number(Waiting::Parked as i16)),
+    same("set_aside", number(Waiting::SetAside as i16)),
     // A callback. From delivered on it is settled.
     same("waiting", number(CallbackState::Waiting as i16)),
     same("delivering", number(CallbackState::Delivering as i16)),
@@ -29,8 +34,6 @@ const NAMES: &[Name] = &[
     same("day", "86400000"),
     // No INVITE leaves with less than this left on the lease: whoever takes the call over must find that it was dialled.
     same("margin", "500"),
-    // Calls at the head of the queue that are looked at for expiry: callSids sort by time, so the oldest are there.
-    same("oldest", "1000"),
     // One process writes to SQLite at a time, so nothing has to be locked there.
     ("for_update", "", " FOR UPDATE"),
     ("for_share", "", " FOR SHARE"),
@@ -39,11 +42,12 @@ const NAMES: &[Name] = &[
     ("greatest", "max", "greatest"),
     // The order of bytes, as SQLite has it by itself, and not that of some language.
     ("bytewise", "", " COLLATE \"C\""),
-    // The database's own clock, in milliseconds; SQLite has none but the caller's.
+    // The database's own clock, in milliseconds, as it stood when the statement came: only what stays the same throughout a statement can be
+    // looked up in an index. SQLite has no clock but the caller's.
     (
         "now",
         "",
-        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+        "(extract(epoch FROM statement_timestamp()) * 1000)::bigint",
     ),
 ];
 

@@ -1,66 +1,91 @@
 //! The queue: who holds which call and how far it has come.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Statement, statement};
-use crate::domain::call::{CallSid, NewCall};
+use crate::domain::call::{CallSid, NewCall, Priority};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
-use crate::domain::claim::{CallUpdate, ClaimedCall, Lease, NodeId, OrphanedCall, QueuedApp};
+use crate::domain::claim::{
+    CallUpdate, ClaimedCall, DueLane, Lane, Lease, NodeId, OrphanedCall, QueuedLanes,
+};
 use crate::domain::phone_number::PhoneNumber;
+use crate::domain::route::RouteKey;
 use crate::store::StoreError;
 use crate::store::columns::Columns;
 
-/// Every application that has a call in the queue, found by leaping through the index from one to the next.
-pub const QUEUED_APPS: Statement = statement!(
-    "WITH RECURSIVE waiting (app_id) AS (\
-       SELECT min(app_id) FROM call_queue WHERE state = {queued} \
-       UNION ALL \
-       SELECT (SELECT min(app_id) FROM call_queue WHERE state = {queued} AND app_id > waiting.app_id) \
-       FROM waiting WHERE waiting.app_id IS NOT NULL) \
-     SELECT account_sid, app_id, (SELECT min(due_at) FROM call_queue WHERE state = {queued} AND call_queue.app_id = waiting.app_id) \
-     FROM waiting JOIN applications ON applications.id = app_id"
-);
+/// Where a call waits; kept while it is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// In its lane. Once held, it keeps its callee busy.
+    InLane = 0,
+    /// For its callee, who is being called.
+    Parked = 1,
+    /// For its end: it is not going to be dialled.
+    SetAside = 2,
+}
+
+/// The next lane after a given one, and when its first call is due: one step of the index.
+pub const NEXT_LANE: &str = "SELECT applications.account_sid, queue.app_id, queue.route, queue.priority, queue.due_at \
+     FROM call_queue AS queue CROSS JOIN applications \
+     WHERE queue.node IS NULL AND queue.parked = {in_lane} AND applications.id = queue.app_id \
+       AND (queue.app_id, queue.route, queue.priority) > ";
+pub const LANE_ORDER: &str =
+    " ORDER BY queue.app_id, queue.route, queue.priority, queue.due_at LIMIT 1";
+/// The next call for a callee who is free now takes its place in its lane.
+pub const UNPARK: &str =
+    "UPDATE call_queue SET parked = {in_lane} WHERE parked = {parked} AND call_sid IN ";
 /// The state of a call that a lease still holds.
 pub const HELD_STATE: Statement = statement!(
     "SELECT state FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3{for_update}"
 );
 /// The name stays while calls are held by it: what becomes of them begins with when it was last seen.
 pub const LEAVE: Statement = statement!(
-    "DELETE FROM nodes WHERE node = $1 AND NOT EXISTS (SELECT 1 FROM call_queue WHERE state > {queued} AND node = $1)"
+    "DELETE FROM nodes WHERE node = $1 AND NOT EXISTS (SELECT 1 FROM call_queue WHERE node = $1)"
 );
-pub const HELD_BY: Statement =
-    statement!("SELECT call_sid FROM call_queue WHERE state > {queued} AND node = $1");
+pub const HELD_BY: Statement = statement!("SELECT call_sid FROM call_queue WHERE node = $1");
 pub const CANCEL: Statement =
     statement!("UPDATE call_queue SET cancelled = TRUE WHERE call_sid = $1 RETURNING state");
-pub const CANCELLED_OF: Statement = statement!(
-    "SELECT call_sid FROM call_queue WHERE {is_cancelled} AND state > {queued} AND node = $1"
-);
+pub const CANCELLED_OF: Statement =
+    statement!("SELECT call_sid FROM call_queue WHERE {is_cancelled} AND node = $1");
 pub const DEPTH: Statement = statement!(
-    "SELECT count(*), min(calls.accepted_at) FROM call_queue JOIN calls USING (call_sid) WHERE state = {queued}"
+    "SELECT count(*), min(calls.accepted_at) FROM call_queue JOIN calls USING (call_sid) WHERE node IS NULL"
 );
-pub const CALLS_TO: Statement =
-    statement!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > $2");
-
 /// What a claimed call is read from.
-pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, queue.expires_at, calls.called, calls.number, \
+pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, calls.called, calls.number, \
   calls.extension, calls.caller, calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 15;
+pub const CLAIMED_COLUMNS: usize = 14;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str =
     "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog";
 
-/// `None` where another node has taken the last one between the two looks at the table.
-pub fn queued_app(row: &impl Columns) -> Result<Option<QueuedApp>, StoreError> {
-    let Some(due_at) = row.optional_time(2)? else {
-        return Ok(None);
-    };
-    Ok(Some(QueuedApp {
-        account: row.parsed(0)?,
+/// A lane, and when its first call is due.
+pub fn lane(row: &impl Columns) -> Result<(DueLane, i64), StoreError> {
+    let priority = row.number(3)?;
+    let lane = Lane {
         app: row.parsed(1)?,
-        due_at,
-    }))
+        route: RouteKey::from_stored(row.string(2)?),
+        priority: Priority::new(priority)
+            .ok_or_else(|| StoreError::failed(format!("there is no priority {priority}")))?,
+    };
+    let account = row.parsed(0)?;
+    Ok((DueLane { account, lane }, row.number(4)?))
+}
+
+/// Tells the lanes in which a call is due from those in which it will be.
+pub fn queued_lanes(lanes: impl IntoIterator<Item = (DueLane, i64)>, now: i64) -> QueuedLanes {
+    let mut queued = QueuedLanes::default();
+    for (lane, due_at) in lanes {
+        if due_at <= now {
+            queued.due.push(lane);
+        } else {
+            let wait = SignedDuration::from_millis(due_at - now);
+            let next = queued.next_due.get_or_insert(wait);
+            *next = wait.min(*next);
+        }
+    }
+    queued
 }
 
 pub fn call_sid(row: &impl Columns) -> Result<CallSid, StoreError> {
@@ -84,22 +109,21 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
         account: row.parsed(1)?,
         app: row.parsed(2)?,
         accepted_at: row.time(3)?,
-        expires_at: row.time(4)?,
-        called: row.string(5)?,
-        number: PhoneNumber::from_stored(row.string(6)?, row.optional_string(7)?),
-        caller: row.optional_string(8)?,
-        prompt: serde_json::from_str(row.text(9)?).map_err(StoreError::failed)?,
-        max_talk: row.optional_number(10)?,
-        resp_url: row.optional_string(11)?.map(RespUrl::from_stored),
-        user_data: row.optional_string(12)?,
+        called: row.string(4)?,
+        number: PhoneNumber::from_stored(row.string(5)?, row.optional_string(6)?),
+        caller: row.optional_string(7)?,
+        prompt: serde_json::from_str(row.text(8)?).map_err(StoreError::failed)?,
+        max_talk: row.optional_number(9)?,
+        resp_url: row.optional_string(10)?.map(RespUrl::from_stored),
+        user_data: row.optional_string(11)?,
     };
     Ok(ClaimedCall {
         call,
         lease: Lease {
             node: node.clone(),
-            fence: row.number(13)?,
+            fence: row.number(12)?,
         },
-        attempts: row.number(14)?,
+        attempts: row.number(13)?,
     })
 }
 
@@ -122,6 +146,11 @@ pub fn orphaned(row: &impl Columns, node: &NodeId) -> Result<OrphanedCall, Store
 pub fn may_follow(state: CallState, update: &CallUpdate) -> bool {
     let again = state == CallState::Dialling && update.state() == CallState::Dialling;
     again || state.may_become(update.state())
+}
+
+/// Without a pause a call that goes back keeps its place.
+pub fn is_pause(pause: SignedDuration) -> bool {
+    pause > SignedDuration::ZERO
 }
 
 /// When the update happened, and the trunk that it names.

@@ -10,6 +10,7 @@ use jiff::SignedDuration;
 use tokio::task::JoinSet;
 
 use super::now;
+use crate::store_contract::queueing;
 use crate::store_contract::with_account;
 use crate::support::bills::{bill_of, call, claim, day, ended, money, record};
 use crate::support::{self};
@@ -26,10 +27,10 @@ async fn what_is_closed_never_changes_whatever_ends_meanwhile(database: Database
     let store = with_account(&database).await;
     for number in 0..40 {
         let call = call(&format!("861380000{number:04}"), now());
-        store.accept_call(call).await.unwrap();
+        store.accept_call(call, queueing()).await.unwrap();
     }
     let mut ending = JoinSet::new();
-    for (number, claimed) in claim(&*store, now(), 200).await.into_iter().enumerate() {
+    for (number, claimed) in claim(&*store, 200).await.into_iter().enumerate() {
         let store = Arc::clone(&store);
         ending.spawn(async move {
             let end = ended(&claimed, Some(1), Outcome::Talked, now());
@@ -74,8 +75,8 @@ async fn a_day_is_closed_in_the_middle_of_a_storm(database: Database) {
             let mut added = 0;
             while !calm.load(Ordering::Relaxed) {
                 let call = call(&format!("86138{asker:04}{added:04}"), now());
-                store.accept_call(call).await.unwrap();
-                for claimed in claim(&*store, now(), 1).await {
+                store.accept_call(call, queueing()).await.unwrap();
+                for claimed in claim(&*store, 1).await {
                     let end = ended(&claimed, Some(1), Outcome::Talked, now());
                     assert!(store.end_call(end).await.unwrap());
                     added += 1;
@@ -130,11 +131,8 @@ async fn a_duty_is_done_by_one_node_until_its_lease_ends(database: Database) {
     let store = with_account(&database).await;
     let (one, other) = (NodeId::new([1; 8]), NodeId::new([2; 8]));
     let take = async |node: &NodeId, seconds: i64| {
-        let until = now() + SignedDuration::from_secs(seconds);
-        store
-            .take_duty("close-day", node, now(), until)
-            .await
-            .unwrap()
+        let lease = SignedDuration::from_secs(seconds);
+        store.take_duty("close-day", node, lease).await.unwrap()
     };
     assert!(take(&one, 60).await);
     assert!(take(&one, 60).await, "kept");

@@ -5,6 +5,7 @@ use clarion::domain::outcome::Outcome;
 use clarion::store::Database;
 
 use super::{NUMBER, account, funds, limit, now, rate};
+use crate::store_contract::queueing;
 use crate::store_contract::with_account;
 use crate::support::bills::{call, claim, ended, line_of, money, talk};
 
@@ -61,12 +62,15 @@ async fn a_call_costs_what_its_rate_says_with_and_without_a_reservation(database
                 let call = call(NUMBER, now());
                 let sid = call.sid.clone();
                 if limited {
-                    let accepted = store.accept_call_within_limits(call, 600).await.unwrap();
+                    let accepted = store
+                        .accept_call_within_limits(call, queueing(), 600)
+                        .await
+                        .unwrap();
                     assert_eq!(accepted, Ok(()));
                 } else {
-                    store.accept_call(call).await.unwrap();
+                    store.accept_call(call, queueing()).await.unwrap();
                 }
-                let claimed = claim(&*store, now(), 1).await.remove(0);
+                let claimed = claim(&*store, 1).await.remove(0);
                 let end = ended(&claimed, talk, outcome, now());
                 assert!(store.end_call(end).await.unwrap());
                 let line = line_of(&*store, sid.as_str(), now()).await;

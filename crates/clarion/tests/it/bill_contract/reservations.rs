@@ -8,6 +8,7 @@ use clarion::store::Database;
 use tokio::task::JoinSet;
 
 use super::{NUMBER, account, funds, limit, now, rate};
+use crate::store_contract::queueing;
 use crate::store_contract::with_account;
 use crate::support::bills::{bill_of, call, claim, ended, line_of, money};
 
@@ -37,7 +38,10 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
             let store = Arc::clone(&store);
             asking.spawn(async move {
                 let call = call(&format!("861380000{number:04}"), now());
-                store.accept_call_within_limits(call, 60).await.unwrap()
+                store
+                    .accept_call_within_limits(call, queueing(), 60)
+                    .await
+                    .unwrap()
             });
         }
         let answers = asking.join_all().await;
@@ -50,7 +54,7 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
         assert_eq!(funds(&*store).await.reserved, money("4.80"));
         // All of them talk, each for longer than was paid for; they end at once.
         let mut ending = JoinSet::new();
-        for claimed in claim(&*store, now(), 100).await {
+        for claimed in claim(&*store, 100).await {
             let store = Arc::clone(&store);
             ending.spawn(async move {
                 let end = ended(&claimed, Some(61), Outcome::Talked, now());
@@ -63,7 +67,7 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
         assert_eq!(after.spent, before.spent.plus(money("4.80")));
         assert_eq!(after.balance, balance.map(|_| money("0.20")));
         let refused = store
-            .accept_call_within_limits(call(NUMBER, now()), 60)
+            .accept_call_within_limits(call(NUMBER, now()), queueing(), 60)
             .await;
         assert_eq!(refused.unwrap(), Err(shortage));
     }
@@ -92,10 +96,10 @@ async fn a_limit_holds_at_every_moment_of_a_busy_hour(database: Database) {
                 let [random, talk] = clarion::random::bytes();
                 let longest = u32::from(random) * 4 + 1;
                 let _ = store
-                    .accept_call_within_limits(call, longest)
+                    .accept_call_within_limits(call, queueing(), longest)
                     .await
                     .unwrap();
-                for claimed in claim(&*store, now(), 2).await {
+                for claimed in claim(&*store, 2).await {
                     let (sid, lease) = (&claimed.call.sid, &claimed.lease);
                     let tight = u32::from(talk) * 2 + 1;
                     store.tighten_reservation(sid, lease, tight).await.unwrap();
@@ -121,7 +125,7 @@ async fn a_limit_holds_at_every_moment_of_a_busy_hour(database: Database) {
             done.unwrap();
         }
     }
-    for claimed in claim(&*store, now(), 100).await {
+    for claimed in claim(&*store, 100).await {
         let end = ended(&claimed, None, Outcome::Expired, now());
         store.end_call(end).await.unwrap();
     }
@@ -147,7 +151,9 @@ async fn a_reservation_is_tightened_and_tells_the_longest_talk(database: Databas
     let accepted = call(NUMBER, now());
     for _ in 0..2 {
         // The second time changes nothing.
-        let again = store.accept_call_within_limits(accepted.clone(), 600).await;
+        let again = store
+            .accept_call_within_limits(accepted.clone(), queueing(), 600)
+            .await;
         assert_eq!(again.unwrap(), Ok(()));
         assert_eq!(
             funds(&*store).await.reserved,
@@ -155,7 +161,7 @@ async fn a_reservation_is_tightened_and_tells_the_longest_talk(database: Databas
             "what can be paid, in units"
         );
     }
-    let claimed = claim(&*store, now(), 1).await.remove(0);
+    let claimed = claim(&*store, 1).await.remove(0);
     let mut stranger = claimed.lease.clone();
     stranger.fence += 1;
     let sid = &accepted.sid;
@@ -182,8 +188,8 @@ async fn a_reservation_is_tightened_and_tells_the_longest_talk(database: Databas
     );
     limit(&*store, None, None).await;
     let free = call(NUMBER, now());
-    store.accept_call(free.clone()).await.unwrap();
-    let claimed = claim(&*store, now(), 1).await.remove(0);
+    store.accept_call(free.clone(), queueing()).await.unwrap();
+    let claimed = claim(&*store, 1).await.remove(0);
     let none = store
         .tighten_reservation(&free.sid, &claimed.lease, 10)
         .await;
@@ -198,13 +204,15 @@ async fn a_rate_that_changes_during_a_call_does_not_change_what_was_reserved(dat
         .unwrap();
     limit(&*store, Some("1"), None).await;
     let call = call(NUMBER, now());
-    let accepted = store.accept_call_within_limits(call.clone(), 60).await;
+    let accepted = store
+        .accept_call_within_limits(call.clone(), queueing(), 60)
+        .await;
     assert_eq!(accepted.unwrap(), Ok(()));
     store
         .set_rate(&account(), rate("*", 60, "100", "0"))
         .await
         .unwrap();
-    let claimed = claim(&*store, now(), 1).await.remove(0);
+    let claimed = claim(&*store, 1).await.remove(0);
     let end = ended(&claimed, Some(60), Outcome::Talked, now());
     assert!(store.end_call(end).await.unwrap());
     assert_eq!(funds(&*store).await.balance, Some(money("0")));

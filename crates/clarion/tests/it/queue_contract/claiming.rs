@@ -1,15 +1,14 @@
 //! Which calls are taken, in which order, and how often a callee is called.
 
 use clarion::domain::account::{AccountChange, AccountState};
-use clarion::domain::call::NewCall;
+use clarion::domain::call::Queueing;
 use clarion::domain::call_state::CallState;
-use clarion::domain::claim::{CalleeCaps, Claim, Overdue};
+use clarion::domain::claim::{CalleeCaps, Claim, DueLane, Overdue};
 use clarion::store::Database;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
-use super::{account, call, claim, claim_for, ended, node, now};
-use crate::store_contract::with_account;
-use crate::support::APP;
+use super::{account, call, claim, claim_for, ended, node, now, pass};
+use crate::store_contract::{lane, queueing, with_account};
 
 contract! {
     calls_are_claimed_in_their_order_and_once,
@@ -25,17 +24,17 @@ async fn calls_are_claimed_in_their_order_and_once(database: Database) {
     for number in 0..20 {
         let call = call(&format!("861380000{number:04}"));
         sids.push(call.sid.clone());
-        store.accept_call(call).await.unwrap();
+        store.accept_call(call, queueing()).await.unwrap();
     }
     sids.sort();
-    let now = now();
-    let queued = store.queued_apps().await.unwrap();
-    assert_eq!(queued.len(), 1);
-    assert_eq!(queued[0].account, account());
-    assert_eq!(queued[0].app.as_str(), APP);
+    let due = DueLane {
+        account: account(),
+        lane: lane(),
+    };
+    assert_eq!(store.queued_lanes().await.unwrap().due, [due]);
     assert_eq!(store.queue_depth().await.unwrap().0, 20);
-    let first = claim(&store, &node(1), now, 7).await;
-    let rest = claim(&store, &node(2), now, 100).await;
+    let first = claim(&store, &node(1), 7).await;
+    let rest = claim(&store, &node(2), 100).await;
     let claimed: Vec<_> = first
         .iter()
         .chain(&rest)
@@ -43,7 +42,7 @@ async fn calls_are_claimed_in_their_order_and_once(database: Database) {
         .collect();
     assert_eq!((first.len(), rest.len()), (7, 13));
     assert_eq!(claimed, sids);
-    assert!(claim(&store, &node(1), now, 100).await.is_empty());
+    assert!(claim(&store, &node(1), 100).await.is_empty());
     assert_eq!(store.queue_depth().await.unwrap().0, 0);
 }
 
@@ -51,32 +50,41 @@ async fn one_callee_is_called_by_one_call_at_a_time(database: Database) {
     let store = with_account(&database).await;
     let now = now();
     for _ in 0..3 {
-        store.accept_call(call("8613800000001")).await.unwrap();
+        store
+            .accept_call(call("8613800000001"), queueing())
+            .await
+            .unwrap();
     }
     for turn in 0..3 {
-        let claimed = claim(&store, &node(1), now, 10).await;
+        let claimed = claim(&store, &node(1), 10).await;
         assert_eq!(claimed.len(), 1, "turn {turn}");
-        assert!(claim(&store, &node(2), now, 10).await.is_empty());
+        assert!(claim(&store, &node(2), 10).await.is_empty());
         assert!(store.end_call(ended(&claimed[0], now)).await.unwrap());
     }
-    assert!(claim(&store, &node(1), now, 10).await.is_empty());
+    assert!(claim(&store, &node(1), 10).await.is_empty());
 }
 
 async fn a_callee_is_not_called_more_often_than_allowed(database: Database) {
     let store = with_account(&database).await;
     let now = now();
+    let patient = Queueing {
+        valid_for: SignedDuration::from_hours(9),
+        ..queueing()
+    };
     for _ in 0..3 {
-        store.accept_call(call("8613800000001")).await.unwrap();
+        let call = call("8613800000001");
+        store.accept_call(call, patient.clone()).await.unwrap();
     }
     let caps = CalleeCaps {
         per_minute: 1,
         per_hour: 2,
         per_day: 0,
     };
-    let take = async |now: Timestamp| {
+    let take_after = async |seconds| {
+        pass(&database, SignedDuration::from_secs(seconds)).await;
         let wish = Claim {
             caps,
-            ..claim_for(&node(1), now, 10)
+            ..claim_for(&node(1), 10)
         };
         let claimed = store.claim_calls(wish).await.unwrap();
         for call in &claimed {
@@ -84,63 +92,63 @@ async fn a_callee_is_not_called_more_often_than_allowed(database: Database) {
         }
         claimed.len()
     };
-    let later = |seconds| now + SignedDuration::from_secs(seconds);
-    assert_eq!(take(now).await, 1);
-    assert_eq!(take(later(59)).await, 0, "one a minute");
-    assert_eq!(take(later(61)).await, 1);
-    assert_eq!(take(later(130)).await, 0, "two an hour");
+    assert_eq!(take_after(0).await, 1);
+    assert_eq!(take_after(30).await, 0, "one a minute");
+    assert_eq!(take_after(31).await, 1);
+    assert_eq!(take_after(70).await, 0, "two an hour");
+    assert_eq!(
+        take_after(3500).await,
+        1,
+        "the first of them counts no more"
+    );
 }
 
 async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Database) {
     let store = with_account(&database).await;
-    let now = now();
     let call = call("8613800000001");
-    store.accept_call(call.clone()).await.unwrap();
+    store.accept_call(call.clone(), queueing()).await.unwrap();
     let caps = CalleeCaps {
         per_day: 2,
         ..CalleeCaps::default()
     };
-    let day_before = now - SignedDuration::from_hours(24);
-    let count = async || store.calls_to("8613800000001", day_before).await.unwrap();
+    let day = SignedDuration::from_hours(24);
+    let count = async || store.calls_to("8613800000001", day).await.unwrap();
     for turn in 0..5 {
-        let now = now + SignedDuration::from_millis(turn);
         let wish = Claim {
             caps,
-            ..claim_for(&node(1), now, 1)
+            ..claim_for(&node(1), 1)
         };
         let claimed = store.claim_calls(wish).await.unwrap().remove(0);
         assert_eq!(count().await, 1, "turn {turn}");
         assert!(
             store
-                .requeue_call(&call.sid, &claimed.lease, now)
+                .requeue_call(&call.sid, &claimed.lease, SignedDuration::ZERO)
                 .await
                 .unwrap()
         );
         assert_eq!(count().await, 0, "turn {turn}");
     }
-    assert_eq!(
-        store.calls_to("8613800000002", day_before).await.unwrap(),
-        0
-    );
+    assert_eq!(store.calls_to("8613800000002", day).await.unwrap(), 0);
 }
 
 async fn overdue_calls_are_claimed_for_their_end(database: Database) {
     let store = with_account(&database).await;
     let now = now();
-    let until = now + SignedDuration::from_secs(30);
-    let old = NewCall {
-        expires_at: now,
-        ..call("8613800000001")
+    let (old, unwanted) = (call("8613800000001"), call("8613800000002"));
+    let good = call("8613800000003");
+    let at_once = Queueing {
+        valid_for: SignedDuration::ZERO,
+        ..queueing()
     };
-    let (unwanted, good) = (call("8613800000002"), call("8613800000003"));
-    for call in [&old, &unwanted, &good] {
-        store.accept_call(call.clone()).await.unwrap();
+    store.accept_call(old.clone(), at_once).await.unwrap();
+    for call in [&unwanted, &good] {
+        store.accept_call(call.clone(), queueing()).await.unwrap();
     }
     assert_eq!(
         store.cancel_call(&unwanted.sid).await.unwrap(),
         Some(CallState::Queued)
     );
-    let mut overdue = store.claim_overdue(&node(1), now, until, 10).await.unwrap();
+    let mut overdue = store.claim_overdue(&node(1), 10).await.unwrap();
     overdue.sort_by(|a, b| a.0.call.number.digits().cmp(b.0.call.number.digits()));
     let found: Vec<_> = overdue
         .iter()
@@ -161,7 +169,7 @@ async fn overdue_calls_are_claimed_for_their_end(database: Database) {
         ..AccountChange::default()
     };
     store.change_account(&account(), suspended).await.unwrap();
-    let rest = store.claim_overdue(&node(1), now, until, 10).await.unwrap();
+    let rest = store.claim_overdue(&node(1), 10).await.unwrap();
     assert_eq!(
         (rest.len(), rest[0].1, &rest[0].0.call.sid),
         (1, Overdue::Cancelled, &good.sid)

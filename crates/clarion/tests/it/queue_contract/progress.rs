@@ -2,13 +2,13 @@
 
 use clarion::domain::call::{CallSid, NewCall};
 use clarion::domain::call_state::CallState;
-use clarion::domain::claim::{CallUpdate, Claim};
+use clarion::domain::claim::CallUpdate;
 use clarion::domain::outcome::Outcome;
 use clarion::store::Database;
 use jiff::SignedDuration;
 
-use super::{account, call, claim, claim_for, ended, new_call, node, now};
-use crate::store_contract::with_account;
+use super::{LEASE, account, call, claim, ended, new_call, node, now, pass};
+use crate::store_contract::{queueing, with_account};
 use crate::support::{self};
 
 contract! {
@@ -23,8 +23,8 @@ async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
     let store = with_account(&database).await;
     let now = now();
     let call = call("8613800000001");
-    store.accept_call(call.clone()).await.unwrap();
-    let claimed = claim(&store, &node(1), now, 1).await.remove(0);
+    store.accept_call(call.clone(), queueing()).await.unwrap();
+    let claimed = claim(&store, &node(1), 1).await.remove(0);
     assert_eq!(claimed.call.called, call.called);
     assert_eq!(claimed.call.prompt, call.prompt);
     let state = async || {
@@ -88,8 +88,8 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     let store = with_account(&database).await;
     let now = now();
     let call = call("8613800000001");
-    store.accept_call(call.clone()).await.unwrap();
-    let claimed = claim(&store, &node(1), now, 1).await.remove(0);
+    store.accept_call(call.clone(), queueing()).await.unwrap();
+    let claimed = claim(&store, &node(1), 1).await.remove(0);
     let dial = CallUpdate::Dialling {
         trunk: "first".to_owned(),
         at: now,
@@ -101,17 +101,16 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
             .unwrap()
     );
     let later = now + SignedDuration::from_secs(10);
+    let pause = SignedDuration::from_secs(10);
     assert!(
         store
-            .requeue_call(&call.sid, &claimed.lease, later)
+            .requeue_call(&call.sid, &claimed.lease, pause)
             .await
             .unwrap()
     );
-    assert!(
-        claim(&store, &node(1), now, 1).await.is_empty(),
-        "not due yet"
-    );
-    let again = claim(&store, &node(1), later, 1).await.remove(0);
+    assert!(claim(&store, &node(1), 1).await.is_empty(), "not due yet");
+    pass(&database, pause).await;
+    let again = claim(&store, &node(1), 1).await.remove(0);
     assert_eq!(again.attempts, 1);
     assert!(
         store
@@ -131,7 +130,7 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     );
     assert!(
         !store
-            .requeue_call(&call.sid, &again.lease, later)
+            .requeue_call(&call.sid, &again.lease, pause)
             .await
             .unwrap()
     );
@@ -146,9 +145,9 @@ async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) 
     };
     let (owing, alive) = (call("8613800000002"), call("8613800000003"));
     for call in [&silent, &owing, &alive] {
-        store.accept_call(call.clone()).await.unwrap();
+        store.accept_call(call.clone(), queueing()).await.unwrap();
     }
-    for claimed in claim(&store, &node(1), now, 2).await {
+    for claimed in claim(&store, &node(1), 2).await {
         assert!(store.end_call(ended(&claimed, now)).await.unwrap());
     }
     let later = now + SignedDuration::from_hours(1);
@@ -165,10 +164,9 @@ async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) 
 
 async fn a_running_call_is_cancelled_by_name(database: Database) {
     let store = with_account(&database).await;
-    let now = now();
     let call = call("8613800000001");
-    store.accept_call(call.clone()).await.unwrap();
-    claim(&store, &node(1), now, 1).await;
+    store.accept_call(call.clone(), queueing()).await.unwrap();
+    claim(&store, &node(1), 1).await;
     assert!(store.cancelled_calls(&node(1)).await.unwrap().is_empty());
     assert_eq!(
         store.cancel_call(&call.sid).await.unwrap(),
@@ -183,8 +181,8 @@ async fn what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day(data
     let store = with_account(&database).await;
     let now = now();
     let call = call("8613800000001");
-    store.accept_call(call.clone()).await.unwrap();
-    let claimed = claim(&store, &node(1), now, 1).await.remove(0);
+    store.accept_call(call.clone(), queueing()).await.unwrap();
+    let claimed = claim(&store, &node(1), 1).await.remove(0);
     support::close_day(&database, "2026-11-15").await;
     assert!(store.end_call(ended(&claimed, now)).await.unwrap());
     assert_eq!(support::bill_day(&database, &call.sid).await, "2026-11-16");
@@ -196,12 +194,12 @@ async fn a_call_whose_lease_is_nearly_over_is_not_dialled() {
     let database = Database::Postgres(support::postgres::empty_database().await);
     let store = with_account(&database).await;
     let now = now();
-    store.accept_call(call("8613800000001")).await.unwrap();
-    let wish = Claim {
-        lease_until: now + SignedDuration::from_millis(300),
-        ..claim_for(&node(1), now, 1)
-    };
-    let claimed = store.claim_calls(wish).await.unwrap().remove(0);
+    store
+        .accept_call(call("8613800000001"), queueing())
+        .await
+        .unwrap();
+    let claimed = claim(&store, &node(1), 1).await.remove(0);
+    pass(&database, LEASE - SignedDuration::from_millis(300)).await;
     let dialling = CallUpdate::Dialling {
         trunk: "first".to_owned(),
         at: now,

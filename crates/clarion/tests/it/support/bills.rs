@@ -19,6 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{APP, SID, TestServer};
 use crate::store_contract;
+use crate::store_contract::queueing;
 
 pub fn zone() -> TimeZone {
     TimeZone::get(super::ZONE).unwrap()
@@ -50,18 +51,17 @@ pub fn call(digits: &str, accepted_at: Timestamp) -> NewCall {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     NewCall {
         accepted_at,
-        expires_at: accepted_at + SignedDuration::from_hours(1),
         number: PhoneNumber::from_stored(digits.to_owned(), None),
         ..store_contract::call(number.into())
     }
 }
 
-pub async fn claim(store: &dyn Store, now: Timestamp, limit: u32) -> Vec<ClaimedCall> {
+/// Claims so many calls of each lane.
+pub async fn claim(store: &dyn Store, limit: u32) -> Vec<ClaimedCall> {
+    let lanes = store.queued_lanes().await.unwrap().due;
     let claim = Claim {
         node: NodeId::new([7; 8]),
-        now,
-        lease_until: now + SignedDuration::from_secs(60),
-        shares: vec![(APP.parse().unwrap(), limit)],
+        shares: lanes.into_iter().map(|due| (due.lane, limit)).collect(),
         caps: CalleeCaps::default(),
     };
     store.claim_calls(claim).await.unwrap()
@@ -94,8 +94,8 @@ pub fn ended(
 /// Accepts, claims and ends a call. Returns its bill line.
 pub async fn talk(store: &dyn Store, digits: &str, seconds: i64, ended_at: Timestamp) -> BillLine {
     let call = call(digits, ended_at - SignedDuration::from_secs(seconds + 10));
-    store.accept_call(call.clone()).await.unwrap();
-    let claimed = claim(store, ended_at, 1).await.remove(0);
+    store.accept_call(call.clone(), queueing()).await.unwrap();
+    let claimed = claim(store, 1).await.remove(0);
     assert_eq!(claimed.call.sid, call.sid);
     let end = ended(&claimed, Some(seconds), Outcome::Talked, ended_at);
     assert!(store.end_call(end).await.unwrap());

@@ -7,19 +7,19 @@ mod rates;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
 use super::PostgresStore;
-use super::queue::lease_millis;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::import::{Imported, ImportedRecord};
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
-use crate::domain::call::{CallSid, NewCall};
+use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::claim::{Lease, NodeId};
 use crate::store::StoreError;
 use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
+use crate::store::binding::millis;
 use crate::store::statements::{bill_files, bill_lines, postgres, rates as rate_statements};
 
 const TRIES: u32 = 3;
@@ -59,6 +59,7 @@ impl BillBook for PostgresStore {
     async fn accept_call_within_limits(
         &self,
         call: NewCall,
+        queueing: Queueing,
         longest_talk: u32,
     ) -> Result<Result<(), Shortage>, StoreError> {
         // When the connection breaks during the commit nobody knows whether it took; accepting the same call again tells.
@@ -66,7 +67,7 @@ impl BillBook for PostgresStore {
         loop {
             tries -= 1;
             let accepted = match self.client().await {
-                Ok(mut client) => rates::accept(&mut client, &call, longest_talk).await,
+                Ok(mut client) => rates::accept(&mut client, &call, &queueing, longest_talk).await,
                 Err(error) => Err(error),
             };
             match accepted {
@@ -181,11 +182,10 @@ impl BillBook for PostgresStore {
         &self,
         duty: &str,
         node: &NodeId,
-        now: Timestamp,
-        lease_until: Timestamp,
+        lease: SignedDuration,
     ) -> Result<bool, StoreError> {
         let client = self.client().await?;
-        let lease = lease_millis(now, lease_until);
+        let lease = millis(lease);
         let taken = (**client)
             .execute(TAKE_DUTY, &[&duty, &node.as_str(), &lease])
             .await?;

@@ -6,7 +6,7 @@ use tokio_postgres::{Client, GenericClient};
 use super::super::{accept, bound};
 use crate::domain::account::AccountSid;
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
-use crate::domain::call::{CallSid, NewCall};
+use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::claim::Lease;
 use crate::domain::money::Money;
 use crate::store::StoreError;
@@ -79,6 +79,7 @@ pub async fn funds<C: GenericClient>(
 pub async fn accept(
     client: &mut deadpool_postgres::Client,
     call: &NewCall,
+    queueing: &Queueing,
     longest_talk: u32,
 ) -> Result<Result<(), Shortage>, StoreError> {
     let transaction = client.transaction().await?;
@@ -96,8 +97,8 @@ pub async fn accept(
         }
     };
     let statement = transaction.prepare_cached(accept::INSERT).await?;
-    let accepted =
-        accept::insert_with(&*transaction, &statement, std::slice::from_ref(call)).await?;
+    let batch = [(call, queueing)];
+    let accepted = accept::insert_with(&*transaction, &statement, &batch).await?;
     // A repeated accept sets nothing aside again.
     if let Some(held) = reservation.filter(|_| accepted == 1) {
         let values = rates::reservation_values(call, &held);

@@ -25,7 +25,7 @@ const FORGET_FILE: [&str; 2] = [
     sqlite!("DELETE FROM bill_tokens WHERE file_id = $1"),
     sqlite!("DELETE FROM bill_files WHERE id = $1"),
 ];
-/// By the clock of whoever asks. A lease that reaches further than any could was given by a clock that has been set back since.
+/// A lease of the first version was by the machine's clock, which may have been set back since: then it reaches further than any could.
 const TAKE_DUTY: &str = sqlite!(
     "INSERT INTO leases (duty, node, fence, lease_until) VALUES ($1, $2, 1, $4) \
      ON CONFLICT (duty) DO UPDATE SET node = $2, fence = fence + 1, lease_until = $4 \
@@ -97,15 +97,10 @@ pub fn take_duty(
     db: &Connection,
     duty: &str,
     node: &NodeId,
-    now: Timestamp,
-    until: Timestamp,
+    now: i64,
+    until: i64,
 ) -> Result<bool, StoreError> {
-    let values = params![
-        duty,
-        node.as_str(),
-        now.as_millisecond(),
-        until.as_millisecond()
-    ];
+    let values = params![duty, node.as_str(), now, until];
     Ok(db.run(TAKE_DUTY, values)? == 1)
 }
 

@@ -5,15 +5,15 @@ mod lines;
 mod rates;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
 use super::SqliteStore;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::import::{Imported, ImportedRecord};
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
-use crate::domain::call::{CallSid, NewCall};
+use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::claim::{Lease, NodeId};
 use crate::store::StoreError;
 use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
@@ -46,9 +46,11 @@ impl BillBook for SqliteStore {
     async fn accept_call_within_limits(
         &self,
         call: NewCall,
+        queueing: Queueing,
         longest_talk: u32,
     ) -> Result<Result<(), Shortage>, StoreError> {
-        self.write(move |db| rates::accept(db, &call, longest_talk))
+        let clock = self.clock.clone();
+        self.write(move |db| rates::accept(db, &call, &queueing, longest_talk, clock.now()))
             .await
     }
 
@@ -162,11 +164,10 @@ impl BillBook for SqliteStore {
         &self,
         duty: &str,
         node: &NodeId,
-        now: Timestamp,
-        lease_until: Timestamp,
+        lease: SignedDuration,
     ) -> Result<bool, StoreError> {
-        let (duty, node) = (duty.to_owned(), node.clone());
-        self.write(move |db| files::take_duty(db, &duty, &node, now, lease_until))
+        let (duty, node, clock) = (duty.to_owned(), node.clone(), self.clock.clone());
+        self.write(move |db| files::take_duty(db, &duty, &node, clock.now(), clock.after(lease)))
             .await
     }
 

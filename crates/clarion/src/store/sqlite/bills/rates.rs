@@ -7,7 +7,7 @@ use super::super::query::Query;
 use super::super::queue::held_state;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::rating::{Charge, Funds, Prefix, Rate, Reservation, Shortage};
-use crate::domain::call::{CallSid, NewCall};
+use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::claim::{EndedCall, Lease};
 use crate::domain::money::Money;
 use crate::store::StoreError;
@@ -68,14 +68,16 @@ pub fn funds(db: &Connection, account: &AccountSid) -> Result<Option<Funds>, Sto
 pub fn accept(
     db: &Connection,
     call: &NewCall,
+    queueing: &Queueing,
     longest_talk: u32,
+    now: i64,
 ) -> Result<Result<(), Shortage>, StoreError> {
     let rate = rate_for(db, &call.account, call.number.digits())?;
     let (Some(rate), Some(funds)) = (
         rate.filter(|rate| !rate.is_free()),
         funds(db, &call.account)?,
     ) else {
-        return calls::accept(db, call).map(|_| Ok(()));
+        return calls::accept(db, call, queueing, now).map(|_| Ok(()));
     };
     let reservation = match funds.reserve(&rate, longest_talk) {
         Ok(reservation) => reservation,
@@ -85,7 +87,7 @@ pub fn accept(
         }
     };
     // A repeated accept sets nothing aside again.
-    if calls::accept(db, call)? {
+    if calls::accept(db, call, queueing, now)? {
         let values = rates::reservation_values(call, &reservation);
         db.run(rates::RESERVE.sqlite, params_from_iter(values))?;
         move_reserved(db, &call.account, reservation.amount)?;
