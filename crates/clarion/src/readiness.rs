@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use supervisor::Supervisor;
 use tokio::sync::{Mutex, watch};
 
+use crate::claim_holds::ClaimHolds;
 use crate::store::Store;
 
 /// Whoever asks gets an answer within this time.
@@ -24,6 +25,7 @@ type Proof = watch::Receiver<Option<Result<(), String>>>;
 pub struct Readiness {
     store: Arc<dyn Store>,
     supervisor: Supervisor,
+    holds: ClaimHolds,
     disk: DiskFloor,
     stopping: AtomicBool,
     proof: Mutex<Option<(Instant, Proof)>>,
@@ -56,10 +58,16 @@ pub fn free_bytes(folder: &std::path::Path) -> std::io::Result<u64> {
 }
 
 impl Readiness {
-    pub fn new(store: Arc<dyn Store>, supervisor: Supervisor, disk: DiskFloor) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        supervisor: Supervisor,
+        holds: ClaimHolds,
+        disk: DiskFloor,
+    ) -> Self {
         Self {
             store,
             supervisor,
+            holds,
             disk,
             stopping: AtomicBool::new(false),
             proof: Mutex::default(),
@@ -78,6 +86,9 @@ impl Readiness {
         let down = self.supervisor.down();
         if !down.is_empty() {
             return Err(format!("down: {}", down.join(", ")));
+        }
+        if let Some(reason) = self.holds.reasons().first() {
+            return Err(format!("no calls are claimed: {reason}"));
         }
         let proven = tokio::time::timeout(TIME_LIMIT, async {
             // A file system may hang, too.

@@ -14,6 +14,7 @@ use crate::audio_files::AudioFiles;
 use crate::audio_files::sweep::{self, Sweep};
 use crate::billing::{self, Billing};
 use crate::callbacks::Callbacks;
+use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::dispatch::Dispatch;
@@ -69,6 +70,8 @@ impl Server {
             &node,
             &supervisor,
         )?;
+        let holds = ClaimHolds::default();
+        holds.describe();
         let dispatch = Dispatch::start(
             &config,
             Arc::clone(&store),
@@ -76,12 +79,14 @@ impl Server {
             node.clone(),
             audio_files.clone(),
             callbacks.owed(),
+            holds.clone(),
             &supervisor,
         )
         .await?;
         let readiness = Arc::new(Readiness::new(
             Arc::clone(&store),
             supervisor.clone(),
+            holds,
             DiskFloor {
                 folder: config.data_dir.clone(),
                 min_free_bytes: config.min_free_bytes,

@@ -142,6 +142,18 @@ pub const METRICS: &[Metric] = {
             "time to the answer",
         ),
         metric(Gauge, "clarion_http_connections", &[], "open connections"),
+        metric(
+            Gauge,
+            "clarion_claims_held",
+            &["reason"],
+            "1 while this node claims no calls for that reason: its clock is too far from the database's",
+        ),
+        metric(
+            Gauge,
+            "clarion_clock_offset_seconds",
+            &[],
+            "how far the database's clock is ahead of this machine's",
+        ),
         metric(Gauge, "clarion_queue_calls", &[], "calls that wait"),
         metric(
             Gauge,

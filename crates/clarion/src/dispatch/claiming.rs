@@ -10,6 +10,7 @@ use super::node::Node;
 use super::running::RunningCalls;
 use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
+use crate::claim_holds::ClaimHolds;
 use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall};
 use crate::store::StoreError;
 
@@ -23,6 +24,7 @@ pub struct Claimer {
     pub capacity: NodeCapacity,
     pub customers: Arc<CustomerCapacity>,
     pub switches: Arc<Switches>,
+    pub holds: ClaimHolds,
 }
 
 /// The calls that may start now, and how long it takes until another one is due.
@@ -36,7 +38,7 @@ impl Claimer {
     /// Claims what may start now. Who comes first in one turn comes last in the next.
     pub async fn claim(&self, turn: usize) -> Result<ClaimedCalls, StoreError> {
         let free = self.capacity.left();
-        if free == 0 || self.switches.is_stopped() {
+        if free == 0 || self.switches.is_stopped() || self.holds.is_held() {
             return Ok(ClaimedCalls::default());
         }
         let queued = self.node.store.queued_lanes().await?;

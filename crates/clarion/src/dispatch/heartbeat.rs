@@ -7,6 +7,7 @@ use std::time::Duration;
 use supervisor::Watch;
 use tokio::sync::watch;
 
+use super::clock_check::ClockCheck;
 use super::node::Node;
 use super::recovery::Recovery;
 use super::running::RunningCalls;
@@ -23,31 +24,41 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(200);
 pub struct Heartbeat {
     pub node: Node,
     pub share: watch::Sender<NodeShare>,
+    pub clock_check: ClockCheck,
     pub pool: Arc<TrunkPool>,
     pub running: Arc<RunningCalls>,
     pub recovery: Recovery,
+}
+
+/// What the last heartbeat found.
+#[derive(Debug, Default)]
+struct LastBeat {
+    /// Calls that were ours with no task working at them. A call that is so twice is an orphan: it was claimed in a commit whose confirmation
+    /// never came, or its task has broken down.
+    unattended: HashSet<CallSid>,
+    clock_was_off: bool,
 }
 
 impl Heartbeat {
     pub async fn run(self: Arc<Self>, watch: Watch) {
         let lease = Duration::try_from(self.node.lease).unwrap_or_default();
         let interval = (lease / BEATS_PER_LEASE).max(SHORTEST_INTERVAL);
-        let mut unattended = HashSet::new();
+        let mut last = LastBeat::default();
         loop {
             watch.beat();
-            if let Err(error) = self.beat(&mut unattended).await {
+            if let Err(error) = self.beat(&mut last).await {
                 tracing::error!(%error, "the heartbeat could not be written");
             }
             tokio::time::sleep(interval).await;
         }
     }
 
-    /// `unattended` are the calls that were ours at the last heartbeat with no task working at them. A call that is so twice is an
-    /// orphan: it was claimed in a commit whose confirmation never came, or its task has broken down.
-    async fn beat(&self, unattended: &mut HashSet<CallSid>) -> Result<(), StoreError> {
+    async fn beat(&self, last: &mut LastBeat) -> Result<(), StoreError> {
         let node = &self.node;
-        let now = node.clock.now();
-        let standing = node.store.heartbeat(&node.id, now, node.lease).await?;
+        let standing = node.beat().await?;
+        last.clock_was_off = self
+            .clock_check
+            .judge(standing.clock_ahead, last.clock_was_off);
         self.share.send_replace(standing.share);
         self.pool.share(standing.share);
         // In this order: what runs before the look was claimed before it.
@@ -63,8 +74,9 @@ impl Heartbeat {
         let is_unattended =
             |sid: &CallSid| !self.running.contains(sid) && !running.contains_key(sid);
         let now_unattended: HashSet<_> = held.into_iter().filter(is_unattended).collect();
-        let abandoned: Vec<_> = now_unattended.intersection(unattended).cloned().collect();
-        *unattended = now_unattended;
+        let abandoned = now_unattended.intersection(&last.unattended);
+        let abandoned: Vec<_> = abandoned.cloned().collect();
+        last.unattended = now_unattended;
         self.recovery.recover_orphans(&abandoned).await
     }
 }

@@ -2,7 +2,7 @@
 //! the gauges, and calls that ended so long ago that they are forgotten.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use jiff::SignedDuration;
@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::customers::CustomerCapacity;
 use super::end_reason::EndReason;
+use super::node::Node;
 use super::recorder::{CallRecorder, DialProgress};
 use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
@@ -21,7 +22,7 @@ use crate::store::StoreError;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Calls ended in one go that were never dialled.
-const MAX_OVERDUE: u32 = 500;
+const MAX_OVERDUE: u32 = 1000;
 /// Ends that are written at once: they share commits.
 pub const ENDS_AT_ONCE: usize = 64;
 /// One end may take this long: an end that the database does not take must not keep the others waiting, nor the heartbeat. It is tried
@@ -43,16 +44,17 @@ pub struct Housekeeping {
 
 impl Housekeeping {
     pub async fn run(self: Arc<Self>, watch: Watch, stop: CancellationToken) {
+        let mut depth = DepthGauge::default();
         let mut tick = tokio::time::interval(INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while stop.run_until_cancelled(tick.tick()).await.is_some() {
             watch.beat();
-            self.step().await;
+            self.step(&watch, &mut depth).await;
         }
     }
 
-    async fn step(&self) {
-        if let Err(error) = self.end_overdue().await {
+    async fn step(&self, watch: &Watch, depth: &mut DepthGauge) {
+        if let Err(error) = self.end_overdue(watch).await {
             tracing::error!(%error, "overdue calls could not be ended");
         }
         if let Err(error) = self.hang_up_cancelled().await {
@@ -61,27 +63,34 @@ impl Housekeeping {
         if let Err(error) = self.switches.read().await {
             tracing::error!(%error, "the operator's switches could not be read");
         }
-        self.set_gauges().await;
+        depth.set(&self.recorder.node).await;
+        self.set_gauges();
         self.customers.forget_idle();
         if let Err(error) = self.forget_old_calls().await {
             tracing::error!(%error, "calls that are too old to be kept could not be forgotten");
         }
     }
 
-    async fn end_overdue(&self) -> Result<(), StoreError> {
+    /// Goes on until nothing is overdue: a hundred thousand calls that expire together end in seconds.
+    async fn end_overdue(&self, watch: &Watch) -> Result<(), StoreError> {
         let node = &self.recorder.node;
-        let overdue = node.store.claim_overdue(&node.id, MAX_OVERDUE).await?;
-        futures_util::stream::iter(overdue)
-            .for_each_concurrent(ENDS_AT_ONCE, |(claimed, why)| {
-                let outcome = match why {
-                    Overdue::Expired => Outcome::Expired,
-                    Overdue::Cancelled => Outcome::Cancelled,
-                };
-                let progress = DialProgress::new(claimed);
-                within_limit(self.recorder.end(progress, EndReason::plain(outcome)))
-            })
-            .await;
-        Ok(())
+        loop {
+            let overdue = node.store.claim_overdue(&node.id, MAX_OVERDUE).await?;
+            if overdue.is_empty() {
+                return Ok(());
+            }
+            futures_util::stream::iter(overdue)
+                .for_each_concurrent(ENDS_AT_ONCE, |(claimed, why)| {
+                    let outcome = match why {
+                        Overdue::Expired => Outcome::Expired,
+                        Overdue::Cancelled => Outcome::Cancelled,
+                    };
+                    let progress = DialProgress::new(claimed);
+                    within_limit(self.recorder.end(progress, EndReason::plain(outcome)))
+                })
+                .await;
+            watch.beat();
+        }
     }
 
     async fn hang_up_cancelled(&self) -> Result<(), StoreError> {
@@ -105,15 +114,7 @@ impl Housekeeping {
         Ok(())
     }
 
-    async fn set_gauges(&self) {
-        let node = &self.recorder.node;
-        if let Ok((waiting, oldest)) = node.store.queue_depth().await {
-            let age = oldest.map_or(0.0, |oldest| {
-                node.clock.now().duration_since(oldest).as_secs_f64()
-            });
-            metrics::gauge!("clarion_queue_calls").set(waiting as f64);
-            metrics::gauge!("clarion_queue_oldest_seconds").set(age);
-        }
+    fn set_gauges(&self) {
         for state in [
             CallState::Claimed,
             CallState::Dialling,
@@ -130,6 +131,30 @@ impl Housekeeping {
             metrics::gauge!("clarion_trunk_up", "trunk" => name.clone()).set(up);
             metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(trunk.calls()));
         }
+    }
+}
+
+/// The length of the queue. Counting a long queue takes time, so it is done rarely enough that it takes a hundredth of it at most.
+#[derive(Debug, Default)]
+struct DepthGauge {
+    next: Option<Instant>,
+}
+
+impl DepthGauge {
+    const PAUSES: u32 = 100;
+
+    async fn set(&mut self, node: &Node) {
+        let began = Instant::now();
+        if self.next.is_some_and(|next| began < next) {
+            return;
+        }
+        if let Ok((waiting, oldest)) = node.store.queue_depth().await {
+            let now = node.clock.now();
+            let age = oldest.map_or(0.0, |oldest| now.duration_since(oldest).as_secs_f64());
+            metrics::gauge!("clarion_queue_calls").set(waiting as f64);
+            metrics::gauge!("clarion_queue_oldest_seconds").set(age);
+        }
+        self.next = Some(Instant::now() + began.elapsed() * Self::PAUSES);
     }
 }
 

@@ -8,6 +8,7 @@ mod breaker;
 mod call_task;
 mod capacity;
 mod claiming;
+mod clock_check;
 mod customers;
 mod dispatcher;
 mod end_reason;
@@ -33,6 +34,7 @@ use tokio_util::task::TaskTracker;
 
 use self::call_task::{CallRunner, DialTimes};
 use self::claiming::{Claimer, NodeCapacity};
+use self::clock_check::ClockCheck;
 use self::customers::{CallLimits, CustomerCapacity};
 use self::dispatcher::Dispatcher;
 use self::heartbeat::Heartbeat;
@@ -47,9 +49,10 @@ pub use self::switches::{STOP_ALL, drained_switch};
 use self::trunk_pool::TrunkPool;
 use crate::accepted::Announcer;
 use crate::audio_files::{AudioFiles, prompts};
+use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::domain::claim::{NodeId, NodeShare};
+use crate::domain::claim::NodeId;
 use crate::domain::prompt::Prompt;
 use crate::store::Store;
 
@@ -76,6 +79,7 @@ impl Dispatch {
         id: NodeId,
         audio_files: AudioFiles,
         ended: Arc<Notify>,
+        holds: ClaimHolds,
         supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
         let settings = &config.dispatch;
@@ -96,7 +100,17 @@ impl Dispatch {
             ended,
             recorded_point: supervisor.panic_point("call-recorded"),
         };
-        let (share, shared) = watch::channel(NodeShare::ALONE);
+        let clock_check = ClockCheck {
+            lease: node.lease,
+            holds: holds.clone(),
+        };
+        // Before anything is claimed: the others know of this node, and it knows its share.
+        let standing = node.beat().await?;
+        if let Some(refusal) = clock_check.refusal(standing.clock_ahead) {
+            anyhow::bail!(refusal);
+        }
+        pool.share(standing.share);
+        let (share, shared) = watch::channel(standing.share);
         let defaults = CallLimits {
             at_once: settings.calls_at_once,
             per_second: settings.calls_per_second,
@@ -117,6 +131,7 @@ impl Dispatch {
         let heartbeat = Arc::new(Heartbeat {
             node: node.clone(),
             share,
+            clock_check,
             pool: Arc::clone(&pool),
             running: Arc::clone(&running),
             recovery: Recovery {
@@ -140,6 +155,7 @@ impl Dispatch {
                 capacity: NodeCapacity::new(settings.max_calls, running, Arc::clone(&pool)),
                 customers,
                 switches,
+                holds,
             },
             runner: Arc::new(CallRunner {
                 phone,

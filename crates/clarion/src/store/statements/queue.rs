@@ -48,8 +48,10 @@ pub const CANCEL: Statement =
     statement!("UPDATE call_queue SET cancelled = TRUE WHERE call_sid = $1 RETURNING state");
 pub const CANCELLED_OF: Statement =
     statement!("SELECT call_sid FROM call_queue WHERE {is_cancelled} AND node = $1");
+/// CallSids sort by time: the oldest is the first.
 pub const DEPTH: Statement = statement!(
-    "SELECT count(*), min(calls.accepted_at) FROM call_queue JOIN calls USING (call_sid) WHERE node IS NULL"
+    "SELECT (SELECT count(*) FROM call_queue WHERE node IS NULL), \
+       (SELECT accepted_at FROM call_queue JOIN calls USING (call_sid) WHERE node IS NULL ORDER BY call_queue.call_sid LIMIT 1)"
 );
 /// What a claimed call is read from.
 pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, calls.called, calls.number, \
