@@ -149,11 +149,12 @@ impl CallRunner {
     async fn try_trunk(
         &self,
         progress: &mut DialProgress,
-        channel: Channel,
+        mut channel: Channel,
         plan: &PlaybackPlan,
         paid: Option<u32>,
         hang_up: &CancellationToken,
     ) -> Tried {
+        channel.start().await;
         let trunk = &channel.trunk;
         let now = self.recorder.node.clock.now();
         let dialling = CallUpdate::Dialling {

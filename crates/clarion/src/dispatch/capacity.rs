@@ -1,63 +1,10 @@
-//! How many calls may start now, and whose: limits on calls at once and on starts a second, shared out fairly.
+//! Whose calls may start now: what is free is shared out fairly among accounts, applications and lanes.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::time::Instant;
 
 use crate::domain::account::{AccountSid, AppId};
-use crate::domain::claim::Lane;
+use crate::domain::claim::{Lane, LaneShare};
 use crate::domain::route::RouteKey;
-use crate::domain::token_bucket::TokenBucket;
-
-/// Limits on calls at once and calls started a second. Accounts, applications and trunks each have one.
-#[derive(Debug)]
-pub struct Capacity {
-    at_once: u32,
-    per_second: u32,
-    in_use: u32,
-    starts: TokenBucket,
-}
-
-impl Capacity {
-    pub fn new(at_once: u32, per_second: u32, now: Instant) -> Self {
-        Self {
-            at_once,
-            per_second,
-            in_use: 0,
-            starts: TokenBucket::new(per_second, now),
-        }
-    }
-
-    /// The limits may change while calls are under way; those calls finish.
-    pub fn resize(&mut self, at_once: u32, per_second: u32) {
-        (self.at_once, self.per_second) = (at_once, per_second);
-    }
-
-    /// How many more may start now.
-    pub fn left(&mut self, now: Instant) -> u32 {
-        let starts = self.starts.available(self.per_second, now);
-        starts.min(self.at_once.saturating_sub(self.in_use))
-    }
-
-    pub fn take(&mut self, now: Instant) -> bool {
-        let is_taken = self.left(now) > 0 && self.starts.take(self.per_second, now);
-        self.in_use += u32::from(is_taken);
-        is_taken
-    }
-
-    /// Counts a call that has started, whatever the limits say now: it was let through a moment ago.
-    pub fn count(&mut self, now: Instant) {
-        self.starts.take_anyway(self.per_second, now);
-        self.in_use += 1;
-    }
-
-    pub fn give_back(&mut self) {
-        self.in_use = self.in_use.saturating_sub(1);
-    }
-
-    pub fn in_use(&self) -> u32 {
-        self.in_use
-    }
-}
 
 /// A lane with calls that are due, and how many of them its account's limits and its application's let start now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +43,8 @@ impl TrunksLeft {
         !is_known
     }
 
-    fn is_free(&self, route: &RouteKey) -> bool {
+    /// Whether a call of this route could start.
+    pub fn is_free(&self, route: &RouteKey) -> bool {
         let mut known = route
             .trunks()
             .filter_map(|trunk| self.left.get(trunk))
@@ -113,7 +61,7 @@ pub fn fair_shares(
     mut trunks: TrunksLeft,
     waiting: Vec<WaitingLane>,
     turn: usize,
-) -> Vec<(Lane, u32)> {
+) -> Vec<LaneShare> {
     let mut accounts: BTreeMap<AccountSid, AccountShare> = BTreeMap::new();
     for lane in waiting {
         accounts.entry(lane.account.clone()).or_default().add(lane);
@@ -139,8 +87,8 @@ pub fn fair_shares(
         }
     }
     let apps = accounts.into_iter().flat_map(|account| account.apps);
-    let lanes = apps.flat_map(|app| app.lanes);
-    lanes.filter(|(_, taken)| *taken > 0).collect()
+    let shares = apps.flat_map(|app| app.lanes);
+    shares.filter(|share| share.calls > 0).collect()
 }
 
 #[derive(Default)]
@@ -153,7 +101,7 @@ struct AccountShare {
 struct AppShare {
     app: AppId,
     left: u32,
-    lanes: Vec<(Lane, u32)>,
+    lanes: Vec<LaneShare>,
 }
 
 impl AccountShare {
@@ -172,8 +120,13 @@ impl AccountShare {
             self.apps.len() - 1
         });
         let lanes = &mut self.apps[place].lanes;
-        let before = lanes.partition_point(|(lane, _)| lane.priority <= waiting.lane.priority);
-        lanes.insert(before, (waiting.lane, 0));
+        let before = lanes.partition_point(|share| share.lane.priority <= waiting.lane.priority);
+        let share = LaneShare {
+            account: waiting.account,
+            lane: waiting.lane,
+            calls: 0,
+        };
+        lanes.insert(before, share);
     }
 
     /// One call for the application whose most urgent lane is the most urgent of all, or that waits for the longest among equals; it goes to
@@ -182,7 +135,7 @@ impl AccountShare {
         if self.left == 0 {
             return false;
         }
-        let urgency = |app: &AppShare| app.first_free(trunks).map(|(lane, _)| lane.priority);
+        let urgency = |app: &AppShare| app.first_free(trunks).map(|share| share.lane.priority);
         let most_urgent = self.apps.iter().filter_map(urgency).min();
         let Some(next) = self
             .apps
@@ -200,18 +153,15 @@ impl AccountShare {
 }
 
 impl AppShare {
-    fn first_free(&self, trunks: &TrunksLeft) -> Option<&(Lane, u32)> {
+    fn first_free(&self, trunks: &TrunksLeft) -> Option<&LaneShare> {
         let mut lanes = self.lanes.iter().filter(|_| self.left > 0);
-        lanes.find(|(lane, _)| trunks.is_free(&lane.route))
+        lanes.find(|share| trunks.is_free(&share.lane.route))
     }
 
     fn take(&mut self, trunks: &mut TrunksLeft) {
-        if let Some((_, taken)) = self
-            .lanes
-            .iter_mut()
-            .find(|(lane, _)| trunks.take(&lane.route))
-        {
-            *taken += 1;
+        let mut lanes = self.lanes.iter_mut();
+        if let Some(share) = lanes.find(|share| trunks.take(&share.lane.route)) {
+            share.calls += 1;
             self.left -= 1;
         }
     }
@@ -219,8 +169,6 @@ impl AppShare {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::domain::call::Priority;
 
@@ -248,29 +196,14 @@ mod tests {
 
     fn shares(free: u32, waiting: Vec<WaitingLane>, turn: usize) -> Vec<(Lane, u32)> {
         let trunks = TrunksLeft::new([("trunk".to_owned(), u32::MAX), ("other".to_owned(), 2)]);
-        let mut shares = fair_shares(free, trunks, waiting, turn);
+        let shares = fair_shares(free, trunks, waiting, turn).into_iter();
+        let mut shares: Vec<_> = shares.map(|share| (share.lane, share.calls)).collect();
         shares.sort();
         shares
     }
 
     fn usual(app: u8, taken: u32) -> (Lane, u32) {
         (lane(app, "trunk", 5), taken)
-    }
-
-    #[test]
-    fn capacity_is_bounded_at_once_and_a_second() {
-        let start = Instant::now();
-        let mut capacity = Capacity::new(3, 2, start);
-        assert!(capacity.take(start) && capacity.take(start));
-        assert!(!capacity.take(start), "two a second");
-        let later = start + Duration::from_secs(1);
-        assert!(capacity.take(later));
-        assert!(!capacity.take(later), "three at once");
-        capacity.give_back();
-        assert!(capacity.take(later));
-        assert_eq!(capacity.in_use(), 3);
-        capacity.resize(0, 2);
-        assert_eq!(capacity.left(later + Duration::from_secs(9)), 0);
     }
 
     #[test]

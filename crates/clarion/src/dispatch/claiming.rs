@@ -1,17 +1,19 @@
 //! Claims calls from the queue: as many as this node has capacity for, shared out fairly between accounts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::SignedDuration;
 
 use super::capacity::{TrunksLeft, fair_shares};
-use super::customers::CustomerCapacity;
+use super::customers::{CustomerLimits, SPENT};
 use super::node::Node;
 use super::running::RunningCalls;
 use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
 use crate::claim_holds::ClaimHolds;
 use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall};
+use crate::domain::route::RouteKey;
 use crate::store::StoreError;
 
 /// Calls claimed in one go at most: a commit stays short, and other accounts get their turn.
@@ -22,16 +24,16 @@ pub struct Claimer {
     pub node: Node,
     pub caps: CalleeCaps,
     pub capacity: NodeCapacity,
-    pub customers: Arc<CustomerCapacity>,
+    pub customers: Arc<CustomerLimits>,
     pub switches: Arc<Switches>,
     pub holds: ClaimHolds,
 }
 
-/// The calls that may start now, and how long it takes until another one is due.
+/// The calls that may start now, and how long it takes until it is worth while to look again.
 #[derive(Debug, Default)]
 pub struct ClaimedCalls {
     pub calls: Vec<ClaimedCall>,
-    pub next_due: Option<SignedDuration>,
+    pub next_look: Option<Duration>,
 }
 
 impl Claimer {
@@ -42,22 +44,40 @@ impl Claimer {
             return Ok(ClaimedCalls::default());
         }
         let queued = self.node.store.queued_lanes().await?;
-        let next_due = queued.next_due;
+        let next_due = queued.next_due.map(SignedDuration::unsigned_abs);
         let waiting = self.customers.waiting(queued.due).await?;
-        let shares = fair_shares(free, self.capacity.trunks_left(), waiting, turn);
+        let trunks = self.capacity.trunks_left();
+        let full: Vec<_> = waiting
+            .iter()
+            .map(|waiting| waiting.lane.route.clone())
+            .filter(|route| !trunks.is_free(route))
+            .collect();
+        self.pool()
+            .want_more(full.iter().flat_map(RouteKey::trunks));
+        let shares = fair_shares(free, trunks, waiting, turn);
         if shares.is_empty() {
+            let next_start = (!full.is_empty()).then(|| self.pool().next_start());
             return Ok(ClaimedCalls {
-                next_due,
-                ..ClaimedCalls::default()
+                calls: Vec::new(),
+                next_look: [next_due, next_start.flatten()].into_iter().flatten().min(),
             });
         }
         let claim = Claim {
             node: self.node.id.clone(),
-            shares,
+            limits: self.customers.limits(&shares),
+            shares: shares.clone(),
             caps: self.caps,
         };
         let calls = self.node.store.claim_calls(claim).await?;
-        Ok(ClaimedCalls { calls, next_due })
+        self.customers.note_claimed(&shares, &calls);
+        Ok(ClaimedCalls {
+            calls,
+            next_look: Some(next_due.unwrap_or(SPENT).min(SPENT)),
+        })
+    }
+
+    fn pool(&self) -> &TrunkPool {
+        &self.capacity.pool
     }
 }
 

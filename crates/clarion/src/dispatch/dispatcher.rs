@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
 use supervisor::{PanicPoint, Supervisor, TaskGuard, Watch};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +25,7 @@ const TIME_FOR_LAST_ENDS: Duration = Duration::from_secs(10);
 /// What a step did.
 enum Step {
     Started,
-    /// Nothing could be started; for as long as this no other call is due.
+    /// Nothing could be started; for as long as this it is not worth while to look again.
     Idle(Duration),
 }
 
@@ -68,7 +67,7 @@ impl Dispatcher {
                     tokio::task::yield_now().await;
                     continue;
                 }
-                Ok(Step::Idle(next_due)) => pause = pause.min(next_due),
+                Ok(Step::Idle(next_look)) => pause = pause.min(next_look),
                 Err(error) => tracing::error!(%error, "the queue could not be read"),
             }
             tokio::select! {
@@ -83,8 +82,7 @@ impl Dispatcher {
     async fn step(&self, turn: usize) -> Result<Step, StoreError> {
         let claimed = self.claimer.claim(turn).await?;
         if claimed.calls.is_empty() {
-            let next_due = claimed.next_due.map(SignedDuration::unsigned_abs);
-            return Ok(Step::Idle(next_due.unwrap_or(POLL)));
+            return Ok(Step::Idle(claimed.next_look.unwrap_or(POLL)));
         }
         self.claimed_point.reach();
         for call in claimed.calls {

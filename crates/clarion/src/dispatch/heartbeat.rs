@@ -5,15 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use supervisor::Watch;
-use tokio::sync::watch;
 
 use super::clock_check::ClockCheck;
 use super::node::Node;
 use super::recovery::Recovery;
 use super::running::RunningCalls;
-use super::trunk_pool::TrunkPool;
 use crate::domain::call::CallSid;
-use crate::domain::claim::NodeShare;
 use crate::store::StoreError;
 
 /// A few heartbeats may be lost before another node believes that this one is gone.
@@ -23,9 +20,7 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Heartbeat {
     pub node: Node,
-    pub share: watch::Sender<NodeShare>,
     pub clock_check: ClockCheck,
-    pub pool: Arc<TrunkPool>,
     pub running: Arc<RunningCalls>,
     pub recovery: Recovery,
 }
@@ -59,8 +54,6 @@ impl Heartbeat {
         last.clock_was_off = self
             .clock_check
             .judge(standing.clock_ahead, last.clock_was_off);
-        self.share.send_replace(standing.share);
-        self.pool.share(standing.share);
         // In this order: what runs before the look was claimed before it.
         let running = self.running.all();
         let held = node.store.held_calls(&node.id).await?;

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use supervisor::Watch;
 use tokio_util::sync::CancellationToken;
 
-use super::customers::CustomerCapacity;
+use super::customers::CustomerLimits;
 use super::end_reason::EndReason;
 use super::node::Node;
 use super::recorder::{CallRecorder, DialProgress};
@@ -37,7 +37,7 @@ pub struct Housekeeping {
     pub recorder: CallRecorder,
     pub pool: Arc<TrunkPool>,
     pub switches: Arc<Switches>,
-    pub customers: Arc<CustomerCapacity>,
+    pub customers: Arc<CustomerLimits>,
     /// Ended calls are kept for this long; `None`: for ever.
     pub retention: Option<SignedDuration>,
 }

@@ -20,7 +20,9 @@ mod recorder;
 mod recovery;
 mod running;
 mod switches;
+mod trunk_capacity;
 pub mod trunk_pool;
+mod trunk_sharing;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,14 +30,14 @@ use std::time::Duration;
 use anyhow::Context;
 use phone::call::Phone;
 use supervisor::{Supervisor, TaskGuard};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::call_task::{CallRunner, DialTimes};
 use self::claiming::{Claimer, NodeCapacity};
 use self::clock_check::ClockCheck;
-use self::customers::{CallLimits, CustomerCapacity};
+use self::customers::CustomerLimits;
 use self::dispatcher::Dispatcher;
 use self::heartbeat::Heartbeat;
 use self::housekeeping::Housekeeping;
@@ -47,16 +49,19 @@ use self::running::RunningCalls;
 use self::switches::Switches;
 pub use self::switches::{STOP_ALL, drained_switch};
 use self::trunk_pool::TrunkPool;
+use self::trunk_sharing::TrunkSharing;
 use crate::accepted::Announcer;
 use crate::audio_files::{AudioFiles, prompts};
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::claim::NodeId;
+use crate::domain::customer_limits::CallLimits;
 use crate::domain::prompt::Prompt;
 use crate::store::Store;
 
 const HOUSEKEEPING_PATIENCE: Duration = Duration::from_secs(60);
+const SHARING_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Dispatch while it runs. Dropping it ends it at once; `stop` ends it in order.
 #[derive(Debug)]
@@ -68,6 +73,7 @@ pub struct Dispatch {
     loops: [TaskGuard; 2],
     /// It goes on until the last call has ended.
     heartbeat: TaskGuard,
+    _sharing: TaskGuard,
     _prompts: TaskGuard,
 }
 
@@ -109,13 +115,16 @@ impl Dispatch {
         if let Some(refusal) = clock_check.refusal(standing.clock_ahead) {
             anyhow::bail!(refusal);
         }
-        pool.share(standing.share);
-        let (share, shared) = watch::channel(standing.share);
+        let sharing = Arc::new(TrunkSharing {
+            node: node.clone(),
+            pool: Arc::clone(&pool),
+        });
+        sharing.step().await?;
         let defaults = CallLimits {
             at_once: settings.calls_at_once,
             per_second: settings.calls_per_second,
         };
-        let customers = Arc::new(CustomerCapacity::new(Arc::clone(&store), defaults, shared));
+        let customers = Arc::new(CustomerLimits::new(Arc::clone(&store), defaults));
         let switches = Arc::new(Switches::new(store, Arc::clone(&pool)));
         // Before the first call is claimed.
         switches.read().await?;
@@ -130,9 +139,7 @@ impl Dispatch {
         });
         let heartbeat = Arc::new(Heartbeat {
             node: node.clone(),
-            share,
             clock_check,
-            pool: Arc::clone(&pool),
             running: Arc::clone(&running),
             recovery: Recovery {
                 recorder: recorder.clone(),
@@ -182,6 +189,9 @@ impl Dispatch {
         let heartbeat = supervisor.restart("heartbeat", Some(patience), move |watch| {
             Arc::clone(&heartbeat).run(watch)
         });
+        let sharing = supervisor.restart("trunk-sharing", Some(SHARING_PATIENCE), move |watch| {
+            Arc::clone(&sharing).run(watch)
+        });
         Ok(Self {
             announcer,
             dispatcher,
@@ -189,6 +199,7 @@ impl Dispatch {
             stopping,
             loops,
             heartbeat,
+            _sharing: sharing,
             _prompts: supervise_prompts(playback, accepted, supervisor),
         })
     }

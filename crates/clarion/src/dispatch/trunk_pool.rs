@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use g711::Codec;
@@ -15,20 +15,23 @@ use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transp
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, Trunk};
 use supervisor::Supervisor;
+use tokio::sync::Notify;
 
 use super::breaker::Breaker;
-use super::capacity::Capacity;
 use super::lock;
+use super::trunk_capacity::GrantedCapacity;
 use crate::config::{LoopbackSettings, TrunkSettings};
-use crate::domain::claim::NodeShare;
 use crate::domain::route;
+use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 
 /// One trunk with what is left of its capacity.
 #[derive(Debug)]
 pub struct PooledTrunk {
     settings: TrunkSettings,
     pub trunk: Arc<Trunk>,
-    capacity: Mutex<Capacity>,
+    capacity: Mutex<GrantedCapacity>,
+    /// Notified when this node's part of a trunk should be looked at anew.
+    share_changed: Arc<Notify>,
     breaker: Mutex<Breaker>,
     /// The operator lets it run empty.
     drained: AtomicBool,
@@ -42,11 +45,23 @@ pub struct Channel {
     pub trunk: Arc<PooledTrunk>,
     /// It was given for seeing whether the trunk works again.
     trial: bool,
+    was_started: bool,
+}
+
+impl Channel {
+    /// Waits for the turn of this call among the starts of the trunk.
+    pub async fn start(&mut self) {
+        let start = lock(&self.trunk.capacity).start(Instant::now());
+        self.was_started = true;
+        tokio::time::sleep_until(start.into()).await;
+    }
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        lock(&self.trunk.capacity).give_back();
+        if lock(&self.trunk.capacity).give_back(self.was_started) {
+            self.trunk.share_changed.notify_one();
+        }
         if self.trial {
             lock(&self.trunk.breaker).trial_over();
         }
@@ -75,6 +90,7 @@ impl PooledTrunk {
         let channel = Channel {
             trunk: Arc::clone(self),
             trial: allowed && trial,
+            was_started: false,
         };
         allowed.then_some(channel)
     }
@@ -128,6 +144,7 @@ impl PooledTrunk {
 #[derive(Debug)]
 pub struct TrunkPool {
     trunks: Vec<Arc<PooledTrunk>>,
+    pub share_changed: Arc<Notify>,
 }
 
 /// Why no channel was to be had.
@@ -149,13 +166,17 @@ impl TrunkPool {
     ) -> anyhow::Result<Self> {
         let mut endpoints = HashMap::new();
         let mut started = Vec::new();
+        let share_changed = Arc::new(Notify::new());
         for trunk in trunks {
-            let pooled = start_trunk(supervisor, trunk, phone, &mut endpoints)
+            let pooled = start_trunk(supervisor, trunk, phone, &share_changed, &mut endpoints)
                 .await
                 .with_context(|| format!("trunk {}", trunk.name()))?;
             started.push(Arc::new(pooled));
         }
-        Ok(Self { trunks: started })
+        Ok(Self {
+            trunks: started,
+            share_changed,
+        })
     }
 
     pub fn trunks(&self) -> &[Arc<PooledTrunk>] {
@@ -178,13 +199,40 @@ impl TrunkPool {
         })
     }
 
-    /// This node takes its part of what all nodes may use together.
-    pub fn share(&self, share: NodeShare) {
-        for trunk in &self.trunks {
-            let settings = &trunk.settings;
-            let part = |all| share.part(all, settings.name());
-            lock(&trunk.capacity).resize(part(settings.channels), part(settings.calls_per_second));
+    /// What this node asks for of each trunk.
+    pub fn grant_requests(&self) -> Vec<GrantRequest> {
+        let requests = self.trunks.iter().map(|trunk| {
+            let mut capacity = lock(&trunk.capacity);
+            capacity.request(trunk.name())
+        });
+        requests.collect()
+    }
+
+    /// What this node may use from now on.
+    pub fn grant(&self, grants: &[(String, TrunkGrant)]) {
+        for (name, grant) in grants {
+            if let Some(trunk) = self.named(name) {
+                lock(&trunk.capacity).grant(*grant);
+            }
         }
+    }
+
+    /// Calls are due for these trunks, and nothing is left on any of them.
+    pub fn want_more<'a>(&self, trunks: impl IntoIterator<Item = &'a str>) {
+        for trunk in trunks.into_iter().filter_map(|name| self.named(name)) {
+            if trunk.is_usable() && lock(&trunk.capacity).want_more() {
+                self.share_changed.notify_one();
+            }
+        }
+    }
+
+    /// How long it takes until a call may start on a trunk that has a channel for it.
+    pub fn next_start(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let waits = self.trunks.iter().filter(|trunk| trunk.may_be_tried(now));
+        waits
+            .filter_map(|trunk| lock(&trunk.capacity).next_start(now))
+            .min()
     }
 
     /// The next channel for a number, on a trunk that was not tried yet.
@@ -231,6 +279,7 @@ async fn start_trunk(
     supervisor: &Supervisor,
     settings: &TrunkSettings,
     phone: &Phone,
+    share_changed: &Arc<Notify>,
     endpoints: &mut Endpoints,
 ) -> anyhow::Result<PooledTrunk> {
     let mut sip = settings.sip.clone();
@@ -246,11 +295,14 @@ async fn start_trunk(
     }
     let signalling = endpoint(supervisor, &settings.signalling()?, endpoints).await?;
     Ok(PooledTrunk {
-        capacity: Mutex::new(Capacity::new(
-            settings.channels,
-            settings.calls_per_second,
+        capacity: Mutex::new(GrantedCapacity::new(
+            TrunkCapacity {
+                channels: settings.channels,
+                per_second: settings.calls_per_second,
+            },
             Instant::now(),
         )),
+        share_changed: Arc::clone(share_changed),
         settings: settings.clone(),
         trunk: Trunk::start(supervisor, sip, signalling, Resolver::default()),
         breaker: Mutex::default(),

@@ -1,5 +1,6 @@
 //! A claimed call: its lease, its progress, and everything that is written when it ends.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,6 +12,7 @@ use super::bill::rating::Charge;
 use super::call::{CallSid, NewCall, Priority};
 use super::call_state::CallState;
 use super::callback::OwedCallback;
+use super::customer_limits::{CallLimits, Customer};
 use super::outcome::Outcome;
 use super::route::RouteKey;
 
@@ -41,33 +43,6 @@ pub struct Lease {
     pub fence: i64,
 }
 
-/// This node's place among the living nodes. It decides this node's share of everything that all nodes may use together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeShare {
-    /// Number of nodes that come before this one.
-    pub rank: u32,
-    /// Number of living nodes, including this one.
-    pub nodes: u32,
-}
-
-impl NodeShare {
-    pub const ALONE: Self = Self { rank: 0, nodes: 1 };
-
-    /// Returns this node's part of `all`. The parts of all nodes add up to exactly `all`. The remainder of the division goes to some of the
-    /// nodes; which ones depends on `name`, the name of what is shared.
-    pub fn part(self, all: u32, name: &str) -> u32 {
-        if all == u32::MAX || self.nodes <= 1 {
-            return all;
-        }
-        let turn = name.bytes().fold(0_u32, |sum, byte| {
-            sum.wrapping_mul(31).wrapping_add(byte.into())
-        });
-        let place = (u64::from(self.rank) + u64::from(turn)) % u64::from(self.nodes);
-        let rest = place < u64::from(all % self.nodes);
-        all / self.nodes + u32::from(rest)
-    }
-}
-
 /// Where a call waits: with the calls of its application that go the same way and are as urgent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lane {
@@ -90,12 +65,36 @@ pub struct QueuedLanes {
     pub next_due: Option<SignedDuration>,
 }
 
-/// A wish for calls: of each lane at most so many, as far as their callees may be called now.
+/// So many calls of a lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneShare {
+    pub account: AccountSid,
+    pub lane: Lane,
+    pub calls: u32,
+}
+
+/// A wish for calls: of each lane at most so many, as far as the limits of their customers and the caps of their callees let them start.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub node: NodeId,
-    pub shares: Vec<(Lane, u32)>,
+    pub shares: Vec<LaneShare>,
+    /// Of every account and application among the shares.
+    pub limits: HashMap<Customer, CallLimits>,
     pub caps: CalleeCaps,
+}
+
+impl Claim {
+    /// The limits of a share's account and application.
+    pub fn limits_of(&self, share: &LaneShare) -> [(Customer, CallLimits); 2] {
+        let customers = [
+            Customer::Account(share.account.clone()),
+            Customer::App(share.lane.app.clone()),
+        ];
+        customers.map(|customer| {
+            let limits = self.limits.get(&customer).copied();
+            (customer, limits.unwrap_or(CallLimits::NONE))
+        })
+    }
 }
 
 /// How often one callee may be called, counted when a call is claimed. 0 means without limit.
@@ -121,7 +120,8 @@ impl CalleeCaps {
 /// What a node learns when its heartbeat is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeStanding {
-    pub share: NodeShare,
+    /// Nodes that live, this one included.
+    pub nodes: u32,
     /// How far the database's clock is ahead of the moment that the node gave as its own.
     pub clock_ahead: SignedDuration,
 }
@@ -290,25 +290,4 @@ pub struct CallFilter {
     /// Only calls before this one, for the next page.
     pub before: Option<CallSid>,
     pub limit: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_parts_of_all_nodes_together_are_the_whole() {
-        for name in ["provider", "backup", "x"] {
-            for nodes in 1..=7 {
-                for all in [0, 1, 2, 5, 30, 1000] {
-                    let parts = (0..nodes).map(|rank| NodeShare { rank, nodes }.part(all, name));
-                    assert_eq!(parts.sum::<u32>(), all, "{all} among {nodes} of {name}");
-                }
-            }
-        }
-        assert_eq!(
-            NodeShare { rank: 1, nodes: 3 }.part(u32::MAX, "x"),
-            u32::MAX
-        );
-    }
 }

@@ -10,6 +10,7 @@ use crate::domain::claim::{
     CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
     QueuedLanes,
 };
+use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 
 /// The queue: who takes which call, how far it has come, and its end. Every verb that writes about a call is guarded by its lease; `false`
 /// means that the call is not ours any more, and that nothing was changed.
@@ -62,6 +63,13 @@ pub trait CallQueue: Send + Sync {
         now: Timestamp,
         lease: SignedDuration,
     ) -> Result<NodeStanding, StoreError>;
+    /// Agrees with the other nodes on what this one may use of each trunk. A trunk that another node is just asking about is left out: it stays
+    /// as it was.
+    async fn share_trunks(
+        &self,
+        node: &NodeId,
+        requests: Vec<GrantRequest>,
+    ) -> Result<Vec<(String, TrunkGrant)>, StoreError>;
     /// This process stops in good order: the others may use its part at once.
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError>;
     /// Calls that this node holds.

@@ -1,16 +1,19 @@
 //! What every store promises about the queue: leases, fences, one end. One suite, run on SQLite and on PostgreSQL.
 
 mod claiming;
+mod lanes;
 mod progress;
 mod recovery;
+mod sharing;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clarion::domain::account::AccountSid;
 use clarion::domain::call::NewCall;
 use clarion::domain::callback::{OwedCallback, RespUrl};
-use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, NodeId};
+use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::store::{Database, Store};
@@ -47,10 +50,19 @@ fn account() -> AccountSid {
 
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
 
+fn share(lane: Lane, calls: u32) -> LaneShare {
+    LaneShare {
+        account: account(),
+        lane,
+        calls,
+    }
+}
+
 fn claim_for(node: &NodeId, limit: u32) -> Claim {
     Claim {
         node: node.clone(),
-        shares: vec![(lane(), limit)],
+        shares: vec![share(lane(), limit)],
+        limits: HashMap::new(),
         caps: CalleeCaps::default(),
     }
 }

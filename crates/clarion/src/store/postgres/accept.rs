@@ -204,8 +204,8 @@ pub const INSERT: &str = postgres!(
     prompt, max_talk, resp_url, user_data) \
     SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, \
     resp_url, user_data FROM batch ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
-  INSERT INTO call_queue (call_sid, app_id, callee, route, priority, due_at, expires_at, state) \
-    SELECT call_sid, app_id, callee, route, priority, {now} + pause, {now} + valid_for, {queued} FROM batch JOIN accepted USING (call_sid)"
+  INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state) \
+    SELECT call_sid, account_sid, app_id, callee, route, priority, {now} + pause, {now} + valid_for, {queued} FROM batch JOIN accepted USING (call_sid)"
 );
 
 /// A statement alone is its own transaction: one round trip carries the batch and its commit.

@@ -3,14 +3,17 @@
 //! Nodes claim beside each other: rows that another one is just taking are passed over, and so are callees that another one is just
 //! deciding about. Nobody waits for a lock that a node holds across a round trip.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use deadpool_postgres::{Client, Transaction};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, column, query_in};
 use crate::domain::call::CallSid;
-use crate::domain::claim::{Claim, ClaimedCall, NodeId, OrphanedCall, Overdue, QueuedLanes};
+use crate::domain::claim::{
+    Claim, ClaimedCall, LaneShare, NodeId, OrphanedCall, Overdue, QueuedLanes,
+};
+use crate::domain::customer_limits::{Customer, LimitLedger};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
 use crate::store::statements::postgres;
@@ -24,6 +27,7 @@ const LOOKS: usize = 5;
 const WIDE_LOOK: u32 = 200;
 /// The first of the two numbers of the advisory locks on callees. Any serves that nobody else uses.
 const CALLEE_LOCKS: i32 = 0x636c_6172;
+const ACCOUNT_LOCKS: i32 = CALLEE_LOCKS + 1;
 
 /// Every lane with a call in it, and when its first is due: one step of the index a lane, however much waits there.
 const LANES: &str = postgres!(
@@ -60,6 +64,21 @@ const JUDGE: &str = postgres!(
          CASE WHEN $4::bigint > 0 THEN {day} + (SELECT claimed_at FROM callee_calls AS calls \
            WHERE calls.callee = wanted.callee AND claimed_at > {now} - {day} ORDER BY claimed_at DESC LIMIT 1 OFFSET $4 - 1) END) \
      FROM unnest($1::text[]) AS wanted (callee)"
+);
+/// Each account is this node's to claim for until the end of the transaction.
+const LOCK_ACCOUNTS: &str = postgres!(
+    "SELECT account FROM unnest($1::text[]) AS wanted (account) WHERE pg_try_advisory_xact_lock($2, hashtext(account))"
+);
+/// The calls under way of each application, and the tokens of each customer, in the same columns.
+const UNDER_WAY: &str = postgres!(
+    "SELECT NULL::text, account_sid, app_id, count(*), 0::bigint, {now} FROM call_queue \
+       WHERE account_sid = ANY($1) AND node IS NOT NULL AND parked = {in_lane} GROUP BY account_sid, app_id \
+     UNION ALL SELECT customer, '', '', tokens, counted_at, {now} FROM start_tokens WHERE customer = ANY($2) \
+     UNION ALL SELECT NULL, '', '', 0, 0, {now}"
+);
+const KEEP_TOKENS: &str = postgres!(
+    "INSERT INTO start_tokens (customer, tokens, counted_at) SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) \
+     ON CONFLICT (customer) DO UPDATE SET tokens = excluded.tokens, counted_at = excluded.counted_at"
 );
 /// What becomes of each call that was looked at: taken, deferred, parked or set aside.
 const TAKE: &str = postgres!(
@@ -139,21 +158,105 @@ pub(super) async fn claim(
     claim: &Claim,
 ) -> Result<Vec<ClaimedCall>, StoreError> {
     let transaction = client.transaction().await?;
-    let mut left: Vec<u32> = claim.shares.iter().map(|(_, share)| *share).collect();
+    let mut room = ClaimRoom {
+        lanes: claim.shares.iter().map(|share| share.calls).collect(),
+        ledger: ledger(&transaction, claim).await?,
+    };
     let mut calls = Vec::new();
     for look in 0..LOOKS {
         let least = if look == 0 { 0 } else { WIDE_LOOK };
-        let seen = look_at_queue(&transaction, claim, &left, least).await?;
+        let seen = look_at_queue(&transaction, claim, &room, least).await?;
         let seen_all = seen.len();
-        let verdicts = judge(&transaction, claim, seen, &mut left).await?;
+        let verdicts = judge(&transaction, claim, seen, &mut room).await?;
         let taken = verdicts.taken.len();
         calls.extend(verdicts.carry_out(&transaction, &claim.node).await?);
-        if taken == seen_all || left.iter().all(|left| *left == 0) {
+        if taken == seen_all {
             break;
         }
     }
+    if !calls.is_empty() {
+        keep_tokens(&transaction, &room.ledger).await?;
+    }
     transaction.commit().await?;
     Ok(calls)
+}
+
+/// What may still be taken in one claim.
+struct ClaimRoom {
+    /// Of each share.
+    lanes: Vec<u32>,
+    ledger: LimitLedger,
+}
+
+impl ClaimRoom {
+    fn left(&self, claim: &Claim, place: usize) -> u32 {
+        let share = &claim.shares[place];
+        let limits = self.ledger.left(&share.account, &share.lane.app);
+        self.lanes[place].min(limits)
+    }
+
+    fn take(&mut self, claim: &Claim, place: usize) {
+        let share = &claim.shares[place];
+        self.lanes[place] -= 1;
+        self.ledger.take(&share.account, &share.lane.app);
+    }
+}
+
+/// What the limits of the customers leave. An account whose calls another node is just claiming is left out.
+async fn ledger(transaction: &Transaction<'_>, claim: &Claim) -> Result<LimitLedger, StoreError> {
+    let accounts = claim.shares.iter().map(|share| share.account.as_str());
+    let accounts: Vec<_> = accounts.collect::<BTreeSet<_>>().into_iter().collect();
+    let locked = query_in(transaction, LOCK_ACCOUNTS, &[&accounts, &ACCOUNT_LOCKS]).await?;
+    let locked = locked.iter().map(|row| row.string(0));
+    let locked = locked.collect::<Result<HashSet<_>, _>>()?;
+    let customers = claim.limits.keys().map(Customer::key);
+    let customers: Vec<_> = customers.collect();
+    let values: super::Values<'_> = &[&accounts, &customers];
+    let (mut of_account, mut of_app, mut tokens) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let mut now = 0;
+    for row in query_in(transaction, UNDER_WAY, values).await? {
+        now = row.number(5)?;
+        match row.optional_string(0)? {
+            Some(customer) => {
+                tokens.insert(customer, queue::start_tokens(&row, 3)?);
+            }
+            None => {
+                let calls: u32 = row.number(3)?;
+                *of_account.entry(row.string(1)?).or_insert(0) += calls;
+                *of_app.entry(row.string(2)?).or_insert(0) += calls;
+            }
+        }
+    }
+    let mut ledger = LimitLedger::default();
+    let lockable = |share: &&LaneShare| locked.contains(share.account.as_str());
+    for share in claim.shares.iter().filter(lockable) {
+        for (customer, limits) in claim.limits_of(share) {
+            let under_way = match &customer {
+                Customer::Account(sid) => of_account.get(sid.as_str()),
+                Customer::App(app) => of_app.get(app.as_str()),
+            };
+            let (under_way, tokens) = (
+                under_way.copied().unwrap_or(0),
+                tokens.get(&customer.key()).copied(),
+            );
+            ledger.add(customer, limits, under_way, tokens, now);
+        }
+    }
+    Ok(ledger)
+}
+
+async fn keep_tokens(
+    transaction: &Transaction<'_>,
+    ledger: &LimitLedger,
+) -> Result<(), StoreError> {
+    let kept: Vec<_> = ledger.tokens().collect();
+    let values: super::Values<'_> = &[
+        &column(&kept, |(customer, _)| customer.key()),
+        &column(&kept, |(_, tokens)| tokens.thousandths),
+        &column(&kept, |(_, tokens)| tokens.counted_at),
+    ];
+    query_in(transaction, KEEP_TOKENS, values).await?;
+    Ok(())
 }
 
 /// A call that may be taken.
@@ -170,21 +273,21 @@ struct Candidate {
 async fn look_at_queue(
     transaction: &Transaction<'_>,
     claim: &Claim,
-    left: &[u32],
+    room: &ClaimRoom,
     least: u32,
 ) -> Result<Vec<Candidate>, StoreError> {
     let lanes = &claim.shares;
-    let rooms = left.iter().map(|left| match left {
+    let rooms = (0..lanes.len()).map(|place| match room.left(claim, place) {
         0 => 0,
-        left => i64::from((*left).max(least)),
+        left => i64::from(left.max(least)),
     });
     let rows = query_in(
         transaction,
         LOOK,
         &[
-            &column(lanes, |(lane, _)| lane.app.as_str()),
-            &column(lanes, |(lane, _)| lane.route.as_str()),
-            &column(lanes, |(lane, _)| i16::from(lane.priority.number())),
+            &column(lanes, |share| share.lane.app.as_str()),
+            &column(lanes, |share| share.lane.route.as_str()),
+            &column(lanes, |share| i16::from(share.lane.priority.number())),
             &rooms.collect::<Vec<_>>(),
             &CALLEE_LOCKS,
         ],
@@ -216,7 +319,7 @@ async fn judge(
     transaction: &Transaction<'_>,
     claim: &Claim,
     seen: Vec<Candidate>,
-    left: &mut [u32],
+    room: &mut ClaimRoom,
 ) -> Result<Verdicts, StoreError> {
     let mut verdicts = Verdicts::default();
     if seen.is_empty() {
@@ -247,8 +350,8 @@ async fn judge(
             verdicts.parked.push(call.sid);
         } else if let Some(until) = capped_until {
             verdicts.deferred.push((call.sid, until));
-        } else if left[call.lane] > 0 {
-            left[call.lane] -= 1;
+        } else if room.left(claim, call.lane) > 0 {
+            room.take(claim, call.lane);
             known.insert(call.callee.clone(), (true, None));
             verdicts.taken.push((call.sid, call.callee));
         }

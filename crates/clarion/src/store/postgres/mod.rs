@@ -27,6 +27,7 @@ mod ending;
 mod queue;
 mod records;
 mod schema;
+mod sharing;
 
 const CONNECTIONS: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -3,13 +3,14 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{PostgresStore, claiming, ending, query_in, schema};
+use super::{PostgresStore, claiming, ending, query_in, schema, sharing};
 use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, NodeStanding,
-    OrphanedCall, Overdue, QueuedLanes,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
+    QueuedLanes,
 };
+use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::binding::millis;
 use crate::store::columns::Columns;
 use crate::store::statements::{postgres, queue};
@@ -49,7 +50,7 @@ const HEARTBEAT: &str = postgres!(
          steady_since = CASE WHEN nodes.lease_until < {now} THEN {now} ELSE nodes.steady_since END), \
      forgotten AS (DELETE FROM nodes WHERE lease_until < {now} - {day} AND node <> $1 \
        AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)) \
-     SELECT count(*) FILTER (WHERE node < $1), count(*), {now} FROM nodes WHERE lease_until > {now} - $2 AND node <> $1"
+     SELECT count(*), {now} FROM nodes WHERE lease_until > {now} AND node <> $1"
 );
 /// The oldest calls first: callSids sort by time. One whose callback is still owed is kept until that is settled.
 const FORGET_CALLS: &str = postgres!(
@@ -163,19 +164,25 @@ impl CallQueue for PostgresStore {
         let schema = i32::try_from(schema::WANTED).unwrap_or(i32::MAX);
         let values: super::Values<'_> = &[&node.as_str(), &millis(lease), &schema];
         let row = self.query_one(HEARTBEAT, values).await?;
-        let ahead = row.number::<i64>(2)? - now.as_millisecond();
+        let ahead = row.number::<i64>(1)? - now.as_millisecond();
         Ok(NodeStanding {
-            share: NodeShare {
-                rank: row.number(0)?,
-                nodes: row.number::<u32>(1)? + 1,
-            },
+            nodes: row.number::<u32>(0)? + 1,
             clock_ahead: SignedDuration::from_millis(ahead),
         })
     }
 
+    async fn share_trunks(
+        &self,
+        node: &NodeId,
+        requests: Vec<GrantRequest>,
+    ) -> Result<Vec<(String, TrunkGrant)>, StoreError> {
+        sharing::share(&mut self.client().await?, node, &requests).await
+    }
+
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
-        self.execute(queue::LEAVE.postgres, &[&node.as_str()])
-            .await?;
+        for leave in [sharing::LEAVE, queue::LEAVE.postgres] {
+            self.execute(leave, &[&node.as_str()]).await?;
+        }
         Ok(())
     }
 

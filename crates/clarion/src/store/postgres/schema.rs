@@ -7,6 +7,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/postgres/0001_first.sql"),
     include_str!("../../../migrations/postgres/0002_audio_files_and_probe.sql"),
     include_str!("../../../migrations/postgres/0003_clock_and_lanes.sql"),
+    include_str!("../../../migrations/postgres/0004_limits.sql"),
 ];
 /// Any number serves, as long as all nodes use the same and nobody else does.
 const LOCK: i64 = 0x636c_6172_696f_6e00;

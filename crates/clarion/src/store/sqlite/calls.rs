@@ -14,8 +14,8 @@ const ACCEPT: &str = sqlite!(
        max_talk, resp_url, user_data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING"
 );
 const ENQUEUE: &str = sqlite!(
-    "INSERT INTO call_queue (call_sid, app_id, callee, route, priority, due_at, expires_at, state) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, {queued})"
+    "INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, {queued})"
 );
 
 /// Two rows: what the call is, which stays, and its place in the queue, which goes when it ends. False if it was there already.
@@ -45,6 +45,7 @@ pub fn accept(
     }
     let values = params![
         call.sid.as_str(),
+        call.account.as_str(),
         call.app.as_str(),
         call.number.callee(),
         queueing.route.as_str(),

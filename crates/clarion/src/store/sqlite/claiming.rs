@@ -5,8 +5,9 @@ use rusqlite::{Connection, params};
 use super::query::Query;
 use crate::domain::call::CallSid;
 use crate::domain::claim::{
-    CalleeCaps, Claim, ClaimedCall, DueLane, Lane, NodeId, OrphanedCall, Overdue,
+    CalleeCaps, Claim, ClaimedCall, DueLane, Lane, LaneShare, NodeId, OrphanedCall, Overdue,
 };
+use crate::domain::customer_limits::{Customer, LimitLedger};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
 use crate::store::statements::queue::{self, CLAIMED, LANE_ORDER, NEXT_LANE, ORPHANED, Waiting};
@@ -27,6 +28,17 @@ const IS_BUSY: &str = sqlite!(
 /// When a callee with so many calls may be called again: as soon as the oldest of them counts no more.
 const NTH_LAST_CALL: &str = sqlite!(
     "SELECT claimed_at FROM callee_calls WHERE callee = $1 AND claimed_at > $2 ORDER BY claimed_at DESC LIMIT 1 OFFSET $3"
+);
+const OF_ACCOUNT: &str = sqlite!(
+    "SELECT count(*) FROM call_queue WHERE account_sid = $1 AND node IS NOT NULL AND parked = {in_lane}"
+);
+const OF_APP: &str = sqlite!(
+    "SELECT count(*) FROM call_queue WHERE account_sid = $1 AND app_id = $2 AND node IS NOT NULL AND parked = {in_lane}"
+);
+const TOKENS: &str = sqlite!("SELECT tokens, counted_at FROM start_tokens WHERE customer = $1");
+const KEEP_TOKENS: &str = sqlite!(
+    "INSERT INTO start_tokens (customer, tokens, counted_at) VALUES ($1, $2, $3) \
+     ON CONFLICT (customer) DO UPDATE SET tokens = $2, counted_at = $3"
 );
 const PARK: &str = sqlite!("UPDATE call_queue SET parked = $2 WHERE call_sid = $1");
 const DEFER: &str = sqlite!("UPDATE call_queue SET due_at = $2 WHERE call_sid = $1");
@@ -113,27 +125,55 @@ pub(super) fn claim(
     now: i64,
 ) -> Result<Vec<ClaimedCall>, StoreError> {
     let mut taken = Vec::new();
-    for (lane, share) in &claim.shares {
-        claim_of_lane(db, claim, lane, *share as usize, now, &mut taken)?;
+    let mut ledger = ledger(db, claim, now)?;
+    for share in &claim.shares {
+        claim_of_lane(db, claim, share, now, &mut ledger, &mut taken)?;
     }
     if !taken.is_empty() {
         db.run(FORGET_COUNTED, [now])?;
+        for (customer, tokens) in ledger.tokens() {
+            let values = params![customer.key(), tokens.thousandths, tokens.counted_at];
+            db.run(KEEP_TOKENS, values)?;
+        }
     }
     Ok(taken)
+}
+
+/// What the limits of the customers leave.
+fn ledger(db: &Connection, claim: &Claim, now: i64) -> Result<LimitLedger, StoreError> {
+    let mut ledger = LimitLedger::default();
+    for share in &claim.shares {
+        let account = share.account.as_str();
+        for (customer, limits) in claim.limits_of(share) {
+            let under_way = match &customer {
+                _ if limits.at_once == u32::MAX => 0,
+                Customer::Account(_) => db.only_row(OF_ACCOUNT, [account], |row| row.number(0))?,
+                Customer::App(app) => {
+                    db.only_row(OF_APP, [account, app.as_str()], |row| row.number(0))?
+                }
+            };
+            let tokens = db.row(TOKENS, [customer.key()], |row| queue::start_tokens(row, 0))?;
+            ledger.add(customer, limits, under_way, tokens, now);
+        }
+    }
+    Ok(ledger)
 }
 
 fn claim_of_lane(
     db: &Connection,
     claim: &Claim,
-    lane: &Lane,
-    share: usize,
+    share: &LaneShare,
     now: i64,
+    ledger: &mut LimitLedger,
     taken: &mut Vec<ClaimedCall>,
 ) -> Result<(), StoreError> {
-    let (app, route, priority) = lane_values(lane);
-    let (mut looked_at, mut left) = (0, share);
+    let (app, route, priority) = lane_values(&share.lane);
+    let mut left = ledger
+        .left(&share.account, &share.lane.app)
+        .min(share.calls);
+    let mut looked_at = 0;
     while left > 0 && looked_at < MOST_LOOKED_AT {
-        let values = params![app, route, priority, now, left.cast_signed()];
+        let values = params![app, route, priority, now, left];
         let found = db.rows(DUE_CALLS, values, |row| {
             Ok((row.string(0)?, row.string(1)?, row.flag(2)?))
         })?;
@@ -153,6 +193,7 @@ fn claim_of_lane(
                 let call = take(db, &sid, &claim.node, Waiting::InLane)?;
                 db.run(COUNT, params![callee, now, sid])?;
                 taken.extend(call);
+                ledger.take(&share.account, &share.lane.app);
                 left -= 1;
             }
         }

@@ -11,9 +11,10 @@ use super::{SqliteStore, calls, claiming, ending, schema};
 use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, NodeStanding,
-    OrphanedCall, Overdue, QueuedLanes,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
+    QueuedLanes,
 };
+use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::columns::Columns;
 use crate::store::statements::{queue, sqlite};
 use crate::store::{CallQueue, StoreError};
@@ -155,9 +156,19 @@ impl CallQueue for SqliteStore {
         })
         .await?;
         Ok(NodeStanding {
-            share: NodeShare::ALONE,
+            nodes: 1,
             clock_ahead: SignedDuration::ZERO,
         })
+    }
+
+    /// One process serves at a time, and has every trunk to itself.
+    async fn share_trunks(
+        &self,
+        _node: &NodeId,
+        requests: Vec<GrantRequest>,
+    ) -> Result<Vec<(String, TrunkGrant)>, StoreError> {
+        let whole = |request: GrantRequest| (request.trunk, TrunkGrant::whole(request.whole));
+        Ok(requests.into_iter().map(whole).collect())
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {

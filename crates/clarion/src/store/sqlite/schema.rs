@@ -7,6 +7,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/sqlite/0001_first.sql"),
     include_str!("../../../migrations/sqlite/0002_audio_files_and_probe.sql"),
     include_str!("../../../migrations/sqlite/0003_clock_and_lanes.sql"),
+    include_str!("../../../migrations/sqlite/0004_limits.sql"),
 ];
 
 /// The version that this program wants.

@@ -32,6 +32,8 @@ const NAMES: &[Name] = &[
     same("minute", "60000"),
     same("hour", "3600000"),
     same("day", "86400000"),
+    // Whoever has been gone for this long has been hung up on.
+    same("moment", "5000"),
     // No INVITE leaves with less than this left on the lease: whoever takes the call over must find that it was dialled.
     same("margin", "500"),
     // One process writes to SQLite at a time, so nothing has to be locked there.

@@ -9,6 +9,7 @@ use crate::domain::callback::RespUrl;
 use crate::domain::claim::{
     CallUpdate, ClaimedCall, DueLane, Lane, Lease, NodeId, OrphanedCall, QueuedLanes,
 };
+use crate::domain::customer_limits::StartTokens;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route::RouteKey;
 use crate::store::StoreError;
@@ -88,6 +89,14 @@ pub fn queued_lanes(lanes: impl IntoIterator<Item = (DueLane, i64)>, now: i64) -
         }
     }
     queued
+}
+
+/// Two columns: the tokens, and when they were counted.
+pub fn start_tokens(row: &impl Columns, column: usize) -> Result<StartTokens, StoreError> {
+    Ok(StartTokens {
+        thousandths: row.number(column)?,
+        counted_at: row.number(column + 1)?,
+    })
 }
 
 pub fn call_sid(row: &impl Columns) -> Result<CallSid, StoreError> {

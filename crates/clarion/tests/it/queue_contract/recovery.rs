@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
-use clarion::domain::claim::{CallUpdate, NodeId, NodeShare, OrphanedCall};
+use clarion::domain::claim::{CallUpdate, NodeId, OrphanedCall};
 use clarion::store::{Database, Store};
 use jiff::SignedDuration;
 
@@ -124,14 +124,14 @@ async fn after_an_outage_nobody_is_taken_for_dead_at_once() {
     pass(&database, LEASE * 3).await;
     assert!(take_orphaned(&store, &node(2), &[]).await.is_empty());
     let standing = store.heartbeat(&node(2), now, LEASE).await.unwrap();
-    assert_eq!(standing.share, NodeShare::ALONE);
+    assert_eq!(standing.nodes, 1);
     assert!(take_orphaned(&store, &node(2), &[]).await.is_empty());
     // One that stops in good order is not waited for.
     store.heartbeat(&node(3), now, LEASE).await.unwrap();
     store.leave(&node(3)).await.unwrap();
     // The first one is back: what it holds is its own again, however late it is.
     let standing = store.heartbeat(&node(1), now, LEASE).await.unwrap();
-    assert_eq!(standing.share, NodeShare { rank: 0, nodes: 2 });
+    assert_eq!(standing.nodes, 2);
     let dialling = CallUpdate::Dialling {
         trunk: "first".to_owned(),
         at: now,

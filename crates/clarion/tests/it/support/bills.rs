@@ -1,5 +1,6 @@
 //! Makes calls and records for bills, without telephones.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clarion::domain::account::AccountChange;
@@ -8,7 +9,9 @@ use clarion::domain::bill::import::ImportedRecord;
 use clarion::domain::bill::record::Record;
 use clarion::domain::bill::{BillLine, BillOf, calendar};
 use clarion::domain::call::NewCall;
-use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, NodeId};
+use clarion::domain::claim::{
+    CalleeCaps, Claim, ClaimedCall, DueLane, EndedCall, LaneShare, NodeId,
+};
 use clarion::domain::money::Money;
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
@@ -59,9 +62,15 @@ pub fn call(digits: &str, accepted_at: Timestamp) -> NewCall {
 /// Claims so many calls of each lane.
 pub async fn claim(store: &dyn Store, limit: u32) -> Vec<ClaimedCall> {
     let lanes = store.queued_lanes().await.unwrap().due;
+    let share = |due: DueLane| LaneShare {
+        account: due.account,
+        lane: due.lane,
+        calls: limit,
+    };
     let claim = Claim {
         node: NodeId::new([7; 8]),
-        shares: lanes.into_iter().map(|due| (due.lane, limit)).collect(),
+        shares: lanes.into_iter().map(share).collect(),
+        limits: HashMap::new(),
         caps: CalleeCaps::default(),
     };
     store.claim_calls(claim).await.unwrap()

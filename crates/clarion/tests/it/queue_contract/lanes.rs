@@ -1,0 +1,227 @@
+//! Lanes, limits, and calls that wait for their callee.
+
+use std::collections::HashMap;
+
+use clarion::domain::call::{Priority, Queueing};
+use clarion::domain::claim::{Claim, Lane};
+use clarion::domain::customer_limits::{CallLimits, Customer};
+use clarion::domain::route::RouteKey;
+use clarion::store::Database;
+use jiff::SignedDuration;
+
+use super::{account, call, claim, claim_for, ended, node, now, pass, share};
+use crate::store_contract::{lane, queueing, with_account};
+use crate::support::app_id;
+
+contract! {
+    calls_wait_by_route_and_priority,
+    a_call_for_later_is_not_due_and_says_how_long,
+    calls_to_a_busy_callee_are_looked_at_once_and_follow_each_other_by_urgency,
+    calls_that_are_over_do_not_keep_those_behind_them_waiting,
+    limits_are_counted_over_all_nodes,
+    starts_are_counted_a_second,
+}
+
+fn on(route: &str, priority: u8) -> (Queueing, Lane) {
+    let queueing = Queueing {
+        route: RouteKey::from_stored(route.to_owned()),
+        priority: Priority::new(priority).unwrap(),
+        ..queueing()
+    };
+    let lane = Lane {
+        route: queueing.route.clone(),
+        priority: queueing.priority,
+        ..lane()
+    };
+    (queueing, lane)
+}
+
+async fn calls_wait_by_route_and_priority(database: Database) {
+    let store = with_account(&database).await;
+    let lanes = [on("east", 5), on("east west", 5), on("east", 1)];
+    for (place, (queueing, _)) in lanes.iter().enumerate() {
+        for number in 0..3 {
+            let call = call(&format!("8613800{place:03}{number:03}"));
+            store.accept_call(call, queueing.clone()).await.unwrap();
+        }
+    }
+    let due = store.queued_lanes().await.unwrap().due;
+    let mut wanted: Vec<_> = lanes.iter().map(|(_, lane)| lane.clone()).collect();
+    wanted.sort();
+    let found: Vec<_> = due.iter().map(|due| due.lane.clone()).collect();
+    assert_eq!(found, wanted);
+    assert!(due.iter().all(|due| due.account == account()));
+    let wish = Claim {
+        shares: vec![share(lanes[2].1.clone(), 2), share(lanes[1].1.clone(), 9)],
+        ..claim_for(&node(1), 0)
+    };
+    let claimed = store.claim_calls(wish).await.unwrap();
+    let mut numbers: Vec<_> = claimed
+        .iter()
+        .map(|call| call.call.number.digits())
+        .collect();
+    numbers.sort_unstable();
+    let wanted = ["001000", "001001", "001002", "002000", "002001"];
+    assert_eq!(numbers, wanted.map(|end| format!("8613800{end}")));
+}
+
+async fn a_call_for_later_is_not_due_and_says_how_long(database: Database) {
+    let store = with_account(&database).await;
+    let later = Queueing {
+        pause: SignedDuration::from_secs(100),
+        ..queueing()
+    };
+    store
+        .accept_call(call("8613800000001"), later)
+        .await
+        .unwrap();
+    let queued = store.queued_lanes().await.unwrap();
+    assert_eq!(queued.due, []);
+    let wait = queued.next_due.unwrap();
+    assert!(wait > SignedDuration::from_secs(40) && wait <= SignedDuration::from_secs(100));
+    assert!(claim(&store, &node(1), 9).await.is_empty());
+    pass(&database, SignedDuration::from_secs(100)).await;
+    assert_eq!(claim(&store, &node(1), 9).await.len(), 1);
+}
+
+async fn calls_to_a_busy_callee_are_looked_at_once_and_follow_each_other_by_urgency(
+    database: Database,
+) {
+    let store = with_account(&database).await;
+    let callee = "8613800000001";
+    let mut sids = Vec::new();
+    for _ in 0..300 {
+        let call = call(callee);
+        sids.push(call.sid.clone());
+        store.accept_call(call, queueing()).await.unwrap();
+    }
+    let other = call("8613800000002");
+    store.accept_call(other.clone(), queueing()).await.unwrap();
+    // The call to somebody else is found behind three hundred that have to wait.
+    let first = claim(&store, &node(1), 2).await;
+    let found: Vec<_> = first.iter().map(|call| call.call.sid.clone()).collect();
+    assert_eq!(found, [sids[0].clone(), other.sid]);
+    assert_eq!(
+        store.queued_lanes().await.unwrap().due,
+        [],
+        "the others are parked"
+    );
+    assert_eq!(store.queue_depth().await.unwrap().0, 299);
+    let (urgent, lane) = on("", 1);
+    let alarm = call(callee);
+    store.accept_call(alarm.clone(), urgent).await.unwrap();
+    let wish = Claim {
+        shares: vec![share(lane, 9)],
+        ..claim_for(&node(2), 0)
+    };
+    assert!(store.claim_calls(wish.clone()).await.unwrap().is_empty());
+    assert!(store.end_call(ended(&first[0], now())).await.unwrap());
+    let next = store.claim_calls(wish).await.unwrap();
+    assert_eq!(next.len(), 1);
+    assert_eq!(next[0].call.sid, alarm.sid, "the most urgent comes first");
+    let lease = &next[0].lease;
+    let back = store.requeue_call(&alarm.sid, lease, SignedDuration::from_secs(60));
+    assert!(back.await.unwrap(), "the next one has its turn");
+    for sid in &sids[1..5] {
+        let claimed = claim(&store, &node(1), 9).await;
+        assert_eq!(claimed.len(), 1);
+        assert_eq!(&claimed[0].call.sid, sid);
+        assert!(store.end_call(ended(&claimed[0], now())).await.unwrap());
+    }
+}
+
+async fn calls_that_are_over_do_not_keep_those_behind_them_waiting(database: Database) {
+    let store = with_account(&database).await;
+    let short = Queueing {
+        valid_for: SignedDuration::from_secs(1),
+        ..queueing()
+    };
+    for _ in 0..50 {
+        store
+            .accept_call(call("8613800000001"), short.clone())
+            .await
+            .unwrap();
+    }
+    let good = call("8613800000001");
+    store.accept_call(good.clone(), queueing()).await.unwrap();
+    let claimed = claim(&store, &node(1), 1).await;
+    pass(&database, SignedDuration::from_secs(2)).await;
+    assert!(store.end_call(ended(&claimed[0], now())).await.unwrap());
+    let claimed = claim(&store, &node(1), 1).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].call.sid, good.sid);
+    assert_eq!(store.claim_overdue(&node(1), 100).await.unwrap().len(), 49);
+}
+
+fn limited(limits: CallLimits, calls: u32, of: u8) -> Claim {
+    let account = Customer::Account(account());
+    Claim {
+        limits: HashMap::from([
+            (account, limits),
+            (Customer::App(app_id()), CallLimits::NONE),
+        ]),
+        ..claim_for(&node(of), calls)
+    }
+}
+
+async fn limits_are_counted_over_all_nodes(database: Database) {
+    let store = with_account(&database).await;
+    for number in 0..20 {
+        let call = call(&format!("861380000{number:04}"));
+        store.accept_call(call, queueing()).await.unwrap();
+    }
+    let limits = CallLimits {
+        at_once: 7,
+        per_second: u32::MAX,
+    };
+    let first = store.claim_calls(limited(limits, 5, 1)).await.unwrap();
+    let second = store.claim_calls(limited(limits, 5, 2)).await.unwrap();
+    assert_eq!((first.len(), second.len()), (5, 2));
+    assert!(
+        store
+            .claim_calls(limited(limits, 5, 3))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(store.end_call(ended(&first[0], now())).await.unwrap());
+    assert_eq!(
+        store
+            .claim_calls(limited(limits, 5, 3))
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    let of_app = Claim {
+        limits: HashMap::from([
+            (Customer::Account(account()), CallLimits::NONE),
+            (
+                Customer::App(app_id()),
+                CallLimits {
+                    at_once: 9,
+                    ..limits
+                },
+            ),
+        ]),
+        ..claim_for(&node(1), 5)
+    };
+    assert_eq!(store.claim_calls(of_app).await.unwrap().len(), 2);
+}
+
+async fn starts_are_counted_a_second(database: Database) {
+    let store = with_account(&database).await;
+    for number in 0..20 {
+        let call = call(&format!("861380000{number:04}"));
+        store.accept_call(call, queueing()).await.unwrap();
+    }
+    // So slowly that no wait of the test brings another one.
+    let limits = CallLimits {
+        at_once: u32::MAX,
+        per_second: 4,
+    };
+    let first = store.claim_calls(limited(limits, 9, 1)).await.unwrap();
+    assert_eq!(first.len(), 4);
+    let more = store.claim_calls(limited(limits, 9, 2)).await.unwrap();
+    assert!(more.len() < 4, "{}", more.len());
+}

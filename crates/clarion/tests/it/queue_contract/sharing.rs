@@ -1,0 +1,52 @@
+//! How nodes share a trunk.
+
+use clarion::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
+use clarion::store::{Database, Store};
+use std::sync::Arc;
+
+use super::{LEASE, node, now, pass};
+use crate::store_contract::with_account;
+use crate::support;
+
+const WHOLE: TrunkCapacity = TrunkCapacity {
+    channels: 10,
+    per_second: 6,
+};
+
+async fn ask(store: &Arc<dyn Store>, of: u8, in_use: u32, wants_more: bool) -> TrunkGrant {
+    store.heartbeat(&node(of), now(), LEASE).await.unwrap();
+    let request = GrantRequest {
+        trunk: "east".to_owned(),
+        whole: WHOLE,
+        in_use,
+        wants_more,
+    };
+    let grants = store.share_trunks(&node(of), vec![request]).await.unwrap();
+    assert_eq!(grants[0].0, "east");
+    grants[0].1
+}
+
+#[tokio::test]
+async fn a_server_that_is_alone_has_every_trunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::Sqlite(folder.path().join("clarion.db"));
+    let store = with_account(&database).await;
+    assert_eq!(ask(&store, 1, 3, true).await, TrunkGrant::whole(WHOLE));
+}
+
+#[tokio::test]
+async fn nodes_never_have_more_together_than_the_trunk_and_a_lost_one_leaves_its_part() {
+    let database = Database::Postgres(support::postgres::empty_database().await);
+    let store = with_account(&database).await;
+    assert_eq!(ask(&store, 1, 0, false).await.channels, 10);
+    assert_eq!(ask(&store, 2, 0, true).await.channels, 0);
+    assert_eq!(ask(&store, 1, 4, true).await.channels, 5);
+    let second = ask(&store, 2, 0, true).await;
+    assert_eq!((second.channels, second.rate), (5, 3000));
+    // The first one is lost. Its part is free when its lease is over, and a moment later.
+    pass(&database, LEASE * 3).await;
+    let second = ask(&store, 2, 5, true).await;
+    assert_eq!((second.channels, second.rate), (10, 6000));
+    store.leave(&node(2)).await.unwrap();
+    assert_eq!(ask(&store, 3, 0, false).await.channels, 10);
+}
