@@ -49,6 +49,7 @@ async fn a_task_that_panics_is_named_while_it_is_down_and_is_started_again() {
         "billing",
         "barred-numbers",
         "metrics",
+        "trunk-sharing",
     ] {
         let mut connection = server.client().connect().await.unwrap();
         assert!(server.supervisor().request_panic(task), "{task}");
@@ -86,6 +87,7 @@ async fn the_metrics_name_every_task_and_the_one_that_is_down() {
         "sip-listener",
         "store-checkpoint",
         "store-writer",
+        "trunk-sharing",
     ] {
         eventually(task, async || shown(task, 1).await).await;
     }
