@@ -9,6 +9,7 @@ mod callback;
 mod check;
 mod demo;
 mod generate;
+mod migrate;
 mod phone;
 mod rate;
 mod serve;
@@ -47,6 +48,8 @@ enum Command {
     Serve(serve::Serve),
     /// Check settings, database, disk, certificate, trunks and speech, and say what to mend
     Check(check::Check),
+    /// Bring the schema of the database up to date, as the server does when it starts
+    Migrate,
     /// Manage accounts: who may request calls
     #[command(subcommand)]
     Account(account::AccountCommand),
@@ -106,6 +109,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Serve(serve) => serve::run(&serve, load()?),
+        Command::Migrate => migrate::run(&load()?),
         Command::Check(check) => block_on(check.run(cli.config.as_deref())),
         Command::Account(command) => {
             with_store(&load()?, |store, clock| account::run(command, store, clock))
@@ -175,7 +179,7 @@ where
     block_on(async {
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
-        let store = config.database.open(&Supervisor::new()).await?;
+        let store = config.database.open_as_is(&Supervisor::new()).await?;
         let result = work(Arc::clone(&store), Clock::new(config.time_zone())).await;
         store.close().await;
         result

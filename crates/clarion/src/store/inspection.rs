@@ -11,6 +11,8 @@ use super::{Database, postgres, sqlite};
 pub struct Inspection {
     /// The schema's version; 0 where nothing has been made yet.
     pub version: usize,
+    /// Whether this program can work with it, or bring it up to date.
+    pub is_usable: bool,
     /// The version that this program wants.
     pub wanted: usize,
     /// The database's own time, where it has a clock of its own.

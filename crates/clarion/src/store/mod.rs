@@ -31,6 +31,7 @@ mod call_queue;
 mod callbacks;
 mod columns;
 mod inspection;
+mod migrations;
 pub mod postgres;
 mod records;
 mod serve_lock;
@@ -45,6 +46,7 @@ pub use self::callbacks::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch,
 };
 pub use self::inspection::Inspection;
+use self::migrations::SchemaRight;
 pub use self::records::Records;
 pub use self::serve_lock::ServeLock;
 pub use crate::config::Database;
@@ -107,11 +109,29 @@ impl StoreError {
 }
 
 impl Database {
-    /// Opens the database, bringing its schema up to date. What works for it in the background belongs to the supervisor.
+    /// Opens the database, bringing its schema up to date: only servers and `clarion migrate` may. What works for it in the background
+    /// belongs to the supervisor.
     pub async fn open(&self, supervisor: &Supervisor) -> anyhow::Result<Arc<dyn Store>> {
+        self.open_with(SchemaRight::Migrate, supervisor).await
+    }
+
+    /// Opens the database as it is. A schema that this program cannot work with is refused; an empty database gets one.
+    pub async fn open_as_is(&self, supervisor: &Supervisor) -> anyhow::Result<Arc<dyn Store>> {
+        self.open_with(SchemaRight::TakeAsIs, supervisor).await
+    }
+
+    async fn open_with(
+        &self,
+        right: SchemaRight,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Arc<dyn Store>> {
         Ok(match self {
-            Self::Sqlite(path) => Arc::new(sqlite::SqliteStore::open(path, supervisor).await?),
-            Self::Postgres(url) => Arc::new(postgres::PostgresStore::open(url, supervisor).await?),
+            Self::Sqlite(path) => {
+                Arc::new(sqlite::SqliteStore::open(path, right, supervisor).await?)
+            }
+            Self::Postgres(url) => {
+                Arc::new(postgres::PostgresStore::open(url, right, supervisor).await?)
+            }
         })
     }
 }

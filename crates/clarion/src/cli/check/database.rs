@@ -39,7 +39,7 @@ pub async fn check(
         let remedy = "correct its settings (postgresql.conf), or name another database";
         Finding::problem(SUBJECT, format!("{database}: {danger}"), remedy)
     }));
-    if found.version == found.wanted {
+    if found.version >= found.wanted && found.is_usable {
         findings.extend(contents(database, config).await);
     }
     (findings, clocks.into_iter().collect())
@@ -47,7 +47,7 @@ pub async fn check(
 
 fn schema(database: &Database, found: &Inspection) -> Finding {
     let (version, wanted) = (found.version, found.wanted);
-    if version > wanted {
+    if !found.is_usable {
         return Finding::problem(
             SUBJECT,
             format!("{database} has schema {version}, this program knows {wanted}"),
@@ -61,6 +61,9 @@ fn schema(database: &Database, found: &Inspection) -> Finding {
             _ if version < wanted => format!(
                 "{database} has schema {version}; the next start brings it to {wanted} (back it up first)"
             ),
+            _ if version > wanted => format!(
+                "{database} has schema {version}, which is newer than this program ({wanted}) and was made for it too"
+            ),
             _ => format!("{database} has schema {version} and can be written"),
         },
     )
@@ -68,7 +71,7 @@ fn schema(database: &Database, found: &Inspection) -> Finding {
 
 /// Checks the contents. The schema is the one that we know, so opening the store changes nothing.
 async fn contents(database: &Database, config: &Config) -> Vec<Finding> {
-    let store = match database.open(&Supervisor::new()).await {
+    let store = match database.open_as_is(&Supervisor::new()).await {
         Ok(store) => store,
         Err(error) => {
             let remedy = "see the message";

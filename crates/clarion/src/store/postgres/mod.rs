@@ -14,6 +14,7 @@ use tokio_postgres::{Config, NoTls, Row};
 
 use self::accept::Accepter;
 use super::binding::Bind;
+use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
 use super::{Inspection, Store, StoreError};
 
@@ -41,12 +42,16 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    pub async fn open(url: &str, supervisor: &Supervisor) -> anyhow::Result<Self> {
+    pub(super) async fn open(
+        url: &str,
+        right: SchemaRight,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Self> {
         let shared = pool(url, CONNECTIONS)?;
         let mut client = shared.get().await.context("cannot connect to PostgreSQL")?;
-        schema::migrate(&mut client)
+        schema::migrate(&mut client, right)
             .await
-            .context("cannot bring the PostgreSQL schema up to date")?;
+            .context("cannot use the PostgreSQL database")?;
         // A connection of its own: accepting never waits behind those who read.
         let accepter = Accepter::start(pool(url, 1)?, supervisor);
         Ok(Self {
@@ -133,7 +138,7 @@ pub fn pool(url: &str, connections: usize) -> anyhow::Result<Pool> {
 pub async fn inspect(url: &str) -> anyhow::Result<Inspection> {
     let pool = pool(url, 1)?;
     let client = pool.get().await?;
-    let version = schema::version(&**client).await?;
+    let schema = schema::find(&**client).await?;
     let row = client
         .query_one(
             "SELECT pg_is_in_recovery(), current_setting('fsync') = 'on', \
@@ -155,8 +160,9 @@ pub async fn inspect(url: &str) -> anyhow::Result<Inspection> {
     ];
     let dangers = dangers.into_iter().filter(|(there, _)| *there);
     Ok(Inspection {
-        version,
-        wanted: schema::WANTED,
+        version: schema.version,
+        is_usable: schema.is_usable(),
+        wanted: WANTED,
         now: Some(Timestamp::from_millisecond(row.get(3))?),
         dangers: dangers.map(|(_, danger)| danger.to_owned()).collect(),
     })

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{PostgresStore, claiming, ending, query_in, schema, sharing};
+use super::{PostgresStore, claiming, ending, query_in, sharing};
 use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
@@ -13,6 +13,7 @@ use crate::domain::claim::{
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::binding::millis;
 use crate::store::columns::Columns;
+use crate::store::migrations::WANTED;
 use crate::store::statements::{postgres, queue};
 use crate::store::{CallQueue, StoreError};
 
@@ -161,7 +162,7 @@ impl CallQueue for PostgresStore {
         now: Timestamp,
         lease: SignedDuration,
     ) -> Result<NodeStanding, StoreError> {
-        let schema = i32::try_from(schema::WANTED).unwrap_or(i32::MAX);
+        let schema = i32::try_from(WANTED).unwrap_or(i32::MAX);
         let values: super::Values<'_> = &[&node.as_str(), &millis(lease), &schema];
         let row = self.query_one(HEARTBEAT, values).await?;
         let ahead = row.number::<i64>(1)? - now.as_millisecond();

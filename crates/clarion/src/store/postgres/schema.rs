@@ -3,57 +3,61 @@
 use anyhow::{Context, bail};
 use tokio_postgres::{Client, GenericClient};
 
-const MIGRATIONS: &[&str] = &[
-    include_str!("../../../migrations/postgres/0001_first.sql"),
-    include_str!("../../../migrations/postgres/0002_audio_files_and_probe.sql"),
-    include_str!("../../../migrations/postgres/0003_clock_and_lanes.sql"),
-    include_str!("../../../migrations/postgres/0004_limits.sql"),
-];
+use crate::store::migrations::{FoundSchema, SchemaRight, WANTED, oldest_program, steps};
+use crate::store::statements::{Dialect, OLDEST_PROGRAM, SET_OLDEST_PROGRAM, postgres};
+
 /// Any number serves, as long as all nodes use the same and nobody else does.
 const LOCK: i64 = 0x636c_6172_696f_6e00;
+/// The version in which nodes began to say which schema they were made for.
+const NODES_TELL: usize = 3;
+const TABLES: &str =
+    "SELECT to_regclass('schema_migrations') IS NOT NULL, to_regclass('schema_info') IS NOT NULL";
+const MAKE_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, \
+     applied_at TIMESTAMPTZ NOT NULL DEFAULT now())";
+/// A node that has shown within this time that it lives may still do so. Its own lease is not known to those before it.
+const LIVING_NODES: &str = postgres!(
+    "SELECT node, ({now} - heartbeat_at) / 1000 FROM nodes WHERE heartbeat_at > {now} - {minute}"
+);
+const OLD_NODES: &str = postgres!(
+    "SELECT node, ({now} - heartbeat_at) / 1000 FROM nodes WHERE lease_until > {now} AND coalesce(schema_version, 0) < $1"
+);
 
-/// The version that this program wants.
-pub const WANTED: usize = MIGRATIONS.len();
-
-/// 0 where no schema has been made.
-pub async fn version(client: &impl GenericClient) -> anyhow::Result<usize> {
-    let row = client
-        .query_one("SELECT to_regclass('schema_migrations') IS NOT NULL", &[])
-        .await?;
-    if !row.get::<_, bool>(0) {
-        return Ok(0);
+pub async fn find(client: &impl GenericClient) -> anyhow::Result<FoundSchema> {
+    let tables = client.query_one(TABLES, &[]).await?;
+    if !tables.get::<_, bool>(0) {
+        return Ok(FoundSchema::NONE);
     }
-    let row = client
-        .query_one(
-            "SELECT coalesce(max(version), 0) FROM schema_migrations",
-            &[],
-        )
-        .await?;
-    Ok(usize::try_from(row.get::<_, i32>(0))?)
+    let count = "SELECT coalesce(max(version), 0) FROM schema_migrations";
+    let version = client.query_one(count, &[]).await?;
+    let version = usize::try_from(version.get::<_, i32>(0))?;
+    let oldest_program = if tables.get(1) {
+        let row = client.query_one(OLDEST_PROGRAM.postgres, &[]).await?;
+        usize::try_from(row.get::<_, i32>(0))?
+    } else {
+        version
+    };
+    Ok(FoundSchema {
+        version,
+        oldest_program,
+    })
 }
 
-pub async fn migrate(client: &mut Client) -> anyhow::Result<()> {
+pub async fn migrate(client: &mut Client, right: SchemaRight) -> anyhow::Result<()> {
     let transaction = client.transaction().await?;
     transaction
         .execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
         .await?;
-    transaction
-        .batch_execute(
-            "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, \
-             applied_at TIMESTAMPTZ NOT NULL DEFAULT now())",
-        )
-        .await?;
-    let version = version(&transaction).await?;
-    if version > MIGRATIONS.len() {
-        bail!(
-            "its schema has version {version}, but this program knows only {}: use the newer program that wrote it",
-            MIGRATIONS.len()
-        );
+    let found = find(&transaction).await?;
+    let steps = steps(found, right)?;
+    if steps.is_empty() {
+        return Ok(());
     }
-    for (number, migration) in MIGRATIONS.iter().enumerate().skip(version) {
-        let number = i32::try_from(number + 1)?;
+    refuse_old_nodes(&transaction, found).await?;
+    transaction.batch_execute(MAKE_TABLE).await?;
+    for (number, migration) in (found.version + 1..).zip(steps) {
+        let number = i32::try_from(number)?;
         transaction
-            .batch_execute(migration)
+            .batch_execute(migration.text(Dialect::Postgres))
             .await
             .with_context(|| format!("migration {number}"))?;
         transaction
@@ -63,5 +67,29 @@ pub async fn migrate(client: &mut Client) -> anyhow::Result<()> {
             )
             .await?;
     }
+    let oldest = i32::try_from(oldest_program())?;
+    transaction
+        .execute(SET_OLDEST_PROGRAM.postgres, &[&oldest])
+        .await?;
     Ok(transaction.commit().await?)
+}
+
+/// A node that cannot work with the new schema must not find it under its feet.
+async fn refuse_old_nodes(client: &impl GenericClient, found: FoundSchema) -> anyhow::Result<()> {
+    let old = match found.version {
+        0 => return Ok(()),
+        version if version < NODES_TELL => client.query(LIVING_NODES, &[]).await?,
+        _ => {
+            let oldest = i32::try_from(oldest_program())?;
+            client.query(OLD_NODES, &[&oldest]).await?
+        }
+    };
+    if let Some(node) = old.first() {
+        let (name, seconds): (String, i64) = (node.get(0), node.get(1));
+        bail!(
+            "{name} of an older version is still running (its last heartbeat was {seconds} s ago), and cannot work with schema {WANTED}: \
+             stop all nodes of that version first, and wait for a minute"
+        );
+    }
+    Ok(())
 }

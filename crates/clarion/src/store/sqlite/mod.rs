@@ -17,6 +17,7 @@ use self::checkpoint::Checkpointer;
 use self::query::Query;
 use self::queue_clock::QueueClock;
 use self::writer::Writer;
+use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
 use super::{Inspection, Store, StoreError};
 
@@ -57,16 +58,24 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    pub async fn open(path: &Path, supervisor: &Supervisor) -> anyhow::Result<Self> {
+    pub(super) async fn open(
+        path: &Path,
+        right: SchemaRight,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Self> {
         let (path, supervisor) = (path.to_owned(), supervisor.clone());
-        tokio::task::spawn_blocking(move || Self::open_blocking(path, &supervisor)).await?
+        tokio::task::spawn_blocking(move || Self::open_blocking(path, right, &supervisor)).await?
     }
 
-    fn open_blocking(path: PathBuf, supervisor: &Supervisor) -> anyhow::Result<Self> {
+    fn open_blocking(
+        path: PathBuf,
+        right: SchemaRight,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Self> {
         let mut connection = connect(&path)
             .with_context(|| format!("cannot open the database {}", path.display()))?;
-        schema::migrate(&mut connection)
-            .with_context(|| format!("cannot bring the database {} up to date", path.display()))?;
+        schema::migrate(&mut connection, right)
+            .with_context(|| format!("cannot use the database {}", path.display()))?;
         let clock = QueueClock::read(&connection)?;
         let checkpointer = Checkpointer::start(connect(&path)?, &path, supervisor)?;
         let writer = Writer::start(connection, checkpointer.backlog(), supervisor)?;
@@ -165,7 +174,8 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
 pub fn inspect(path: &Path) -> anyhow::Result<Inspection> {
     let mut found = Inspection {
         version: 0,
-        wanted: schema::WANTED,
+        is_usable: true,
+        wanted: WANTED,
         now: None,
         dangers: Vec::new(),
     };
@@ -174,7 +184,9 @@ pub fn inspect(path: &Path) -> anyhow::Result<Inspection> {
     }
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    found.version = schema::version(&connection)?;
+    let schema = schema::find(&connection)?;
+    found.version = schema.version;
+    found.is_usable = schema.is_usable();
     connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
     Ok(found)
 }

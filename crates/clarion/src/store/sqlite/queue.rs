@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::query::Query;
-use super::{SqliteStore, calls, claiming, ending, schema};
+use super::{SqliteStore, calls, claiming, ending};
 use crate::domain::call::{CallSid, NewCall, Queueing};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
@@ -16,6 +16,7 @@ use crate::domain::claim::{
 };
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::columns::Columns;
+use crate::store::migrations::WANTED;
 use crate::store::statements::{queue, sqlite};
 use crate::store::{CallQueue, StoreError};
 
@@ -148,7 +149,7 @@ impl CallQueue for SqliteStore {
                 node.as_str(),
                 now.as_millisecond(),
                 clock.after(lease),
-                schema::WANTED as i64
+                WANTED as i64
             ];
             db.run(HEARTBEAT, values)?;
             db.run(FORGET_NODES, [clock.now()])?;

@@ -1,37 +1,43 @@
 //! Brings the file's schema up to date. The number of the last migration is SQLite's own `user_version`.
 
-use anyhow::bail;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-const MIGRATIONS: &[&str] = &[
-    include_str!("../../../migrations/sqlite/0001_first.sql"),
-    include_str!("../../../migrations/sqlite/0002_audio_files_and_probe.sql"),
-    include_str!("../../../migrations/sqlite/0003_clock_and_lanes.sql"),
-    include_str!("../../../migrations/sqlite/0004_limits.sql"),
-];
+use crate::store::migrations::{FoundSchema, SchemaRight, WANTED, oldest_program, steps};
+use crate::store::statements::{Dialect, OLDEST_PROGRAM, SET_OLDEST_PROGRAM};
 
-/// The version that this program wants.
-pub const WANTED: usize = MIGRATIONS.len();
+const HAS_INFO: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_info'";
 
-pub fn version(connection: &Connection) -> anyhow::Result<usize> {
+pub fn find(connection: &Connection) -> anyhow::Result<FoundSchema> {
     let version = connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))?;
-    Ok(version.try_into()?)
+    let version = usize::try_from(version)?;
+    let has_info = connection.query_row(HAS_INFO, [], |_| Ok(())).optional()?;
+    let oldest_program = match has_info {
+        Some(()) => connection
+            .query_row(OLDEST_PROGRAM.sqlite, [], |row| row.get::<_, i64>(0))?
+            .try_into()?,
+        None => version,
+    };
+    Ok(FoundSchema {
+        version,
+        oldest_program,
+    })
 }
 
-pub fn migrate(connection: &mut Connection) -> anyhow::Result<()> {
+pub fn migrate(connection: &mut Connection, right: SchemaRight) -> anyhow::Result<()> {
     // Immediate: of two processes that start at once, one migrates and the other then finds it done.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let version = version(&transaction)?;
-    if version > MIGRATIONS.len() {
-        bail!(
-            "its schema has version {version}, but this program knows only {}: use the newer program that wrote it",
-            MIGRATIONS.len()
-        );
+    let steps = steps(find(&transaction)?, right)?;
+    if steps.is_empty() {
+        return Ok(());
     }
-    for migration in &MIGRATIONS[version..] {
-        transaction.execute_batch(migration)?;
+    for migration in steps {
+        transaction.execute_batch(migration.text(Dialect::Sqlite))?;
     }
-    transaction.pragma_update(None, "user_version", i64::try_from(MIGRATIONS.len())?)?;
+    transaction.pragma_update(None, "user_version", i64::try_from(WANTED)?)?;
+    transaction.execute(
+        SET_OLDEST_PROGRAM.sqlite,
+        [i64::try_from(oldest_program())?],
+    )?;
     transaction.commit()?;
     Ok(())
 }

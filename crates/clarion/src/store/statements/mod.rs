@@ -21,6 +21,10 @@ use self::names::word;
 /// Proves that a commit can be made durable.
 pub const PROBE: Statement = statement!("UPDATE probe SET writes = writes + 1");
 
+/// The fewest migrations that a program must know to work with this schema.
+pub const OLDEST_PROGRAM: Statement = statement!("SELECT oldest_program FROM schema_info");
+pub const SET_OLDEST_PROGRAM: Statement = statement!("UPDATE schema_info SET oldest_program = $1");
+
 /// One statement in the words of each database.
 #[derive(Debug, Clone, Copy)]
 pub struct Statement {

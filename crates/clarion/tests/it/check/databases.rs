@@ -27,6 +27,14 @@ async fn a_postgresql_is_looked_into_and_not_changed() {
 
     let newer = "INSERT INTO schema_migrations (version) VALUES (999)";
     client.batch_execute(newer).await.unwrap();
+    let said = site.check().await;
+    said.holds(
+        "ok",
+        "database",
+        "has schema 999, which is newer than this program",
+    );
+    let strange = "UPDATE schema_info SET oldest_program = 999";
+    client.batch_execute(strange).await.unwrap();
     site.check()
         .await
         .problem("database", "has schema 999, this program knows");
@@ -65,6 +73,8 @@ async fn a_database_file_of_a_newer_program_or_of_no_program_is_refused() {
     said.holds("ok", "accounts", "1 accounts, 1 applications");
     let db = rusqlite::Connection::open(site.data().join("clarion.db")).unwrap();
     db.pragma_update(None, "user_version", 999).unwrap();
+    db.execute("UPDATE schema_info SET oldest_program = 999", [])
+        .unwrap();
     drop(db);
     site.check().await.problem("database", "has schema 999");
     std::fs::write(

@@ -5,12 +5,15 @@ use clarion::domain::prompt::AudioOwner;
 use clarion::store::Database;
 use supervisor::Supervisor;
 
-use super::open;
+use super::{call, open, queueing, with_account};
+use crate::support::bills::claim;
 use crate::support::{self, APP, SID, app_id};
 
 contract! {
     data_of_the_first_schema_is_there_after_the_migration,
     a_schema_that_is_newer_than_the_program_is_left_alone,
+    a_schema_that_was_only_expanded_is_still_for_us,
+    only_servers_change_a_schema,
 }
 
 const SID_OF_CALL: &str = "20261115103509000000000000000001";
@@ -96,12 +99,78 @@ async fn data_of_the_first_schema_is_there_after_the_migration(database: Databas
 async fn a_schema_that_is_newer_than_the_program_is_left_alone(database: Database) {
     let store = open(&database).await;
     store.close().await;
-    let newer = match &database {
+    made_up_migration(&database, 99).await;
+    let supervisor = Supervisor::new();
+    for refused in [
+        database.open(&supervisor).await,
+        database.open_as_is(&supervisor).await,
+    ] {
+        let message = format!("{:#}", refused.unwrap_err());
+        assert!(message.contains("version 99"), "{message}");
+    }
+    assert!(!database.inspect().await.unwrap().is_usable);
+}
+
+/// As a later program leaves it: with something more, and with what it says about programs before it.
+async fn made_up_migration(database: &Database, oldest_program: usize) {
+    let version = match database {
         Database::Sqlite(_) => "PRAGMA user_version = 99",
         Database::Postgres(_) => "INSERT INTO schema_migrations (version) VALUES (99)",
     };
-    support::execute(&database, newer).await;
+    let expansion = format!(
+        "ALTER TABLE calls ADD COLUMN made_up TEXT;
+         ALTER TABLE call_queue ADD COLUMN made_up INTEGER NOT NULL DEFAULT 7;
+         CREATE TABLE made_up (name TEXT PRIMARY KEY);
+         UPDATE schema_info SET oldest_program = {oldest_program};"
+    );
+    support::execute(database, version).await;
+    support::execute(database, &expansion).await;
+}
+
+async fn a_schema_that_was_only_expanded_is_still_for_us(database: Database) {
+    let store = with_account(&database).await;
+    store.accept_call(call(1), queueing()).await.unwrap();
+    let wanted = database.inspect().await.unwrap().wanted;
+    // While one is at work, and for the next who comes.
+    made_up_migration(&database, wanted).await;
+    let next = database.open_as_is(&Supervisor::new()).await.unwrap();
+    next.accept_call(call(2), queueing()).await.unwrap();
+    assert_eq!(store.queue_depth().await.unwrap().0, 2);
+    let claimed = claim(&*store, 2).await;
+    assert_eq!(claimed.len(), 1, "one callee, one call");
+    let found = database.inspect().await.unwrap();
+    assert!(found.is_usable && found.version == 99);
+}
+
+async fn only_servers_change_a_schema(database: Database) {
+    first_schema(&database).await;
+    let refused = database.open_as_is(&Supervisor::new()).await;
+    let message = format!("{:#}", refused.unwrap_err());
+    assert!(message.contains("`clarion migrate`"), "{message}");
+    assert_eq!(database.inspect().await.unwrap().version, 1);
+    open(&database).await.close().await;
+    let found = database.inspect().await.unwrap();
+    assert_eq!(found.version, found.wanted);
+    database.open_as_is(&Supervisor::new()).await.unwrap();
+}
+
+/// On PostgreSQL: the old node would find a schema that it does not know.
+#[tokio::test]
+async fn nobody_migrates_beside_a_living_node_of_the_version_before() {
+    let database = Database::Postgres(support::postgres::empty_database().await);
+    first_schema(&database).await;
+    let beat = |seconds: i64| {
+        format!(
+            "DELETE FROM nodes; INSERT INTO nodes (node, steady_since, heartbeat_at) \
+             VALUES ('node-old', 0, (extract(epoch FROM now()) * 1000)::bigint - {seconds} * 1000)"
+        )
+    };
+    support::execute(&database, &beat(3)).await;
     let refused = database.open(&Supervisor::new()).await;
     let message = format!("{:#}", refused.unwrap_err());
-    assert!(message.contains("version 99"), "{message}");
+    let told = "node-old of an older version is still running";
+    assert!(message.contains(told), "{message}");
+    assert_eq!(database.inspect().await.unwrap().version, 1);
+    support::execute(&database, &beat(120)).await;
+    open(&database).await;
 }

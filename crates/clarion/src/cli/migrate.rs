@@ -1,0 +1,29 @@
+//! `clarion migrate`: brings the schema of the database up to date before the servers are upgraded.
+
+use anyhow::Context;
+use supervisor::Supervisor;
+
+use super::block_on;
+use crate::config::Config;
+use crate::telemetry;
+
+pub fn run(config: &Config) -> anyhow::Result<()> {
+    telemetry::start_logging(&config.log)?;
+    block_on(async {
+        std::fs::create_dir_all(&config.data_dir)
+            .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
+        let database = &config.database;
+        // A server that runs from a file would find another schema under its feet. Nodes on PostgreSQL are asked which one they know.
+        let _lock = database.lock_for_serving()?;
+        let before = database.inspect().await?;
+        let store = database.open(&Supervisor::new()).await?;
+        store.close().await;
+        let (version, wanted) = (before.version, before.wanted);
+        match version {
+            0 => println!("{database} was empty and has schema {wanted} now"),
+            _ if version < wanted => println!("{database} went from schema {version} to {wanted}"),
+            _ => println!("{database} has schema {version}: nothing to do"),
+        }
+        Ok(())
+    })
+}
