@@ -11,6 +11,7 @@ use clarion::domain::call::{CallSid, NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{Prompt, Speech};
+use clarion::domain::request_key::CallOrder;
 use clarion::domain::route::RouteKey;
 use clarion::random;
 use jiff::SignedDuration;
@@ -108,6 +109,15 @@ impl BenchCustomer {
         )
     }
 
+    /// The call that a request with such a body becomes, as it is to be accepted.
+    pub fn order(&self) -> CallOrder {
+        CallOrder {
+            call: self.call(),
+            queueing: queueing(),
+            request: None,
+        }
+    }
+
     /// The call that a request with such a body becomes.
     pub fn call(&self) -> NewCall {
         let (order, now) = (self.next_order(), self.clock.wall());
@@ -127,7 +137,7 @@ impl BenchCustomer {
     }
 }
 
-pub fn queueing() -> Queueing {
+fn queueing() -> Queueing {
     Queueing {
         route: RouteKey::default(),
         priority: Priority::USUAL,

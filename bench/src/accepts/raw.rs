@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use clarion::domain::call::{NewCall, Queueing};
+use clarion::domain::request_key::CallOrder;
 use clarion::store::Database;
 use clarion::store::postgres;
 use clarion::store::sqlite::{self, calls, checkpoint::Checkpointer};
 use rusqlite::Connection;
 use supervisor::Supervisor;
 
-use super::customer::{BenchCustomer, queueing};
+use super::customer::BenchCustomer;
 use crate::latency::{Judged, Seconds};
 use crate::others::{InterferenceMonitor, Ours};
 
@@ -75,21 +75,21 @@ pub async fn measure(
     Ok(Raw::new(commits.judge(watch)))
 }
 
-fn batch(customer: &BenchCustomer) -> Vec<(NewCall, Queueing)> {
-    let mut batch: Vec<_> = (0..BATCH).map(|_| (customer.call(), queueing())).collect();
-    batch.sort_by(|(a, _), (b, _)| a.sid.cmp(&b.sid));
+fn batch(customer: &BenchCustomer) -> Vec<CallOrder> {
+    let mut batch: Vec<_> = (0..BATCH).map(|_| customer.order()).collect();
+    batch.sort_by(|a, b| a.call.sid.cmp(&b.call.sid));
     batch
 }
 
-fn commit(connection: &Connection, batch: &[(NewCall, Queueing)]) -> anyhow::Result<()> {
+fn commit(connection: &Connection, batch: &[CallOrder]) -> anyhow::Result<()> {
     let execute = |sql| -> anyhow::Result<()> {
         connection.prepare_cached(sql)?.execute([])?;
         Ok(())
     };
     execute("BEGIN IMMEDIATE")?;
-    for (call, queueing) in batch {
-        let now = call.accepted_at.as_millisecond();
-        calls::accept(connection, call, queueing, now)?;
+    for order in batch {
+        let now = order.call.accepted_at.as_millisecond();
+        calls::accept(connection, order, now)?;
     }
     execute("COMMIT")
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::HeaderValue;
 use axum::response::Response;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Zoned};
+use sha2::{Digest, Sha256};
 
 use super::Api;
 use super::directory::unavailable;
@@ -19,9 +21,14 @@ use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::{
     self, AudioFile, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE,
 };
+use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, RequestKey};
 use crate::domain::route::{self, RouteKey};
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Says that an answer was given before.
+const REPLAYED: &str = "idempotent-replayed";
 
 /// The current names, and the names of the older interface that clients still send. A current name wins over its older one.
 pub const FORM: Form = Form {
@@ -122,18 +129,74 @@ pub const FORM: Form = Form {
             required: false,
             rule: "Longest talk time in seconds; 0 or absent: the platform's.",
         },
+        Field {
+            name: "requestId",
+            required: false,
+            rule: "A name of your own for this request, up to 64 characters; also as the header `Idempotency-Key`. The same name again, within one application, gives the same answer and makes no second call; with other fields it is refused.",
+        },
     ],
     attributes: &[("mediaName", "type", "mediaNameType")],
 };
 
 pub async fn create(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
-    request.answer(&accept(&api, &request).await)
+    match accept(&api, &request).await {
+        Ok(answer) => {
+            let mut response = request.answer(&Ok(answer.content));
+            if answer.is_replay {
+                let replayed = HeaderValue::from_static("true");
+                response.headers_mut().insert(REPLAYED, replayed);
+            }
+            response
+        }
+        Err(refusal) => request.answer(&Err(refusal)),
+    }
 }
 
-async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
+struct LandingAnswer {
+    content: Content,
+    /// The request was accepted before; nothing was done this time.
+    is_replay: bool,
+}
+
+impl LandingAnswer {
+    fn of(call: &CallSid, accepted_at: &Zoned, is_replay: bool) -> Self {
+        let created = accepted_at.strftime("%Y-%m-%d %H:%M:%S").to_string();
+        let values = vec![
+            ("callSid", call.to_string()),
+            ("dateCreated", created),
+            ("orderid", call.to_string()),
+        ];
+        Self {
+            content: Content::Group("LandingCall", values),
+            is_replay,
+        }
+    }
+
+    /// The answer that a request of this name got before, unless it was another request.
+    fn again(api: &Api, key: &RequestKey, known: &KnownRequest) -> Result<Self, Refusal> {
+        if key.digest != known.digest {
+            return Err(StatusCode::RequestIdUsed.into());
+        }
+        let accepted_at = known.accepted_at.to_zoned(api.clock.zone().clone());
+        Ok(Self::of(&known.call, &accepted_at, true))
+    }
+}
+
+async fn accept(api: &Api, request: &Authenticated) -> Result<LandingAnswer, Refusal> {
     let fields = request.fields(&FORM)?;
     let application = request.application(api, &fields).await?;
+    let id = RequestId::read(fields.text("requestId")?, request.header(IDEMPOTENCY_KEY))?;
     let parsed = ParsedRequest::read(&fields, &request.account, &api.config)?;
+    let key = id.map(|id| RequestKey {
+        digest: parsed.digest(),
+        id,
+    });
+    if let Some(key) = &key {
+        let known = api.store.find_request(&application.id, &key.id).await;
+        if let Some(known) = known.map_err(|error| unavailable(&error))? {
+            return LandingAnswer::again(api, key, &known);
+        }
+    }
     if api.barred.contains(parsed.number.digits()) {
         return Err(Refusal::new(
             StatusCode::CalledNotAllowed,
@@ -150,21 +213,24 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<Content, Refusal> 
         &application.id,
         &now,
     );
-    let content = Content::Group(
-        "LandingCall",
-        vec![
-            ("callSid", call.sid.to_string()),
-            ("dateCreated", now.strftime("%Y-%m-%d %H:%M:%S").to_string()),
-            ("orderid", call.sid.to_string()),
-        ],
-    );
+    let answer = LandingAnswer::of(&call.sid, &now, false);
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
     let queueing = queueing(&call.number, &api.config);
     check_callee(api, &call, &queueing).await?;
     let prompt = call.prompt.clone();
-    make_durable(api, &request.account, call, queueing).await?;
-    api.accepted.call_accepted(prompt);
-    Ok(content)
+    let order = CallOrder {
+        call,
+        queueing,
+        request: key.clone(),
+    };
+    match (make_durable(api, &request.account, order).await?, key) {
+        // Two requests of one name at the same time.
+        (Accepted::Before(known), Some(key)) => LandingAnswer::again(api, &key, &known),
+        _ => {
+            api.accepted.call_accepted(prompt);
+            Ok(answer)
+        }
+    }
 }
 
 /// Refuses a callee who was called so often that the cap per day will not let this call through before it expires. Any other cap only makes
@@ -190,25 +256,20 @@ async fn check_callee(api: &Api, call: &NewCall, queueing: &Queueing) -> Result<
 }
 
 /// Stores the call. If the account has a balance or a spending limit, the possible cost of the call is reserved with it.
-async fn make_durable(
-    api: &Api,
-    account: &Account,
-    call: NewCall,
-    queueing: Queueing,
-) -> Result<(), Refusal> {
+async fn make_durable(api: &Api, account: &Account, order: CallOrder) -> Result<Accepted, Refusal> {
     if account.balance.is_none() && account.spending_limit.is_none() {
-        let accepted = api.store.accept_call(call, queueing).await;
+        let accepted = api.store.accept_call(order).await;
         return accepted.map_err(|error| unavailable(&error));
     }
     let limit = api.config.rates.reserve.min(api.config.calls.max_talk);
     let limit = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
-    let longest_talk = call.max_talk.unwrap_or(limit).min(limit);
+    let longest_talk = order.call.max_talk.unwrap_or(limit).min(limit);
     let accepted = api
         .store
-        .accept_call_within_limits(call, queueing, longest_talk)
+        .accept_call_within_limits(order, longest_talk)
         .await;
     match accepted.map_err(|error| unavailable(&error))? {
-        Ok(()) => Ok(()),
+        Ok(accepted) => Ok(accepted),
         Err(Shortage::Balance) => Err(StatusCode::BalanceInsufficient.into()),
         Err(Shortage::SpendingLimit) => Err(StatusCode::SpendingLimit.into()),
     }
@@ -289,13 +350,31 @@ impl ParsedRequest {
         })
     }
 
+    /// Tells this request from another one that has the same name.
+    fn digest(&self) -> String {
+        let number = (self.number.digits(), self.number.extension());
+        let speech = self.speech.as_ref().map(|speech| {
+            let tone = (speech.speed, speech.volume, speech.pitch);
+            (&speech.text, tone, speech.background)
+        });
+        let files: Vec<_> = self.files.iter().map(FileName::as_str).collect();
+        let owner = matches!(self.owner, FileOwner::Platform);
+        let resp_url = self.resp_url.as_ref().map(RespUrl::as_str);
+        let fields = (
+            (number, files, owner, speech, self.plays),
+            (&self.caller, resp_url, &self.user_data, self.max_talk),
+        );
+        let text = serde_json::to_string(&fields).unwrap_or_default();
+        hex::encode(Sha256::digest(text))
+    }
+
     fn into_call(
         self,
         sid: CallSid,
         files: Vec<AudioFile>,
         account: &AccountSid,
         app: &AppId,
-        now: &jiff::Zoned,
+        now: &Zoned,
     ) -> NewCall {
         let accepted_at = now.timestamp();
         NewCall {

@@ -42,6 +42,12 @@ impl Authenticated {
         wire::read(form, &self.parts.headers, &self.body)
     }
 
+    /// A header with readable text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let text = self.parts.headers.get(name)?.to_str().ok()?.trim();
+        (!text.is_empty()).then_some(text)
+    }
+
     pub fn has_body(&self) -> bool {
         !self.body.trim_ascii().is_empty()
     }

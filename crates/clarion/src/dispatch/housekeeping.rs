@@ -31,6 +31,8 @@ const TIME_FOR_ONE_END: Duration = Duration::from_secs(2);
 /// Calls forgotten in one commit: a short one, between others. Five hundred a second are more than calls end in the long run on most
 /// machines.
 const MAX_FORGOTTEN: u32 = 500;
+/// A request may be repeated for so long after its call has ended.
+const REQUESTS_KEPT: SignedDuration = SignedDuration::from_hours(48);
 
 #[derive(Debug)]
 pub struct Housekeeping {
@@ -102,10 +104,14 @@ impl Housekeeping {
     }
 
     async fn forget_old_calls(&self) -> Result<(), StoreError> {
+        let node = &self.recorder.node;
+        let names_before = node.clock.now() - REQUESTS_KEPT;
+        node.store
+            .forget_requests(names_before, MAX_FORGOTTEN)
+            .await?;
         let Some(retention) = self.retention else {
             return Ok(());
         };
-        let node = &self.recorder.node;
         let before = node.clock.now() - retention;
         let forgotten = node.store.forget_calls(before, MAX_FORGOTTEN).await?;
         if forgotten > 0 {

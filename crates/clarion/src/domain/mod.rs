@@ -12,6 +12,7 @@ pub mod outcome;
 pub mod phone_number;
 pub mod prefix;
 pub mod prompt;
+pub mod request_key;
 pub mod route;
 pub mod status_code;
 pub mod token_bucket;

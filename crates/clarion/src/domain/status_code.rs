@@ -80,6 +80,7 @@ status_codes! {
     NoRoute = "190007", "no route to this number";
     NotOffered = "190008", "this operation is not offered here";
     BillTokenInvalid = "190009", "the download token is not valid";
+    RequestIdUsed = "190010", "requestId was used before with other fields";
 }
 
 /// Why a request was refused: one code, and a sentence that names the field and the rule.

@@ -9,8 +9,9 @@ use crate::domain::account::AccountSid;
 use crate::domain::bill::import::{Imported, ImportedRecord};
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
-use crate::domain::call::{CallSid, NewCall, Queueing};
+use crate::domain::call::CallSid;
 use crate::domain::claim::{Lease, NodeId};
+use crate::domain::request_key::{Accepted, CallOrder};
 
 #[async_trait]
 pub trait BillBook: Send + Sync {
@@ -26,10 +27,9 @@ pub trait BillBook: Send + Sync {
     /// there is, if it pays for at least a unit.
     async fn accept_call_within_limits(
         &self,
-        call: NewCall,
-        queueing: Queueing,
+        order: CallOrder,
         longest_talk: u32,
-    ) -> Result<Result<(), Shortage>, StoreError>;
+    ) -> Result<Result<Accepted, Shortage>, StoreError>;
     /// Gives back what a talk of so long cannot cost. The longest talk that is paid for; `None` where money sets no limit.
     async fn tighten_reservation(
         &self,

@@ -4,12 +4,14 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
-use crate::domain::call::{CallSid, NewCall, Queueing};
+use crate::domain::account::AppId;
+use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
     CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
     QueuedLanes,
 };
+use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 
 /// The queue: who takes which call, how far it has come, and its end. Every verb that writes about a call is guarded by its lease; `false`
@@ -20,8 +22,14 @@ use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 #[async_trait]
 pub trait CallQueue: Send + Sync {
     /// Makes the call durable and queues it. When this returns `Ok`, a power cut loses nothing. Calling it again with the same
-    /// call changes nothing.
-    async fn accept_call(&self, call: NewCall, queueing: Queueing) -> Result<(), StoreError>;
+    /// call changes nothing, and so does a request whose name was used before.
+    async fn accept_call(&self, order: CallOrder) -> Result<Accepted, StoreError>;
+    /// The call that a request of this name became.
+    async fn find_request(
+        &self,
+        app: &AppId,
+        id: &RequestId,
+    ) -> Result<Option<KnownRequest>, StoreError>;
     /// The lanes in which a call is due.
     async fn queued_lanes(&self) -> Result<QueuedLanes, StoreError>;
     /// Takes calls that are due, in their order, at most one for each callee and none for a callee that is being called. A call whose
@@ -84,4 +92,6 @@ pub trait CallQueue: Send + Sync {
     async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError>;
     /// Forgets calls that ended before, with their callbacks; at most so many, the oldest first. What is still owed is kept. How many went.
     async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    /// Forgets the names of requests whose calls ended before; at most so many, the oldest first.
+    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<(), StoreError>;
 }

@@ -32,6 +32,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0003_clock_and_lanes", 3),
     migration!("0004_limits", 4),
     migration!("0005_schema_info", 5),
+    migration!("0006_request_keys", 6),
 ];
 
 /// The version that this program wants.

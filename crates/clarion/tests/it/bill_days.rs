@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use supervisor::Supervisor;
 use tempfile::TempDir;
 
-use crate::store_contract::queueing;
+use crate::store_contract::order;
 use crate::support::bills::{at, bill_of, call, claim, day, ended, line_of, money, record};
 use crate::support::{APP, account, application};
 
@@ -150,7 +150,7 @@ async fn a_call_over_midnight_belongs_to_the_day_in_which_it_ended() {
     let mut office = Office::open("Asia/Shanghai", "").await;
     let store = Arc::clone(&office.store);
     let late = call("8613800000001", at("2026-11-15T23:58:00+08:00"));
-    store.accept_call(late.clone(), queueing()).await.unwrap();
+    store.accept_call(order(late.clone())).await.unwrap();
     let claimed = claim(&*store, 1).await.remove(0);
     let end = ended(
         &claimed,
@@ -184,10 +184,7 @@ async fn a_clock_that_jumps_loses_no_line_and_closes_no_year() {
     office.set_time("2026-11-15T12:01:00+08:00");
     let store = Arc::clone(&office.store);
     let afternoon = call("8613800000001", at("2026-11-15T12:00:00+08:00"));
-    store
-        .accept_call(afternoon.clone(), queueing())
-        .await
-        .unwrap();
+    store.accept_call(order(afternoon.clone())).await.unwrap();
     let ends = at("2026-11-15T12:30:00+08:00");
     let claimed = claim(&*store, 1).await.remove(0);
     assert!(

@@ -4,6 +4,7 @@ mod claiming;
 mod lanes;
 mod progress;
 mod recovery;
+mod requests;
 mod sharing;
 
 use std::collections::HashMap;

@@ -37,6 +37,10 @@ const ELSEWHERE: &[(StatusCode, &str)] = &[
         "limits::a_callee_who_has_had_the_calls_of_the_day_is_not_called_again",
     ),
     (
+        StatusCode::RequestIdUsed,
+        "requests::a_name_that_was_used_for_another_request_is_refused",
+    ),
+    (
         StatusCode::UnknownError,
         "outage::a_database_that_is_gone_is_told_as_unknown_error_and_nothing_is_accepted",
     ),

@@ -16,6 +16,7 @@ use clarion::domain::callback::RespUrl;
 use clarion::domain::claim::Lane;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
+use clarion::domain::request_key::CallOrder;
 use clarion::domain::route::RouteKey;
 use clarion::store::{Database, Store};
 use jiff::{SignedDuration, Timestamp};
@@ -40,6 +41,19 @@ pub fn queueing() -> Queueing {
         priority: Priority::USUAL,
         pause: SignedDuration::ZERO,
         valid_for: SignedDuration::from_hours(1),
+    }
+}
+
+/// Such a call, as it is to be accepted.
+pub fn order(call: NewCall) -> CallOrder {
+    order_queued(call, queueing())
+}
+
+pub fn order_queued(call: NewCall, queueing: Queueing) -> CallOrder {
+    CallOrder {
+        call,
+        queueing,
+        request: None,
     }
 }
 

@@ -4,17 +4,19 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{PostgresStore, claiming, ending, query_in, sharing};
-use crate::domain::call::{CallSid, NewCall, Queueing};
+use crate::domain::account::AppId;
+use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
     CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
     QueuedLanes,
 };
+use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::binding::millis;
 use crate::store::columns::Columns;
 use crate::store::migrations::WANTED;
-use crate::store::statements::{postgres, queue};
+use crate::store::statements::{postgres, queue, requests};
 use crate::store::{CallQueue, StoreError};
 
 /// Each column of a moment has a statement of its own. What is dialled must leave while the lease still has its margin.
@@ -64,8 +66,18 @@ const FORGET_CALLS: &str = postgres!(
 
 #[async_trait]
 impl CallQueue for PostgresStore {
-    async fn accept_call(&self, call: NewCall, queueing: Queueing) -> Result<(), StoreError> {
-        self.accepter.accept(call, queueing).await
+    async fn accept_call(&self, order: CallOrder) -> Result<Accepted, StoreError> {
+        self.accepter.accept(order).await
+    }
+
+    async fn find_request(
+        &self,
+        app: &AppId,
+        id: &RequestId,
+    ) -> Result<Option<KnownRequest>, StoreError> {
+        let values: super::Values<'_> = &[&app.as_str(), &id.as_str()];
+        let row = self.query_opt(requests::FIND.postgres, values).await?;
+        row.as_ref().map(requests::known).transpose()
     }
 
     async fn queued_lanes(&self) -> Result<QueuedLanes, StoreError> {
@@ -216,6 +228,12 @@ impl CallQueue for PostgresStore {
         let values: super::Values<'_> = &[&callee, &millis(within)];
         let row = self.query_one(CALLS_TO, values).await?;
         row.number(0)
+    }
+
+    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<(), StoreError> {
+        let values: super::Values<'_> = &[&i64::from(limit), &before.as_millisecond()];
+        self.execute(requests::FORGET.postgres, values).await?;
+        Ok(())
     }
 
     async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {

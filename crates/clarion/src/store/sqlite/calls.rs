@@ -1,13 +1,13 @@
 //! Accepting calls in SQLite.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, params, params_from_iter};
 
 use super::query::Query;
-use crate::domain::call::{NewCall, Queueing};
 use crate::domain::callback::RespUrl;
+use crate::domain::request_key::{Accepted, CallOrder, KnownRequest};
 use crate::store::StoreError;
 use crate::store::binding::millis;
-use crate::store::statements::sqlite;
+use crate::store::statements::{requests, sqlite};
 
 const ACCEPT: &str = sqlite!(
     "INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, \
@@ -18,13 +18,29 @@ const ENQUEUE: &str = sqlite!(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, {queued})"
 );
 
-/// Two rows: what the call is, which stays, and its place in the queue, which goes when it ends. False if it was there already.
-pub fn accept(
-    db: &Connection,
-    call: &NewCall,
-    queueing: &Queueing,
-    now: i64,
-) -> Result<bool, StoreError> {
+/// What accepting came to.
+#[derive(Debug)]
+pub struct AcceptResult {
+    pub accepted: Accepted,
+    /// False if the call was there already.
+    pub is_new: bool,
+}
+
+/// Two rows: what the call is, which stays, and its place in the queue, which goes when it ends; and one for the name of its request, where
+/// it has one.
+pub fn accept(db: &Connection, order: &CallOrder, now: i64) -> Result<AcceptResult, StoreError> {
+    let nothing_new = |accepted| AcceptResult {
+        accepted,
+        is_new: false,
+    };
+    if let Some(values) = requests::key_values(order)
+        && db.run(requests::KEEP.sqlite, params_from_iter(values))? == 0
+        && let Some(known) = find_request(db, order)?
+        && known.call != order.call.sid
+    {
+        return Ok(nothing_new(Accepted::Before(known)));
+    }
+    let (call, queueing) = (&order.call, &order.queueing);
     let prompt = serde_json::to_string(&call.prompt).map_err(StoreError::failed)?;
     let values = params![
         call.sid.as_str(),
@@ -41,7 +57,7 @@ pub fn accept(
         call.user_data,
     ];
     if db.run(ACCEPT, values)? == 0 {
-        return Ok(false);
+        return Ok(nothing_new(Accepted::New));
     }
     let values = params![
         call.sid.as_str(),
@@ -54,5 +70,16 @@ pub fn accept(
         now.saturating_add(millis(queueing.valid_for)),
     ];
     db.run(ENQUEUE, values)?;
-    Ok(true)
+    Ok(AcceptResult {
+        accepted: Accepted::New,
+        is_new: true,
+    })
+}
+
+fn find_request(db: &Connection, order: &CallOrder) -> Result<Option<KnownRequest>, StoreError> {
+    let Some(key) = &order.request else {
+        return Ok(None);
+    };
+    let values = [order.call.app.as_str(), key.id.as_str()];
+    db.row(requests::FIND.sqlite, values, |row| requests::known(row))
 }

@@ -8,16 +8,18 @@ use rusqlite::{Connection, params};
 
 use super::query::Query;
 use super::{SqliteStore, calls, claiming, ending};
-use crate::domain::call::{CallSid, NewCall, Queueing};
+use crate::domain::account::AppId;
+use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
     CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
     QueuedLanes,
 };
+use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::columns::Columns;
 use crate::store::migrations::WANTED;
-use crate::store::statements::{queue, sqlite};
+use crate::store::statements::{queue, requests, sqlite};
 use crate::store::{CallQueue, StoreError};
 
 /// Each column of a moment has a statement of its own.
@@ -64,10 +66,23 @@ const FORGET_CALL: [&str; 3] = [
 
 #[async_trait]
 impl CallQueue for SqliteStore {
-    async fn accept_call(&self, call: NewCall, queueing: Queueing) -> Result<(), StoreError> {
+    async fn accept_call(&self, order: CallOrder) -> Result<Accepted, StoreError> {
         let clock = self.clock.clone();
-        self.write(move |db| calls::accept(db, &call, &queueing, clock.now()).map(drop))
+        self.write(move |db| Ok(calls::accept(db, &order, clock.now())?.accepted))
             .await
+    }
+
+    async fn find_request(
+        &self,
+        app: &AppId,
+        id: &RequestId,
+    ) -> Result<Option<KnownRequest>, StoreError> {
+        let (app, id) = (app.clone(), id.clone());
+        self.read(move |db| {
+            let values = [app.as_str(), id.as_str()];
+            db.row(requests::FIND.sqlite, values, |row| requests::known(row))
+        })
+        .await
     }
 
     async fn queued_lanes(&self) -> Result<QueuedLanes, StoreError> {
@@ -218,6 +233,14 @@ impl CallQueue for SqliteStore {
         self.read(move |db| {
             let values = params![callee, since];
             db.only_row(CALLS_TO, values, |row| row.number(0))
+        })
+        .await
+    }
+
+    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<(), StoreError> {
+        self.write(move |db| {
+            let values = params![limit, before.as_millisecond()];
+            db.run(requests::FORGET.sqlite, values).map(drop)
         })
         .await
     }

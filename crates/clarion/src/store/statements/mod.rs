@@ -15,6 +15,7 @@ mod names;
 pub mod queue;
 pub mod rates;
 pub mod records;
+pub mod requests;
 
 use self::names::word;
 

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use tokio::task::JoinSet;
 
 use super::now;
-use crate::store_contract::queueing;
+use crate::store_contract::order;
 use crate::store_contract::with_account;
 use crate::support::bills::{bill_of, call, claim, day, ended, money, record};
 use crate::support::{self};
@@ -27,7 +27,7 @@ async fn what_is_closed_never_changes_whatever_ends_meanwhile(database: Database
     let store = with_account(&database).await;
     for number in 0..40 {
         let call = call(&format!("861380000{number:04}"), now());
-        store.accept_call(call, queueing()).await.unwrap();
+        store.accept_call(order(call)).await.unwrap();
     }
     let mut ending = JoinSet::new();
     for (number, claimed) in claim(&*store, 200).await.into_iter().enumerate() {
@@ -75,7 +75,7 @@ async fn a_day_is_closed_in_the_middle_of_a_storm(database: Database) {
             let mut added = 0;
             while !calm.load(Ordering::Relaxed) {
                 let call = call(&format!("86138{asker:04}{added:04}"), now());
-                store.accept_call(call, queueing()).await.unwrap();
+                store.accept_call(order(call)).await.unwrap();
                 for claimed in claim(&*store, 1).await {
                     let end = ended(&claimed, Some(1), Outcome::Talked, now());
                     assert!(store.end_call(end).await.unwrap());

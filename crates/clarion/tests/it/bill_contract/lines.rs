@@ -4,7 +4,7 @@ use clarion::store::Database;
 use jiff::SignedDuration;
 
 use super::{NUMBER, now};
-use crate::store_contract::queueing;
+use crate::store_contract::order;
 use crate::store_contract::with_account;
 use crate::support::bills::{add_records, bill_of, call, day, money, record};
 
@@ -42,10 +42,7 @@ async fn importing_is_idempotent_and_all_or_nothing(database: Database) {
     let changed = record("a", now(), money("3"));
     assert_eq!(fields(vec![changed], false).await, [(0, "orderid")]);
     let waiting = call(NUMBER, now());
-    store
-        .accept_call(waiting.clone(), queueing())
-        .await
-        .unwrap();
+    store.accept_call(order(waiting.clone())).await.unwrap();
     let ours = record(waiting.sid.as_str(), now(), money("1"));
     assert_eq!(fields(vec![ours], false).await, [(0, "orderid")]);
     let lines = async |on| {

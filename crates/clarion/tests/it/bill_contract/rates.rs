@@ -2,10 +2,11 @@
 
 use clarion::domain::bill::rating::Charge;
 use clarion::domain::outcome::Outcome;
+use clarion::domain::request_key::Accepted;
 use clarion::store::Database;
 
 use super::{NUMBER, account, funds, limit, now, rate};
-use crate::store_contract::queueing;
+use crate::store_contract::order;
 use crate::store_contract::with_account;
 use crate::support::bills::{call, claim, ended, line_of, money, talk};
 
@@ -63,12 +64,12 @@ async fn a_call_costs_what_its_rate_says_with_and_without_a_reservation(database
                 let sid = call.sid.clone();
                 if limited {
                     let accepted = store
-                        .accept_call_within_limits(call, queueing(), 600)
+                        .accept_call_within_limits(order(call), 600)
                         .await
                         .unwrap();
-                    assert_eq!(accepted, Ok(()));
+                    assert_eq!(accepted, Ok(Accepted::New));
                 } else {
-                    store.accept_call(call, queueing()).await.unwrap();
+                    store.accept_call(order(call)).await.unwrap();
                 }
                 let claimed = claim(&*store, 1).await.remove(0);
                 let end = ended(&claimed, talk, outcome, now());

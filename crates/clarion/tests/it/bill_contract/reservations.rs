@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use clarion::domain::bill::rating::Shortage;
 use clarion::domain::outcome::Outcome;
+use clarion::domain::request_key::Accepted;
 use clarion::store::Database;
 use tokio::task::JoinSet;
 
 use super::{NUMBER, account, funds, limit, now, rate};
-use crate::store_contract::queueing;
+use crate::store_contract::order;
 use crate::store_contract::with_account;
 use crate::support::bills::{bill_of, call, claim, ended, line_of, money};
 
@@ -39,7 +40,7 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
             asking.spawn(async move {
                 let call = call(&format!("861380000{number:04}"), now());
                 store
-                    .accept_call_within_limits(call, queueing(), 60)
+                    .accept_call_within_limits(order(call), 60)
                     .await
                     .unwrap()
             });
@@ -67,7 +68,7 @@ async fn a_limit_is_never_overrun_however_many_ask_at_once(database: Database) {
         assert_eq!(after.spent, before.spent.plus(money("4.80")));
         assert_eq!(after.balance, balance.map(|_| money("0.20")));
         let refused = store
-            .accept_call_within_limits(call(NUMBER, now()), queueing(), 60)
+            .accept_call_within_limits(order(call(NUMBER, now())), 60)
             .await;
         assert_eq!(refused.unwrap(), Err(shortage));
     }
@@ -96,7 +97,7 @@ async fn a_limit_holds_at_every_moment_of_a_busy_hour(database: Database) {
                 let [random, talk] = clarion::random::bytes();
                 let longest = u32::from(random) * 4 + 1;
                 let _ = store
-                    .accept_call_within_limits(call, queueing(), longest)
+                    .accept_call_within_limits(order(call), longest)
                     .await
                     .unwrap();
                 for claimed in claim(&*store, 2).await {
@@ -152,9 +153,9 @@ async fn a_reservation_is_tightened_and_tells_the_longest_talk(database: Databas
     for _ in 0..2 {
         // The second time changes nothing.
         let again = store
-            .accept_call_within_limits(accepted.clone(), queueing(), 600)
+            .accept_call_within_limits(order(accepted.clone()), 600)
             .await;
-        assert_eq!(again.unwrap(), Ok(()));
+        assert_eq!(again.unwrap(), Ok(Accepted::New));
         assert_eq!(
             funds(&*store).await.reserved,
             money("7"),
@@ -188,7 +189,7 @@ async fn a_reservation_is_tightened_and_tells_the_longest_talk(database: Databas
     );
     limit(&*store, None, None).await;
     let free = call(NUMBER, now());
-    store.accept_call(free.clone(), queueing()).await.unwrap();
+    store.accept_call(order(free.clone())).await.unwrap();
     let claimed = claim(&*store, 1).await.remove(0);
     let none = store
         .tighten_reservation(&free.sid, &claimed.lease, 10)
@@ -205,9 +206,9 @@ async fn a_rate_that_changes_during_a_call_does_not_change_what_was_reserved(dat
     limit(&*store, Some("1"), None).await;
     let call = call(NUMBER, now());
     let accepted = store
-        .accept_call_within_limits(call.clone(), queueing(), 60)
+        .accept_call_within_limits(order(call.clone()), 60)
         .await;
-    assert_eq!(accepted.unwrap(), Ok(()));
+    assert_eq!(accepted.unwrap(), Ok(Accepted::New));
     store
         .set_rate(&account(), rate("*", 60, "100", "0"))
         .await

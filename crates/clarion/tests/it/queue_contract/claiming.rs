@@ -8,7 +8,7 @@ use clarion::store::Database;
 use jiff::SignedDuration;
 
 use super::{account, call, claim, claim_for, ended, node, now, pass};
-use crate::store_contract::{lane, queueing, with_account};
+use crate::store_contract::{lane, order, order_queued, queueing, with_account};
 
 contract! {
     calls_are_claimed_in_their_order_and_once,
@@ -24,7 +24,7 @@ async fn calls_are_claimed_in_their_order_and_once(database: Database) {
     for number in 0..20 {
         let call = call(&format!("861380000{number:04}"));
         sids.push(call.sid.clone());
-        store.accept_call(call, queueing()).await.unwrap();
+        store.accept_call(order(call)).await.unwrap();
     }
     sids.sort();
     let due = DueLane {
@@ -51,7 +51,7 @@ async fn one_callee_is_called_by_one_call_at_a_time(database: Database) {
     let now = now();
     for _ in 0..3 {
         store
-            .accept_call(call("8613800000001"), queueing())
+            .accept_call(order(call("8613800000001")))
             .await
             .unwrap();
     }
@@ -73,7 +73,10 @@ async fn a_callee_is_not_called_more_often_than_allowed(database: Database) {
     };
     for _ in 0..3 {
         let call = call("8613800000001");
-        store.accept_call(call, patient.clone()).await.unwrap();
+        store
+            .accept_call(order_queued(call, patient.clone()))
+            .await
+            .unwrap();
     }
     let caps = CalleeCaps {
         per_minute: 1,
@@ -106,7 +109,7 @@ async fn a_callee_is_not_called_more_often_than_allowed(database: Database) {
 async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Database) {
     let store = with_account(&database).await;
     let call = call("8613800000001");
-    store.accept_call(call.clone(), queueing()).await.unwrap();
+    store.accept_call(order(call.clone())).await.unwrap();
     let caps = CalleeCaps {
         per_day: 2,
         ..CalleeCaps::default()
@@ -140,9 +143,12 @@ async fn overdue_calls_are_claimed_for_their_end(database: Database) {
         valid_for: SignedDuration::ZERO,
         ..queueing()
     };
-    store.accept_call(old.clone(), at_once).await.unwrap();
+    store
+        .accept_call(order_queued(old.clone(), at_once))
+        .await
+        .unwrap();
     for call in [&unwanted, &good] {
-        store.accept_call(call.clone(), queueing()).await.unwrap();
+        store.accept_call(order(call.clone())).await.unwrap();
     }
     assert_eq!(
         store.cancel_call(&unwanted.sid).await.unwrap(),

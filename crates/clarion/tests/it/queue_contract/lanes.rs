@@ -10,7 +10,7 @@ use clarion::store::Database;
 use jiff::SignedDuration;
 
 use super::{account, call, claim, claim_for, ended, node, now, pass, share};
-use crate::store_contract::{lane, queueing, with_account};
+use crate::store_contract::{lane, order, order_queued, queueing, with_account};
 use crate::support::app_id;
 
 contract! {
@@ -42,7 +42,10 @@ async fn calls_wait_by_route_and_priority(database: Database) {
     for (place, (queueing, _)) in lanes.iter().enumerate() {
         for number in 0..3 {
             let call = call(&format!("8613800{place:03}{number:03}"));
-            store.accept_call(call, queueing.clone()).await.unwrap();
+            store
+                .accept_call(order_queued(call, queueing.clone()))
+                .await
+                .unwrap();
         }
     }
     let due = store.queued_lanes().await.unwrap().due;
@@ -72,7 +75,7 @@ async fn a_call_for_later_is_not_due_and_says_how_long(database: Database) {
         ..queueing()
     };
     store
-        .accept_call(call("8613800000001"), later)
+        .accept_call(order_queued(call("8613800000001"), later))
         .await
         .unwrap();
     let queued = store.queued_lanes().await.unwrap();
@@ -93,10 +96,10 @@ async fn calls_to_a_busy_callee_are_looked_at_once_and_follow_each_other_by_urge
     for _ in 0..300 {
         let call = call(callee);
         sids.push(call.sid.clone());
-        store.accept_call(call, queueing()).await.unwrap();
+        store.accept_call(order(call)).await.unwrap();
     }
     let other = call("8613800000002");
-    store.accept_call(other.clone(), queueing()).await.unwrap();
+    store.accept_call(order(other.clone())).await.unwrap();
     // The call to somebody else is found behind three hundred that have to wait.
     let first = claim(&store, &node(1), 2).await;
     let found: Vec<_> = first.iter().map(|call| call.call.sid.clone()).collect();
@@ -109,7 +112,10 @@ async fn calls_to_a_busy_callee_are_looked_at_once_and_follow_each_other_by_urge
     assert_eq!(store.queue_depth().await.unwrap().0, 299);
     let (urgent, lane) = on("", 1);
     let alarm = call(callee);
-    store.accept_call(alarm.clone(), urgent).await.unwrap();
+    store
+        .accept_call(order_queued(alarm.clone(), urgent))
+        .await
+        .unwrap();
     let wish = Claim {
         shares: vec![share(lane, 9)],
         ..claim_for(&node(2), 0)
@@ -138,12 +144,12 @@ async fn calls_that_are_over_do_not_keep_those_behind_them_waiting(database: Dat
     };
     for _ in 0..50 {
         store
-            .accept_call(call("8613800000001"), short.clone())
+            .accept_call(order_queued(call("8613800000001"), short.clone()))
             .await
             .unwrap();
     }
     let good = call("8613800000001");
-    store.accept_call(good.clone(), queueing()).await.unwrap();
+    store.accept_call(order(good.clone())).await.unwrap();
     let claimed = claim(&store, &node(1), 1).await;
     pass(&database, SignedDuration::from_secs(2)).await;
     assert!(store.end_call(ended(&claimed[0], now())).await.unwrap());
@@ -168,7 +174,7 @@ async fn limits_are_counted_over_all_nodes(database: Database) {
     let store = with_account(&database).await;
     for number in 0..20 {
         let call = call(&format!("861380000{number:04}"));
-        store.accept_call(call, queueing()).await.unwrap();
+        store.accept_call(order(call)).await.unwrap();
     }
     let limits = CallLimits {
         at_once: 7,
@@ -213,7 +219,7 @@ async fn starts_are_counted_a_second(database: Database) {
     let store = with_account(&database).await;
     for number in 0..20 {
         let call = call(&format!("861380000{number:04}"));
-        store.accept_call(call, queueing()).await.unwrap();
+        store.accept_call(order(call)).await.unwrap();
     }
     // So slowly that no wait of the test brings another one.
     let limits = CallLimits {

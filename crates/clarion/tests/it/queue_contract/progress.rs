@@ -8,7 +8,7 @@ use clarion::store::Database;
 use jiff::SignedDuration;
 
 use super::{LEASE, account, call, claim, ended, new_call, node, now, pass};
-use crate::store_contract::{queueing, with_account};
+use crate::store_contract::{order, with_account};
 use crate::support::{self};
 
 contract! {
@@ -23,7 +23,7 @@ async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
     let store = with_account(&database).await;
     let now = now();
     let call = call("8613800000001");
-    store.accept_call(call.clone(), queueing()).await.unwrap();
+    store.accept_call(order(call.clone())).await.unwrap();
     let claimed = claim(&store, &node(1), 1).await.remove(0);
     assert_eq!(claimed.call.called, call.called);
     assert_eq!(claimed.call.prompt, call.prompt);
@@ -88,7 +88,7 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     let store = with_account(&database).await;
     let now = now();
     let call = call("8613800000001");
-    store.accept_call(call.clone(), queueing()).await.unwrap();
+    store.accept_call(order(call.clone())).await.unwrap();
     let claimed = claim(&store, &node(1), 1).await.remove(0);
     let dial = CallUpdate::Dialling {
         trunk: "first".to_owned(),
@@ -145,7 +145,7 @@ async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) 
     };
     let (owing, alive) = (call("8613800000002"), call("8613800000003"));
     for call in [&silent, &owing, &alive] {
-        store.accept_call(call.clone(), queueing()).await.unwrap();
+        store.accept_call(order(call.clone())).await.unwrap();
     }
     for claimed in claim(&store, &node(1), 2).await {
         assert!(store.end_call(ended(&claimed, now)).await.unwrap());
@@ -165,7 +165,7 @@ async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) 
 async fn a_running_call_is_cancelled_by_name(database: Database) {
     let store = with_account(&database).await;
     let call = call("8613800000001");
-    store.accept_call(call.clone(), queueing()).await.unwrap();
+    store.accept_call(order(call.clone())).await.unwrap();
     claim(&store, &node(1), 1).await;
     assert!(store.cancelled_calls(&node(1)).await.unwrap().is_empty());
     assert_eq!(
@@ -181,7 +181,7 @@ async fn what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day(data
     let store = with_account(&database).await;
     let now = now();
     let call = call("8613800000001");
-    store.accept_call(call.clone(), queueing()).await.unwrap();
+    store.accept_call(order(call.clone())).await.unwrap();
     let claimed = claim(&store, &node(1), 1).await.remove(0);
     support::close_day(&database, "2026-11-15").await;
     assert!(store.end_call(ended(&claimed, now)).await.unwrap());
@@ -195,7 +195,7 @@ async fn a_call_whose_lease_is_nearly_over_is_not_dialled() {
     let store = with_account(&database).await;
     let now = now();
     store
-        .accept_call(call("8613800000001"), queueing())
+        .accept_call(order(call("8613800000001")))
         .await
         .unwrap();
     let claimed = claim(&store, &node(1), 1).await.remove(0);

@@ -9,7 +9,7 @@ use clarion::store::{Database, Store};
 use jiff::SignedDuration;
 
 use super::{LEASE, call, claim, ended, node, now, pass};
-use crate::store_contract::{queueing, with_account};
+use crate::store_contract::{order, with_account};
 use crate::support::{self};
 
 contract! {
@@ -21,7 +21,7 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     let store = with_account(&database).await;
     let now = now();
     let call = call("8613800000001");
-    store.accept_call(call.clone(), queueing()).await.unwrap();
+    store.accept_call(order(call.clone())).await.unwrap();
     store.heartbeat(&node(2), now, LEASE).await.unwrap();
     let old = claim(&store, &node(1), 1).await.remove(0);
     assert_eq!(
@@ -91,7 +91,7 @@ async fn a_call_of_our_own_that_nobody_works_at_is_taken_over(database: Database
     let store = with_account(&database).await;
     let now = now();
     for number in ["8613800000001", "8613800000002"] {
-        store.accept_call(call(number), queueing()).await.unwrap();
+        store.accept_call(order(call(number))).await.unwrap();
     }
     let claimed = claim(&store, &node(1), 2).await;
     let abandoned = claimed[0].call.sid.clone();
@@ -117,7 +117,7 @@ async fn after_an_outage_nobody_is_taken_for_dead_at_once() {
     let store = with_account(&database).await;
     let now = now();
     store
-        .accept_call(call("8613800000001"), queueing())
+        .accept_call(order(call("8613800000001")))
         .await
         .unwrap();
     let claimed = claim(&store, &node(1), 1).await.remove(0);

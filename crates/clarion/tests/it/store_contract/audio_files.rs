@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use clarion::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName, FileOwner};
 use clarion::store::{Database, StoreError};
 
-use super::queueing;
+use super::order;
 use super::{call, with_account};
 use crate::support::app_id;
 
@@ -89,7 +89,7 @@ async fn an_audio_file_means_what_was_added_last_and_belongs_to_its_owner(databa
         .map(|text| ContentId::of(text.as_bytes()))
         .into();
     assert_eq!(store.audio_contents_in_use().await.unwrap(), in_use);
-    store.accept_call(call(1), queueing()).await.unwrap();
+    store.accept_call(order(call(1))).await.unwrap();
     in_use.insert(ContentId::test_file());
     assert_eq!(store.audio_contents_in_use().await.unwrap(), in_use);
 

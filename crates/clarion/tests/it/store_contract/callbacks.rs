@@ -10,7 +10,7 @@ use clarion::domain::callback::{
 use clarion::store::{CallbackClaim, CallbackFilter, Database, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
-use super::queueing;
+use super::order;
 use super::with_account;
 use crate::support::app_id;
 use crate::support::owed::{call, owe, owed_to};
@@ -287,7 +287,7 @@ async fn a_replay_starts_the_schedule_again_and_keeps_the_attempts(database: Dat
 
 async fn lists_are_filtered_and_paged(database: Database) {
     let store = owing(&database, &["http://a/", "http://b/", "http://a/"]).await;
-    store.accept_call(super::call(3), queueing()).await.unwrap();
+    store.accept_call(order(super::call(3))).await.unwrap();
     let mut only_b = claim("n");
     only_b.capacity = HashMap::from([("a:80".to_owned(), 0)]);
     let found = claimed(&*store, only_b).await;

@@ -7,7 +7,7 @@ use clarion::domain::call_state::CallState;
 use clarion::store::{Database, Store, StoreError};
 use supervisor::Supervisor;
 
-use super::queueing;
+use super::order;
 use super::{call, open, with_account};
 use crate::support::SID;
 
@@ -22,7 +22,7 @@ contract! {
 
 async fn an_accepted_call_is_queued_and_belongs_to_its_account(database: Database) {
     let store = with_account(&database).await;
-    store.accept_call(call(1), queueing()).await.unwrap();
+    store.accept_call(order(call(1))).await.unwrap();
     let progress = store
         .call_progress(&SID.parse().unwrap(), &call(1).sid)
         .await
@@ -51,7 +51,7 @@ async fn an_accepted_call_is_queued_and_belongs_to_its_account(database: Databas
 async fn accepting_the_same_call_again_changes_nothing(database: Database) {
     let store = with_account(&database).await;
     for _ in 0..2 {
-        store.accept_call(call(1), queueing()).await.unwrap();
+        store.accept_call(order(call(1))).await.unwrap();
     }
     assert!(
         store
@@ -67,7 +67,7 @@ async fn thousands_of_calls_at_once_are_all_there(database: Database) {
     let mut accepting = tokio::task::JoinSet::new();
     for number in 0..3000 {
         let store = Arc::clone(&store);
-        accepting.spawn(async move { store.accept_call(call(number), queueing()).await });
+        accepting.spawn(async move { store.accept_call(order(call(number))).await });
     }
     while let Some(result) = accepting.join_next().await {
         result.unwrap().unwrap();
@@ -79,7 +79,7 @@ async fn thousands_of_calls_at_once_are_all_there(database: Database) {
 
 async fn what_was_accepted_survives_a_new_opening(database: Database) {
     let store = with_account(&database).await;
-    store.accept_call(call(1), queueing()).await.unwrap();
+    store.accept_call(order(call(1))).await.unwrap();
     store.close().await;
     let store = open(&database).await;
     assert!(is_there(&*store, &call(1).sid).await);
@@ -97,7 +97,7 @@ async fn a_store_that_is_closed_says_so(database: Database) {
     let store = with_account(&database).await;
     store.close().await;
     assert!(matches!(
-        store.accept_call(call(1), queueing()).await,
+        store.accept_call(order(call(1))).await,
         Err(StoreError::Failed(_))
     ));
 }

@@ -5,7 +5,7 @@ use clarion::domain::prompt::AudioOwner;
 use clarion::store::Database;
 use supervisor::Supervisor;
 
-use super::{call, open, queueing, with_account};
+use super::{call, open, order, with_account};
 use crate::support::bills::claim;
 use crate::support::{self, APP, SID, app_id};
 
@@ -129,12 +129,12 @@ async fn made_up_migration(database: &Database, oldest_program: usize) {
 
 async fn a_schema_that_was_only_expanded_is_still_for_us(database: Database) {
     let store = with_account(&database).await;
-    store.accept_call(call(1), queueing()).await.unwrap();
+    store.accept_call(order(call(1))).await.unwrap();
     let wanted = database.inspect().await.unwrap().wanted;
     // While one is at work, and for the next who comes.
     made_up_migration(&database, wanted).await;
     let next = database.open_as_is(&Supervisor::new()).await.unwrap();
-    next.accept_call(call(2), queueing()).await.unwrap();
+    next.accept_call(order(call(2))).await.unwrap();
     assert_eq!(store.queue_depth().await.unwrap().0, 2);
     let claimed = claim(&*store, 2).await;
     assert_eq!(claimed.len(), 1, "one callee, one call");

@@ -8,7 +8,7 @@ use clarion::store::{Database, Store};
 use supervisor::Supervisor;
 
 use super::call;
-use super::queueing;
+use super::order;
 use crate::support::{self, account, application, eventually, postgres};
 
 async fn open_with(database: &Database, supervisor: &Supervisor) -> Arc<dyn Store> {
@@ -27,12 +27,12 @@ fn names(supervisor: &Supervisor) -> Vec<String> {
 async fn a_committer_that_panics_is_a_failure(database: Database, name: &str) {
     let supervisor = Supervisor::new();
     let store = open_with(&database, &supervisor).await;
-    store.accept_call(call(1), queueing()).await.unwrap();
+    store.accept_call(order(call(1))).await.unwrap();
     assert!(supervisor.request_panic(name), "{:?}", names(&supervisor));
     let failure = tokio::time::timeout(support::PATIENCE, supervisor.failed());
     assert_eq!(failure.await.unwrap().task, name);
     assert_eq!(supervisor.down(), [name]);
-    assert!(store.accept_call(call(2), queueing()).await.is_err());
+    assert!(store.accept_call(order(call(2))).await.is_err());
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_checkpoint_thread_that_panics_is_started_anew_and_the_log_stays_bound
         supervisor.down() == ["store-checkpoint"]
     })
     .await;
-    store.accept_call(call(1), queueing()).await.unwrap();
+    store.accept_call(order(call(1))).await.unwrap();
     eventually("it is up again", async || supervisor.down().is_empty()).await;
     // More than the log may hold before it is started anew: 64 MiB.
     let before = log_number(&path);
@@ -94,7 +94,7 @@ async fn a_checkpoint_thread_that_panics_is_started_anew_and_the_log_stays_bound
             user_data: Some("x".repeat(2 << 20)),
             ..call(number)
         };
-        store.accept_call(long, queueing()).await.unwrap();
+        store.accept_call(order(long)).await.unwrap();
     }
     eventually("the log is started anew", async || {
         store.ready().await.unwrap();

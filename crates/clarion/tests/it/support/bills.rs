@@ -22,7 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{APP, SID, TestServer};
 use crate::store_contract;
-use crate::store_contract::queueing;
+use crate::store_contract::order;
 
 pub fn zone() -> TimeZone {
     TimeZone::get(super::ZONE).unwrap()
@@ -103,7 +103,7 @@ pub fn ended(
 /// Accepts, claims and ends a call. Returns its bill line.
 pub async fn talk(store: &dyn Store, digits: &str, seconds: i64, ended_at: Timestamp) -> BillLine {
     let call = call(digits, ended_at - SignedDuration::from_secs(seconds + 10));
-    store.accept_call(call.clone(), queueing()).await.unwrap();
+    store.accept_call(order(call.clone())).await.unwrap();
     let claimed = claim(store, 1).await.remove(0);
     assert_eq!(claimed.call.sid, call.sid);
     let end = ended(&claimed, Some(seconds), Outcome::Talked, ended_at);

@@ -15,8 +15,9 @@ use crate::domain::account::AccountSid;
 use crate::domain::bill::import::{Imported, ImportedRecord};
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
-use crate::domain::call::{CallSid, NewCall, Queueing};
+use crate::domain::call::CallSid;
 use crate::domain::claim::{Lease, NodeId};
+use crate::domain::request_key::{Accepted, CallOrder};
 use crate::store::StoreError;
 use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
 use crate::store::binding::millis;
@@ -58,16 +59,15 @@ impl BillBook for PostgresStore {
 
     async fn accept_call_within_limits(
         &self,
-        call: NewCall,
-        queueing: Queueing,
+        order: CallOrder,
         longest_talk: u32,
-    ) -> Result<Result<(), Shortage>, StoreError> {
+    ) -> Result<Result<Accepted, Shortage>, StoreError> {
         // When the connection breaks during the commit nobody knows whether it took; accepting the same call again tells.
         let mut tries = TRIES;
         loop {
             tries -= 1;
             let accepted = match self.client().await {
-                Ok(mut client) => rates::accept(&mut client, &call, &queueing, longest_talk).await,
+                Ok(mut client) => rates::accept(&mut client, &order, longest_talk).await,
                 Err(error) => Err(error),
             };
             match accepted {

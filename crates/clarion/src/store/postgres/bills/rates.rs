@@ -6,9 +6,10 @@ use tokio_postgres::{Client, GenericClient};
 use super::super::{accept, bound};
 use crate::domain::account::AccountSid;
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
-use crate::domain::call::{CallSid, NewCall, Queueing};
+use crate::domain::call::CallSid;
 use crate::domain::claim::Lease;
 use crate::domain::money::Money;
+use crate::domain::request_key::{Accepted, CallOrder};
 use crate::store::StoreError;
 use crate::store::statements::rates::{self, RATE};
 use crate::store::statements::{Statement, bill_lines, postgres, queue};
@@ -78,10 +79,10 @@ pub async fn funds<C: GenericClient>(
 /// The account's row is held while what it may spend is counted, so that no other call is accepted out of the same money.
 pub async fn accept(
     client: &mut deadpool_postgres::Client,
-    call: &NewCall,
-    queueing: &Queueing,
+    order: &CallOrder,
     longest_talk: u32,
-) -> Result<Result<(), Shortage>, StoreError> {
+) -> Result<Result<Accepted, Shortage>, StoreError> {
+    let call = &order.call;
     let transaction = client.transaction().await?;
     let rate = rate_for(&*transaction, &call.account, call.number.digits()).await?;
     let funds = funds(&*transaction, rates::FUNDS_HELD, &call.account).await?;
@@ -93,22 +94,23 @@ pub async fn accept(
             let known = transaction
                 .query_opt(bill_lines::IS_CALL.postgres, &[&call.sid.as_str()])
                 .await?;
-            return Ok(known.map(drop).ok_or(shortage));
+            return Ok(known.map(|_| Accepted::New).ok_or(shortage));
         }
     };
     let statement = transaction.prepare_cached(accept::INSERT).await?;
-    let batch = [(call, queueing)];
-    let accepted = accept::insert_with(&*transaction, &statement, &batch).await?;
+    let orders = std::slice::from_ref(order);
+    let new = accept::insert_with(&*transaction, &statement, orders).await?;
     // A repeated accept sets nothing aside again.
-    if let Some(held) = reservation.filter(|_| accepted == 1) {
+    if let Some(held) = reservation.filter(|_| new.len() == 1) {
         let values = rates::reservation_values(call, &held);
         transaction
             .execute(rates::RESERVE.postgres, &bound(&values))
             .await?;
         move_reserved(&*transaction, &call.account, held.amount).await?;
     }
+    let accepted = accept::judge(&*transaction, orders, &new).await?;
     transaction.commit().await?;
-    Ok(Ok(()))
+    Ok(Ok(accepted.into_iter().next().unwrap_or(Accepted::New)))
 }
 
 async fn move_reserved<C: GenericClient>(

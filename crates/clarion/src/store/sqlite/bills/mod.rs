@@ -13,8 +13,9 @@ use crate::domain::account::AccountSid;
 use crate::domain::bill::import::{Imported, ImportedRecord};
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
 use crate::domain::bill::{BillFile, BillLine, BillOf, LinePlace};
-use crate::domain::call::{CallSid, NewCall, Queueing};
+use crate::domain::call::CallSid;
 use crate::domain::claim::{Lease, NodeId};
+use crate::domain::request_key::{Accepted, CallOrder};
 use crate::store::StoreError;
 use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
 
@@ -45,12 +46,11 @@ impl BillBook for SqliteStore {
 
     async fn accept_call_within_limits(
         &self,
-        call: NewCall,
-        queueing: Queueing,
+        order: CallOrder,
         longest_talk: u32,
-    ) -> Result<Result<(), Shortage>, StoreError> {
+    ) -> Result<Result<Accepted, Shortage>, StoreError> {
         let clock = self.clock.clone();
-        self.write(move |db| rates::accept(db, &call, &queueing, longest_talk, clock.now()))
+        self.write(move |db| rates::accept(db, &order, longest_talk, clock.now()))
             .await
     }
 

@@ -7,9 +7,10 @@ use super::super::query::Query;
 use super::super::queue::held_state;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::rating::{Charge, Funds, Prefix, Rate, Reservation, Shortage};
-use crate::domain::call::{CallSid, NewCall, Queueing};
+use crate::domain::call::CallSid;
 use crate::domain::claim::{EndedCall, Lease};
 use crate::domain::money::Money;
+use crate::domain::request_key::{Accepted, CallOrder};
 use crate::store::StoreError;
 use crate::store::statements::rates::{self, RATE};
 use crate::store::statements::{bill_lines, sqlite};
@@ -67,32 +68,37 @@ pub fn funds(db: &Connection, account: &AccountSid) -> Result<Option<Funds>, Sto
 /// A refusal is no failure: the other changes of the commit need not be done again because of it.
 pub fn accept(
     db: &Connection,
-    call: &NewCall,
-    queueing: &Queueing,
+    order: &CallOrder,
     longest_talk: u32,
     now: i64,
-) -> Result<Result<(), Shortage>, StoreError> {
+) -> Result<Result<Accepted, Shortage>, StoreError> {
+    let call = &order.call;
     let rate = rate_for(db, &call.account, call.number.digits())?;
     let (Some(rate), Some(funds)) = (
         rate.filter(|rate| !rate.is_free()),
         funds(db, &call.account)?,
     ) else {
-        return calls::accept(db, call, queueing, now).map(|_| Ok(()));
+        return Ok(Ok(calls::accept(db, order, now)?.accepted));
     };
     let reservation = match funds.reserve(&rate, longest_talk) {
         Ok(reservation) => reservation,
         Err(shortage) => {
             let known = db.exists(bill_lines::IS_CALL.sqlite, [call.sid.as_str()])?;
-            return Ok(if known { Ok(()) } else { Err(shortage) });
+            return Ok(if known {
+                Ok(Accepted::New)
+            } else {
+                Err(shortage)
+            });
         }
     };
+    let result = calls::accept(db, order, now)?;
     // A repeated accept sets nothing aside again.
-    if calls::accept(db, call, queueing, now)? {
+    if result.is_new {
         let values = rates::reservation_values(call, &reservation);
         db.run(rates::RESERVE.sqlite, params_from_iter(values))?;
         move_reserved(db, &call.account, reservation.amount)?;
     }
-    Ok(Ok(()))
+    Ok(Ok(result.accepted))
 }
 
 fn move_reserved(db: &Connection, account: &AccountSid, by: Money) -> Result<(), StoreError> {

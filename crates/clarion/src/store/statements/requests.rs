@@ -1,0 +1,40 @@
+//! The names that applications give to their requests.
+
+use super::{Statement, statement};
+use crate::domain::request_key::{CallOrder, KnownRequest};
+use crate::store::StoreError;
+use crate::store::binding::Bind;
+use crate::store::columns::Columns;
+
+pub const KEEP: Statement = statement!(
+    "INSERT INTO request_keys (app_id, request_id, call_sid, accepted_at, digest) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING"
+);
+pub const FIND: Statement = statement!(
+    "SELECT call_sid, accepted_at, digest FROM request_keys WHERE app_id = $1 AND request_id = $2"
+);
+/// The oldest first: callSids sort by time. What belongs to a call that has not ended, or has ended a while ago only, is kept.
+pub const FORGET: Statement = statement!(
+    "DELETE FROM request_keys WHERE call_sid IN (SELECT call_sid FROM \
+       (SELECT call_sid FROM request_keys ORDER BY call_sid LIMIT $1) AS oldest LEFT JOIN calls USING (call_sid) \
+       WHERE calls.call_sid IS NULL OR calls.ended_at < $2)"
+);
+
+/// The values of `KEEP`, where the request has a name.
+pub fn key_values(order: &CallOrder) -> Option<[Bind<'_>; 5]> {
+    let key = order.request.as_ref()?;
+    Some([
+        order.call.app.as_str().into(),
+        key.id.as_str().into(),
+        order.call.sid.as_str().into(),
+        order.call.accepted_at.into(),
+        (&key.digest).into(),
+    ])
+}
+
+pub fn known(row: &impl Columns) -> Result<KnownRequest, StoreError> {
+    Ok(KnownRequest {
+        call: row.parsed(0)?,
+        accepted_at: row.time(1)?,
+        digest: row.string(2)?,
+    })
+}
