@@ -9,14 +9,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum HoldKind {
     /// The machine's clock is too far from the database's.
     Clock,
+    /// Prompts cannot be made here.
+    Prompts,
 }
 
 impl HoldKind {
-    pub const ALL: [Self; 1] = [Self::Clock];
+    pub const ALL: [Self; 2] = [Self::Clock, Self::Prompts];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Clock => "clock",
+            Self::Prompts => "prompts",
         }
     }
 }

@@ -13,6 +13,7 @@ use tracing::Instrument;
 
 use super::end_reason::EndReason;
 use super::playback::{Playback, PlaybackPlan};
+use super::prompt_guard::{self, PromptGuard};
 use super::recorder::{CallRecorder, DialProgress};
 use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
 use crate::domain::call::NewCall;
@@ -22,6 +23,9 @@ use crate::random;
 
 /// A call is retried after this time while too many other prompts are being rendered.
 const WHEN_BUSY: SignedDuration = SignedDuration::from_secs(1);
+/// A prompt that could not be made is tried again after this time at first, and after this time at most.
+const FIRST_PROMPT_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+const LONGEST_PROMPT_PAUSE: SignedDuration = SignedDuration::from_secs(60);
 /// A call is retried after this time when the database did not take that it is being dialled.
 const WHEN_UNWRITTEN: SignedDuration = SignedDuration::from_secs(1);
 /// Events of a call that are written down together at most.
@@ -42,6 +46,7 @@ pub struct CallRunner {
     pub pool: Arc<TrunkPool>,
     pub playback: Arc<Playback>,
     pub recorder: CallRecorder,
+    pub prompt_guard: Arc<PromptGuard>,
     pub times: DialTimes,
 }
 
@@ -93,11 +98,18 @@ impl CallRunner {
         let plan = match self.playback.plan(&progress.claimed.call).await {
             Ok(plan) => plan,
             Err(PromptError::Busy) => return Next::Requeue(WHEN_BUSY),
-            Err(error) => {
+            Err(error) if prompt_guard::is_final(&error) => {
                 let reason = EndReason::because(Outcome::PromptFailed, error.to_string());
                 return Next::End(reason);
             }
+            // It may pass: a folder that is away for a moment, a speech server that is started anew. Another node may be able to.
+            Err(error) => {
+                tracing::warn!(%error, "the prompt cannot be made now; the call waits");
+                self.prompt_guard.failed(&error);
+                return Next::Requeue(self.prompt_pause(&progress.claimed.call));
+            }
         };
+        self.prompt_guard.worked();
         let needed = plan.seconds().saturating_add(1);
         let reserved = self.recorder.tighten_reservation(&progress.claimed, needed);
         let Ok(paid) = reserved.await else {
@@ -225,6 +237,17 @@ impl CallRunner {
         };
         let (ended, ()) = tokio::join!(calling, recording);
         ended
+    }
+
+    /// The longer a call has waited already, the more rarely its prompt is tried again.
+    fn prompt_pause(&self, call: &NewCall) -> SignedDuration {
+        let waited = self
+            .recorder
+            .node
+            .clock
+            .now()
+            .duration_since(call.accepted_at);
+        (waited / 4).clamp(FIRST_PROMPT_PAUSE, LONGEST_PROMPT_PAUSE)
     }
 
     /// Twice as long each time that all trunks were tried in vain.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::customers::CustomerLimits;
 use super::end_reason::EndReason;
 use super::node::Node;
+use super::prompt_guard::PromptGuard;
 use super::recorder::{CallRecorder, DialProgress};
 use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
@@ -40,6 +41,7 @@ pub struct Housekeeping {
     pub pool: Arc<TrunkPool>,
     pub switches: Arc<Switches>,
     pub customers: Arc<CustomerLimits>,
+    pub prompt_guard: Arc<PromptGuard>,
     /// Ended calls are kept for this long; `None`: for ever.
     pub retention: Option<SignedDuration>,
 }
@@ -68,6 +70,7 @@ impl Housekeeping {
         depth.set(&self.recorder.node).await;
         self.set_gauges();
         self.customers.forget_idle();
+        self.prompt_guard.try_again(Instant::now());
         if let Err(error) = self.forget_old_calls().await {
             tracing::error!(%error, "calls that are too old to be kept could not be forgotten");
         }

@@ -16,6 +16,7 @@ mod heartbeat;
 mod housekeeping;
 mod node;
 mod playback;
+mod prompt_guard;
 mod recorder;
 mod recovery;
 mod running;
@@ -43,6 +44,7 @@ use self::heartbeat::Heartbeat;
 use self::housekeeping::Housekeeping;
 use self::node::Node;
 use self::playback::{Playback, PlaybackTimes};
+use self::prompt_guard::PromptGuard;
 use self::recorder::CallRecorder;
 use self::recovery::Recovery;
 use self::running::RunningCalls;
@@ -148,7 +150,9 @@ impl Dispatch {
                 queued: Arc::clone(&queued),
             },
         });
+        let prompt_guard = Arc::new(PromptGuard::new(holds.clone()));
         let housekeeping = Arc::new(Housekeeping {
+            prompt_guard: Arc::clone(&prompt_guard),
             recorder: recorder.clone(),
             pool: Arc::clone(&pool),
             switches: Arc::clone(&switches),
@@ -165,6 +169,7 @@ impl Dispatch {
                 holds,
             },
             runner: Arc::new(CallRunner {
+                prompt_guard,
                 phone,
                 pool,
                 playback: Arc::clone(&playback),

@@ -41,7 +41,7 @@ outcomes! {
     InvalidNumber = 7, "invalid-number", '2', "the network does not know the number";
     Expired = 8, "expired", '2', "it waited in the queue for longer than allowed";
     Interrupted = 9, "interrupted", '2', "the server was lost during the call";
-    PromptFailed = 10, "prompt-failed", '2', "the prompt could not be rendered: the text was not spoken, or an audio file could not be read";
+    PromptFailed = 10, "prompt-failed", '2', "the prompt could not be rendered: an audio file is not playable, or the text is too long to be spoken";
 }
 
 impl Outcome {

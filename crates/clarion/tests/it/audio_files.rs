@@ -20,7 +20,7 @@ use crate::support::{
 };
 
 /// A second of a tone; the strength tells one from another.
-fn wav(strength: i16) -> Vec<u8> {
+pub fn wav(strength: i16) -> Vec<u8> {
     let wave = |at: i16| {
         if at / 10 % 2 == 0 {
             strength

@@ -5,6 +5,7 @@ mod endings;
 mod heard;
 mod limits;
 mod outcomes;
+mod prompts;
 mod reports;
 mod routes;
 pub mod stage;

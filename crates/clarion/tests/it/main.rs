@@ -19,6 +19,7 @@ mod calls;
 mod captures;
 mod check;
 mod clients;
+mod clocks;
 mod command_line;
 mod crash;
 mod demo;

@@ -1,0 +1,89 @@
+//! Clocks that are wrong, and clocks that jump: what is queued is neither given up nor held back.
+
+use clarion::dispatch::STOP_ALL;
+use clarion::domain::call::CallSid;
+use jiff::SignedDuration;
+
+use crate::calls::stage::{Stage, on_postgres};
+use crate::support::child::Installation;
+use crate::support::{TestServer, eventually, postgres};
+
+const TWO_HOURS: SignedDuration = SignedDuration::from_hours(2);
+
+/// Nothing is dialled while the calls are placed.
+async fn stop_dialling(server: &TestServer, stop: bool) {
+    let value = stop.then_some("on");
+    let now = server.clock.now();
+    server.store.set_switch(STOP_ALL, value, now).await.unwrap();
+}
+
+async fn place(stage: &Stage, calls: usize) -> Vec<CallSid> {
+    let mut sids = Vec::new();
+    for number in 0..calls {
+        let number = format!("138{number:07}0");
+        sids.push(stage.call(&number, "\"mediaTxt\":\"x\"").await);
+    }
+    sids
+}
+
+async fn all_are_talked(stage: &Stage, sids: &[CallSid]) {
+    for sid in sids {
+        let report = stage.report_of(sid).await;
+        assert!(report.contains("<state>0</state>"), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_jump_of_the_clock_neither_expires_the_queue_nor_holds_it_back() {
+    let stage = Stage::new("").await;
+    let server = &stage.server;
+    stop_dialling(server, true).await;
+    eventually("dialling is stopped", async || {
+        let mut connection = server.client().connect().await.unwrap();
+        let (_, metrics) = connection.get("/metrics").await.unwrap();
+        metrics.contains("clarion_dialling_stopped 1")
+    })
+    .await;
+    let mut sids = place(&stage, 20).await;
+    // Two hours ahead, the time that a call may wait is over twice; five more are accepted meanwhile.
+    server.clock.shift(TWO_HOURS);
+    sids.extend(place(&stage, 5).await);
+    assert_eq!(server.store.queue_depth().await.unwrap().0, 25);
+    server.clock.shift(-TWO_HOURS);
+    stop_dialling(server, false).await;
+    all_are_talked(&stage, &sids).await;
+}
+
+#[tokio::test]
+async fn a_node_whose_clock_jumps_claims_nothing_until_it_is_right_again() {
+    let more = format!("{}[dispatch]\nlease_seconds = 2\n", on_postgres().await);
+    let stage = Stage::new(&more).await;
+    let server = &stage.server;
+    server.clock.shift(TWO_HOURS);
+    let ready = async || {
+        let mut connection = server.client().connect().await.unwrap();
+        connection.get("/readyz").await.unwrap()
+    };
+    eventually("the node says so", async || {
+        let (status, body) = ready().await;
+        status == 503 && body.contains("7200.0 s ahead of the database's")
+    })
+    .await;
+    server.clock.shift(-TWO_HOURS);
+    eventually("ready again", async || ready().await.0 == 200).await;
+    let sids = place(&stage, 3).await;
+    all_are_talked(&stage, &sids).await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_two_hours_ahead_does_not_start() {
+    let url = postgres::empty_database().await;
+    let settings = "[[trunk]]\nname = \"loopback\"\nloopback = true\nprefixes = [\"\"]\n";
+    let installation = Installation::with_settings(Some(url), settings).await;
+    let refused = installation
+        .clarion(&["serve", "--demo-clock-ahead", "7200"])
+        .await;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success());
+    assert!(said.contains("this machine's clock is 7200"), "{said}");
+}
