@@ -22,6 +22,7 @@ use crate::domain::prompt::{
 use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
+use crate::store::StoreError;
 
 /// Today's names, and those of the older interface that clients still send. A name of today wins over its older one.
 pub const FORM: Form = Form {
@@ -190,9 +191,10 @@ async fn check_callee(api: &Api, call: &NewCall) -> Result<(), Refusal> {
 
 /// An account without balance and limit costs nothing more than its call. For another, what the call may cost is set aside.
 async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(), Refusal> {
+    let sid = call.sid.clone();
     if account.balance.is_none() && account.spending_limit.is_none() {
         let accepted = api.store.accept_call(call).await;
-        return accepted.map_err(|error| unavailable(&error));
+        return accepted.map_err(|error| not_durable(&sid, &error));
     }
     let limit = api.config.rates.reserve.min(api.config.calls.max_talk);
     let limit = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
@@ -201,11 +203,21 @@ async fn make_durable(api: &Api, account: &Account, call: NewCall) -> Result<(),
         .store
         .accept_call_within_limits(call, longest_talk)
         .await;
-    match accepted.map_err(|error| unavailable(&error))? {
+    match accepted.map_err(|error| not_durable(&sid, &error))? {
         Ok(()) => Ok(()),
         Err(Shortage::Balance) => Err(StatusCode::BalanceInsufficient.into()),
         Err(Shortage::SpendingLimit) => Err(StatusCode::SpendingLimit.into()),
     }
+}
+
+/// Nobody is told "no" about a call that may be made.
+fn not_durable(sid: &CallSid, error: &StoreError) -> Refusal {
+    let refusal = unavailable(error);
+    if !error.is_unknown() {
+        return refusal;
+    }
+    let code = StatusCode::AcceptUnknown;
+    Refusal::new(code, format!("{}; callSid {sid}", code.meaning()))
 }
 
 /// What a request asks for, with every rule of the fields kept; the audio files are not yet looked up.

@@ -80,6 +80,7 @@ status_codes! {
     NoRoute = "190007", "no route to this number";
     NotOffered = "190008", "this operation is not offered here";
     BillTokenInvalid = "190009", "the download token is not valid";
+    AcceptUnknown = "190013", "it is not known whether the call was accepted: ask again with the same requestId, or look at CallResult later";
 }
 
 /// Why a request was not carried out: one code, and a sentence that names the field and the rule.

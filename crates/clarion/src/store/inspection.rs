@@ -27,7 +27,7 @@ impl Database {
                 let path = path.clone();
                 tokio::task::spawn_blocking(move || sqlite::inspect(&path)).await?
             }
-            Self::Postgres(url) => postgres::inspect(url).await,
+            Self::Postgres(config) => postgres::inspect(config).await,
         }
     }
 

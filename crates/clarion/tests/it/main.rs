@@ -36,6 +36,7 @@ mod overload;
 mod packaging;
 mod queue_contract;
 mod quirks;
+mod silence;
 mod soak;
 mod status_codes;
 mod store_contract;

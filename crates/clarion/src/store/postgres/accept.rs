@@ -1,7 +1,8 @@
 //! Group commit for accepted calls: one statement carries everything that has arrived, and its commit answers all.
 //!
-//! The statement is idempotent (a callSid is made by us and never reused), so when the connection breaks during a commit and nobody
-//! knows whether it took, the same batch is simply sent again on a new connection: nobody is told "no" about a call that will be made.
+//! The statement is idempotent (a callSid is made by us and never reused), so when the connection breaks or falls silent during a commit and
+//! nobody knows whether it took, the same calls are simply sent again on a new connection: nobody is told "no" about a call that will be made.
+//! Whoever has waited for long enough is told what is known by then: that the call was not accepted, or that it may have been.
 //!
 //! A call whose commit panics fails alone; a panic elsewhere in this task ends the process, by the supervisor. Starting the task anew would
 //! mean to tell "no" to those who wait for what may have been committed.
@@ -9,14 +10,13 @@
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use deadpool_postgres::{ClientWrapper, Pool};
 use futures_util::FutureExt;
 use supervisor::{Supervisor, TaskGuard, Watch, panic_message};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_postgres::{GenericClient, Statement};
 
 use super::column;
+use super::session::{Session, SessionPool, StatementError, TimeLimit};
 use crate::domain::call::NewCall;
 use crate::domain::callback::RespUrl;
 use crate::store::StoreError;
@@ -30,8 +30,8 @@ const QUEUE: usize = 4096;
 /// otherwise follow each other so closely that each carries two or three calls, at many times the cost of a call in a large batch.
 const BREATH: Duration = Duration::from_millis(1);
 /// How long a request waits for a database that has gone away before it is told so.
-const PATIENCE: Duration = Duration::from_secs(8);
-const PAUSE: Duration = Duration::from_millis(200);
+pub(super) const PATIENCE: Duration = Duration::from_secs(8);
+pub(super) const PAUSE: Duration = Duration::from_millis(200);
 /// A task that has nothing to do shows this often that it is alive.
 const IDLE: Duration = Duration::from_secs(1);
 /// Longer than one batch may wait for a database that has gone away.
@@ -39,22 +39,47 @@ const STUCK: Duration = Duration::from_secs(30);
 
 struct Pending {
     call: NewCall,
+    waiting: Waiting,
+}
+
+/// Whoever waits for a call to be accepted.
+struct Waiting {
     reply: oneshot::Sender<Result<(), StoreError>>,
+    until: Instant,
+    /// A try got no answer: it may have been committed.
+    in_doubt: bool,
+}
+
+impl Waiting {
+    /// Whoever asked may have gone away; what was committed stands all the same.
+    fn answer(self, result: Result<(), StoreError>) {
+        let _ = self.reply.send(result);
+    }
+
+    /// What is known when it is not tried again.
+    fn give_up(self, problem: &str) {
+        let error = if self.in_doubt {
+            StoreError::Unknown(problem.to_owned())
+        } else {
+            StoreError::failed(problem)
+        };
+        self.answer(Err(error));
+    }
 }
 
 #[derive(Debug)]
 pub struct Accepter {
     inbox: mpsc::Sender<Pending>,
-    pool: Pool,
+    pool: SessionPool,
     _task: TaskGuard,
 }
 
 impl Accepter {
-    pub fn start(pool: Pool, supervisor: &Supervisor) -> Self {
+    pub(super) fn start(pool: SessionPool, limit: TimeLimit, supervisor: &Supervisor) -> Self {
         let (inbox, pending) = mpsc::channel(QUEUE);
         let accepting = pool.clone();
         let task = supervisor.require("store-accepter", Some(STUCK), move |watch| {
-            accept_until_closed(accepting, pending, watch)
+            accept_until_closed(accepting, limit, pending, watch)
         });
         Self {
             inbox,
@@ -69,11 +94,17 @@ impl Accepter {
         if self.pool.is_closed() {
             return Err(stopped());
         }
+        let waiting = Waiting {
+            reply,
+            until: Instant::now() + PATIENCE,
+            in_doubt: false,
+        };
         self.inbox
-            .send(Pending { call, reply })
+            .send(Pending { call, waiting })
             .await
             .map_err(|_| stopped())?;
-        result.await.map_err(|_| stopped())?
+        let broken_off = |_| StoreError::Unknown("the store was closed in the middle".into());
+        result.await.map_err(broken_off)?
     }
 
     pub fn close(&self) {
@@ -81,69 +112,88 @@ impl Accepter {
     }
 }
 
-async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>, watch: Watch) {
+async fn accept_until_closed(
+    pool: SessionPool,
+    limit: TimeLimit,
+    mut inbox: mpsc::Receiver<Pending>,
+    watch: Watch,
+) {
     let mut batch = Vec::with_capacity(LARGEST_BATCH);
     let mut longest_commit = Duration::ZERO;
     loop {
         watch.beat();
-        let arrived = inbox.recv_many(&mut batch, LARGEST_BATCH);
-        match tokio::time::timeout(IDLE, arrived).await {
-            Err(_idle) => continue,
-            Ok(0) => return watch.release(),
-            Ok(_) => {}
+        if batch.is_empty() {
+            let arrived = inbox.recv_many(&mut batch, LARGEST_BATCH);
+            match tokio::time::timeout(IDLE, arrived).await {
+                Err(_idle) => continue,
+                Ok(0) => return watch.release(),
+                Ok(_) => {}
+            }
+        } else {
+            // What is tried again takes along what has come since.
+            tokio::time::sleep(PAUSE).await;
+            while batch.len() < LARGEST_BATCH
+                && let Ok(pending) = inbox.try_recv()
+            {
+                batch.push(pending);
+            }
         }
         metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
         let (began, several) = (Instant::now(), batch.len() > 1);
-        commit_and_answer(&pool, &mut batch).await;
+        commit_and_answer(&pool, limit, &mut batch).await;
         note_commit(began.elapsed(), &mut longest_commit);
-        if several {
+        if several && batch.is_empty() {
             tokio::time::sleep_until(began + BREATH).await;
         }
     }
 }
 
-async fn commit_and_answer(pool: &Pool, batch: &mut Vec<Pending>) {
+/// Leaves in the batch what shall be tried again.
+async fn commit_and_answer(pool: &SessionPool, limit: TimeLimit, batch: &mut Vec<Pending>) {
     // Rows in key order: two nodes that touch the same rows then never wait for each other in a circle.
     batch.sort_by(|a, b| a.call.sid.cmp(&b.call.sid));
-    let (calls, replies): (Vec<_>, Vec<_>) = batch
+    let (calls, waiting): (Vec<_>, Vec<_>) = batch
         .drain(..)
-        .map(|pending| (pending.call, pending.reply))
+        .map(|pending| (pending.call, pending.waiting))
         .unzip();
-    match commit_or_fail(pool, &calls).await {
-        Ok(()) => answer(replies, &Ok(())),
-        Err(error) if calls.len() == 1 || !error.is_about_the_calls() => {
-            answer(replies, &Err(error.log(calls.len())));
-        }
-        // One of them is bad: each alone, so that the others do not suffer for it.
-        Err(_) => {
-            for (call, reply) in calls.iter().zip(replies) {
-                let result = commit_or_fail(pool, std::slice::from_ref(call)).await;
-                let _ = reply.send(result.map_err(|error| error.log(1)));
+    let Some(until) = waiting.iter().map(|waiting| waiting.until).min() else {
+        return;
+    };
+    match commit_or_fail(pool, limit.until(until), &calls).await {
+        Ok(()) => waiting.into_iter().for_each(|one| one.answer(Ok(()))),
+        Err(error) if error.is_about_the_calls() && calls.len() > 1 => {
+            // One of them is bad: each alone, so that the others do not suffer for it.
+            for (call, waiting) in calls.into_iter().zip(waiting) {
+                let limit = limit.until(waiting.until);
+                match commit_or_fail(pool, limit, std::slice::from_ref(&call)).await {
+                    Ok(()) => waiting.answer(Ok(())),
+                    Err(error) => error.settle(pool, vec![(call, waiting)], batch),
+                }
             }
         }
+        Err(error) => error.settle(pool, calls.into_iter().zip(waiting).collect(), batch),
     }
 }
 
 /// A panic is a failure like any other.
-async fn commit_or_fail(pool: &Pool, calls: &[NewCall]) -> Result<(), CommitError> {
-    let committed = AssertUnwindSafe(commit(pool, calls)).catch_unwind().await;
+async fn commit_or_fail(
+    pool: &SessionPool,
+    limit: TimeLimit,
+    calls: &[NewCall],
+) -> Result<(), CommitError> {
+    let committed = AssertUnwindSafe(commit(pool, limit, calls))
+        .catch_unwind()
+        .await;
     committed.unwrap_or_else(|panic| Err(CommitError::Panicked(panic_message(&*panic).to_owned())))
-}
-
-fn answer(replies: Vec<oneshot::Sender<Result<(), StoreError>>>, result: &Result<(), StoreError>) {
-    for reply in replies {
-        // Whoever asked may have gone away; what was committed stands all the same.
-        let _ = reply.send(result.clone());
-    }
 }
 
 enum CommitError {
     /// The database said no to what is in the batch.
-    Refused(tokio_postgres::Error),
+    Refused(String),
     /// Making the batch ready, or sending it, panicked.
     Panicked(String),
-    /// It could not be reached for as long as we are willing to wait.
-    Unreachable(String),
+    /// There was no answer, or no database to ask.
+    Unanswered { problem: String, in_doubt: bool },
 }
 
 impl CommitError {
@@ -151,41 +201,48 @@ impl CommitError {
         matches!(self, Self::Refused(_) | Self::Panicked(_))
     }
 
-    fn log(self, calls: usize) -> StoreError {
-        let error = match self {
-            Self::Refused(error) => super::describe(&error),
-            Self::Panicked(message) => format!("the commit panicked: {message}"),
-            Self::Unreachable(error) => error,
+    /// Answers those who need not wait any longer, and puts the others back.
+    fn settle(self, pool: &SessionPool, calls: Vec<(NewCall, Waiting)>, batch: &mut Vec<Pending>) {
+        let (problem, may_pass, in_doubt) = match self {
+            Self::Refused(problem) => (problem, false, false),
+            Self::Panicked(message) => (format!("the commit panicked: {message}"), false, true),
+            Self::Unanswered { problem, in_doubt } => (problem, !pool.is_closed(), in_doubt),
         };
-        tracing::error!(%error, calls, "calls could not be accepted");
-        StoreError::failed(error)
-    }
-}
-
-/// Commits the calls, on as many connections as it takes.
-async fn commit(pool: &Pool, calls: &[NewCall]) -> Result<(), CommitError> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let problem = match pool.get().await {
-            Err(error) => error.to_string(),
-            Ok(client) => match insert(&client, calls).await {
-                Ok(()) => return Ok(()),
-                Err(error) if is_final(&error) => return Err(CommitError::Refused(error)),
-                Err(error) => super::describe(&error),
-            },
-        };
-        if Instant::now() + PAUSE > deadline {
-            return Err(CommitError::Unreachable(problem));
+        let mut given_up = 0;
+        for (call, mut waiting) in calls {
+            waiting.in_doubt |= in_doubt;
+            if may_pass && Instant::now() + PAUSE < waiting.until {
+                batch.push(Pending { call, waiting });
+            } else {
+                given_up += 1;
+                waiting.give_up(&problem);
+            }
         }
-        tokio::time::sleep(PAUSE).await;
+        if given_up > 0 {
+            tracing::error!(error = %problem, calls = given_up, "calls could not be accepted");
+        }
     }
 }
 
-/// An answer about the data. Everything else (a lost connection, a server that is shutting down or starting, a deadlock) may pass.
-fn is_final(error: &tokio_postgres::Error) -> bool {
-    error
-        .code()
-        .is_some_and(|code| !matches!(&code.code()[..2], "08" | "40" | "53" | "57" | "58"))
+async fn commit(
+    pool: &SessionPool,
+    limit: TimeLimit,
+    calls: &[NewCall],
+) -> Result<(), CommitError> {
+    let unreachable = |problem| CommitError::Unanswered {
+        problem,
+        in_doubt: false,
+    };
+    let session = pool.get(limit).await;
+    let session = session.map_err(|error| unreachable(error.to_string()))?;
+    match insert(&session, calls).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_final() => Err(CommitError::Refused(error.text().to_owned())),
+        Err(error) => Err(CommitError::Unanswered {
+            problem: error.text().to_owned(),
+            in_doubt: error.is_unknown(),
+        }),
+    }
 }
 
 /// A call that is there already is left as it is, and is not queued again.
@@ -201,28 +258,15 @@ pub const INSERT: &str = postgres!(
     SELECT call_sid, app_id, callee, accepted_at, expires_at, {queued} FROM batch JOIN accepted USING (call_sid)"
 );
 
-/// A statement alone is its own transaction: one round trip carries the batch and its commit.
-pub async fn insert(
-    client: &ClientWrapper,
-    calls: &[NewCall],
-) -> Result<(), tokio_postgres::Error> {
-    let statement = client.prepare_cached(INSERT).await?;
-    insert_with(&**client, &statement, calls).await.map(drop)
-}
-
-/// How many of them were new.
-pub async fn insert_with<C: GenericClient>(
-    client: &C,
-    statement: &Statement,
-    calls: &[NewCall],
-) -> Result<u64, tokio_postgres::Error> {
+/// A statement alone is its own transaction: one round trip carries the batch and its commit. How many of them were new.
+pub async fn insert(client: &Session, calls: &[NewCall]) -> Result<u64, StatementError> {
     let prompts: Vec<_> = calls
         .iter()
         .map(|call| serde_json::to_string(&call.prompt).expect("a prompt has only text keys"))
         .collect();
     client
         .execute(
-            statement,
+            INSERT,
             &[
                 &column(calls, |call| call.sid.as_str()),
                 &column(calls, |call| call.account.as_str()),

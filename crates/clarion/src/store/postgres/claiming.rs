@@ -1,10 +1,10 @@
 //! Taking calls from the queue in PostgreSQL: those that are due, those that shall end without being dialled, and those of nodes that are gone.
 
-use deadpool_postgres::{Client, Transaction};
 use jiff::Timestamp;
 
 use super::query_in;
 use super::queue::lease_millis;
+use super::session::{Session, Transaction};
 use crate::domain::claim::{Claim, ClaimedCall, NodeId, Overdue};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
@@ -72,7 +72,7 @@ pub(super) const ORPHANED_CALLS: &str = postgres!(
 );
 
 pub(super) async fn claim(
-    client: &mut Client,
+    client: &mut Session,
     claim: &Claim,
 ) -> Result<Vec<ClaimedCall>, StoreError> {
     let transaction = client.transaction().await?;
@@ -108,7 +108,7 @@ pub(super) async fn claim(
 }
 
 pub(super) async fn claim_overdue(
-    client: &mut Client,
+    client: &mut Session,
     node: &NodeId,
     now: Timestamp,
     lease: i64,

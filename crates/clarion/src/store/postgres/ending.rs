@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::session::Session;
 use crate::domain::bill::rating::Prefix;
 use crate::domain::claim::EndedCall;
 use crate::store::StoreError;
@@ -37,18 +38,14 @@ const END: &str = postgres!(
 );
 
 /// One statement is one transaction and one round trip. Nothing happens if the call is not ours any more.
-pub(super) async fn end(
-    client: &deadpool_postgres::Client,
-    ended: &EndedCall,
-) -> Result<bool, StoreError> {
+pub(super) async fn end(client: &Session, ended: &EndedCall) -> Result<bool, StoreError> {
     let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
     let callback = ended.callback.as_ref();
     let tried = ended.outcome.was_tried();
-    let statement = client.prepare_cached(END).await?;
     let changed = client
         .query(
-            &statement,
+            END,
             &[
                 &call.sid.as_str(),
                 &lease.node.as_str(),

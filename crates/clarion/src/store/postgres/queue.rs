@@ -71,7 +71,7 @@ impl CallQueue for PostgresStore {
     }
 
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError> {
-        claiming::claim(&mut self.client().await?, &claim).await
+        claiming::claim(&mut *self.client().await?, &claim).await
     }
 
     async fn claim_overdue(
@@ -82,7 +82,7 @@ impl CallQueue for PostgresStore {
         limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
         let lease = lease_millis(now, lease_until);
-        claiming::claim_overdue(&mut self.client().await?, node, now, lease, limit).await
+        claiming::claim_overdue(&mut *self.client().await?, node, now, lease, limit).await
     }
 
     async fn advance_call(
@@ -141,7 +141,7 @@ impl CallQueue for PostgresStore {
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
-        ending::end(&self.client().await?, &ended).await
+        ending::end(&*self.client().await?, &ended).await
     }
 
     async fn take_orphaned_calls(
@@ -216,7 +216,8 @@ impl CallQueue for PostgresStore {
 
     async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let values: super::Values<'_> = &[&i64::from(limit), &before.as_millisecond()];
-        self.execute(FORGET_CALLS, values).await
+        let client = self.long_client().await?;
+        Ok(client.execute(FORGET_CALLS, values).await?)
     }
 }
 

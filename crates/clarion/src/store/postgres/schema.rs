@@ -1,7 +1,8 @@
 //! Brings the database's schema up to date, once however many nodes start together.
 
 use anyhow::{Context, bail};
-use tokio_postgres::{Client, GenericClient};
+
+use super::session::Session;
 
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/postgres/0001_first.sql"),
@@ -14,15 +15,15 @@ const LOCK: i64 = 0x636c_6172_696f_6e00;
 pub const WANTED: usize = MIGRATIONS.len();
 
 /// 0 where no schema has been made.
-pub async fn version(client: &impl GenericClient) -> anyhow::Result<usize> {
+pub async fn version(client: &Session) -> anyhow::Result<usize> {
     let row = client
-        .query_one("SELECT to_regclass('schema_migrations') IS NOT NULL", &[])
+        .query_one_once("SELECT to_regclass('schema_migrations') IS NOT NULL", &[])
         .await?;
     if !row.get::<_, bool>(0) {
         return Ok(0);
     }
     let row = client
-        .query_one(
+        .query_one_once(
             "SELECT coalesce(max(version), 0) FROM schema_migrations",
             &[],
         )
@@ -30,10 +31,10 @@ pub async fn version(client: &impl GenericClient) -> anyhow::Result<usize> {
     Ok(usize::try_from(row.get::<_, i32>(0))?)
 }
 
-pub async fn migrate(client: &mut Client) -> anyhow::Result<()> {
+pub async fn migrate(client: &mut Session) -> anyhow::Result<()> {
     let transaction = client.transaction().await?;
     transaction
-        .execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
+        .execute_once("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
         .await?;
     transaction
         .batch_execute(
@@ -55,7 +56,7 @@ pub async fn migrate(client: &mut Client) -> anyhow::Result<()> {
             .await
             .with_context(|| format!("migration {number}"))?;
         transaction
-            .execute(
+            .execute_once(
                 "INSERT INTO schema_migrations (version) VALUES ($1)",
                 &[&number],
             )

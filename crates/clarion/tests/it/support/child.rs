@@ -74,12 +74,12 @@ impl Installation {
 
     /// A second node on the same database, with files of its own.
     pub fn another_node(&self, settings: &str) -> Self {
-        let Database::Postgres(url) = &self.database else {
+        let Database::Postgres(config) = &self.database else {
             panic!("nodes share a PostgreSQL");
         };
         let folder = tempfile::tempdir().unwrap();
         Self {
-            config: write_config(folder.path(), url, settings),
+            config: write_config(folder.path(), config.url(), settings),
             database: self.database.clone(),
             folder,
         }

@@ -1,0 +1,303 @@
+//! The only way to PostgreSQL: a session, every statement of which has a deadline of ours.
+//!
+//! Where the deadline passes, the connection is closed and never used again. The statement is not cancelled: a cancelled commit may report a
+//! success that no standby has. So it is not known whether it was done, and that is what the caller is told, unless it only reads. The same
+//! holds for a connection that breaks, and for a caller that stops waiting.
+//!
+//! Nothing outside this module sees the driver's client, so nothing goes around the deadline.
+
+mod connect;
+mod error;
+mod pool;
+mod transaction;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Row, Statement};
+
+pub use self::connect::{ConnectError, Connector, ServerFacts};
+pub use self::error::StatementError;
+use self::error::{describe, spoils};
+pub use self::pool::{PooledSession, SessionPool};
+pub use self::transaction::Transaction;
+
+pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// How long the statements of a session may take.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeLimit {
+    /// Each of them.
+    pub statement: Duration,
+    /// All of them, and the wait for a connection.
+    pub until: Option<Instant>,
+}
+
+impl TimeLimit {
+    pub fn each(statement: Duration) -> Self {
+        Self {
+            statement,
+            until: None,
+        }
+    }
+
+    pub fn until(self, until: Instant) -> Self {
+        Self {
+            until: Some(until),
+            ..self
+        }
+    }
+
+    /// The end of something that begins now and may take this long.
+    fn end_of(&self, duration: Duration) -> Instant {
+        let end = Instant::now() + duration;
+        self.until.map_or(end, |until| until.min(end))
+    }
+}
+
+/// What a statement that gets no answer may have done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// Nothing that lasts: it reads, or its transaction is not committed.
+    Nothing,
+    /// It may be there.
+    Lasting,
+}
+
+impl Effect {
+    /// Of a statement that is a transaction of its own. When in doubt, it changes something.
+    fn of(sql: &str) -> Self {
+        let changes = ["INSERT", "UPDATE", "DELETE"];
+        if sql.starts_with("SELECT") || sql.starts_with("WITH") {
+            let found = changes.iter().any(|word| sql.contains(word));
+            return if found { Self::Lasting } else { Self::Nothing };
+        }
+        Self::Lasting
+    }
+}
+
+/// A connection that is logged in.
+#[derive(Debug)]
+pub struct Session {
+    client: Client,
+    connection: AbortHandle,
+    prepared: Mutex<HashMap<String, Statement>>,
+    limit: TimeLimit,
+    in_transaction: AtomicBool,
+    /// Statements whose answers nobody has seen.
+    unanswered: AtomicU32,
+    /// The server did not answer in time.
+    silent: AtomicBool,
+    /// The server cannot be written to any more, or has forgotten what we have prepared.
+    spoilt: AtomicBool,
+    server: ServerFacts,
+}
+
+impl Session {
+    fn new(client: Client, connection: AbortHandle, server: ServerFacts) -> Self {
+        Self {
+            client,
+            connection,
+            prepared: Mutex::default(),
+            limit: TimeLimit::each(Duration::ZERO),
+            in_transaction: AtomicBool::new(false),
+            unanswered: AtomicU32::new(0),
+            silent: AtomicBool::new(false),
+            spoilt: AtomicBool::new(false),
+            server,
+        }
+    }
+
+    pub fn server(&self) -> &ServerFacts {
+        &self.server
+    }
+
+    /// The statement is prepared once a connection: one round trip instead of two, and no planning.
+    pub async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, StatementError> {
+        let until = self.deadline();
+        let statement = self.prepare(until, sql).await?;
+        let answer = self.client.query(&statement, values);
+        self.answered(until, self.effect(sql), answer).await
+    }
+
+    pub async fn query_one(&self, sql: &str, values: Values<'_>) -> Result<Row, StatementError> {
+        one(self.query(sql, values).await?)
+    }
+
+    pub async fn query_opt(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Option<Row>, StatementError> {
+        at_most_one(self.query(sql, values).await?)
+    }
+
+    pub async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, StatementError> {
+        let until = self.deadline();
+        let statement = self.prepare(until, sql).await?;
+        let answer = self.client.execute(&statement, values);
+        self.answered(until, self.effect(sql), answer).await
+    }
+
+    /// Like `query`, but planned anew each time, for its values and for the rows that are there now.
+    pub async fn query_once(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Vec<Row>, StatementError> {
+        let answer = self.client.query(sql, values);
+        self.answered(self.deadline(), self.effect(sql), answer)
+            .await
+    }
+
+    pub async fn query_one_once(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Row, StatementError> {
+        one(self.query_once(sql, values).await?)
+    }
+
+    pub async fn query_opt_once(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Option<Row>, StatementError> {
+        at_most_one(self.query_once(sql, values).await?)
+    }
+
+    pub async fn execute_once(&self, sql: &str, values: Values<'_>) -> Result<u64, StatementError> {
+        let answer = self.client.execute(sql, values);
+        self.answered(self.deadline(), self.effect(sql), answer)
+            .await
+    }
+
+    /// Statements without values, separated by `;`.
+    pub async fn batch_execute(&self, sql: &str) -> Result<(), StatementError> {
+        let answer = self.client.batch_execute(sql);
+        self.answered(self.deadline(), self.effect(sql), answer)
+            .await
+    }
+
+    async fn prepare(&self, until: Instant, sql: &str) -> Result<Statement, StatementError> {
+        let known = self.cache().get(sql).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let answer = self.client.prepare(sql);
+        let statement = self.answered(until, Effect::Nothing, answer).await?;
+        self.cache().insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, HashMap<String, Statement>> {
+        let cache = self.prepared.lock();
+        cache.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deadline(&self) -> Instant {
+        self.limit.end_of(self.limit.statement)
+    }
+
+    fn effect(&self, sql: &str) -> Effect {
+        if self.in_transaction.load(Ordering::Relaxed) {
+            Effect::Nothing
+        } else {
+            Effect::of(sql)
+        }
+    }
+
+    /// Every statement goes through here.
+    async fn answered<T>(
+        &self,
+        until: Instant,
+        effect: Effect,
+        answer: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, StatementError> {
+        if self.client.is_closed() {
+            return Err(StatementError::NotDone("the connection is closed".into()));
+        }
+        // Whoever stops waiting leaves this behind, and with it a session that is not used again.
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
+        let Ok(answer) = timeout_at(until, answer).await else {
+            self.silent.store(true, Ordering::Relaxed);
+            let host = &self.server.host;
+            let text = format!("{host} has not answered within {:.1?}", began.elapsed());
+            tracing::warn!("{text}: its connection is closed");
+            return Err(StatementError::unanswered(effect, text));
+        };
+        self.unanswered.fetch_sub(1, Ordering::Relaxed);
+        answer.map_err(|error| {
+            if error.is_closed() || self.client.is_closed() && error.code().is_none() {
+                return StatementError::unanswered(effect, describe(&error));
+            }
+            if error.code().is_some_and(spoils) {
+                self.spoilt.store(true, Ordering::Relaxed);
+            }
+            StatementError::refused(effect, &error)
+        })
+    }
+
+    /// It can be lent again.
+    fn is_sound(&self) -> bool {
+        !self.client.is_closed()
+            && self.unanswered.load(Ordering::Relaxed) == 0
+            && !self.in_transaction.load(Ordering::Relaxed)
+            && !self.spoilt.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Session {
+    /// A sound session says good-bye by itself. One that waits for an answer would wait for it first, perhaps for ever.
+    fn drop(&mut self) {
+        if !self.is_sound() {
+            self.connection.abort();
+        }
+    }
+}
+
+fn at_most_one(rows: Vec<Row>) -> Result<Option<Row>, StatementError> {
+    match rows.len() {
+        0 | 1 => Ok(rows.into_iter().next()),
+        more => Err(StatementError::Refused {
+            code: None,
+            text: format!("the database gave {more} rows where one was asked for"),
+        }),
+    }
+}
+
+fn one(rows: Vec<Row>) -> Result<Row, StatementError> {
+    at_most_one(rows)?.ok_or_else(|| StatementError::Refused {
+        code: None,
+        text: "the database gave no row where one was asked for".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changes_nothing_has_no_effect() {
+        for (sql, effect) in [
+            ("SELECT 1", Effect::Nothing),
+            (
+                "WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x",
+                Effect::Nothing,
+            ),
+            ("WITH gone AS (DELETE FROM a) SELECT 1", Effect::Lasting),
+            ("SELECT 1 FROM a FOR UPDATE", Effect::Lasting),
+            ("UPDATE a SET b = 1", Effect::Lasting),
+            ("COMMIT", Effect::Lasting),
+            ("CREATE TABLE a ()", Effect::Lasting),
+        ] {
+            assert_eq!(Effect::of(sql), effect, "{sql}");
+        }
+    }
+}
