@@ -44,7 +44,7 @@ pub use self::call_queue::CallQueue;
 pub use self::callbacks::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch,
 };
-pub use self::inspection::Inspection;
+pub use self::inspection::{DatabaseRoute, Inspection};
 pub use self::records::Records;
 pub use self::serve_lock::ServeLock;
 pub use crate::config::Database;

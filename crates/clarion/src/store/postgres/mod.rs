@@ -17,7 +17,7 @@ pub use self::session::PooledSession;
 use self::session::{ConnectError, Connector, SessionPool, TimeLimit, Transaction, Values};
 use super::binding::Bind;
 use super::statements::PROBE;
-use super::{Inspection, Store, StoreError};
+use super::{DatabaseRoute, Inspection, Store, StoreError};
 use crate::config::PostgresConfig;
 
 pub mod accept;
@@ -129,10 +129,13 @@ pub async fn connect(config: &PostgresConfig) -> Result<PooledSession, ConnectEr
 
 /// Looks at the database without making or changing anything.
 pub async fn inspect(config: &PostgresConfig) -> anyhow::Result<Inspection> {
-    let client = connect(config).await?;
+    let connector = Arc::new(Connector::new(config.clone()));
+    let hosts = connector.survey().await;
+    let pool = SessionPool::new(connector, 1);
+    let client = pool.get(TimeLimit::each(config.deadlines.usual)).await?;
     let version = schema::version(&client).await?;
     let row = client
-        .query_one(
+        .query_one_once(
             "SELECT pg_is_in_recovery(), current_setting('fsync') = 'on', \
              current_setting('full_page_writes') = 'on', \
              (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
@@ -156,6 +159,10 @@ pub async fn inspect(config: &PostgresConfig) -> anyhow::Result<Inspection> {
         wanted: schema::WANTED,
         now: Some(Timestamp::from_millisecond(row.get(3))?),
         dangers: dangers.map(|(_, danger)| danger.to_owned()).collect(),
+        route: Some(DatabaseRoute {
+            hosts,
+            ..client.route().clone()
+        }),
     })
 }
 

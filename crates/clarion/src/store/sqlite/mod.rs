@@ -163,6 +163,7 @@ pub fn inspect(path: &Path) -> anyhow::Result<Inspection> {
         wanted: schema::WANTED,
         now: None,
         dangers: Vec::new(),
+        route: None,
     };
     if !path.exists() {
         return Ok(found);

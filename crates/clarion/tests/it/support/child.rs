@@ -135,10 +135,19 @@ impl Installation {
 
     /// The command line by the same configuration, beside the server or without it.
     pub async fn clarion(&self, arguments: &[&str]) -> std::process::Output {
+        self.clarion_with(arguments, &[]).await
+    }
+
+    pub async fn clarion_with(
+        &self,
+        arguments: &[&str],
+        environment: &[(&str, &PathBuf)],
+    ) -> std::process::Output {
         Command::new(env!("CARGO_BIN_EXE_clarion"))
             .arg("--config")
             .arg(&self.config)
             .args(arguments)
+            .envs(environment.iter().copied())
             .output()
             .await
             .unwrap()

@@ -2,6 +2,7 @@
 
 pub mod bills;
 pub mod child;
+pub mod cluster;
 #[macro_use]
 mod contract;
 pub mod download;

@@ -21,11 +21,12 @@ use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-pub use self::connect::{ConnectError, Connector, ServerFacts};
+pub use self::connect::{ConnectError, Connector};
 pub use self::error::StatementError;
 use self::error::{describe, spoils};
 pub use self::pool::{PooledSession, SessionPool};
 pub use self::transaction::Transaction;
+use crate::store::DatabaseRoute;
 
 pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -95,11 +96,11 @@ pub struct Session {
     silent: AtomicBool,
     /// The server cannot be written to any more, or has forgotten what we have prepared.
     spoilt: AtomicBool,
-    server: ServerFacts,
+    route: DatabaseRoute,
 }
 
 impl Session {
-    fn new(client: Client, connection: AbortHandle, server: ServerFacts) -> Self {
+    fn new(client: Client, connection: AbortHandle, route: DatabaseRoute) -> Self {
         Self {
             client,
             connection,
@@ -109,12 +110,12 @@ impl Session {
             unanswered: AtomicU32::new(0),
             silent: AtomicBool::new(false),
             spoilt: AtomicBool::new(false),
-            server,
+            route,
         }
     }
 
-    pub fn server(&self) -> &ServerFacts {
-        &self.server
+    pub fn route(&self) -> &DatabaseRoute {
+        &self.route
     }
 
     /// The statement is prepared once a connection: one round trip instead of two, and no planning.
@@ -227,7 +228,7 @@ impl Session {
         let began = Instant::now();
         let Ok(answer) = timeout_at(until, answer).await else {
             self.silent.store(true, Ordering::Relaxed);
-            let host = &self.server.host;
+            let host = &self.route.host;
             let text = format!("{host} has not answered within {:.1?}", began.elapsed());
             tracing::warn!("{text}: its connection is closed");
             return Err(StatementError::unanswered(effect, text));

@@ -30,6 +30,15 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
+    /// In a word, for operators.
+    pub fn kind(&self) -> &'static str {
+        match (self.in_recovery, self.read_only) {
+            (true, _) => "a standby",
+            (false, true) => "read-only",
+            (false, false) => "can be written to",
+        }
+    }
+
     /// Why this is not the server that is wanted.
     pub fn suits(&self, wanted: SessionTarget) -> Result<(), String> {
         let (suits, problem) = match wanted {

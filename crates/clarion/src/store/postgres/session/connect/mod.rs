@@ -40,19 +40,6 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// The server that a session ended at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerFacts {
-    /// As it is named in the address.
-    pub host: String,
-    /// The version of TLS; `None`: what is sent can be read on the way.
-    pub encryption: Option<String>,
-    /// Whether the server's certificate was verified.
-    pub verified: bool,
-    /// Nothing leaves this machine.
-    pub on_this_machine: bool,
-}
-
 /// One place of one host.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
@@ -96,6 +83,29 @@ impl Connector {
             }
         }
         Err(ConnectError(problems.join("; ")))
+    }
+
+    /// What each of several hosts is, for whoever wants to know them all.
+    pub async fn survey(&self) -> Vec<(String, Result<String, String>)> {
+        let mut found = Vec::new();
+        if self.address().hosts.len() > 1 {
+            for (host, name) in self.address().hosts.iter().enumerate() {
+                found.push((name.to_string(), self.ask_host(host).await));
+            }
+        }
+        found
+    }
+
+    async fn ask_host(&self, host: usize) -> Result<String, String> {
+        let places = self.places(&self.address().hosts[host]).await?;
+        let mut problem = "has no address".to_owned();
+        for place in places {
+            match self.log_in(host, &place, None).await {
+                Ok((_, greeting)) => return Ok(greeting.kind().to_owned()),
+                Err(HostError::Refused(text) | HostError::Unusable(text)) => problem = text,
+            }
+        }
+        Err(problem)
     }
 
     /// The places of the hosts in the list, as they are asked.

@@ -8,8 +8,9 @@ use tokio_postgres::{Config, Error};
 
 use super::socket::{self, Socket};
 use super::tls::Handshake;
-use super::{Place, ServerFacts, passfile};
+use super::{Place, passfile};
 use crate::config::{ChannelBinding, PostgresAddress, PostgresHost, SslMode, SslNegotiation};
+use crate::store::DatabaseRoute;
 use crate::store::postgres::session::Session;
 use crate::store::postgres::session::error::describe;
 
@@ -137,7 +138,7 @@ async fn try_once(
             tracing::warn!(error = %describe(&error), "a connection to PostgreSQL broke");
         }
     });
-    let facts = ServerFacts {
+    let route = DatabaseRoute {
         host: host.to_string(),
         verified: verifies && encrypted.is_some(),
         encryption: encrypted,
@@ -145,9 +146,10 @@ async fn try_once(
             Place::Tcp(peer) => peer.ip().is_loopback(),
             Place::Unix(_) => true,
         },
+        hosts: Vec::new(),
     };
     Ok(LoggedIn {
-        session: Session::new(client, task.abort_handle(), facts),
+        session: Session::new(client, task.abort_handle(), route),
         own,
     })
 }
