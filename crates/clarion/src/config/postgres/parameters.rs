@@ -119,9 +119,8 @@ fn tls(given: &mut Given, files: &UserFiles) -> Result<PostgresTls, String> {
         None => RootCertificates::File(files.usual(".postgresql/root.crt")),
     };
     let mode = match (mode, &roots) {
-        (None, RootCertificates::System) => SslMode::VerifyFull,
+        (None | Some(SslMode::VerifyFull), RootCertificates::System) => SslMode::VerifyFull,
         (None, RootCertificates::File(_)) => SslMode::Prefer,
-        (Some(SslMode::VerifyFull), RootCertificates::System) => SslMode::VerifyFull,
         (Some(_), RootCertificates::System) => {
             return Err(
                 "the parameter `sslrootcert`: `system` needs sslmode=verify-full".to_owned(),

@@ -27,12 +27,13 @@ impl StatementError {
     }
 
     /// A server that says itself that it does not know is believed, and so is something between us and it that has lost the server.
-    pub(super) fn refused(effect: Effect, error: &Error) -> Self {
+    pub(super) fn new(effect: Effect, error: &Error) -> Self {
         let text = describe(error);
         match error.code().map(SqlState::code) {
             Some(code) if code.starts_with("08") || code == "40003" => {
                 Self::unanswered(effect, text)
             }
+            None if is_lost(error) => Self::unanswered(effect, text),
             code => Self::Refused {
                 code: code.map(str::to_owned),
                 text,
@@ -82,14 +83,23 @@ impl std::fmt::Display for StatementError {
 
 impl std::error::Error for StatementError {}
 
-/// After these the session is not used again: the server has become a standby, or has forgotten or outgrown what we have prepared.
-pub(super) fn spoils(code: &SqlState) -> bool {
-    [
+/// After these the session is not used again: the server has become a standby, has forgotten or outgrown what we have prepared, or does not
+/// speak as it should.
+pub(super) fn spoils(error: &Error) -> bool {
+    let codes = [
         SqlState::READ_ONLY_SQL_TRANSACTION,
         SqlState::INVALID_SQL_STATEMENT_NAME,
         SqlState::FEATURE_NOT_SUPPORTED,
-    ]
-    .contains(code)
+    ];
+    error
+        .code()
+        .map_or(is_lost(error), |code| codes.contains(code))
+}
+
+/// The answer did not come whole. What the driver says of a value has another cause: it was not sent, or has been read.
+fn is_lost(error: &Error) -> bool {
+    let of_the_wire = |cause: &(dyn std::error::Error + 'static)| cause.is::<std::io::Error>();
+    error.code().is_none() && error.source().is_none_or(of_the_wire)
 }
 
 /// `Display` of the driver's error hides what the server said, and what lies below.

@@ -8,6 +8,7 @@
 
 mod connect;
 mod error;
+mod limit;
 mod pool;
 mod transaction;
 
@@ -23,64 +24,14 @@ use tokio_postgres::{Client, Error, Row, Statement};
 
 pub use self::connect::{ConnectError, Connector};
 pub use self::error::StatementError;
-use self::error::{describe, spoils};
+use self::error::spoils;
+use self::limit::Effect;
+pub use self::limit::TimeLimit;
 pub use self::pool::{PooledSession, SessionPool};
 pub use self::transaction::Transaction;
 use crate::store::DatabaseRoute;
 
 pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
-
-/// How long the statements of a session may take.
-#[derive(Debug, Clone, Copy)]
-pub struct TimeLimit {
-    /// Each of them.
-    pub statement: Duration,
-    /// All of them, and the wait for a connection.
-    pub until: Option<Instant>,
-}
-
-impl TimeLimit {
-    pub fn each(statement: Duration) -> Self {
-        Self {
-            statement,
-            until: None,
-        }
-    }
-
-    pub fn until(self, until: Instant) -> Self {
-        Self {
-            until: Some(until),
-            ..self
-        }
-    }
-
-    /// The end of something that begins now and may take this long.
-    fn end_of(&self, duration: Duration) -> Instant {
-        let end = Instant::now() + duration;
-        self.until.map_or(end, |until| until.min(end))
-    }
-}
-
-/// What a statement that gets no answer may have done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// Nothing that lasts: it reads, or its transaction is not committed.
-    Nothing,
-    /// It may be there.
-    Lasting,
-}
-
-impl Effect {
-    /// Of a statement that is a transaction of its own. When in doubt, it changes something.
-    fn of(sql: &str) -> Self {
-        let changes = ["INSERT", "UPDATE", "DELETE"];
-        if sql.starts_with("SELECT") || sql.starts_with("WITH") {
-            let found = changes.iter().any(|word| sql.contains(word));
-            return if found { Self::Lasting } else { Self::Nothing };
-        }
-        Self::Lasting
-    }
-}
 
 /// A connection that is logged in.
 #[derive(Debug)]
@@ -94,7 +45,7 @@ pub struct Session {
     unanswered: AtomicU32,
     /// The server did not answer in time.
     silent: AtomicBool,
-    /// The server cannot be written to any more, or has forgotten what we have prepared.
+    /// What came from the server means that it is better asked anew.
     spoilt: AtomicBool,
     route: DatabaseRoute,
 }
@@ -235,13 +186,10 @@ impl Session {
         };
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         answer.map_err(|error| {
-            if error.is_closed() || self.client.is_closed() && error.code().is_none() {
-                return StatementError::unanswered(effect, describe(&error));
-            }
-            if error.code().is_some_and(spoils) {
+            if spoils(&error) {
                 self.spoilt.store(true, Ordering::Relaxed);
             }
-            StatementError::refused(effect, &error)
+            StatementError::new(effect, &error)
         })
     }
 
@@ -278,27 +226,4 @@ fn one(rows: Vec<Row>) -> Result<Row, StatementError> {
         code: None,
         text: "the database gave no row where one was asked for".into(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_changes_nothing_has_no_effect() {
-        for (sql, effect) in [
-            ("SELECT 1", Effect::Nothing),
-            (
-                "WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x",
-                Effect::Nothing,
-            ),
-            ("WITH gone AS (DELETE FROM a) SELECT 1", Effect::Lasting),
-            ("SELECT 1 FROM a FOR UPDATE", Effect::Lasting),
-            ("UPDATE a SET b = 1", Effect::Lasting),
-            ("COMMIT", Effect::Lasting),
-            ("CREATE TABLE a ()", Effect::Lasting),
-        ] {
-            assert_eq!(Effect::of(sql), effect, "{sql}");
-        }
-    }
 }

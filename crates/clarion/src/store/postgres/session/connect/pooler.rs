@@ -6,7 +6,7 @@
 //! share it, or the one that has rested longest, then it changes. There are more sessions here than a pooler usually has processes, so that
 //! some of them meet in one.
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::greeting::Greeting;
 use super::startup::LoggedIn;
@@ -26,7 +26,8 @@ impl Connector {
         greeting: &Greeting,
         until: Option<Instant>,
     ) -> Result<(), HostError> {
-        let mut proven = self.proven.lock().await;
+        let proven = timeout_at(self.end_of_attempt(until), self.proven.lock()).await;
+        let mut proven = proven.map_err(|_| self.too_late())?;
         if proven.contains(&host) {
             return Ok(());
         }
