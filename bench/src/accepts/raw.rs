@@ -62,8 +62,8 @@ pub async fn measure(
                 commits.add(began, began.elapsed());
             }
         }
-        Database::Postgres(url) => {
-            let client = postgres::pool(url, 1)?.get().await?;
+        Database::Postgres(config) => {
+            let client = postgres::connect(config).await?;
             while Instant::now() < end {
                 let batch = batch(customer);
                 let began = Instant::now();

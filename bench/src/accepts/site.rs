@@ -36,7 +36,7 @@ impl Site {
                 let mut url = Url::parse(url).context("--postgres is not an address")?;
                 url.set_path(&format!("bench_{}", random::id()));
                 Self {
-                    database: Database::Postgres(url.into()),
+                    database: Database::parse(url.as_str()).map_err(anyhow::Error::msg)?,
                     folder: parent.join("postgres"),
                 }
             }
@@ -47,7 +47,7 @@ impl Site {
     pub fn address(&self) -> String {
         match &self.database {
             Database::Sqlite(path) => format!("sqlite:{}", path.display()),
-            Database::Postgres(url) => url.clone(),
+            Database::Postgres(config) => config.url().to_owned(),
         }
     }
 
@@ -61,8 +61,8 @@ impl Site {
     pub async fn version(&self) -> anyhow::Result<String> {
         match &self.database {
             Database::Sqlite(_) => Ok(format!("SQLite {}", rusqlite::version())),
-            Database::Postgres(url) => {
-                let client = connect(&cluster(url)?).await?;
+            Database::Postgres(config) => {
+                let client = connect(&cluster(config.url())?).await?;
                 let row = client.query_one("SHOW server_version", &[]).await?;
                 let version: &str = row.get(0);
                 let number = version.split(' ').next().unwrap_or(version);
@@ -73,10 +73,10 @@ impl Site {
 
     /// The processes that take part in measuring this database.
     pub async fn ours(&self) -> anyhow::Result<Ours> {
-        let Database::Postgres(url) = &self.database else {
+        let Database::Postgres(config) = &self.database else {
             return Ok(Ours::with_postgres(None));
         };
-        let client = connect(url).await?;
+        let client = connect(config.url()).await?;
         let row = client.query_one("SELECT pg_backend_pid()", &[]).await?;
         Ok(Ours::with_postgres(
             u32::try_from(row.get::<_, i32>(0)).ok(),
@@ -126,8 +126,8 @@ impl Site {
                 connection.execute_batch(forget)?;
                 connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
             }
-            Database::Postgres(url) => {
-                let client = connect(url).await?;
+            Database::Postgres(config) => {
+                let client = connect(config.url()).await?;
                 client.batch_execute(forget).await?;
                 // Statements of their own: VACUUM must not stand in a transaction.
                 for statement in [
@@ -146,8 +146,8 @@ impl Site {
     pub async fn check_space(&self, needed: u64) -> anyhow::Result<()> {
         let folder = match &self.database {
             Database::Sqlite(_) => self.folder.clone(),
-            Database::Postgres(url) => {
-                let row = connect(url)
+            Database::Postgres(config) => {
+                let row = connect(config.url())
                     .await?
                     .query_one("SHOW data_directory", &[])
                     .await?;
@@ -170,9 +170,10 @@ impl Site {
 
     /// Makes or drops the database itself; a SQLite file needs neither.
     async fn in_cluster(&self, verb: &str) -> anyhow::Result<()> {
-        let Database::Postgres(url) = &self.database else {
+        let Database::Postgres(config) = &self.database else {
             return Ok(());
         };
+        let url = config.url();
         let name = Url::parse(url)?.path().trim_start_matches('/').to_owned();
         let client = connect(&cluster(url)?).await?;
         Ok(client.batch_execute(&format!("{verb} {name}")).await?)

@@ -48,8 +48,8 @@ pub async fn fill(
             connection.execute_batch(&format!("{numbers} {insert}"))?;
             connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
         }
-        Database::Postgres(url) => {
-            let client = connect(url).await?;
+        Database::Postgres(config) => {
+            let client = connect(config.url()).await?;
             let insert = insert(
                 "'261114' || lpad(to_hex(n), 26, '0')",
                 "'order ' || lpad(n::text, 12, '0')",
@@ -80,9 +80,9 @@ pub fn export(
             command.args(["-csv", "-header"]).arg(path).arg(select);
             command
         }
-        Database::Postgres(url) => {
+        Database::Postgres(config) => {
             let mut command = Command::new("psql");
-            command.args([url, "-q", "-c"]);
+            command.args([config.url(), "-q", "-c"]);
             command.arg(format!(
                 "COPY ({select}) TO STDOUT WITH (FORMAT csv, HEADER)"
             ));

@@ -21,7 +21,7 @@ pub async fn fill(site: &Site, customer: &BenchCustomer, calls: u64) -> anyhow::
     let mut progress = Progress::of(calls);
     match &site.database {
         Database::Sqlite(path) => sqlite::fill(path, &past, &mut progress),
-        Database::Postgres(url) => postgres::fill(url, &past, &mut progress).await,
+        Database::Postgres(config) => postgres::fill(config.url(), &past, &mut progress).await,
     }
 }
 

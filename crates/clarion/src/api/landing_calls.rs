@@ -25,6 +25,7 @@ use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, R
 use crate::domain::route::{self, RouteKey};
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
+use crate::store::StoreError;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says that an answer was given before.
@@ -257,9 +258,10 @@ async fn check_callee(api: &Api, call: &NewCall, queueing: &Queueing) -> Result<
 
 /// Stores the call. If the account has a balance or a spending limit, the possible cost of the call is reserved with it.
 async fn make_durable(api: &Api, account: &Account, order: CallOrder) -> Result<Accepted, Refusal> {
+    let sid = order.call.sid.clone();
     if account.balance.is_none() && account.spending_limit.is_none() {
         let accepted = api.store.accept_call(order).await;
-        return accepted.map_err(|error| unavailable(&error));
+        return accepted.map_err(|error| not_durable(&sid, &error));
     }
     let limit = api.config.rates.reserve.min(api.config.calls.max_talk);
     let limit = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
@@ -268,11 +270,21 @@ async fn make_durable(api: &Api, account: &Account, order: CallOrder) -> Result<
         .store
         .accept_call_within_limits(order, longest_talk)
         .await;
-    match accepted.map_err(|error| unavailable(&error))? {
+    match accepted.map_err(|error| not_durable(&sid, &error))? {
         Ok(accepted) => Ok(accepted),
         Err(Shortage::Balance) => Err(StatusCode::BalanceInsufficient.into()),
         Err(Shortage::SpendingLimit) => Err(StatusCode::SpendingLimit.into()),
     }
+}
+
+/// Nobody is told "no" about a call that may be made.
+fn not_durable(sid: &CallSid, error: &StoreError) -> Refusal {
+    let refusal = unavailable(error);
+    if !error.is_unknown() {
+        return refusal;
+    }
+    let code = StatusCode::AcceptUnknown;
+    Refusal::new(code, format!("{}; callSid {sid}", code.meaning()))
 }
 
 fn queueing(number: &PhoneNumber, config: &Config) -> Queueing {

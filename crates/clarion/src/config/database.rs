@@ -3,32 +3,37 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use url::Url;
+use super::postgres::{PostgresConfig, StatementDeadlines};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Database {
     Sqlite(PathBuf),
-    /// As the driver reads it: `postgres://user:password@host/name`.
-    Postgres(String),
+    Postgres(Box<PostgresConfig>),
 }
 
 impl Database {
-    pub fn parse(url: &str) -> Result<Self, String> {
-        if let Some(path) = url.strip_prefix("sqlite:") {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("sqlite:") {
             if path.is_empty() {
                 return Err("name a file after `sqlite:`".to_owned());
             }
             return Ok(Self::Sqlite(PathBuf::from(path)));
         }
-        if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            return match url.parse::<tokio_postgres::Config>() {
-                Ok(_) => Ok(Self::Postgres(url.to_owned())),
-                Err(error) => Err(format!(
-                    "is not an address such as postgres://user:password@host/name: {error}"
-                )),
-            };
+        if text.starts_with("postgres:") || text.starts_with("postgresql:") {
+            return PostgresConfig::parse(text).map(|config| Self::Postgres(Box::new(config)));
         }
         Err("must begin with `sqlite:` or `postgres:`".to_owned())
+    }
+
+    /// SQLite has none: its statements are answered by this process.
+    pub(super) fn with_deadlines(self, deadlines: StatementDeadlines) -> Self {
+        match self {
+            Self::Sqlite(path) => Self::Sqlite(path),
+            Self::Postgres(config) => Self::Postgres(Box::new(PostgresConfig {
+                deadlines,
+                ..*config
+            })),
+        }
     }
 }
 
@@ -37,16 +42,7 @@ impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(url) => match Url::parse(url) {
-                Ok(mut url) => {
-                    if url.password().is_some() {
-                        // This fails only for URLs that cannot have a password.
-                        let _ = url.set_password(Some("…"));
-                    }
-                    write!(f, "{url}")
-                }
-                Err(_) => f.write_str("postgres:…"),
-            },
+            Self::Postgres(config) => config.fmt(f),
         }
     }
 }

@@ -13,6 +13,7 @@ mod log;
 mod media;
 mod numbers;
 mod overlay;
+mod postgres;
 mod prompts;
 mod rates;
 mod section;
@@ -39,6 +40,11 @@ pub use self::http::HttpConfig;
 pub use self::limits::LimitsConfig;
 pub use self::log::{LogConfig, LogFormat};
 use self::overlay::{from_variable, nested, overlay};
+pub use self::postgres::{
+    ChannelBinding, DatabasePassword, HostOrder, Keepalive, PostgresAddress, PostgresConfig,
+    PostgresHost, PostgresTls, RootCertificates, SessionTarget, SslMode, SslNegotiation,
+    StatementDeadlines, UserFile,
+};
 pub use self::prompts::PromptsConfig;
 pub use self::rates::RatesConfig;
 use self::section::{LARGEST_MIB, Mistake, Section};
@@ -203,6 +209,7 @@ fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
     });
     let dispatch = kept.table(&mut root, "dispatch", DispatchConfig::read);
     let media = kept.table(&mut root, "media", media::read);
+    let deadlines = kept.table(&mut root, "store", StatementDeadlines::read);
     let log = kept.table(&mut root, "log", LogConfig::read);
     let trunks = kept.one(root.tables("trunk"))?;
     let trunks = trunk::read_all(trunks, kept.mistakes);
@@ -210,7 +217,9 @@ fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
     Some(Config {
         data_dir: data_dir?,
         min_free_bytes: min_free? << 20,
-        database: database?.unwrap_or_else(|| Database::Sqlite(near.join("clarion.db"))),
+        database: database?
+            .unwrap_or_else(|| Database::Sqlite(near.join("clarion.db")))
+            .with_deadlines(deadlines?),
         named_time_zone: time_zone?,
         http: http?,
         limits: limits?,

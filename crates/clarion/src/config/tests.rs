@@ -155,6 +155,18 @@ const MISTAKES: &[(&str, &str)] = &[
         "database = \"postgres://host:port/x\"",
         "database: is not an address such as postgres://user:password@host/name: ",
     ),
+    (
+        "database = \"postgres://host/x?sslmode=on\"",
+        "database: the parameter `sslmode` must be one of disable, allow, prefer, require, verify-ca, verify-full",
+    ),
+    (
+        "[store]\nstatement_seconds = 0",
+        "store.statement_seconds: must be from 1 to 60",
+    ),
+    (
+        "[store]\nstatement_seconds = 9\nlong_statement_seconds = 8",
+        "store.long_statement_seconds: must not be less than statement_seconds",
+    ),
     // Addresses, networks, files.
     (
         "[http]\nlisten = []",
@@ -531,5 +543,6 @@ fn a_password_is_in_no_message() {
     let file = "database = \"postgres://user:secret@host:port/x\"";
     assert!(!error(file, &[]).contains("secret"));
     let database = Database::parse("postgres://user:secret@host/x").unwrap();
-    assert_eq!(database.to_string(), "postgres://user:%E2%80%A6@host/x");
+    assert_eq!(database.to_string(), "postgres://user:…@host:5432/x");
+    assert!(!format!("{database:?}").contains("secret"));
 }

@@ -19,6 +19,22 @@ pub struct Inspection {
     pub now: Option<Timestamp>,
     /// What endangers accepted calls, each in a sentence.
     pub dangers: Vec<String>,
+    /// How it was reached, where it is reached over a network.
+    pub route: Option<DatabaseRoute>,
+}
+
+/// The way to a database on a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseRoute {
+    /// The host that was taken.
+    pub host: String,
+    /// The version of TLS; `None`: what is sent can be read on the way.
+    pub encryption: Option<String>,
+    /// Whether the server's certificate was verified.
+    pub verified: bool,
+    pub on_this_machine: bool,
+    /// Where there are several: each host, and what it is or why it cannot be asked.
+    pub hosts: Vec<(String, Result<String, String>)>,
 }
 
 impl Database {
@@ -29,7 +45,7 @@ impl Database {
                 let path = path.clone();
                 tokio::task::spawn_blocking(move || sqlite::inspect(&path)).await?
             }
-            Self::Postgres(url) => postgres::inspect(url).await,
+            Self::Postgres(config) => postgres::inspect(config).await,
         }
     }
 

@@ -45,7 +45,7 @@ pub use self::call_queue::CallQueue;
 pub use self::callbacks::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch,
 };
-pub use self::inspection::Inspection;
+pub use self::inspection::{DatabaseRoute, Inspection};
 use self::migrations::SchemaRight;
 pub use self::records::Records;
 pub use self::serve_lock::ServeLock;
@@ -71,14 +71,22 @@ pub enum StoreError {
     /// It cannot be done now; later perhaps.
     #[error("{0}")]
     Conflict(String),
-    /// The database did not do it. Nothing was changed, as far as can be known.
+    /// The database did not do it. Nothing was changed.
     #[error("the database failed: {0}")]
     Failed(String),
+    /// The database gave no answer. It may have done it, or may still do it.
+    #[error("it is not known whether the database did it: {0}")]
+    Unknown(String),
 }
 
 impl StoreError {
     fn failed(error: impl fmt::Display) -> Self {
         Self::Failed(error.to_string())
+    }
+
+    /// What was asked for may be there.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
     }
 
     fn account_exists(sid: &AccountSid) -> Self {
@@ -129,8 +137,8 @@ impl Database {
             Self::Sqlite(path) => {
                 Arc::new(sqlite::SqliteStore::open(path, right, supervisor).await?)
             }
-            Self::Postgres(url) => {
-                Arc::new(postgres::PostgresStore::open(url, right, supervisor).await?)
+            Self::Postgres(config) => {
+                Arc::new(postgres::PostgresStore::open(config, right, supervisor).await?)
             }
         })
     }

@@ -183,17 +183,31 @@ fn only_the_store_talks_to_a_database_and_only_config_reads_the_environment() {
     for (file, text) in sources() {
         let module = module_of(&file);
         let driver = text.contains("rusqlite") || text.contains("tokio_postgres");
-        // The driver knows best whether an address is one.
-        let reads_its_address = file == Path::new("config/database.rs");
-        assert!(
-            module == "store" || reads_its_address || !driver,
-            "{}",
-            file.display()
-        );
+        assert!(module == "store" || !driver, "{}", file.display());
         assert!(
             module == "config" || !text.contains("env::var"),
             "{}",
             file.display()
         );
+    }
+}
+
+/// A statement that went around the session would have no deadline. Outside it, the driver's name stands for values only.
+#[test]
+fn every_statement_on_postgresql_goes_through_a_session() {
+    let values = ["types", "Row"];
+    for (file, text) in sources() {
+        if file.starts_with("store/postgres/session") {
+            continue;
+        }
+        for rest in text.split("tokio_postgres::").skip(1) {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let item = &rest[..end.unwrap_or(rest.len())];
+            assert!(
+                values.contains(&item),
+                "{} uses tokio_postgres::{item}",
+                file.display()
+            );
+        }
     }
 }

@@ -15,7 +15,7 @@ const PAGE: u32 = 1000;
 #[tokio::test]
 async fn a_day_that_was_planned_for_when_it_was_empty_is_read_once() {
     let url = postgres::empty_database().await;
-    let store = with_account(&Database::Postgres(url.clone())).await;
+    let store = with_account(&Database::parse(&url).unwrap()).await;
     let db = postgres::connect(&url).await;
     // It has looked once, and does not look again until the day is over.
     for look in [

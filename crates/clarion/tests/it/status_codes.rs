@@ -44,6 +44,10 @@ const ELSEWHERE: &[(StatusCode, &str)] = &[
         StatusCode::UnknownError,
         "outage::a_database_that_is_gone_is_told_as_unknown_error_and_nothing_is_accepted",
     ),
+    (
+        StatusCode::AcceptUnknown,
+        "silence::a_call_whose_commit_is_never_answered_is_told_as_unknown_and_is_there_once",
+    ),
 ];
 
 struct Request {

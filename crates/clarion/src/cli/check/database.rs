@@ -7,7 +7,7 @@ use super::report::Finding;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::dispatch::{STOP_ALL, drained_switch};
-use crate::store::{Database, Inspection, Store};
+use crate::store::{Database, DatabaseRoute, Inspection, Store};
 
 const SUBJECT: &str = "database";
 
@@ -35,6 +35,7 @@ pub async fn check(
         .now
         .map(|now| OtherClock::new("the database", now, middle));
     let mut findings = vec![schema(database, &found)];
+    findings.extend(found.route.iter().flat_map(route));
     findings.extend(found.dangers.iter().map(|danger| {
         let remedy = "correct its settings (postgresql.conf), or name another database";
         Finding::problem(SUBJECT, format!("{database}: {danger}"), remedy)
@@ -43,6 +44,45 @@ pub async fn check(
         findings.extend(contents(database, config).await);
     }
     (findings, clocks.into_iter().collect())
+}
+
+/// How it was reached, and what of that is not as it should be.
+fn route(route: &DatabaseRoute) -> Vec<Finding> {
+    let host = &route.host;
+    let remedy = "write sslmode=verify-full and sslrootcert into `database` (docs/operating.md)";
+    let mut findings = vec![match &route.encryption {
+        Some(version) if route.verified => Finding::ok(
+            SUBJECT,
+            format!("{host} is reached by {version}; its certificate is verified"),
+        ),
+        Some(version) if route.on_this_machine => {
+            Finding::ok(SUBJECT, format!("{host} is reached by {version}"))
+        }
+        Some(version) => Finding::warning(
+            SUBJECT,
+            format!("{host} is reached by {version}, but nobody verifies that it is {host}"),
+            remedy,
+        ),
+        None if route.on_this_machine => {
+            Finding::ok(SUBJECT, format!("{host} is reached on this machine"))
+        }
+        None => Finding::warning(
+            SUBJECT,
+            format!(
+                "{host} is reached without encryption: tokens and numbers can be read on the way"
+            ),
+            remedy,
+        ),
+    }];
+    findings.extend(route.hosts.iter().map(|(name, found)| match found {
+        Ok(kind) => Finding::ok(SUBJECT, format!("{name}: {kind}")),
+        Err(problem) => Finding::warning(
+            SUBJECT,
+            format!("{name} cannot be asked: {problem}"),
+            "without it, there is one host less to go on with when another fails",
+        ),
+    }));
+    findings
 }
 
 fn schema(database: &Database, found: &Inspection) -> Finding {

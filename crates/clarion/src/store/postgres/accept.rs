@@ -1,7 +1,8 @@
 //! Group commit for accepted calls: one statement carries everything that has arrived, and its commit answers all.
 //!
-//! The statement is idempotent (a callSid is made by us and never reused), so when the connection breaks during a commit and nobody
-//! knows whether it took, the same batch is simply sent again on a new connection: nobody is told "no" about a call that will be made.
+//! The statement is idempotent (a callSid is made by us and never reused), so when the connection breaks or falls silent during a commit and
+//! nobody knows whether it took, the same calls are simply sent again on a new connection: nobody is told "no" about a call that will be made.
+//! Whoever has waited for long enough is told what is known by then: that the call was not accepted, or that it may have been.
 //!
 //! A call whose commit panics fails alone; a panic elsewhere in this task ends the process, by the supervisor. Starting the task anew would
 //! mean to tell "no" to those who wait for what may have been committed.
@@ -10,14 +11,14 @@ use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use deadpool_postgres::{ClientWrapper, Pool};
 use futures_util::FutureExt;
 use supervisor::{Supervisor, TaskGuard, Watch, panic_message};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_postgres::{GenericClient, Row, Statement};
+use tokio_postgres::Row;
 
 use super::column;
+use super::session::{Session, SessionPool, StatementError, TimeLimit};
 use crate::domain::call::NewCall;
 use crate::domain::callback::RespUrl;
 use crate::domain::request_key::{Accepted, CallOrder};
@@ -33,8 +34,8 @@ const QUEUE: usize = 4096;
 /// otherwise follow each other so closely that each carries two or three calls, at many times the cost of a call in a large batch.
 const BREATH: Duration = Duration::from_millis(1);
 /// How long a request waits for a database that has gone away before it is told so.
-const PATIENCE: Duration = Duration::from_secs(8);
-const PAUSE: Duration = Duration::from_millis(200);
+pub(super) const PATIENCE: Duration = Duration::from_secs(8);
+pub(super) const PAUSE: Duration = Duration::from_millis(200);
 /// A task that has nothing to do shows this often that it is alive.
 const IDLE: Duration = Duration::from_secs(1);
 /// Longer than one batch may wait for a database that has gone away.
@@ -42,22 +43,47 @@ const STUCK: Duration = Duration::from_secs(30);
 
 struct Pending {
     order: CallOrder,
+    waiting: Waiting,
+}
+
+/// Whoever waits for a call to be accepted.
+struct Waiting {
     reply: oneshot::Sender<Result<Accepted, StoreError>>,
+    until: Instant,
+    /// A try got no answer: it may have been committed.
+    in_doubt: bool,
+}
+
+impl Waiting {
+    /// Whoever asked may have gone away; what was committed stands all the same.
+    fn answer(self, result: Result<Accepted, StoreError>) {
+        let _ = self.reply.send(result);
+    }
+
+    /// What is known when it is not tried again.
+    fn give_up(self, problem: &str) {
+        let error = if self.in_doubt {
+            StoreError::Unknown(problem.to_owned())
+        } else {
+            StoreError::failed(problem)
+        };
+        self.answer(Err(error));
+    }
 }
 
 #[derive(Debug)]
 pub struct Accepter {
     inbox: mpsc::Sender<Pending>,
-    pool: Pool,
+    pool: SessionPool,
     _task: TaskGuard,
 }
 
 impl Accepter {
-    pub fn start(pool: Pool, supervisor: &Supervisor) -> Self {
+    pub(super) fn start(pool: SessionPool, limit: TimeLimit, supervisor: &Supervisor) -> Self {
         let (inbox, pending) = mpsc::channel(QUEUE);
         let accepting = pool.clone();
         let task = supervisor.require("store-accepter", Some(STUCK), move |watch| {
-            accept_until_closed(accepting, pending, watch)
+            accept_until_closed(accepting, limit, pending, watch)
         });
         Self {
             inbox,
@@ -72,11 +98,17 @@ impl Accepter {
         if self.pool.is_closed() {
             return Err(stopped());
         }
+        let waiting = Waiting {
+            reply,
+            until: Instant::now() + PATIENCE,
+            in_doubt: false,
+        };
         self.inbox
-            .send(Pending { order, reply })
+            .send(Pending { order, waiting })
             .await
             .map_err(|_| stopped())?;
-        result.await.map_err(|_| stopped())?
+        let broken_off = |_| StoreError::Unknown("the store was closed in the middle".into());
+        result.await.map_err(broken_off)?
     }
 
     pub fn close(&self) {
@@ -84,71 +116,92 @@ impl Accepter {
     }
 }
 
-async fn accept_until_closed(pool: Pool, mut inbox: mpsc::Receiver<Pending>, watch: Watch) {
+async fn accept_until_closed(
+    pool: SessionPool,
+    limit: TimeLimit,
+    mut inbox: mpsc::Receiver<Pending>,
+    watch: Watch,
+) {
     let mut batch = Vec::with_capacity(LARGEST_BATCH);
     let mut longest_commit = Duration::ZERO;
     loop {
         watch.beat();
-        let arrived = inbox.recv_many(&mut batch, LARGEST_BATCH);
-        match tokio::time::timeout(IDLE, arrived).await {
-            Err(_idle) => continue,
-            Ok(0) => return watch.release(),
-            Ok(_) => {}
+        if batch.is_empty() {
+            let arrived = inbox.recv_many(&mut batch, LARGEST_BATCH);
+            match tokio::time::timeout(IDLE, arrived).await {
+                Err(_idle) => continue,
+                Ok(0) => return watch.release(),
+                Ok(_) => {}
+            }
+        } else {
+            // What is tried again takes along what has come since.
+            tokio::time::sleep(PAUSE).await;
+            while batch.len() < LARGEST_BATCH
+                && let Ok(pending) = inbox.try_recv()
+            {
+                batch.push(pending);
+            }
         }
         metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
         let (began, several) = (Instant::now(), batch.len() > 1);
-        commit_and_answer(&pool, &mut batch).await;
+        commit_and_answer(&pool, limit, &mut batch).await;
         note_commit(began.elapsed(), &mut longest_commit);
-        if several {
+        if several && batch.is_empty() {
             tokio::time::sleep_until(began + BREATH).await;
         }
     }
 }
 
-async fn commit_and_answer(pool: &Pool, batch: &mut Vec<Pending>) {
+/// Leaves in the batch what shall be tried again.
+async fn commit_and_answer(pool: &SessionPool, limit: TimeLimit, batch: &mut Vec<Pending>) {
     // Rows in key order: two nodes that touch the same rows then never wait for each other in a circle.
     batch.sort_by(|a, b| a.order.call.sid.cmp(&b.order.call.sid));
-    let (orders, replies): (Vec<_>, Vec<_>) = batch
+    let (orders, waiting): (Vec<_>, Vec<_>) = batch
         .drain(..)
-        .map(|pending| (pending.order, pending.reply))
+        .map(|pending| (pending.order, pending.waiting))
         .unzip();
-    match commit_or_fail(pool, &orders).await {
+    let Some(until) = waiting.iter().map(|waiting| waiting.until).min() else {
+        return;
+    };
+    match commit_or_fail(pool, limit.until(until), &orders).await {
         Ok(accepted) => {
-            for (accepted, reply) in accepted.into_iter().zip(replies) {
-                // Whoever asked may have gone away; what was committed stands all the same.
-                let _ = reply.send(Ok(accepted));
+            for (accepted, waiting) in accepted.into_iter().zip(waiting) {
+                waiting.answer(Ok(accepted));
             }
         }
-        Err(error) if orders.len() == 1 || !error.is_about_the_calls() => {
-            let error = error.log(orders.len());
-            for reply in replies {
-                let _ = reply.send(Err(error.clone()));
+        Err(error) if error.is_about_the_calls() && orders.len() > 1 => {
+            // One of them is bad: each alone, so that the others do not suffer for it.
+            for (order, waiting) in orders.into_iter().zip(waiting) {
+                let limit = limit.until(waiting.until);
+                match commit_or_fail(pool, limit, std::slice::from_ref(&order)).await {
+                    Ok(mut accepted) => waiting.answer(Ok(accepted.remove(0))),
+                    Err(error) => error.settle(pool, vec![(order, waiting)], batch),
+                }
             }
         }
-        // One of them is bad: each alone, so that the others do not suffer for it.
-        Err(_) => {
-            for (order, reply) in orders.iter().zip(replies) {
-                let result = commit_or_fail(pool, std::slice::from_ref(order)).await;
-                let first = result.map(|mut accepted| accepted.remove(0));
-                let _ = reply.send(first.map_err(|error| error.log(1)));
-            }
-        }
+        Err(error) => error.settle(pool, orders.into_iter().zip(waiting).collect(), batch),
     }
 }
 
 /// A panic is a failure like any other.
-async fn commit_or_fail(pool: &Pool, orders: &[CallOrder]) -> Result<Vec<Accepted>, CommitError> {
-    let committed = AssertUnwindSafe(commit(pool, orders)).catch_unwind().await;
+async fn commit_or_fail(
+    pool: &SessionPool,
+    limit: TimeLimit,
+    orders: &[CallOrder],
+) -> Result<Vec<Accepted>, CommitError> {
+    let committed = AssertUnwindSafe(commit(pool, limit, orders))
+        .catch_unwind()
+        .await;
     committed.unwrap_or_else(|panic| Err(CommitError::Panicked(panic_message(&*panic).to_owned())))
 }
 
 enum CommitError {
     /// The database said no to what is in the batch.
-    Refused(tokio_postgres::Error),
+    Refused(String),
     /// Making the batch ready, or sending it, panicked.
     Panicked(String),
-    /// It could not be reached for as long as we are willing to wait.
-    Unreachable(String),
+    /// There was no answer, or no database to ask.
+    Unanswered { problem: String, in_doubt: bool },
 }
 
 impl CommitError {
@@ -156,41 +209,53 @@ impl CommitError {
         matches!(self, Self::Refused(_) | Self::Panicked(_))
     }
 
-    fn log(self, calls: usize) -> StoreError {
-        let error = match self {
-            Self::Refused(error) => super::describe(&error),
-            Self::Panicked(message) => format!("the commit panicked: {message}"),
-            Self::Unreachable(error) => error,
+    /// Answers those who need not wait any longer, and puts the others back.
+    fn settle(
+        self,
+        pool: &SessionPool,
+        orders: Vec<(CallOrder, Waiting)>,
+        batch: &mut Vec<Pending>,
+    ) {
+        let (problem, may_pass, in_doubt) = match self {
+            Self::Refused(problem) => (problem, false, false),
+            Self::Panicked(message) => (format!("the commit panicked: {message}"), false, true),
+            Self::Unanswered { problem, in_doubt } => (problem, !pool.is_closed(), in_doubt),
         };
-        tracing::error!(%error, calls, "calls could not be accepted");
-        StoreError::failed(error)
-    }
-}
-
-/// Commits the calls, on as many connections as it takes.
-async fn commit(pool: &Pool, orders: &[CallOrder]) -> Result<Vec<Accepted>, CommitError> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let problem = match pool.get().await {
-            Err(error) => error.to_string(),
-            Ok(client) => match insert(&client, orders).await {
-                Ok(accepted) => return Ok(accepted),
-                Err(error) if is_final(&error) => return Err(CommitError::Refused(error)),
-                Err(error) => super::describe(&error),
-            },
-        };
-        if Instant::now() + PAUSE > deadline {
-            return Err(CommitError::Unreachable(problem));
+        let mut given_up = 0;
+        for (order, mut waiting) in orders {
+            waiting.in_doubt |= in_doubt;
+            if may_pass && Instant::now() + PAUSE < waiting.until {
+                batch.push(Pending { order, waiting });
+            } else {
+                given_up += 1;
+                waiting.give_up(&problem);
+            }
         }
-        tokio::time::sleep(PAUSE).await;
+        if given_up > 0 {
+            tracing::error!(error = %problem, calls = given_up, "calls could not be accepted");
+        }
     }
 }
 
-/// An answer about the data. Everything else (a lost connection, a server that is shutting down or starting, a deadlock) may pass.
-fn is_final(error: &tokio_postgres::Error) -> bool {
-    error
-        .code()
-        .is_some_and(|code| !matches!(&code.code()[..2], "08" | "40" | "53" | "57" | "58"))
+async fn commit(
+    pool: &SessionPool,
+    limit: TimeLimit,
+    orders: &[CallOrder],
+) -> Result<Vec<Accepted>, CommitError> {
+    let unreachable = |problem| CommitError::Unanswered {
+        problem,
+        in_doubt: false,
+    };
+    let session = pool.get(limit).await;
+    let session = session.map_err(|error| unreachable(error.to_string()))?;
+    match insert(&session, orders).await {
+        Ok(accepted) => Ok(accepted),
+        Err(error) if error.is_final() => Err(CommitError::Refused(error.text().to_owned())),
+        Err(error) => Err(CommitError::Unanswered {
+            problem: error.text().to_owned(),
+            in_doubt: error.is_unknown(),
+        }),
+    }
 }
 
 /// A call that is there already is left as it is, and is not queued again; nor is one whose request has a name that was used before.
@@ -220,20 +285,19 @@ const KNOWN: &str = postgres!(
 
 /// A statement alone is its own transaction: one round trip carries the batch and its commit.
 pub async fn insert(
-    client: &ClientWrapper,
+    session: &Session,
     orders: &[CallOrder],
-) -> Result<Vec<Accepted>, tokio_postgres::Error> {
-    let statement = client.prepare_cached(INSERT).await?;
-    let new = insert_with(&**client, &statement, orders).await?;
-    judge(&**client, orders, &new).await
+) -> Result<Vec<Accepted>, StatementError> {
+    let new = insert_new(session, orders).await?;
+    judge(session, orders, &new).await
 }
 
 /// What became of each, given those that were new.
-pub async fn judge<C: GenericClient>(
-    client: &C,
+pub async fn judge(
+    session: &Session,
     orders: &[CallOrder],
     new: &HashSet<String>,
-) -> Result<Vec<Accepted>, tokio_postgres::Error> {
+) -> Result<Vec<Accepted>, StatementError> {
     // Only a request with a name can be one that was accepted before.
     let named =
         |order: &&CallOrder| order.request.is_some() && !new.contains(order.call.sid.as_str());
@@ -245,7 +309,7 @@ pub async fn judge<C: GenericClient>(
             order.request.as_ref().map(|key| key.id.as_str())
         });
         let apps = column(&named, |order| order.call.app.as_str());
-        client.query(KNOWN, &[&apps, &names]).await?
+        session.query(KNOWN, &[&apps, &names]).await?
     };
     Ok(orders.iter().map(|order| accepted(order, &known)).collect())
 }
@@ -267,11 +331,10 @@ fn accepted(order: &CallOrder, known: &[Row]) -> Accepted {
 }
 
 /// The callSids of those that were new.
-pub async fn insert_with<C: GenericClient>(
-    client: &C,
-    statement: &Statement,
+pub async fn insert_new(
+    session: &Session,
     orders: &[CallOrder],
-) -> Result<HashSet<String>, tokio_postgres::Error> {
+) -> Result<HashSet<String>, StatementError> {
     let prompts: Vec<_> = orders
         .iter()
         .map(|order| {
@@ -282,9 +345,9 @@ pub async fn insert_with<C: GenericClient>(
         call.max_talk
             .and_then(|seconds| i32::try_from(seconds).ok())
     };
-    let rows = client
+    let rows = session
         .query(
-            statement,
+            INSERT,
             &[
                 &column(orders, |order| order.call.sid.as_str()),
                 &column(orders, |order| order.call.account.as_str()),

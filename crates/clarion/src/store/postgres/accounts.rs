@@ -1,8 +1,8 @@
 //! Accounts and applications in PostgreSQL.
 
 use async_trait::async_trait;
-use tokio_postgres::GenericClient;
 
+use super::session::Session;
 use super::{PostgresStore, bound};
 use crate::domain::account::{
     Account, AccountChange, AccountSid, AppId, Application, ApplicationChange,
@@ -15,23 +15,23 @@ impl AccountBook for PostgresStore {
     async fn add_account(&self, account: Account) -> Result<(), StoreError> {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
-        if find(&*transaction, accounts::FIND, &account.sid)
+        if find(&transaction, accounts::FIND, &account.sid)
             .await?
             .is_some()
         {
             return Err(StoreError::account_exists(&account.sid));
         }
-        save(&*transaction, &account).await?;
+        save(&transaction, &account).await?;
         Ok(transaction.commit().await?)
     }
 
     async fn account(&self, sid: &AccountSid) -> Result<Option<Account>, StoreError> {
-        find(&**self.client().await?, accounts::FIND, sid).await
+        find(&*self.client().await?, accounts::FIND, sid).await
     }
 
     async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
         let client = self.client().await?;
-        let rows = (**client).query(accounts::ALL.postgres, &[]).await?;
+        let rows = client.query_once(accounts::ALL.postgres, &[]).await?;
         rows.iter().map(accounts::account).collect()
     }
 
@@ -42,10 +42,10 @@ impl AccountBook for PostgresStore {
     ) -> Result<Account, StoreError> {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
-        let found = find(&*transaction, accounts::FIND_TO_CHANGE, sid).await?;
+        let found = find(&transaction, accounts::FIND_TO_CHANGE, sid).await?;
         let mut account = found.ok_or_else(|| StoreError::no_account(sid))?;
         account.apply(change);
-        save(&*transaction, &account).await?;
+        save(&transaction, &account).await?;
         transaction.commit().await?;
         Ok(account)
     }
@@ -54,28 +54,25 @@ impl AccountBook for PostgresStore {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
         let (account, id) = (&application.account, &application.id);
-        if find(&*transaction, accounts::FIND, account)
-            .await?
-            .is_none()
-        {
+        if find(&transaction, accounts::FIND, account).await?.is_none() {
             return Err(StoreError::no_account(account));
         }
-        let known = find_application(&*transaction, accounts::FIND_APPLICATION, id).await?;
+        let known = find_application(&transaction, accounts::FIND_APPLICATION, id).await?;
         if known.is_some() {
             return Err(StoreError::application_exists(id));
         }
-        save_application(&*transaction, &application).await?;
+        save_application(&transaction, &application).await?;
         Ok(transaction.commit().await?)
     }
 
     async fn application(&self, id: &AppId) -> Result<Option<Application>, StoreError> {
-        find_application(&**self.client().await?, accounts::FIND_APPLICATION, id).await
+        find_application(&*self.client().await?, accounts::FIND_APPLICATION, id).await
     }
 
     async fn applications(&self, account: &AccountSid) -> Result<Vec<Application>, StoreError> {
         let client = self.client().await?;
-        let rows = (**client)
-            .query(accounts::APPLICATIONS.postgres, &[&account.as_str()])
+        let rows = client
+            .query_once(accounts::APPLICATIONS.postgres, &[&account.as_str()])
             .await?;
         rows.iter().map(accounts::application).collect()
     }
@@ -88,30 +85,30 @@ impl AccountBook for PostgresStore {
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
         let find = accounts::FIND_APPLICATION_TO_CHANGE;
-        let found = find_application(&*transaction, find, id).await?;
+        let found = find_application(&transaction, find, id).await?;
         let mut application = found.ok_or_else(|| StoreError::no_application(id))?;
         application.apply(change);
-        save_application(&*transaction, &application).await?;
+        save_application(&transaction, &application).await?;
         transaction.commit().await?;
         Ok(application)
     }
 }
 
-async fn find<C: GenericClient>(
-    client: &C,
+async fn find(
+    client: &Session,
     statement: Statement,
     sid: &AccountSid,
 ) -> Result<Option<Account>, StoreError> {
     let row = client
-        .query_opt(statement.postgres, &[&sid.as_str()])
+        .query_opt_once(statement.postgres, &[&sid.as_str()])
         .await?;
     row.as_ref().map(accounts::account).transpose()
 }
 
-async fn save<C: GenericClient>(client: &C, account: &Account) -> Result<(), StoreError> {
+async fn save(client: &Session, account: &Account) -> Result<(), StoreError> {
     let values = accounts::account_values(account);
     client
-        .execute(accounts::SAVE.postgres, &bound(&values))
+        .execute_once(accounts::SAVE.postgres, &bound(&values))
         .await?;
     let sid = account.sid.as_str();
     replace_list(
@@ -130,39 +127,36 @@ async fn save<C: GenericClient>(client: &C, account: &Account) -> Result<(), Sto
     .await
 }
 
-async fn replace_list<C: GenericClient, T: ToString>(
-    client: &C,
+async fn replace_list<T: ToString>(
+    client: &Session,
     (clear, add): (Statement, Statement),
     sid: &str,
     values: &[T],
 ) -> Result<(), StoreError> {
-    client.execute(clear.postgres, &[&sid]).await?;
+    client.execute_once(clear.postgres, &[&sid]).await?;
     for value in values {
         client
-            .execute(add.postgres, &[&sid, &value.to_string()])
+            .execute_once(add.postgres, &[&sid, &value.to_string()])
             .await?;
     }
     Ok(())
 }
 
-async fn find_application<C: GenericClient>(
-    client: &C,
+async fn find_application(
+    client: &Session,
     statement: Statement,
     id: &AppId,
 ) -> Result<Option<Application>, StoreError> {
     let row = client
-        .query_opt(statement.postgres, &[&id.as_str()])
+        .query_opt_once(statement.postgres, &[&id.as_str()])
         .await?;
     row.as_ref().map(accounts::application).transpose()
 }
 
-async fn save_application<C: GenericClient>(
-    client: &C,
-    application: &Application,
-) -> Result<(), StoreError> {
+async fn save_application(client: &Session, application: &Application) -> Result<(), StoreError> {
     let values = accounts::application_values(application);
     client
-        .execute(accounts::SAVE_APPLICATION.postgres, &bound(&values))
+        .execute_once(accounts::SAVE_APPLICATION.postgres, &bound(&values))
         .await?;
     Ok(())
 }

@@ -37,7 +37,7 @@ impl AudioCatalog for PostgresStore {
         let owner = audio_files::owner_of(app, owner);
         let wanted: Vec<_> = names.iter().map(FileName::as_str).collect();
         let client = self.client().await?;
-        let rows = (**client).query(CONTENTS, &[&owner, &wanted]).await?;
+        let rows = client.query_once(CONTENTS, &[&owner, &wanted]).await?;
         let content = |row| Ok(Columns::optional_string(row, 0)?.map(ContentId::from_stored));
         rows.iter().map(content).collect()
     }
@@ -46,8 +46,8 @@ impl AudioCatalog for PostgresStore {
     async fn add_audio_files(&self, mut files: Vec<AddedFile>) -> Result<(), StoreError> {
         files.sort_by(|a, b| a.name.cmp(&b.name));
         let client = self.client().await?;
-        (**client)
-            .execute(
+        client
+            .execute_once(
                 ADD,
                 &[
                     &column(&files, |file| file.owner.as_stored()),
@@ -64,8 +64,8 @@ impl AudioCatalog for PostgresStore {
 
     async fn audio_files_of(&self, owner: &AudioOwner) -> Result<Vec<AddedFile>, StoreError> {
         let client = self.client().await?;
-        let rows = (**client)
-            .query(audio_files::OF_OWNER.postgres, &[&owner.as_stored()])
+        let rows = client
+            .query_once(audio_files::OF_OWNER.postgres, &[&owner.as_stored()])
             .await?;
         rows.iter()
             .map(|row| audio_files::file(owner, row))
@@ -78,8 +78,8 @@ impl AudioCatalog for PostgresStore {
         name: &FileName,
     ) -> Result<(), StoreError> {
         let client = self.client().await?;
-        let removed = (**client)
-            .execute(
+        let removed = client
+            .execute_once(
                 audio_files::REMOVE.postgres,
                 &[&owner.as_stored(), &name.as_str()],
             )
@@ -91,8 +91,8 @@ impl AudioCatalog for PostgresStore {
     }
 
     async fn audio_contents_in_use(&self) -> Result<HashSet<ContentId>, StoreError> {
-        let client = self.client().await?;
-        let rows = (**client).query(IN_USE, &[]).await?;
+        let client = self.long_client().await?;
+        let rows = client.query_once(IN_USE, &[]).await?;
         rows.iter().map(audio_files::content).collect()
     }
 }

@@ -1,10 +1,9 @@
 //! Callbacks in PostgreSQL. Leases run by the database's clock, so nodes need not agree on the time.
 
 use async_trait::async_trait;
-use deadpool_postgres::ClientWrapper;
 use jiff::Timestamp;
-use tokio_postgres::GenericClient;
 
+use super::session::Session;
 use super::{PostgresStore, bound, column};
 use crate::domain::call::CallSid;
 use crate::domain::callback::{
@@ -86,8 +85,8 @@ impl CallbackQueue for PostgresStore {
 
     async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {
         let client = self.client().await?;
-        (**client)
-            .execute(
+        client
+            .execute_once(
                 RELEASE,
                 &[
                     &column(&leases, |lease| lease.call.as_str()),
@@ -100,13 +99,13 @@ impl CallbackQueue for PostgresStore {
 
     async fn reclaim_callbacks(&self, _node: &str) -> Result<u64, StoreError> {
         let client = self.client().await?;
-        Ok((**client).execute(RECLAIM, &[]).await?)
+        Ok(client.execute_once(RECLAIM, &[]).await?)
     }
 
     async fn callbacks(&self, filter: CallbackFilter) -> Result<Vec<Callback>, StoreError> {
         let (list, values) = callbacks::list(&filter, '$');
         let client = self.client().await?;
-        let rows = (**client).query(&list, &bound(&values)).await?;
+        let rows = client.query_once(&list, &bound(&values)).await?;
         rows.iter().map(callbacks::callback).collect()
     }
 
@@ -114,19 +113,19 @@ impl CallbackQueue for PostgresStore {
         &self,
         sid: &CallSid,
     ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
-        find(&**self.client().await?, sid).await
+        find(&*self.client().await?, sid).await
     }
 
     async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError> {
         let client = self.client().await?;
         let values: super::Values<'_> = &[&sid.as_str(), &now.as_millisecond()];
-        let replayed = (**client)
-            .execute(callbacks::REPLAY.postgres, values)
+        let replayed = client
+            .execute_once(callbacks::REPLAY.postgres, values)
             .await?;
         if replayed > 0 {
             return Ok(());
         }
-        Err(match find(&**client, sid).await? {
+        Err(match find(&client, sid).await? {
             Some(_) => StoreError::being_delivered(sid),
             None => StoreError::no_callback(sid),
         })
@@ -134,17 +133,17 @@ impl CallbackQueue for PostgresStore {
 
     async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError> {
         let client = self.client().await?;
-        let row = (**client)
-            .query_one(callbacks::BACKLOG.postgres, &[])
+        let row = client
+            .query_one_once(callbacks::BACKLOG.postgres, &[])
             .await?;
         callbacks::backlog(&row)
     }
 }
 
 /// To be called in the transaction that ends the calls: one statement for the whole batch. Owing the same again changes nothing.
-pub async fn owe<C: GenericClient>(client: &C, owed: &[OwedCallback]) -> Result<(), StoreError> {
+pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<(), StoreError> {
     client
-        .execute(
+        .execute_once(
             OWE,
             &[
                 &column(owed, |owed| owed.call.as_str()),
@@ -160,24 +159,22 @@ pub async fn owe<C: GenericClient>(client: &C, owed: &[OwedCallback]) -> Result<
     Ok(())
 }
 
-async fn waiting_hosts(client: &ClientWrapper) -> Result<Vec<(String, Timestamp)>, StoreError> {
-    let statement = client.prepare_cached(WAITING_HOSTS).await?;
-    let rows = client.query(&statement, &[]).await?;
+async fn waiting_hosts(client: &Session) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    let rows = client.query(WAITING_HOSTS, &[]).await?;
     rows.iter()
         .map(|row| Ok((row.string(0)?, row.time(1)?)))
         .collect()
 }
 
 async fn take(
-    client: &ClientWrapper,
+    client: &Session,
     claim: &CallbackClaim,
     hosts: &[(String, u32)],
 ) -> Result<Vec<ClaimedCallback>, StoreError> {
-    let statement = client.prepare_cached(CLAIM).await?;
     let lease = i64::try_from(claim.lease.as_millis()).unwrap_or(i64::MAX / 2);
     let rows = client
         .query(
-            &statement,
+            CLAIM,
             &[
                 &column(hosts, |(host, _)| host.as_str()),
                 &column(hosts, |(_, capacity)| i64::from(*capacity)),
@@ -195,20 +192,16 @@ async fn take(
 }
 
 /// A statement alone is its own transaction: one round trip carries all the attempts and what follows from them.
-async fn record(
-    client: &ClientWrapper,
-    ended: &[EndedAttempt],
-) -> Result<Vec<CallSid>, StoreError> {
+async fn record(client: &Session, ended: &[EndedAttempt]) -> Result<Vec<CallSid>, StoreError> {
     let due = |ended: &EndedAttempt| ended.next.due_at().map(Timestamp::as_millisecond);
     let finished = |ended: &EndedAttempt| match ended.next.due_at() {
         Some(_) => None,
         None => Some(ended.ended_at.as_millisecond()),
     };
     let status = |ended: &EndedAttempt| ended.attempt.status.and_then(|s| i16::try_from(s).ok());
-    let statement = client.prepare_cached(RECORD).await?;
     let rows = client
         .query(
-            &statement,
+            RECORD,
             &[
                 &column(ended, |ended| ended.lease.call.as_str()),
                 &column(ended, |ended| ended.lease.fence),
@@ -227,16 +220,20 @@ async fn record(
     rows.iter().map(queue::call_sid).collect()
 }
 
-async fn find<C: GenericClient>(
-    client: &C,
+async fn find(
+    client: &Session,
     sid: &CallSid,
 ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
     let values: super::Values<'_> = &[&sid.as_str()];
-    let found = client.query_opt(callbacks::FIND.postgres, values).await?;
+    let found = client
+        .query_opt_once(callbacks::FIND.postgres, values)
+        .await?;
     let Some(row) = found else {
         return Ok(None);
     };
-    let attempts = client.query(callbacks::ATTEMPTS.postgres, values).await?;
+    let attempts = client
+        .query_once(callbacks::ATTEMPTS.postgres, values)
+        .await?;
     let attempts = attempts.iter().map(callbacks::attempt);
     Ok(Some((
         callbacks::callback(&row)?,

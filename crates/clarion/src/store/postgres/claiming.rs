@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use deadpool_postgres::{Client, Transaction};
 use tokio_postgres::Row;
 
+use super::session::{Session, Transaction};
 use super::{PostgresStore, column, query_in};
 use crate::domain::call::CallSid;
 use crate::domain::claim::{
@@ -154,7 +154,7 @@ pub(super) async fn lanes(store: &PostgresStore) -> Result<QueuedLanes, StoreErr
 }
 
 pub(super) async fn claim(
-    client: &mut Client,
+    client: &mut Session,
     claim: &Claim,
 ) -> Result<Vec<ClaimedCall>, StoreError> {
     let transaction = client.transaction().await?;
@@ -404,7 +404,7 @@ pub(super) async fn claim_overdue(
 }
 
 pub(super) async fn take_orphaned(
-    client: &mut Client,
+    client: &mut Session,
     node: &NodeId,
     lease: i64,
     abandoned: &[CallSid],

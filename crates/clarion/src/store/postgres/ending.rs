@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::session::Session;
 use super::{claiming, query_in};
 use crate::domain::bill::rating::Prefix;
 use crate::domain::claim::EndedCall;
@@ -39,10 +40,7 @@ const END: &str = postgres!(
 );
 
 /// Nothing happens if the call is not ours any more.
-pub(super) async fn end(
-    client: &mut deadpool_postgres::Client,
-    ended: &EndedCall,
-) -> Result<bool, StoreError> {
+pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool, StoreError> {
     let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
     let callback = ended.callback.as_ref();

@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use jiff::Timestamp;
 use supervisor::Supervisor;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Config, NoTls, Row};
 
 use self::accept::Accepter;
+pub use self::session::PooledSession;
+use self::session::{ConnectError, Connector, SessionPool, TimeLimit, Transaction, Values};
 use super::binding::Bind;
 use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
-use super::{Inspection, Store, StoreError};
+use super::{DatabaseRoute, Inspection, Store, StoreError};
+use crate::config::PostgresConfig;
 
 pub mod accept;
 mod accounts;
@@ -28,14 +31,18 @@ mod ending;
 mod queue;
 mod records;
 mod schema;
+mod session;
 mod sharing;
 
 const CONNECTIONS: usize = 8;
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// A migration may have to rewrite tables, or to wait for another node that does.
+const MIGRATION: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
 pub struct PostgresStore {
-    pool: Pool,
+    pool: SessionPool,
+    usual: TimeLimit,
+    long: TimeLimit,
     accepter: Accepter,
     /// One readiness probe at a time.
     probe: Arc<Semaphore>,
@@ -43,56 +50,61 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     pub(super) async fn open(
-        url: &str,
+        config: &PostgresConfig,
         right: SchemaRight,
         supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
-        let shared = pool(url, CONNECTIONS)?;
-        let mut client = shared.get().await.context("cannot connect to PostgreSQL")?;
+        let usual = TimeLimit::each(config.deadlines.usual);
+        let connector = Arc::new(Connector::new(config.clone()));
+        let pool = SessionPool::new(Arc::clone(&connector), CONNECTIONS);
+        let client = pool.get(TimeLimit::each(MIGRATION)).await;
+        let mut client = client.context("cannot connect to PostgreSQL")?;
         schema::migrate(&mut client, right)
             .await
             .context("cannot use the PostgreSQL database")?;
+        drop(client);
         // A connection of its own: accepting never waits behind those who read.
-        let accepter = Accepter::start(pool(url, 1)?, supervisor);
+        let accepter = Accepter::start(SessionPool::new(connector, 1), usual, supervisor);
         Ok(Self {
-            pool: shared,
+            pool,
+            usual,
+            long: TimeLimit::each(config.deadlines.long),
             accepter,
             probe: Arc::new(Semaphore::new(1)),
         })
     }
 
-    async fn client(&self) -> Result<Client, StoreError> {
-        self.pool.get().await.map_err(StoreError::failed)
+    async fn client(&self) -> Result<PooledSession, StoreError> {
+        Ok(self.pool.get(self.usual).await?)
     }
 
-    /// Like the methods of a client by these names. What is asked again and again is prepared once a connection: one round trip instead of two, and
-    /// no planning.
+    /// For statements that read or change many rows.
+    async fn long_client(&self) -> Result<PooledSession, StoreError> {
+        Ok(self.pool.get(self.long).await?)
+    }
+
+    /// For statements that must all be over by then.
+    async fn client_until(&self, until: Instant) -> Result<PooledSession, StoreError> {
+        Ok(self.pool.get(self.usual.until(until)).await?)
+    }
+
+    /// Like the methods of a session by these names.
     async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
-        let client = self.client().await?;
-        let statement = client.prepare_cached(sql).await?;
-        Ok(client.query(&statement, values).await?)
+        Ok(self.client().await?.query(sql, values).await?)
     }
 
     async fn query_one(&self, sql: &str, values: Values<'_>) -> Result<Row, StoreError> {
-        let client = self.client().await?;
-        let statement = client.prepare_cached(sql).await?;
-        Ok(client.query_one(&statement, values).await?)
+        Ok(self.client().await?.query_one(sql, values).await?)
     }
 
     async fn query_opt(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, StoreError> {
-        let client = self.client().await?;
-        let statement = client.prepare_cached(sql).await?;
-        Ok(client.query_opt(&statement, values).await?)
+        Ok(self.client().await?.query_opt(sql, values).await?)
     }
 
     async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, StoreError> {
-        let client = self.client().await?;
-        let statement = client.prepare_cached(sql).await?;
-        Ok(client.execute(&statement, values).await?)
+        Ok(self.client().await?.execute(sql, values).await?)
     }
 }
-
-type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 fn bound<'a>(values: &'a [Bind<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {
     values
@@ -107,40 +119,29 @@ fn column<'a, S, T>(rows: &'a [S], value: impl Fn(&'a S) -> T) -> Vec<T> {
 }
 
 async fn query_in(
-    transaction: &deadpool_postgres::Transaction<'_>,
+    transaction: &Transaction<'_>,
     sql: &str,
     values: Values<'_>,
 ) -> Result<Vec<Row>, StoreError> {
-    let statement = transaction.prepare_cached(sql).await?;
-    Ok(transaction.query(&statement, values).await?)
+    Ok(transaction.query(sql, values).await?)
 }
 
-pub fn pool(url: &str, connections: usize) -> anyhow::Result<Pool> {
-    let mut config: Config = url.parse().context("database: not a PostgreSQL address")?;
-    config.connect_timeout(TIMEOUT);
-    config.application_name("clarion");
-    // "Accepted" is a promise about the disk, whatever the server's default is.
-    let options = config.get_options().unwrap_or_default().to_owned();
-    config.options(format!("{options} -c synchronous_commit=on"));
-    let recycling = ManagerConfig {
-        recycling_method: RecyclingMethod::Fast,
-    };
-    let manager = Manager::from_config(config, NoTls, recycling);
-    Ok(Pool::builder(manager)
-        .max_size(connections)
-        .wait_timeout(Some(TIMEOUT))
-        .create_timeout(Some(TIMEOUT))
-        .runtime(Runtime::Tokio1)
-        .build()?)
+/// A connection of its own, as the store uses it: for measuring what it can do.
+pub async fn connect(config: &PostgresConfig) -> Result<PooledSession, ConnectError> {
+    let connector = Arc::new(Connector::new(config.clone()));
+    let pool = SessionPool::new(connector, 1);
+    pool.get(TimeLimit::each(config.deadlines.usual)).await
 }
 
 /// Looks at the database without making or changing anything.
-pub async fn inspect(url: &str) -> anyhow::Result<Inspection> {
-    let pool = pool(url, 1)?;
-    let client = pool.get().await?;
-    let schema = schema::find(&**client).await?;
+pub async fn inspect(config: &PostgresConfig) -> anyhow::Result<Inspection> {
+    let connector = Arc::new(Connector::new(config.clone()));
+    let hosts = connector.survey().await;
+    let pool = SessionPool::new(connector, 1);
+    let client = pool.get(TimeLimit::each(config.deadlines.usual)).await?;
+    let schema = schema::find(&client).await?;
     let row = client
-        .query_one(
+        .query_one_once(
             "SELECT pg_is_in_recovery(), current_setting('fsync') = 'on', \
              current_setting('full_page_writes') = 'on', \
              (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
@@ -165,33 +166,32 @@ pub async fn inspect(url: &str) -> anyhow::Result<Inspection> {
         wanted: WANTED,
         now: Some(Timestamp::from_millisecond(row.get(3))?),
         dangers: dangers.map(|(_, danger)| danger.to_owned()).collect(),
+        route: Some(DatabaseRoute {
+            hosts,
+            ..client.route().clone()
+        }),
     })
 }
 
-/// `Display` of the driver's error hides what the server said.
-fn describe(error: &tokio_postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(server) => format!("{}: {}", server.code().code(), server.message()),
-        None => error.to_string(),
-    }
-}
-
-impl From<tokio_postgres::Error> for StoreError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Failed(describe(&error))
+impl From<ConnectError> for StoreError {
+    fn from(error: ConnectError) -> Self {
+        Self::failed(error)
     }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
-    /// The write is a task of its own: whoever stops waiting leaves no connection behind with an answer still to come.
+    /// The write is a task of its own: whoever stops waiting costs no connection.
     async fn ready(&self) -> Result<(), StoreError> {
         let turn = Arc::clone(&self.probe).acquire_owned().await;
         let turn = turn.map_err(StoreError::failed)?;
-        let pool = self.pool.clone();
+        let (pool, limit) = (self.pool.clone(), self.usual);
         let probe = tokio::spawn(async move {
             let _turn = turn;
-            probe(&pool).await
+            match pool.get(limit).await?.execute(PROBE.postgres, &[]).await? {
+                1 => Ok(()),
+                _ => Err(StoreError::failed("the row for probing is missing")),
+            }
         });
         probe.await.map_err(StoreError::failed)?
     }
@@ -199,22 +199,5 @@ impl Store for PostgresStore {
     async fn close(&self) {
         self.accepter.close();
         self.pool.close();
-    }
-}
-
-async fn probe(pool: &Pool) -> Result<(), StoreError> {
-    let client = pool.get().await.map_err(StoreError::failed)?;
-    let written = tokio::time::timeout(TIMEOUT, client.execute(PROBE.postgres, &[])).await;
-    match written {
-        Ok(Ok(1)) => Ok(()),
-        Ok(Ok(_)) => Err(StoreError::failed("the row for probing is missing")),
-        Ok(Err(error)) => Err(error.into()),
-        Err(_elapsed) => {
-            // Whatever comes on this connection now would wait behind the probe: the pool shall make another.
-            drop(Client::take(client));
-            Err(StoreError::failed(format!(
-                "PostgreSQL has not made a write durable within {TIMEOUT:?}"
-            )))
-        }
     }
 }

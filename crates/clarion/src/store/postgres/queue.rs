@@ -85,7 +85,7 @@ impl CallQueue for PostgresStore {
     }
 
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError> {
-        claiming::claim(&mut self.client().await?, &claim).await
+        claiming::claim(&mut *self.client().await?, &claim).await
     }
 
     async fn claim_overdue(
@@ -154,7 +154,7 @@ impl CallQueue for PostgresStore {
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
-        ending::end(&mut self.client().await?, &ended).await
+        ending::end(&mut *self.client().await?, &ended).await
     }
 
     async fn take_orphaned_calls(
@@ -189,7 +189,7 @@ impl CallQueue for PostgresStore {
         node: &NodeId,
         requests: Vec<GrantRequest>,
     ) -> Result<Vec<(String, TrunkGrant)>, StoreError> {
-        sharing::share(&mut self.client().await?, node, &requests).await
+        sharing::share(&mut *self.client().await?, node, &requests).await
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
@@ -238,7 +238,8 @@ impl CallQueue for PostgresStore {
 
     async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let values: super::Values<'_> = &[&i64::from(limit), &before.as_millisecond()];
-        self.execute(FORGET_CALLS, values).await
+        let client = self.long_client().await?;
+        Ok(client.execute(FORGET_CALLS, values).await?)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Brings the database's schema up to date, once however many nodes start together.
 
 use anyhow::{Context, bail};
-use tokio_postgres::{Client, GenericClient};
 
+use super::session::Session;
 use crate::store::migrations::{FoundSchema, SchemaRight, WANTED, oldest_program, steps};
 use crate::store::statements::{Dialect, OLDEST_PROGRAM, SET_OLDEST_PROGRAM, postgres};
 
@@ -22,16 +22,16 @@ const OLD_NODES: &str = postgres!(
     "SELECT node, ({now} - heartbeat_at) / 1000 FROM nodes WHERE lease_until > {now} AND coalesce(schema_version, 0) < $1"
 );
 
-pub async fn find(client: &impl GenericClient) -> anyhow::Result<FoundSchema> {
-    let tables = client.query_one(TABLES, &[]).await?;
+pub async fn find(client: &Session) -> anyhow::Result<FoundSchema> {
+    let tables = client.query_one_once(TABLES, &[]).await?;
     if !tables.get::<_, bool>(0) {
         return Ok(FoundSchema::NONE);
     }
     let count = "SELECT coalesce(max(version), 0) FROM schema_migrations";
-    let version = client.query_one(count, &[]).await?;
+    let version = client.query_one_once(count, &[]).await?;
     let version = usize::try_from(version.get::<_, i32>(0))?;
     let oldest_program = if tables.get(1) {
-        let row = client.query_one(OLDEST_PROGRAM.postgres, &[]).await?;
+        let row = client.query_one_once(OLDEST_PROGRAM.postgres, &[]).await?;
         usize::try_from(row.get::<_, i32>(0))?
     } else {
         version
@@ -42,10 +42,10 @@ pub async fn find(client: &impl GenericClient) -> anyhow::Result<FoundSchema> {
     })
 }
 
-pub async fn migrate(client: &mut Client, right: SchemaRight) -> anyhow::Result<()> {
+pub async fn migrate(client: &mut Session, right: SchemaRight) -> anyhow::Result<()> {
     let transaction = client.transaction().await?;
     transaction
-        .execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
+        .execute_once("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
         .await?;
     let found = find(&transaction).await?;
     let steps = steps(found, right)?;
@@ -61,7 +61,7 @@ pub async fn migrate(client: &mut Client, right: SchemaRight) -> anyhow::Result<
             .await
             .with_context(|| format!("migration {number}"))?;
         transaction
-            .execute(
+            .execute_once(
                 "INSERT INTO schema_migrations (version) VALUES ($1)",
                 &[&number],
             )
@@ -69,19 +69,19 @@ pub async fn migrate(client: &mut Client, right: SchemaRight) -> anyhow::Result<
     }
     let oldest = i32::try_from(oldest_program())?;
     transaction
-        .execute(SET_OLDEST_PROGRAM.postgres, &[&oldest])
+        .execute_once(SET_OLDEST_PROGRAM.postgres, &[&oldest])
         .await?;
     Ok(transaction.commit().await?)
 }
 
 /// A node that cannot work with the new schema must not find it under its feet.
-async fn refuse_old_nodes(client: &impl GenericClient, found: FoundSchema) -> anyhow::Result<()> {
+async fn refuse_old_nodes(client: &Session, found: FoundSchema) -> anyhow::Result<()> {
     let old = match found.version {
         0 => return Ok(()),
-        version if version < NODES_TELL => client.query(LIVING_NODES, &[]).await?,
+        version if version < NODES_TELL => client.query_once(LIVING_NODES, &[]).await?,
         _ => {
             let oldest = i32::try_from(oldest_program())?;
-            client.query(OLD_NODES, &[&oldest]).await?
+            client.query_once(OLD_NODES, &[&oldest]).await?
         }
     };
     if let Some(node) = old.first() {

@@ -1,7 +1,6 @@
 //! How nodes share trunks in PostgreSQL: each has a row with its part, and changes only its own, one node at a time for each trunk.
 
-use deadpool_postgres::Client;
-
+use super::session::Session;
 use super::{column, query_in};
 use crate::domain::claim::NodeId;
 use crate::domain::trunk_grants::{GrantRequest, NodePart, TrunkGrant, regrant};
@@ -38,7 +37,7 @@ pub(super) const LEAVE: &str = postgres!(
 );
 
 pub(super) async fn share(
-    client: &mut Client,
+    client: &mut Session,
     node: &NodeId,
     requests: &[GrantRequest],
 ) -> Result<Vec<(String, TrunkGrant)>, StoreError> {

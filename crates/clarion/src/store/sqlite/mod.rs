@@ -178,6 +178,7 @@ pub fn inspect(path: &Path) -> anyhow::Result<Inspection> {
         wanted: WANTED,
         now: None,
         dangers: Vec::new(),
+        route: None,
     };
     if !path.exists() {
         return Ok(found);

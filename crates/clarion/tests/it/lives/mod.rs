@@ -172,8 +172,8 @@ pub async fn records(database: &Database) -> BTreeMap<String, (Option<String>, u
             });
             rows.unwrap().map(Result::unwrap).collect()
         }
-        Database::Postgres(url) => {
-            let rows = postgres::connect(url)
+        Database::Postgres(config) => {
+            let rows = postgres::connect(config.url())
                 .await
                 .query(query, &[])
                 .await

@@ -191,7 +191,7 @@ async fn what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day(data
 /// On PostgreSQL: with hardly anything left on the lease nothing is sent any more.
 #[tokio::test]
 async fn a_call_whose_lease_is_nearly_over_is_not_dialled() {
-    let database = Database::Postgres(support::postgres::empty_database().await);
+    let database = support::postgres::empty().await;
     let store = with_account(&database).await;
     let now = now();
     store

@@ -113,7 +113,7 @@ async fn a_call_of_our_own_that_nobody_works_at_is_taken_over(database: Database
 /// it either.
 #[tokio::test]
 async fn after_an_outage_nobody_is_taken_for_dead_at_once() {
-    let database = Database::Postgres(support::postgres::empty_database().await);
+    let database = support::postgres::empty().await;
     let store = with_account(&database).await;
     let now = now();
     store

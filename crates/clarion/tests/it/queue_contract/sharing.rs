@@ -36,7 +36,7 @@ async fn a_server_that_is_alone_has_every_trunk() {
 
 #[tokio::test]
 async fn nodes_never_have_more_together_than_the_trunk_and_a_lost_one_leaves_its_part() {
-    let database = Database::Postgres(support::postgres::empty_database().await);
+    let database = support::postgres::empty().await;
     let store = with_account(&database).await;
     assert_eq!(ask(&store, 1, 0, false).await.channels, 10);
     assert_eq!(ask(&store, 2, 0, true).await.channels, 0);

@@ -157,7 +157,7 @@ async fn only_servers_change_a_schema(database: Database) {
 /// On PostgreSQL: the old node would find a schema that it does not know.
 #[tokio::test]
 async fn nobody_migrates_beside_a_living_node_of_the_version_before() {
-    let database = Database::Postgres(support::postgres::empty_database().await);
+    let database = support::postgres::empty().await;
     first_schema(&database).await;
     let beat = |seconds: i64| {
         format!(

@@ -19,8 +19,8 @@ async fn writes(database: &Database) -> i64 {
             let db = rusqlite::Connection::open(path).unwrap();
             db.query_row(query, [], |row| row.get(0)).unwrap()
         }
-        Database::Postgres(url) => {
-            let client = support::postgres::connect(url).await;
+        Database::Postgres(config) => {
+            let client = support::postgres::connect(config.url()).await;
             client.query_one(query, &[]).await.unwrap().get(0)
         }
     }
@@ -52,8 +52,8 @@ impl Holder {
                 db.execute_batch("BEGIN IMMEDIATE").unwrap();
                 Self::Sqlite(db)
             }
-            Database::Postgres(url) => {
-                let client = support::postgres::connect(url).await;
+            Database::Postgres(config) => {
+                let client = support::postgres::connect(config.url()).await;
                 let lock = "BEGIN; LOCK TABLE probe IN ACCESS EXCLUSIVE MODE";
                 client.batch_execute(lock).await.unwrap();
                 Self::Postgres(client)

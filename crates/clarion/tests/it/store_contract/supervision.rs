@@ -44,7 +44,7 @@ async fn a_writer_that_panics_is_a_failure() {
 
 #[tokio::test]
 async fn an_accepter_that_panics_is_a_failure() {
-    let database = Database::Postgres(postgres::empty_database().await);
+    let database = postgres::empty().await;
     a_committer_that_panics_is_a_failure(database, "store-accepter").await;
 }
 
@@ -52,7 +52,7 @@ async fn an_accepter_that_panics_is_a_failure() {
 async fn a_store_that_is_closed_or_dropped_leaves_no_task_and_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = Database::Sqlite(folder.path().join("clarion.db"));
-    let shared = Database::Postgres(postgres::empty_database().await);
+    let shared = postgres::empty().await;
     for database in [file, shared] {
         let supervisor = Supervisor::new();
         for closed in [true, false] {

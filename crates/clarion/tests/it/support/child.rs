@@ -74,12 +74,12 @@ impl Installation {
 
     /// Returns a second node on the same database, with files of its own.
     pub fn another_node(&self, settings: &str) -> Self {
-        let Database::Postgres(url) = &self.database else {
+        let Database::Postgres(config) = &self.database else {
             panic!("nodes share a PostgreSQL");
         };
         let folder = tempfile::tempdir().unwrap();
         Self {
-            config: write_config(folder.path(), url, settings),
+            config: write_config(folder.path(), config.url(), settings),
             database: self.database.clone(),
             folder,
         }
@@ -135,10 +135,19 @@ impl Installation {
 
     /// Runs the command line with the same settings, beside the server or without it.
     pub async fn clarion(&self, arguments: &[&str]) -> std::process::Output {
+        self.clarion_with(arguments, &[]).await
+    }
+
+    pub async fn clarion_with(
+        &self,
+        arguments: &[&str],
+        environment: &[(&str, &PathBuf)],
+    ) -> std::process::Output {
         Command::new(env!("CARGO_BIN_EXE_clarion"))
             .arg("--config")
             .arg(&self.config)
             .args(arguments)
+            .envs(environment.iter().copied())
             .output()
             .await
             .unwrap()

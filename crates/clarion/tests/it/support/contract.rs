@@ -14,8 +14,7 @@ macro_rules! contract {
         mod postgres {
             $(#[tokio::test]
             async fn $name() {
-                let url = crate::support::postgres::empty_database().await;
-                super::$name(clarion::store::Database::Postgres(url)).await;
+                super::$name(crate::support::postgres::empty().await).await;
             })+
         }
     };

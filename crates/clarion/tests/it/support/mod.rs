@@ -2,12 +2,14 @@
 
 pub mod bills;
 pub mod child;
+pub mod cluster;
 #[macro_use]
 mod contract;
 pub mod download;
 pub mod exchange;
 pub mod owed;
 pub mod postgres;
+pub mod proxy;
 pub mod raw;
 pub mod receiver;
 pub mod sip_peer;
@@ -329,8 +331,8 @@ pub async fn try_execute(database: &Database, statements: &str) -> Result<(), St
             db.execute_batch(statements)
                 .map_err(|error| error.to_string())
         }
-        Database::Postgres(url) => {
-            let client = postgres::connect(url).await;
+        Database::Postgres(config) => {
+            let client = postgres::connect(config.url()).await;
             let done = client.batch_execute(statements).await;
             done.map_err(|error| error.as_db_error().unwrap().message().to_owned())
         }
@@ -345,8 +347,8 @@ pub async fn bill_day(database: &Database, sid: &CallSid) -> String {
             let db = rusqlite::Connection::open(path).unwrap();
             db.query_row(&query, [], |row| row.get(0)).unwrap()
         }
-        Database::Postgres(url) => {
-            let client = postgres::connect(url).await;
+        Database::Postgres(config) => {
+            let client = postgres::connect(config.url()).await;
             client.query_one(&query, &[]).await.unwrap().get(0)
         }
     }

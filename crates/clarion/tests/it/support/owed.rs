@@ -46,11 +46,8 @@ pub async fn owe(database: &Database, owed: Vec<OwedCallback>) {
             };
             tokio::task::spawn_blocking(write).await.unwrap();
         }
-        Database::Postgres(url) => {
-            let (mut client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
-                .await
-                .unwrap();
-            tokio::spawn(connection);
+        Database::Postgres(config) => {
+            let mut client = postgres::connect(config).await.unwrap();
             let transaction = client.transaction().await.unwrap();
             postgres::callbacks::owe(&transaction, &owed).await.unwrap();
             transaction.commit().await.unwrap();

@@ -1,10 +1,16 @@
 //! A PostgreSQL database for one test, in the cluster that `scripts/with-postgres` has started.
 
+use clarion::store::Database;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Makes an empty database and returns its address. The database is removed with the cluster.
+/// An empty database, for the store.
+pub async fn empty() -> Database {
+    Database::parse(&empty_database().await).unwrap()
+}
+
+/// Makes an empty database and returns its address. It goes away with the cluster.
 pub async fn empty_database() -> String {
     let cluster = std::env::var("TEST_POSTGRES_URL").expect(
         "these tests need a PostgreSQL cluster: run `make test`, or `scripts/with-postgres cargo test`",

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use tokio_postgres::{Client, GenericClient};
 
 use super::super::bound;
+use super::super::session::Session;
 use crate::domain::bill::{BillFile, BillOf};
 use crate::store::StoreError;
 use crate::store::bills::{BillToken, Forgotten};
@@ -27,13 +27,13 @@ const FORGET_FILES: [&str; 2] = [
     postgres!("DELETE FROM bill_files WHERE id = ANY($1)"),
 ];
 
-pub async fn find<C: GenericClient>(
-    client: &C,
+pub async fn find(
+    client: &Session,
     of: &BillOf,
     keywords: &str,
 ) -> Result<Option<BillFile>, StoreError> {
     let row = client
-        .query_opt(
+        .query_opt_once(
             bill_files::FIND.postgres,
             &[&of.app.as_str(), &of.day.to_string(), &keywords],
         )
@@ -41,27 +41,24 @@ pub async fn find<C: GenericClient>(
     row.as_ref().map(bill_files::file).transpose()
 }
 
-pub async fn record<C: GenericClient>(client: &C, new: BillFile) -> Result<BillFile, StoreError> {
+pub async fn record(client: &Session, new: BillFile) -> Result<BillFile, StoreError> {
     let values = bill_files::values(&new);
     client
-        .execute(bill_files::RECORD.postgres, &bound(&values))
+        .execute_once(bill_files::RECORD.postgres, &bound(&values))
         .await?;
     Ok(find(client, &new.of, &new.keywords).await?.unwrap_or(new))
 }
 
-pub async fn of_day<C: GenericClient>(client: &C, day: Date) -> Result<Vec<BillFile>, StoreError> {
+pub async fn of_day(client: &Session, day: Date) -> Result<Vec<BillFile>, StoreError> {
     let rows = client
-        .query(bill_files::OF_DAY.postgres, &[&day.to_string()])
+        .query_once(bill_files::OF_DAY.postgres, &[&day.to_string()])
         .await?;
     rows.iter().map(bill_files::file).collect()
 }
 
-pub async fn add_token<C: GenericClient>(
-    client: &C,
-    token: &BillToken,
-) -> Result<bool, StoreError> {
+pub async fn add_token(client: &Session, token: &BillToken) -> Result<bool, StoreError> {
     let added = client
-        .execute(
+        .execute_once(
             ADD_TOKEN,
             &[
                 &token.hash,
@@ -74,13 +71,13 @@ pub async fn add_token<C: GenericClient>(
     Ok(added == 1)
 }
 
-pub async fn of_token<C: GenericClient>(
-    client: &C,
+pub async fn of_token(
+    client: &Session,
     hash: &str,
     now: Timestamp,
 ) -> Result<Option<BillFile>, StoreError> {
     let row = client
-        .query_opt(
+        .query_opt_once(
             bill_files::OF_TOKEN.postgres,
             &[&hash, &now.as_millisecond()],
         )
@@ -89,7 +86,7 @@ pub async fn of_token<C: GenericClient>(
 }
 
 pub async fn forget(
-    client: &mut Client,
+    client: &mut Session,
     before: Date,
     now: Timestamp,
     limit: u32,
@@ -97,22 +94,22 @@ pub async fn forget(
     let (before, now, limit) = (before.to_string(), now.as_millisecond(), i64::from(limit));
     let transaction = client.transaction().await?;
     transaction
-        .execute(bill_files::FORGET_TOKENS.postgres, &[&now, &limit])
+        .execute_once(bill_files::FORGET_TOKENS.postgres, &[&now, &limit])
         .await?;
     let rows = transaction
-        .query(OLD_FILES, &[&now, &before, &limit])
+        .query_once(OLD_FILES, &[&now, &before, &limit])
         .await?;
     let files = rows.iter().map(bill_files::file);
     let files: Vec<BillFile> = files.collect::<Result<_, _>>()?;
     let ids: Vec<_> = files.iter().map(|file| file.id.as_str()).collect();
     for forget in FORGET_FILES {
-        transaction.execute(forget, &[&ids]).await?;
+        transaction.execute_once(forget, &[&ids]).await?;
     }
     transaction
-        .execute(bill_files::FORGET_DAYS.postgres, &[&before])
+        .execute_once(bill_files::FORGET_DAYS.postgres, &[&before])
         .await?;
     let lines = transaction
-        .execute(bill_files::FORGET_LINES.postgres, &[&before, &limit])
+        .execute_once(bill_files::FORGET_LINES.postgres, &[&before, &limit])
         .await?;
     transaction.commit().await?;
     Ok(Forgotten { lines, files })

@@ -5,9 +5,9 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use tokio_postgres::{Client, GenericClient};
 
 use super::super::column;
+use super::super::session::Session;
 use crate::domain::bill::import::{self, Imported, ImportedRecord, Known, NewLine};
 use crate::domain::bill::{BillLine, BillOf, LinePlace};
 use crate::store::StoreError;
@@ -41,15 +41,12 @@ const ADD: &str = postgres!(
        $12::integer[], $13::integer[], $14::bigint[], $15::bigint[], $16::text[], $17::text[])"
 );
 
-pub async fn first_open<C: GenericClient>(
-    client: &C,
-    statement: Statement,
-) -> Result<Date, StoreError> {
-    bill_lines::day(&client.query_one(statement.postgres, &[]).await?)
+pub async fn first_open(client: &Session, statement: Statement) -> Result<Date, StoreError> {
+    bill_lines::day(&client.query_one_once(statement.postgres, &[]).await?)
 }
 
 pub async fn page(
-    client: &mut deadpool_postgres::Client,
+    client: &mut Session,
     of: &BillOf,
     after: Option<&LinePlace>,
     limit: u32,
@@ -59,12 +56,9 @@ pub async fn page(
     });
     let transaction = client.transaction().await?;
     transaction.batch_execute(IN_ORDER).await?;
-    let statement = transaction
-        .prepare_cached(bill_lines::PAGE.postgres)
-        .await?;
     let rows = transaction
         .query(
-            &statement,
+            bill_lines::PAGE.postgres,
             &[
                 &of.day.to_string(),
                 &of.app.as_str(),
@@ -79,12 +73,12 @@ pub async fn page(
 }
 
 pub async fn import(
-    client: &mut Client,
+    client: &mut Session,
     records: &[ImportedRecord],
     late: bool,
 ) -> Result<Imported, StoreError> {
     let transaction = client.transaction().await?;
-    transaction.execute(LOCK_LINES, &[]).await?;
+    transaction.execute_once(LOCK_LINES, &[]).await?;
     let known = known(&transaction, records).await?;
     let (imported, new) = import::judge(records, known, late);
     if imported.refused.is_empty() {
@@ -96,32 +90,29 @@ pub async fn import(
     Ok(imported)
 }
 
-async fn known<C: GenericClient>(
-    client: &C,
-    records: &[ImportedRecord],
-) -> Result<Known, StoreError> {
+async fn known(client: &Session, records: &[ImportedRecord]) -> Result<Known, StoreError> {
     let ids = column(records, |one| one.record.line.order_id.as_str());
     let apps = column(records, |one| one.record.app.as_str());
     let mut known = Known {
         first_open: first_open(client, bill_lines::FIRST_OPEN_HELD).await?,
         ..Known::default()
     };
-    for row in client.query(OWNERS, &[&apps]).await? {
+    for row in client.query_once(OWNERS, &[&apps]).await? {
         known.owners.insert(row.parsed(0)?, row.parsed(1)?);
     }
-    for row in client.query(KNOWN_LINES, &[&ids]).await? {
+    for row in client.query_once(KNOWN_LINES, &[&ids]).await? {
         let line = (row.parsed(LINE_COLUMNS)?, bill_lines::line(&row)?);
         known.lines.insert(row.string(0)?, line);
     }
-    for row in client.query(KNOWN_CALLS, &[&ids]).await? {
+    for row in client.query_once(KNOWN_CALLS, &[&ids]).await? {
         known.calls.insert(row.string(0)?);
     }
     Ok(known)
 }
 
-async fn add<C: GenericClient>(client: &C, new: &[NewLine]) -> Result<(), StoreError> {
+async fn add(client: &Session, new: &[NewLine]) -> Result<(), StoreError> {
     client
-        .execute(
+        .execute_once(
             ADD,
             &[
                 &column(new, |new| new.account.as_str()),
@@ -149,55 +140,54 @@ async fn add<C: GenericClient>(client: &C, new: &[NewLine]) -> Result<(), StoreE
     Ok(())
 }
 
-pub async fn next_day<C: GenericClient>(
-    client: &C,
-    from: Date,
-) -> Result<Option<Date>, StoreError> {
+pub async fn next_day(client: &Session, from: Date) -> Result<Option<Date>, StoreError> {
     let row = client
-        .query_opt(bill_lines::NEXT_DAY.postgres, &[&from.to_string()])
+        .query_opt_once(bill_lines::NEXT_DAY.postgres, &[&from.to_string()])
         .await?;
     row.as_ref().map(bill_lines::day).transpose()
 }
 
 /// Days before it that have lines are closed with it, and owe their files like any other.
-pub async fn close(client: &mut Client, day: Date, now: Timestamp) -> Result<(), StoreError> {
+pub async fn close(client: &mut Session, day: Date, now: Timestamp) -> Result<(), StoreError> {
     let next = day.tomorrow().map_err(StoreError::failed)?.to_string();
     let (day, now) = (day.to_string(), now.as_millisecond());
     let transaction = client.transaction().await?;
-    transaction.execute(LOCK_CALENDAR, &[]).await?;
+    transaction.execute_once(LOCK_CALENDAR, &[]).await?;
     let open = first_open(&transaction, bill_lines::FIRST_OPEN).await?;
     transaction
-        .execute(
+        .execute_once(
             bill_lines::CLOSE_DAYS.postgres,
             &[&open.to_string(), &day, &now],
         )
         .await?;
     transaction
-        .execute(bill_lines::MOVE_CALENDAR.postgres, &[&next])
+        .execute_once(bill_lines::MOVE_CALENDAR.postgres, &[&next])
         .await?;
     Ok(transaction.commit().await?)
 }
 
-pub async fn closed_days<C: GenericClient>(client: &C) -> Result<Vec<ClosedDay>, StoreError> {
-    let rows = client.query(bill_lines::CLOSED_DAYS.postgres, &[]).await?;
+pub async fn closed_days(client: &Session) -> Result<Vec<ClosedDay>, StoreError> {
+    let rows = client
+        .query_once(bill_lines::CLOSED_DAYS.postgres, &[])
+        .await?;
     rows.iter().map(bill_lines::closed_day).collect()
 }
 
-pub async fn bills<C: GenericClient>(client: &C, day: Date) -> Result<Vec<BillOf>, StoreError> {
+pub async fn bills(client: &Session, day: Date) -> Result<Vec<BillOf>, StoreError> {
     let rows = client
-        .query(bill_lines::BILLS.postgres, &[&day.to_string()])
+        .query_once(bill_lines::BILLS.postgres, &[&day.to_string()])
         .await?;
     rows.iter()
         .map(|row| bill_lines::bill_of(row, day))
         .collect()
 }
 
-pub async fn compare_with_calls<C: GenericClient>(
-    client: &C,
+pub async fn compare_with_calls(
+    client: &Session,
     span: &CallSpan,
 ) -> Result<CallComparison, StoreError> {
     let row = client
-        .query_one(
+        .query_one_once(
             bill_lines::COMPARE.postgres,
             &[
                 &span.first_sid,

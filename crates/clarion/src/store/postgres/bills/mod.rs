@@ -4,13 +4,13 @@ mod files;
 mod lines;
 mod rates;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 
 use super::PostgresStore;
+use super::accept::{PATIENCE, PAUSE};
 use crate::domain::account::AccountSid;
 use crate::domain::bill::import::{Imported, ImportedRecord};
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
@@ -24,7 +24,6 @@ use crate::store::binding::millis;
 use crate::store::statements::{bill_files, bill_lines, postgres, rates as rate_statements};
 
 const TRIES: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(200);
 /// By the database's clock, so that nodes need not agree on the time.
 const TAKE_DUTY: &str = postgres!(
     "INSERT INTO leases (duty, node, fence, lease_until) VALUES ($1, $2, 1, {now} + $3) \
@@ -35,13 +34,13 @@ const TAKE_DUTY: &str = postgres!(
 #[async_trait]
 impl BillBook for PostgresStore {
     async fn set_rate(&self, account: &AccountSid, rate: Rate) -> Result<(), StoreError> {
-        rates::set(&**self.client().await?, account.as_str(), &rate).await
+        rates::set(&*self.client().await?, account.as_str(), &rate).await
     }
 
     async fn remove_rate(&self, account: &AccountSid, prefix: &Prefix) -> Result<bool, StoreError> {
         let client = self.client().await?;
-        let removed = (**client)
-            .execute(
+        let removed = client
+            .execute_once(
                 rate_statements::REMOVE.postgres,
                 &[&account.as_str(), &prefix.as_str()],
             )
@@ -50,11 +49,11 @@ impl BillBook for PostgresStore {
     }
 
     async fn rates(&self, account: Option<&AccountSid>) -> Result<Vec<Rate>, StoreError> {
-        rates::all(&**self.client().await?, account).await
+        rates::all(&*self.client().await?, account).await
     }
 
     async fn set_default_rates(&self, rates: Vec<Rate>) -> Result<(), StoreError> {
-        rates::set_defaults(&mut *self.client().await?, &rates).await
+        rates::set_defaults(&mut *self.long_client().await?, &rates).await
     }
 
     async fn accept_call_within_limits(
@@ -62,19 +61,22 @@ impl BillBook for PostgresStore {
         order: CallOrder,
         longest_talk: u32,
     ) -> Result<Result<Accepted, Shortage>, StoreError> {
-        // When the connection breaks during the commit nobody knows whether it took; accepting the same call again tells.
-        let mut tries = TRIES;
+        // When there is no answer to the commit nobody knows whether it took; accepting the same call again tells.
+        let until = Instant::now() + PATIENCE;
+        let (mut tries, mut in_doubt) = (TRIES, false);
         loop {
             tries -= 1;
-            let accepted = match self.client().await {
+            let accepted = match self.client_until(until).await {
                 Ok(mut client) => rates::accept(&mut client, &order, longest_talk).await,
                 Err(error) => Err(error),
             };
             match accepted {
-                Err(error) if tries > 0 => {
+                Err(error) if tries > 0 && Instant::now() + PAUSE < until => {
                     tracing::warn!(%error, "a call could not be accepted; trying again");
+                    in_doubt |= error.is_unknown();
                     tokio::time::sleep(PAUSE).await;
                 }
+                Err(error) if in_doubt => return Err(StoreError::Unknown(error.to_string())),
                 done => return done,
             }
         }
@@ -90,7 +92,7 @@ impl BillBook for PostgresStore {
     }
 
     async fn funds(&self, account: &AccountSid) -> Result<Option<Funds>, StoreError> {
-        rates::funds(&**self.client().await?, rate_statements::FUNDS, account).await
+        rates::funds(&*self.client().await?, rate_statements::FUNDS, account).await
     }
 
     async fn import_records(
@@ -98,29 +100,29 @@ impl BillBook for PostgresStore {
         records: Vec<ImportedRecord>,
         late: bool,
     ) -> Result<Imported, StoreError> {
-        lines::import(&mut *self.client().await?, &records, late).await
+        lines::import(&mut *self.long_client().await?, &records, late).await
     }
 
     async fn first_open_day(&self) -> Result<Date, StoreError> {
-        lines::first_open(&**self.client().await?, bill_lines::FIRST_OPEN).await
+        lines::first_open(&*self.client().await?, bill_lines::FIRST_OPEN).await
     }
 
     async fn next_day_with_lines(&self, from: Date) -> Result<Option<Date>, StoreError> {
-        lines::next_day(&**self.client().await?, from).await
+        lines::next_day(&*self.client().await?, from).await
     }
 
     async fn close_day(&self, day: Date, now: Timestamp) -> Result<(), StoreError> {
-        lines::close(&mut *self.client().await?, day, now).await
+        lines::close(&mut *self.long_client().await?, day, now).await
     }
 
     async fn closed_days(&self) -> Result<Vec<ClosedDay>, StoreError> {
-        lines::closed_days(&**self.client().await?).await
+        lines::closed_days(&*self.client().await?).await
     }
 
     async fn day_is_filed(&self, day: Date, now: Timestamp) -> Result<(), StoreError> {
         let client = self.client().await?;
-        (**client)
-            .execute(
+        client
+            .execute_once(
                 bill_lines::FILED.postgres,
                 &[&now.as_millisecond(), &day.to_string()],
             )
@@ -129,7 +131,7 @@ impl BillBook for PostgresStore {
     }
 
     async fn bills_of_day(&self, day: Date) -> Result<Vec<BillOf>, StoreError> {
-        lines::bills(&**self.client().await?, day).await
+        lines::bills(&*self.long_client().await?, day).await
     }
 
     async fn bill_lines(
@@ -138,27 +140,27 @@ impl BillBook for PostgresStore {
         after: Option<LinePlace>,
         limit: u32,
     ) -> Result<Vec<BillLine>, StoreError> {
-        lines::page(&mut self.client().await?, of, after.as_ref(), limit).await
+        lines::page(&mut *self.long_client().await?, of, after.as_ref(), limit).await
     }
 
     async fn compare_with_calls(&self, span: CallSpan) -> Result<CallComparison, StoreError> {
-        lines::compare_with_calls(&**self.client().await?, &span).await
+        lines::compare_with_calls(&*self.long_client().await?, &span).await
     }
 
     async fn bill_file(&self, of: &BillOf, keywords: &str) -> Result<Option<BillFile>, StoreError> {
-        files::find(&**self.client().await?, of, keywords).await
+        files::find(&*self.client().await?, of, keywords).await
     }
 
     async fn record_bill_file(&self, file: BillFile) -> Result<BillFile, StoreError> {
-        files::record(&**self.client().await?, file).await
+        files::record(&*self.client().await?, file).await
     }
 
     async fn bill_files(&self, day: Date) -> Result<Vec<BillFile>, StoreError> {
-        files::of_day(&**self.client().await?, day).await
+        files::of_day(&*self.client().await?, day).await
     }
 
     async fn add_bill_token(&self, token: BillToken) -> Result<bool, StoreError> {
-        files::add_token(&**self.client().await?, &token).await
+        files::add_token(&*self.client().await?, &token).await
     }
 
     async fn file_of_token(
@@ -166,7 +168,7 @@ impl BillBook for PostgresStore {
         hash: &str,
         now: Timestamp,
     ) -> Result<Option<BillFile>, StoreError> {
-        files::of_token(&**self.client().await?, hash, now).await
+        files::of_token(&*self.client().await?, hash, now).await
     }
 
     async fn forget_bills(
@@ -175,7 +177,7 @@ impl BillBook for PostgresStore {
         now: Timestamp,
         limit: u32,
     ) -> Result<Forgotten, StoreError> {
-        files::forget(&mut *self.client().await?, before, now, limit).await
+        files::forget(&mut *self.long_client().await?, before, now, limit).await
     }
 
     async fn take_duty(
@@ -186,16 +188,16 @@ impl BillBook for PostgresStore {
     ) -> Result<bool, StoreError> {
         let client = self.client().await?;
         let lease = millis(lease);
-        let taken = (**client)
-            .execute(TAKE_DUTY, &[&duty, &node.as_str(), &lease])
+        let taken = client
+            .execute_once(TAKE_DUTY, &[&duty, &node.as_str(), &lease])
             .await?;
         Ok(taken == 1)
     }
 
     async fn leave_duty(&self, duty: &str, node: &NodeId) -> Result<(), StoreError> {
         let client = self.client().await?;
-        (**client)
-            .execute(bill_files::LEAVE_DUTY.postgres, &[&duty, &node.as_str()])
+        client
+            .execute_once(bill_files::LEAVE_DUTY.postgres, &[&duty, &node.as_str()])
             .await?;
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! What calls cost, what is set aside for them, and what an account has spent. What an ended call costs is computed where it ends
 //! (`ending::end`), in the same statement.
 
-use tokio_postgres::{Client, GenericClient};
-
+use super::super::session::Session;
 use super::super::{accept, bound};
 use crate::domain::account::AccountSid;
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
@@ -23,30 +22,25 @@ const RATE_FOR: &str = postgres!(
     " FROM rates WHERE account_sid IN ($1, '') AND prefix = ANY($2) ORDER BY account_sid DESC, length(prefix) DESC LIMIT 1"
 );
 
-pub async fn set<C: GenericClient>(
-    client: &C,
-    account: &str,
-    rate: &Rate,
-) -> Result<(), StoreError> {
+pub async fn set(client: &Session, account: &str, rate: &Rate) -> Result<(), StoreError> {
     let values = rates::rate_values(account, rate);
-    client.execute(rates::SET.postgres, &bound(&values)).await?;
+    client
+        .execute_once(rates::SET.postgres, &bound(&values))
+        .await?;
     Ok(())
 }
 
-pub async fn all<C: GenericClient>(
-    client: &C,
-    account: Option<&AccountSid>,
-) -> Result<Vec<Rate>, StoreError> {
+pub async fn all(client: &Session, account: Option<&AccountSid>) -> Result<Vec<Rate>, StoreError> {
     let account = account.map_or("", AccountSid::as_str);
-    let rows = client.query(rates::ALL.postgres, &[&account]).await?;
+    let rows = client.query_once(rates::ALL.postgres, &[&account]).await?;
     rows.iter().map(rates::rate).collect()
 }
 
-pub async fn set_defaults(client: &mut Client, rates: &[Rate]) -> Result<(), StoreError> {
+pub async fn set_defaults(client: &mut Session, rates: &[Rate]) -> Result<(), StoreError> {
     let transaction = client.transaction().await?;
-    transaction.execute(LOCK_RATES, &[]).await?;
+    transaction.execute_once(LOCK_RATES, &[]).await?;
     transaction
-        .execute(rates::CLEAR_DEFAULTS.postgres, &[])
+        .execute_once(rates::CLEAR_DEFAULTS.postgres, &[])
         .await?;
     for rate in rates {
         set(&transaction, "", rate).await?;
@@ -54,72 +48,71 @@ pub async fn set_defaults(client: &mut Client, rates: &[Rate]) -> Result<(), Sto
     Ok(transaction.commit().await?)
 }
 
-async fn rate_for<C: GenericClient>(
-    client: &C,
+async fn rate_for(
+    client: &Session,
     account: &AccountSid,
     digits: &str,
 ) -> Result<Option<Rate>, StoreError> {
     let row = client
-        .query_opt(RATE_FOR, &[&account.as_str(), &Prefix::all_of(digits)])
+        .query_opt_once(RATE_FOR, &[&account.as_str(), &Prefix::all_of(digits)])
         .await?;
     row.as_ref().map(rates::rate).transpose()
 }
 
-pub async fn funds<C: GenericClient>(
-    client: &C,
+pub async fn funds(
+    client: &Session,
     statement: Statement,
     account: &AccountSid,
 ) -> Result<Option<Funds>, StoreError> {
     let row = client
-        .query_opt(statement.postgres, &[&account.as_str()])
+        .query_opt_once(statement.postgres, &[&account.as_str()])
         .await?;
     row.as_ref().map(rates::funds).transpose()
 }
 
 /// The account's row is held while what it may spend is counted, so that no other call is accepted out of the same money.
 pub async fn accept(
-    client: &mut deadpool_postgres::Client,
+    client: &mut Session,
     order: &CallOrder,
     longest_talk: u32,
 ) -> Result<Result<Accepted, Shortage>, StoreError> {
     let call = &order.call;
     let transaction = client.transaction().await?;
-    let rate = rate_for(&*transaction, &call.account, call.number.digits()).await?;
-    let funds = funds(&*transaction, rates::FUNDS_HELD, &call.account).await?;
+    let rate = rate_for(&transaction, &call.account, call.number.digits()).await?;
+    let funds = funds(&transaction, rates::FUNDS_HELD, &call.account).await?;
     let priced = rate.filter(|rate| !rate.is_free()).zip(funds);
     let reservation = match priced.map(|(rate, funds)| funds.reserve(&rate, longest_talk)) {
         None => None,
         Some(Ok(reservation)) => Some(reservation),
         Some(Err(shortage)) => {
             let known = transaction
-                .query_opt(bill_lines::IS_CALL.postgres, &[&call.sid.as_str()])
+                .query_opt_once(bill_lines::IS_CALL.postgres, &[&call.sid.as_str()])
                 .await?;
             return Ok(known.map(|_| Accepted::New).ok_or(shortage));
         }
     };
-    let statement = transaction.prepare_cached(accept::INSERT).await?;
     let orders = std::slice::from_ref(order);
-    let new = accept::insert_with(&*transaction, &statement, orders).await?;
+    let new = accept::insert_new(&transaction, orders).await?;
     // A repeated accept sets nothing aside again.
     if let Some(held) = reservation.filter(|_| new.len() == 1) {
         let values = rates::reservation_values(call, &held);
         transaction
-            .execute(rates::RESERVE.postgres, &bound(&values))
+            .execute_once(rates::RESERVE.postgres, &bound(&values))
             .await?;
-        move_reserved(&*transaction, &call.account, held.amount).await?;
+        move_reserved(&transaction, &call.account, held.amount).await?;
     }
-    let accepted = accept::judge(&*transaction, orders, &new).await?;
+    let accepted = accept::judge(&transaction, orders, &new).await?;
     transaction.commit().await?;
     Ok(Ok(accepted.into_iter().next().unwrap_or(Accepted::New)))
 }
 
-async fn move_reserved<C: GenericClient>(
-    client: &C,
+async fn move_reserved(
+    client: &Session,
     account: &AccountSid,
     by: Money,
 ) -> Result<(), StoreError> {
     client
-        .execute(
+        .execute_once(
             rates::MOVE_RESERVED.postgres,
             &[&by.millionths(), &account.as_str()],
         )
@@ -128,7 +121,7 @@ async fn move_reserved<C: GenericClient>(
 }
 
 pub async fn tighten(
-    client: &mut Client,
+    client: &mut Session,
     sid: &CallSid,
     lease: &Lease,
     longest_talk: u32,
@@ -136,7 +129,7 @@ pub async fn tighten(
     let call = sid.as_str();
     // Most calls have none, and need no commit to be told so.
     let reserved = client
-        .query_opt(rates::IS_RESERVED.postgres, &[&call])
+        .query_opt_once(rates::IS_RESERVED.postgres, &[&call])
         .await?;
     if reserved.is_none() {
         return Ok(None);
@@ -144,14 +137,14 @@ pub async fn tighten(
     let transaction = client.transaction().await?;
     // The queue's row first, as when the call ends: whoever takes the call over waits.
     let ours = transaction
-        .query_opt(
+        .query_opt_once(
             queue::HELD_STATE.postgres,
             &[&call, &lease.node.as_str(), &lease.fence],
         )
         .await?
         .is_some();
     let row = transaction
-        .query_opt(rates::RESERVATION.postgres, &[&call])
+        .query_opt_once(rates::RESERVATION.postgres, &[&call])
         .await?;
     let Some(row) = row else {
         return Ok(None);
@@ -163,7 +156,7 @@ pub async fn tighten(
     }
     let tight = held.tightened(longest_talk);
     transaction
-        .execute(
+        .execute_once(
             rates::TIGHTEN.postgres,
             &[
                 &tight.units.cast_signed(),
