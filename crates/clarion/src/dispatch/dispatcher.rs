@@ -39,6 +39,8 @@ pub struct Dispatcher {
     pub given_up: CancellationToken,
     /// Somebody has put a call into the queue, or has made room.
     pub queued: Arc<Notify>,
+    /// Another node has put a call into the queue.
+    pub woken: Arc<Notify>,
     /// Calls have been claimed and have no task yet.
     pub claimed_point: PanicPoint,
 }
@@ -73,6 +75,7 @@ impl Dispatcher {
             tokio::select! {
                 () = stopping.cancelled() => {}
                 () = self.queued.notified() => {}
+                () = self.woken.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }

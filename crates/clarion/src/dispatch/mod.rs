@@ -112,6 +112,7 @@ impl Dispatch {
             lease: node.lease,
             holds: holds.clone(),
         };
+        let woken = store.wake_up(supervisor);
         // Before anything is claimed: the others know of this node, and it knows its share.
         let standing = node.beat().await?;
         if let Some(refusal) = clock_check.refusal(standing.clock_ahead) {
@@ -183,6 +184,7 @@ impl Dispatch {
             calls: TaskTracker::new(),
             given_up: CancellationToken::new(),
             queued,
+            woken,
             claimed_point: supervisor.panic_point("calls-claimed"),
         });
         let stopping = CancellationToken::new();

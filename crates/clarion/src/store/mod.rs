@@ -19,6 +19,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use supervisor::Supervisor;
 use thiserror::Error;
+use tokio::sync::Notify;
 
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
@@ -58,6 +59,9 @@ pub trait Store:
     /// Makes a small write durable, by the way that other writes go. For the readiness probe: whoever asks sets the time limit, and may
     /// stop waiting at any moment. One write is under way at a time, so a database that hangs is not asked again and again.
     async fn ready(&self) -> Result<(), StoreError>;
+    /// From now on this node wakes others when it queues calls, and is woken by them: what is returned is notified then. Where one process
+    /// has the database to itself, that never happens.
+    fn wake_up(&self, supervisor: &Supervisor) -> Arc<Notify>;
     /// Finishes what has been handed in and lets go of the database.
     async fn close(&self);
 }

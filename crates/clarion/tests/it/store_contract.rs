@@ -24,7 +24,7 @@ use supervisor::Supervisor;
 
 use crate::support::{APP, SID, account, application};
 
-async fn open(database: &Database) -> Arc<dyn Store> {
+pub async fn open(database: &Database) -> Arc<dyn Store> {
     database.open(&Supervisor::new()).await.unwrap()
 }
 

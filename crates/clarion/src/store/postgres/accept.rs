@@ -9,11 +9,12 @@
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use supervisor::{Supervisor, TaskGuard, Watch, panic_message};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
@@ -79,11 +80,17 @@ pub struct Accepter {
 }
 
 impl Accepter {
-    pub(super) fn start(pool: SessionPool, limit: TimeLimit, supervisor: &Supervisor) -> Self {
+    /// `queued` is notified when calls have been accepted.
+    pub(super) fn start(
+        pool: SessionPool,
+        limit: TimeLimit,
+        queued: Arc<Notify>,
+        supervisor: &Supervisor,
+    ) -> Self {
         let (inbox, pending) = mpsc::channel(QUEUE);
         let accepting = pool.clone();
         let task = supervisor.require("store-accepter", Some(STUCK), move |watch| {
-            accept_until_closed(accepting, limit, pending, watch)
+            accept_until_closed(accepting, limit, pending, queued, watch)
         });
         Self {
             inbox,
@@ -120,6 +127,7 @@ async fn accept_until_closed(
     pool: SessionPool,
     limit: TimeLimit,
     mut inbox: mpsc::Receiver<Pending>,
+    queued: Arc<Notify>,
     watch: Watch,
 ) {
     let mut batch = Vec::with_capacity(LARGEST_BATCH);
@@ -145,6 +153,7 @@ async fn accept_until_closed(
         metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
         let (began, several) = (Instant::now(), batch.len() > 1);
         commit_and_answer(&pool, limit, &mut batch).await;
+        queued.notify_one();
         note_commit(began.elapsed(), &mut longest_commit);
         if several && batch.is_empty() {
             tokio::time::sleep_until(began + BREATH).await;

@@ -1,13 +1,13 @@
 //! The shared store: PostgreSQL, or a database that speaks its language. Plain SQL, no extensions.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
 use jiff::Timestamp;
-use supervisor::Supervisor;
-use tokio::sync::Semaphore;
+use supervisor::{Supervisor, TaskGuard};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -15,6 +15,7 @@ use tokio_postgres::types::ToSql;
 use self::accept::Accepter;
 pub use self::session::PooledSession;
 use self::session::{ConnectError, Connector, SessionPool, TimeLimit, Transaction, Values};
+use self::waking::NodeSignals;
 use super::binding::Bind;
 use super::migrations::{SchemaRight, WANTED};
 use super::statements::PROBE;
@@ -33,6 +34,7 @@ mod records;
 mod schema;
 mod session;
 mod sharing;
+mod waking;
 
 const CONNECTIONS: usize = 8;
 /// A migration may have to rewrite tables, or to wait for another node that does.
@@ -44,6 +46,9 @@ pub struct PostgresStore {
     usual: TimeLimit,
     long: TimeLimit,
     accepter: Accepter,
+    connector: Arc<Connector>,
+    signals: NodeSignals,
+    listening: OnceLock<(SessionPool, TaskGuard)>,
     /// One readiness probe at a time.
     probe: Arc<Semaphore>,
 }
@@ -64,12 +69,18 @@ impl PostgresStore {
             .context("cannot use the PostgreSQL database")?;
         drop(client);
         // A connection of its own: accepting never waits behind those who read.
-        let accepter = Accepter::start(SessionPool::new(connector, 1), usual, supervisor);
+        let accepting = SessionPool::new(Arc::clone(&connector), 1);
+        let signals = NodeSignals::default();
+        let queued = Arc::clone(&signals.queued);
+        let accepter = Accepter::start(accepting, usual, queued, supervisor);
         Ok(Self {
             pool,
             usual,
             long: TimeLimit::each(config.deadlines.long),
             accepter,
+            connector,
+            signals,
+            listening: OnceLock::new(),
             probe: Arc::new(Semaphore::new(1)),
         })
     }
@@ -196,7 +207,20 @@ impl Store for PostgresStore {
         probe.await.map_err(StoreError::failed)?
     }
 
+    fn wake_up(&self, supervisor: &Supervisor) -> Arc<Notify> {
+        self.listening.get_or_init(|| {
+            // A connection of its own: it waits most of the time.
+            let pool = SessionPool::new(Arc::clone(&self.connector), 1);
+            let task = self.signals.start(pool.clone(), self.usual, supervisor);
+            (pool, task)
+        });
+        Arc::clone(&self.signals.woken)
+    }
+
     async fn close(&self) {
+        if let Some((pool, _)) = self.listening.get() {
+            pool.close();
+        }
         self.accepter.close();
         self.pool.close();
     }

@@ -11,7 +11,7 @@ use anyhow::Context;
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use supervisor::Supervisor;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use self::checkpoint::Checkpointer;
 use self::query::Query;
@@ -230,6 +230,10 @@ impl Store for SqliteStore {
             }
         })
         .await
+    }
+
+    fn wake_up(&self, _supervisor: &Supervisor) -> Arc<Notify> {
+        Arc::default()
     }
 
     async fn close(&self) {

@@ -1,12 +1,15 @@
-//! How nodes share a trunk.
+//! How nodes share a trunk, and wake each other.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use clarion::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 use clarion::store::{Database, Store};
-use std::sync::Arc;
+use supervisor::Supervisor;
 
-use super::{LEASE, node, now, pass};
-use crate::store_contract::with_account;
-use crate::support;
+use super::{LEASE, call, node, now, pass};
+use crate::store_contract::{open, order, with_account};
+use crate::support::{self, eventually};
 
 const WHOLE: TrunkCapacity = TrunkCapacity {
     channels: 10,
@@ -49,4 +52,28 @@ async fn nodes_never_have_more_together_than_the_trunk_and_a_lost_one_leaves_its
     assert_eq!((second.channels, second.rate), (10, 6000));
     store.leave(&node(2)).await.unwrap();
     assert_eq!(ask(&store, 3, 0, false).await.channels, 10);
+}
+
+#[tokio::test]
+async fn whoever_queues_a_call_wakes_the_others() {
+    let database = support::postgres::empty().await;
+    let (first, second) = (with_account(&database).await, open(&database).await);
+    let supervisor = Supervisor::new();
+    let (_own, woken) = (first.wake_up(&supervisor), second.wake_up(&supervisor));
+    // It takes a moment until a node listens; what was told before that is not heard.
+    eventually("the other one wakes", async || {
+        first
+            .accept_call(order(call("8613800000001")))
+            .await
+            .unwrap();
+        let woken = woken.notified();
+        tokio::time::timeout(Duration::from_millis(200), woken)
+            .await
+            .is_ok()
+    })
+    .await;
+    for store in [first, second] {
+        store.close().await;
+    }
+    assert_eq!(supervisor.down(), Vec::<String>::new());
 }

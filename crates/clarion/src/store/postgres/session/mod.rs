@@ -14,9 +14,10 @@ mod transaction;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::ToSql;
@@ -29,15 +30,41 @@ use self::limit::Effect;
 pub use self::limit::TimeLimit;
 pub use self::pool::{PooledSession, SessionPool};
 pub use self::transaction::Transaction;
+use crate::random;
 use crate::store::DatabaseRoute;
 
 pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// What other sessions tell, where this one listens.
+#[derive(Debug)]
+struct ToldByOthers {
+    signature: String,
+    notify: Notify,
+}
+
+impl Default for ToldByOthers {
+    fn default() -> Self {
+        Self {
+            signature: hex::encode(random::bytes::<8>()),
+            notify: Notify::new(),
+        }
+    }
+}
+
+impl ToldByOthers {
+    fn note(&self, signature: &str) {
+        if signature != self.signature {
+            self.notify.notify_one();
+        }
+    }
+}
 
 /// A connection that is logged in.
 #[derive(Debug)]
 pub struct Session {
     client: Client,
     connection: AbortHandle,
+    told: Arc<ToldByOthers>,
     prepared: Mutex<HashMap<String, Statement>>,
     limit: TimeLimit,
     in_transaction: AtomicBool,
@@ -51,10 +78,16 @@ pub struct Session {
 }
 
 impl Session {
-    fn new(client: Client, connection: AbortHandle, route: DatabaseRoute) -> Self {
+    fn new(
+        client: Client,
+        connection: AbortHandle,
+        told: Arc<ToldByOthers>,
+        route: DatabaseRoute,
+    ) -> Self {
         Self {
             client,
             connection,
+            told,
             prepared: Mutex::default(),
             limit: TimeLimit::each(Duration::ZERO),
             in_transaction: AtomicBool::new(false),
@@ -63,6 +96,16 @@ impl Session {
             spoilt: AtomicBool::new(false),
             route,
         }
+    }
+
+    /// Comes back when another session has told something that this one listens to.
+    pub async fn told(&self) {
+        self.told.notify.notified().await;
+    }
+
+    /// What this session says with what it tells (`NOTIFY`), so that it does not listen to itself.
+    pub fn signature(&self) -> &str {
+        &self.told.signature
     }
 
     pub fn route(&self) -> &DatabaseRoute {

@@ -1,18 +1,21 @@
 //! One connection to one place: TLS as `sslmode` wants it, then the log-in.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::config as driver;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Config, Error};
+use tokio_postgres::{AsyncMessage, Config, Connection, Error};
 
 use super::socket::{self, Socket};
 use super::tls::Handshake;
 use super::{Place, passfile};
 use crate::config::{ChannelBinding, PostgresAddress, PostgresHost, SslMode, SslNegotiation};
 use crate::store::DatabaseRoute;
-use crate::store::postgres::session::Session;
 use crate::store::postgres::session::error::describe;
+use crate::store::postgres::session::{Session, ToldByOthers};
 
 /// Why there is no session.
 pub(super) enum StartupError {
@@ -133,11 +136,8 @@ async fn try_once(
         let may_be_other_way = encryption != Encryption::IfOffered || encrypted.is_some();
         TryError::of(&error, may_be_other_way)
     })?;
-    let task = tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::warn!(error = %describe(&error), "a connection to PostgreSQL broke");
-        }
-    });
+    let told = Arc::new(ToldByOthers::default());
+    let task = tokio::spawn(drive(connection, Arc::clone(&told)));
     let route = DatabaseRoute {
         host: host.to_string(),
         verified: verifies && encrypted.is_some(),
@@ -149,9 +149,30 @@ async fn try_once(
         hosts: Vec::new(),
     };
     Ok(LoggedIn {
-        session: Session::new(client, task.abort_handle(), route),
+        session: Session::new(client, task.abort_handle(), told, route),
         own,
     })
+}
+
+/// Does the connection's work until it ends.
+async fn drive<S, T>(mut connection: Connection<S, T>, told: Arc<ToldByOthers>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+        match message {
+            Ok(AsyncMessage::Notification(telling)) => told.note(telling.payload()),
+            Ok(AsyncMessage::Notice(notice)) => {
+                tracing::debug!(%notice, "PostgreSQL has something to say");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(error = %describe(&error), "a connection to PostgreSQL broke");
+                return;
+            }
+        }
+    }
 }
 
 fn driver_config(address: &PostgresAddress, host: &PostgresHost) -> Result<Config, String> {
