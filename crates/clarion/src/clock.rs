@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The platform's time, in the platform's zone. A test or a demonstration may shift it; clones shift together.
 #[derive(Debug, Clone)]
@@ -39,6 +41,21 @@ impl Clock {
 
     pub fn zone(&self) -> &TimeZone {
         &self.zone
+    }
+
+    /// The time since the machine was started. Nobody can set it, no test shifts it, and it counts the time for which the machine is
+    /// suspended or the process stopped.
+    pub fn steady(&self) -> Duration {
+        let time = clock_gettime(ClockId::Boottime);
+        Duration::try_from(time).expect("the machine was started before now")
+    }
+
+    /// When a moment was that somebody else has measured.
+    pub fn at(&self, moment: Instant) -> Timestamp {
+        let ago = SignedDuration::try_from(moment.elapsed()).unwrap_or(SignedDuration::MAX);
+        let now = self.now();
+        now.saturating_sub(ago)
+            .expect("a duration without calendar units")
     }
 
     pub fn shift(&self, by: SignedDuration) {

@@ -42,17 +42,23 @@ impl Heartbeat {
         }
     }
 
+    /// Shows that this node lives, and learns its share among the nodes that do.
+    pub async fn renew(&self) -> Result<(), StoreError> {
+        let node = &self.node;
+        let (begun, now) = (node.lease_watch.now(), node.clock.now());
+        let heartbeat = node.store.heartbeat(&node.id, now, node.lease_until(now));
+        let share = heartbeat.await?;
+        node.lease_watch.renewed(begun);
+        self.share.send_replace(share);
+        self.pool.share(share);
+        Ok(())
+    }
+
     /// `unattended` are the calls that were ours at the last heartbeat with no task working at them. A call that is so twice is an
     /// orphan: it was claimed in a commit whose confirmation never came, or its task has broken down.
     async fn beat(&self, unattended: &mut HashSet<CallSid>) -> Result<(), StoreError> {
+        self.renew().await?;
         let node = &self.node;
-        let now = node.clock.now();
-        let share = node
-            .store
-            .heartbeat(&node.id, now, node.lease_until(now))
-            .await?;
-        self.share.send_replace(share);
-        self.pool.share(share);
         // In this order: what runs before the look was claimed before it.
         let running = self.running.all();
         let held = node.store.held_calls(&node.id).await?;

@@ -9,10 +9,12 @@ mod call_task;
 mod capacity;
 mod claiming;
 mod customers;
+mod dial_progress;
 mod dispatcher;
 mod end_reason;
 mod heartbeat;
 mod housekeeping;
+mod leg_records;
 mod node;
 mod playback;
 mod recorder;
@@ -37,7 +39,7 @@ use self::customers::{CallLimits, CustomerCapacity};
 use self::dispatcher::Dispatcher;
 use self::heartbeat::Heartbeat;
 use self::housekeeping::Housekeeping;
-use self::node::Node;
+use self::node::{LeaseWatch, Node};
 use self::playback::{Playback, PlaybackTimes};
 use self::recorder::CallRecorder;
 use self::recovery::Recovery;
@@ -83,6 +85,7 @@ impl Dispatch {
         let pool = Arc::new(TrunkPool::start(supervisor, &config.trunks, &phone).await?);
         let node = Node {
             id,
+            lease_watch: LeaseWatch::new(store.lease_end(), clock.clone(), settings.lease),
             store: Arc::clone(&store),
             clock,
             lease: settings.lease,
@@ -126,6 +129,9 @@ impl Dispatch {
                 queued: Arc::clone(&queued),
             },
         });
+        // Before the first call is claimed: only then is it known that this node holds what it claims, and what its share is.
+        let first = heartbeat.renew().await;
+        first.context("the first heartbeat could not be written")?;
         let housekeeping = Arc::new(Housekeeping {
             recorder: recorder.clone(),
             pool: Arc::clone(&pool),

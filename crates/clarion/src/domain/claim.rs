@@ -11,6 +11,7 @@ use super::bill::rating::Charge;
 use super::call::{CallSid, NewCall};
 use super::call_state::CallState;
 use super::callback::OwedCallback;
+use super::leg::Leg;
 use super::outcome::Outcome;
 
 /// One life of one server process. Leases belong to it and end with it.
@@ -39,6 +40,15 @@ impl fmt::Display for NodeId {
 pub struct Lease {
     pub node: NodeId,
     pub fence: i64,
+}
+
+/// What ends the leases of a node that says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// Time: other nodes take its calls over when no heartbeat has come for the length of a lease.
+    Time,
+    /// Only the end of its process: nobody else can serve from the same database before that.
+    Process,
 }
 
 /// This node among those that live: what all of them may use together is shared out by it.
@@ -115,12 +125,13 @@ pub enum Overdue {
 /// A step of a call that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallUpdate {
-    /// Committed before the first INVITE leaves.
-    Dialling { trunk: String, at: Timestamp },
-    /// It has left: from now on it can be cancelled from another process.
-    Sent {
+    /// Committed before an INVITE leaves, for each leg: from then on it can be cancelled from another process.
+    Dialling {
+        /// The number of this attempt; its further legs have the same.
+        attempt: u32,
+        trunk: String,
         at: Timestamp,
-        dialog: Option<String>,
+        dialog: String,
     },
     Ringing {
         at: Timestamp,
@@ -135,7 +146,7 @@ pub enum CallUpdate {
 impl CallUpdate {
     pub fn state(&self) -> CallState {
         match self {
-            CallUpdate::Dialling { .. } | CallUpdate::Sent { .. } => CallState::Dialling,
+            CallUpdate::Dialling { .. } => CallState::Dialling,
             CallUpdate::Ringing { .. } => CallState::Ringing,
             CallUpdate::Answered { .. } => CallState::Answered,
         }
@@ -144,10 +155,10 @@ impl CallUpdate {
     /// What it takes to end the leg from another process.
     pub fn dialog(&self) -> Option<&str> {
         match self {
-            CallUpdate::Dialling { .. } => None,
-            CallUpdate::Sent { dialog, .. }
-            | CallUpdate::Ringing { dialog, .. }
-            | CallUpdate::Answered { dialog, .. } => dialog.as_deref(),
+            CallUpdate::Dialling { dialog, .. } => Some(dialog),
+            CallUpdate::Ringing { dialog, .. } | CallUpdate::Answered { dialog, .. } => {
+                dialog.as_deref()
+            }
         }
     }
 }
@@ -179,6 +190,8 @@ pub struct EndedCall {
     pub ended_at: Timestamp,
     pub sip_code: Option<u16>,
     pub reason: Option<String>,
+    /// Every INVITE since it was claimed, in order.
+    pub legs: Vec<Leg>,
     /// The day it is billed on, unless that is closed already.
     pub bill_day: jiff::civil::Date,
     /// Where the request named a respUrl.

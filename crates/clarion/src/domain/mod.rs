@@ -6,6 +6,7 @@ pub mod call;
 pub mod call_state;
 pub mod callback;
 pub mod claim;
+pub mod leg;
 pub mod money;
 pub mod outcome;
 pub mod phone_number;

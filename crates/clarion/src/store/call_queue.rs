@@ -7,8 +7,8 @@ use super::StoreError;
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, OrphanedCall, Overdue,
-    QueuedApp,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeShare, OrphanedCall,
+    Overdue, QueuedApp,
 };
 
 /// The queue: who takes which call, how far it has come, and its end. Every verb that writes about a call is guarded by its lease; `false`
@@ -36,12 +36,13 @@ pub trait CallQueue: Send + Sync {
         lease: &Lease,
         step: CallUpdate,
     ) -> Result<bool, StoreError>;
-    /// Back to the queue: nothing has rung, so it does not count for its callee either.
+    /// Back to the queue after so many attempts in all: nothing has rung, so it does not count for its callee either.
     async fn requeue_call(
         &self,
         sid: &CallSid,
         lease: &Lease,
         due_at: Timestamp,
+        attempts: u32,
     ) -> Result<bool, StoreError>;
     /// Outcome, bill line and owed callback in one commit.
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError>;
@@ -54,6 +55,8 @@ pub trait CallQueue: Send + Sync {
         abandoned: &[CallSid],
         limit: u32,
     ) -> Result<Vec<OrphanedCall>, StoreError>;
+    /// What ends the leases of a node that says nothing.
+    fn lease_end(&self) -> LeaseEnd;
     /// This process lives, and holds what it holds.
     async fn heartbeat(
         &self,

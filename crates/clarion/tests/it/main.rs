@@ -28,6 +28,7 @@ mod documents;
 mod hostile;
 mod https;
 mod landing_call_fields;
+mod leave;
 mod limits;
 mod lives;
 mod operator;

@@ -7,8 +7,8 @@ use super::{PostgresStore, claiming, ending};
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, OrphanedCall, Overdue,
-    QueuedApp,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeShare, OrphanedCall,
+    Overdue, QueuedApp,
 };
 use crate::store::columns::Columns;
 use crate::store::statements::{postgres, queue};
@@ -18,11 +18,11 @@ use crate::store::{CallQueue, StoreError};
 macro_rules! advance {
     ($column:literal) => {
         postgres!(
-            "UPDATE call_queue SET state = $1, ",
+            "UPDATE call_queue SET state = greatest(state, $1), ",
             $column,
             " = coalesce(",
             $column,
-            ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = attempts + $5 \
+            ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = coalesce($5, attempts) \
              WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) AND (NOT $10 OR lease_until > {now} + {margin})"
         )
     };
@@ -33,7 +33,7 @@ const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
 const REQUEUE: &str = postgres!(
     "WITH queued AS (UPDATE call_queue SET state = {queued}, due_at = $1, node = NULL, lease_until = NULL, trunk = NULL, \
-         dialled_at = NULL, dialog = NULL, seen_at = NULL \
+         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $6 \
        WHERE call_sid = $2 AND node = $3 AND fence = $4 AND state = ANY($5) RETURNING call_sid, callee), \
      uncounted AS (DELETE FROM callee_calls USING queued \
        WHERE callee_calls.callee = queued.callee AND callee_calls.call_sid = queued.call_sid) \
@@ -92,21 +92,21 @@ impl CallQueue for PostgresStore {
         update: CallUpdate,
     ) -> Result<bool, StoreError> {
         let statement = match &update {
-            CallUpdate::Dialling { .. } | CallUpdate::Sent { .. } => DIALLED,
+            CallUpdate::Dialling { .. } => DIALLED,
             CallUpdate::Ringing { .. } => RANG,
             CallUpdate::Answered { .. } => ANSWERED,
         };
-        let (at, trunk) = queue::moment_and_trunk(&update);
+        let (attempt, trunk) = queue::attempt_and_trunk(&update);
         let from = states(|state| queue::may_follow(state, &update));
         let changed = self
             .execute(
                 statement,
                 &[
                     &update.state().number(),
-                    &at.as_millisecond(),
+                    &queue::moment(&update).as_millisecond(),
                     &trunk,
                     &update.dialog(),
-                    &i32::from(trunk.is_some()),
+                    &attempt,
                     &sid.as_str(),
                     &lease.node.as_str(),
                     &lease.fence,
@@ -123,6 +123,7 @@ impl CallQueue for PostgresStore {
         sid: &CallSid,
         lease: &Lease,
         due_at: Timestamp,
+        attempts: u32,
     ) -> Result<bool, StoreError> {
         let from = states(|state| state.may_become(CallState::Queued));
         let changed = self
@@ -134,6 +135,7 @@ impl CallQueue for PostgresStore {
                     &lease.node.as_str(),
                     &lease.fence,
                     &from,
+                    &queue::stored_attempts(attempts),
                 ],
             )
             .await?;
@@ -161,6 +163,10 @@ impl CallQueue for PostgresStore {
             )
             .await?;
         rows.iter().map(|row| queue::orphaned(row, node)).collect()
+    }
+
+    fn lease_end(&self) -> LeaseEnd {
+        LeaseEnd::Time
     }
 
     async fn heartbeat(

@@ -11,8 +11,8 @@ use super::{SqliteStore, calls, claiming, ending};
 use crate::domain::call::{CallSid, NewCall};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeShare, OrphanedCall, Overdue,
-    QueuedApp,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeShare, OrphanedCall,
+    Overdue, QueuedApp,
 };
 use crate::store::columns::Columns;
 use crate::store::statements::{queue, sqlite};
@@ -22,11 +22,11 @@ use crate::store::{CallQueue, StoreError};
 macro_rules! advance {
     ($column:literal) => {
         sqlite!(
-            "UPDATE call_queue SET state = $1, ",
+            "UPDATE call_queue SET state = max(state, $1), ",
             $column,
             " = coalesce(",
             $column,
-            ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = attempts + $5 WHERE call_sid = $6"
+            ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = coalesce($5, attempts) WHERE call_sid = $6"
         )
     };
 }
@@ -36,7 +36,7 @@ const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
 const REQUEUE: &str = sqlite!(
     "UPDATE call_queue SET state = {queued}, due_at = $1, node = NULL, lease_until = NULL, trunk = NULL, dialled_at = NULL, \
-       dialog = NULL, seen_at = NULL WHERE call_sid = $2"
+       dialog = NULL, seen_at = NULL, attempts = $3 WHERE call_sid = $2"
 );
 const UNCOUNT: &str = sqlite!(
     "DELETE FROM callee_calls WHERE callee = (SELECT callee FROM call_queue WHERE call_sid = $1) AND call_sid = $1"
@@ -106,9 +106,10 @@ impl CallQueue for SqliteStore {
         sid: &CallSid,
         lease: &Lease,
         due_at: Timestamp,
+        attempts: u32,
     ) -> Result<bool, StoreError> {
         let (sid, lease) = (sid.clone(), lease.clone());
-        self.write(move |db| requeue(db, &sid, &lease, due_at))
+        self.write(move |db| requeue(db, &sid, &lease, due_at, attempts))
             .await
     }
 
@@ -127,6 +128,11 @@ impl CallQueue for SqliteStore {
         let (node, abandoned) = (node.clone(), abandoned.to_vec());
         self.write(move |db| claiming::take_orphaned(db, &node, lease_until, &abandoned, limit))
             .await
+    }
+
+    /// One server serves from a file at a time, and what it holds is its own until its process is gone.
+    fn lease_end(&self) -> LeaseEnd {
+        LeaseEnd::Process
     }
 
     /// This process lives. What it holds needs no renewing: it is held until the process is gone.
@@ -212,17 +218,17 @@ fn advance(
         _ => return Ok(false),
     }
     let statement = match update {
-        CallUpdate::Dialling { .. } | CallUpdate::Sent { .. } => DIALLED,
+        CallUpdate::Dialling { .. } => DIALLED,
         CallUpdate::Ringing { .. } => RANG,
         CallUpdate::Answered { .. } => ANSWERED,
     };
-    let (at, trunk) = queue::moment_and_trunk(update);
+    let (attempt, trunk) = queue::attempt_and_trunk(update);
     let values = params![
         update.state().number(),
-        at.as_millisecond(),
+        queue::moment(update).as_millisecond(),
         trunk,
         update.dialog(),
-        i32::from(trunk.is_some()),
+        attempt,
         sid.as_str()
     ];
     db.run(statement, values)?;
@@ -246,12 +252,15 @@ fn requeue(
     sid: &CallSid,
     lease: &Lease,
     due_at: Timestamp,
+    attempts: u32,
 ) -> Result<bool, StoreError> {
     match held_state(db, sid, lease)? {
         Some(state) if state.may_become(CallState::Queued) => {}
         _ => return Ok(false),
     }
-    db.run(REQUEUE, params![due_at.as_millisecond(), sid.as_str()])?;
+    let attempts = queue::stored_attempts(attempts);
+    let values = params![due_at.as_millisecond(), sid.as_str(), attempts];
+    db.run(REQUEUE, values)?;
     db.run(UNCOUNT, [sid.as_str()])?;
     Ok(true)
 }
