@@ -180,7 +180,8 @@ async fn an_invite_is_not_repeated_when_its_leave_is_over() {
 async fn whoever_takes_up_an_invite_that_is_not_repeated_any_more_is_told_that_it_is_over() {
     for answers in [false, true] {
         let mut puppet = Puppet::new().await;
-        let mut asking = Asking::over(trunk_to(puppet.address()).await);
+        let trunk = trunk_to(puppet.address()).await;
+        let mut asking = Asking::over(Arc::clone(&trunk));
         let (holds, leave) = switch();
         asking.ready().await.1.grant(leave);
         let invite = puppet.request("INVITE").await;
@@ -199,6 +200,7 @@ async fn whoever_takes_up_an_invite_that_is_not_repeated_any_more_is_told_that_i
             puppet.respond(&invite, "487 Request Terminated", "").await;
             puppet.request("ACK").await;
         }
+        drop(trunk);
     }
 }
 

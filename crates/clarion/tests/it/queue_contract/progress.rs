@@ -152,8 +152,9 @@ async fn every_leg_is_known_by_its_dialog_and_counts_for_its_attempt(database: D
     // It rang, and whoever rang has sent us elsewhere.
     advance(dialling(1, "elsewhere", now)).await;
     let (abandoned, until) = ([call.sid.clone()], now + SignedDuration::from_secs(30));
-    store.heartbeat(&node(1), now, until).await.unwrap();
-    let taken = store.take_orphaned_calls(&node(1), now, until, &abandoned, 1);
+    let node = node(1);
+    store.heartbeat(&node, now, until).await.unwrap();
+    let taken = store.take_orphaned_calls(&node, now, until, &abandoned, 1);
     let orphan = taken.await.unwrap().remove(0);
     assert_eq!(orphan.state, CallState::Ringing, "what has rung stays so");
     assert_eq!(orphan.dialog.unwrap(), "{\"trunk\":\"elsewhere\"}");
