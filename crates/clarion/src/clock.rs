@@ -50,16 +50,34 @@ impl Clock {
         Duration::try_from(time).expect("the machine was started before now")
     }
 
-    /// When a moment was that somebody else has measured.
-    pub fn at(&self, moment: Instant) -> Timestamp {
-        let ago = SignedDuration::try_from(moment.elapsed()).unwrap_or(SignedDuration::MAX);
-        let now = self.now();
-        now.saturating_sub(ago)
-            .expect("a duration without calendar units")
+    /// What both clocks say now, for telling when moments were that somebody else has measured.
+    pub fn reading(&self) -> ClockReading {
+        ClockReading {
+            moment: Instant::now(),
+            time: self.now(),
+        }
     }
 
     pub fn shift(&self, by: SignedDuration) {
         let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.shift_millis.fetch_add(millis, Ordering::Relaxed);
+    }
+}
+
+/// One look at both clocks: moments that are told by it keep their distances.
+#[derive(Debug, Clone, Copy)]
+pub struct ClockReading {
+    moment: Instant,
+    time: Timestamp,
+}
+
+impl ClockReading {
+    /// The time of a moment that has passed.
+    pub fn time_of(&self, moment: Instant) -> Timestamp {
+        let ago = self.moment.saturating_duration_since(moment);
+        let ago = SignedDuration::try_from(ago).unwrap_or(SignedDuration::MAX);
+        self.time
+            .saturating_sub(ago)
+            .expect("a duration without calendar units")
     }
 }

@@ -174,7 +174,7 @@ impl CallRunner {
         count_packets(&placed.legs);
         let nothing_left = placed.legs.is_empty();
         let legs = placed.legs.into_iter();
-        let clock = &self.recorder.node.clock;
+        let clock = self.recorder.node.clock.reading();
         let legs = legs.map(|record| leg_records::leg(record, &attempt.trunk, clock));
         progress.legs.extend(legs);
         let tried = conclude(progress, placed.ending, leave);

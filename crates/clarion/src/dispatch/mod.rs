@@ -39,7 +39,7 @@ use self::customers::{CallLimits, CustomerCapacity};
 use self::dispatcher::Dispatcher;
 use self::heartbeat::Heartbeat;
 use self::housekeeping::Housekeeping;
-use self::node::{LeaseWatch, Node};
+use self::node::Node;
 use self::playback::{Playback, PlaybackTimes};
 use self::recorder::CallRecorder;
 use self::recovery::Recovery;
@@ -83,13 +83,7 @@ impl Dispatch {
         let settings = &config.dispatch;
         let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
         let pool = Arc::new(TrunkPool::start(supervisor, &config.trunks, &phone).await?);
-        let node = Node {
-            id,
-            lease_watch: LeaseWatch::new(store.lease_end(), clock.clone(), settings.lease),
-            store: Arc::clone(&store),
-            clock,
-            lease: settings.lease,
-        };
+        let node = Node::new(id, Arc::clone(&store), clock, settings.lease);
         let queued = Arc::new(Notify::new());
         let (announcer, accepted) = Announcer::new(Arc::clone(&queued));
         let running = Arc::new(RunningCalls::default());

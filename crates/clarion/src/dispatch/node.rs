@@ -21,6 +21,16 @@ pub struct Node {
 }
 
 impl Node {
+    pub fn new(id: NodeId, store: Arc<dyn Store>, clock: Clock, lease: SignedDuration) -> Self {
+        Self {
+            id,
+            lease_watch: LeaseWatch::new(store.lease_end(), clock.clone(), lease),
+            store,
+            clock,
+            lease,
+        }
+    }
+
     pub fn lease_until(&self, now: Timestamp) -> Timestamp {
         now + self.lease
     }
@@ -35,7 +45,7 @@ pub struct LeaseWatch {
 }
 
 impl LeaseWatch {
-    pub fn new(end: LeaseEnd, clock: Clock, lease: SignedDuration) -> Self {
+    fn new(end: LeaseEnd, clock: Clock, lease: SignedDuration) -> Self {
         let held = match end {
             LeaseEnd::Time => Some(Arc::new(Mutex::new(HeldTime::new(lease.unsigned_abs())))),
             LeaseEnd::Process => None,
@@ -103,14 +113,13 @@ impl HeldTime {
         }
     }
 
-    /// The database counts a lease from a moment after the heartbeat was begun. The margin is for what leaves in the last moment, and for
-    /// clocks that do not go at the same speed.
+    /// The database counts a lease from a moment after the heartbeat was begun. The margin, a fifth of it, is for what leaves in the last
+    /// moment, and for clocks that do not go at the same speed.
     fn renewed(&mut self, begun: Duration, now: Duration) {
         if now >= self.until {
             self.stretch += 1;
         }
-        let margin = self.lease / 5;
-        self.until = self.until.max(begun + self.lease - margin);
+        self.until = self.until.max(begun + self.lease * 4 / 5);
     }
 
     fn current(&self, now: Duration) -> Option<u64> {

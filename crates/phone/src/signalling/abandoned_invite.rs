@@ -22,9 +22,8 @@ pub(super) async fn end(mut invite: Transaction, transport: Transport) {
         if known {
             cancel(&invite);
         }
-        let response = match next_response(&mut invite, known).await {
-            Some(response) => response,
-            None => return,
+        let Some(response) = next_response(&mut invite, known).await else {
+            return;
         };
         match response.status_code.kind() {
             StatusCodeKind::Provisional => known = true,

@@ -30,7 +30,7 @@ pub fn repeated_via(first: &str, times: u32) -> String {
 }
 
 /// Gives a request another branch.
-pub fn set(request: &mut Request, branch: String) -> rsipstack::Result<()> {
+pub fn set(request: &mut Request, branch: String) -> Result<(), rsipstack::sip::Error> {
     let mut via = request.via_header()?.typed()?;
     via.params
         .retain(|parameter| !matches!(parameter, Param::Branch(_)));

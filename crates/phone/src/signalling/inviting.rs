@@ -150,7 +150,7 @@ impl Inviting {
             endpoint.clone(),
             proof.connection.clone(),
         );
-        transaction.destination = proof.destination.clone();
+        transaction.destination.clone_from(&proof.destination);
         let contact = invite
             .contact_header()
             .ok()

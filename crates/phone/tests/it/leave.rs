@@ -52,7 +52,7 @@ impl Asking {
         let placed = self.calling.await.unwrap();
         match placed.ending {
             Ending::Failed(failure) => assert_eq!(failure.cause, Cause::Withheld),
-            ending => panic!("it was answered: {ending:?}"),
+            Ending::Talked { .. } => panic!("it was answered"),
         }
         placed.legs.len()
     }
