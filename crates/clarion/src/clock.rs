@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The platform's time, in the platform's zone. A test or a demonstration may shift it; clones shift together.
 #[derive(Debug, Clone)]
@@ -42,6 +43,19 @@ impl Clock {
         &self.zone
     }
 
+    /// The time since the machine was started.
+    pub fn steady(&self) -> Duration {
+        since_boot()
+    }
+
+    /// What both clocks say now, for telling when moments were that somebody else has measured.
+    pub fn reading(&self) -> ClockReading {
+        ClockReading {
+            moment: Instant::now(),
+            time: self.now(),
+        }
+    }
+
     pub fn shift(&self, by: SignedDuration) {
         let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.shift_millis.fetch_add(millis, Ordering::Relaxed);
@@ -57,26 +71,11 @@ pub fn wall_millis() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// The time since the machine was booted. Nobody sets it, and it goes on while the machine sleeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SinceBoot(Duration);
-
-impl SinceBoot {
-    pub fn now() -> Self {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        Self(Duration::new(
-            time.tv_sec.try_into().unwrap_or_default(),
-            time.tv_nsec.try_into().unwrap_or_default(),
-        ))
-    }
-
-    pub fn time(self) -> Duration {
-        self.0
-    }
-
-    pub fn elapsed(self) -> Duration {
-        Self::now().0.saturating_sub(self.0)
-    }
+/// The time since the machine was started. Nobody can set it, no test shifts it, and it counts the time for which the machine is suspended or
+/// the process stopped.
+pub fn since_boot() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    Duration::try_from(time).expect("the machine was started before now")
 }
 
 /// Tells one boot of the machine from another. Empty where the machine has no name for it.
@@ -84,4 +83,22 @@ pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|id| id.trim().to_owned())
         .unwrap_or_default()
+}
+
+/// One look at both clocks: moments that are told by it keep their distances.
+#[derive(Debug, Clone, Copy)]
+pub struct ClockReading {
+    moment: Instant,
+    time: Timestamp,
+}
+
+impl ClockReading {
+    /// The time of a moment that has passed.
+    pub fn time_of(&self, moment: Instant) -> Timestamp {
+        let ago = self.moment.saturating_duration_since(moment);
+        let ago = SignedDuration::try_from(ago).unwrap_or(SignedDuration::MAX);
+        self.time
+            .saturating_sub(ago)
+            .expect("a duration without calendar units")
+    }
 }

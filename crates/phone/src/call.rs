@@ -3,11 +3,10 @@
 
 mod dialling;
 mod next_attempt;
+mod placing;
 mod session_refresh;
 mod talking;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use supervisor::Supervisor;
@@ -15,20 +14,15 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::ending::{Cause, Ending, Failure};
-use crate::event_order::EventOrder;
+use crate::ending::Ending;
+use crate::leg_record::LegRecord;
 pub use crate::media::engine::{MediaConfig, MediaOptions};
 use crate::media::engine::{MediaEngine, MediaError};
-use crate::media::inbound::InboundEvent;
 pub use crate::media::stats::MediaStats;
 use crate::media::stream::PlaybackItem;
-use crate::signalling::{DialogSnapshot, SignallingError};
+use crate::signalling::{DialogSnapshot, Leave, SignallingError};
 use crate::trunk::Trunk;
-use dialling::DiallingCall;
-use next_attempt::NextAttempt;
-
-/// A 3xx may lead to another one; this many are followed.
-const REDIRECTS: usize = 3;
+use placing::Placing;
 
 type Events = mpsc::UnboundedSender<CallEvent>;
 
@@ -61,8 +55,8 @@ pub struct CallRequest {
 /// none where a peer's answer makes no sense.
 #[derive(Debug)]
 pub enum CallEvent {
-    /// An INVITE has left. Nothing that follows from it is told before this.
-    Dialling(Option<Box<DialogSnapshot>>),
+    /// An INVITE is ready: with leave it is sent, otherwise it is not. This comes for every leg.
+    Ready(Box<DialogSnapshot>, LeaveRequest),
     Ringing(Option<Box<DialogSnapshot>>),
     /// Somebody has answered, and is acknowledged as soon as this is recorded. It is sent at once, perhaps before the ringing that came
     /// just before it.
@@ -71,11 +65,39 @@ pub enum CallEvent {
     Key(char),
 }
 
+/// An INVITE waits for its leave. Dropping this refuses it.
+#[derive(Debug)]
+pub struct LeaveRequest(oneshot::Sender<Leave>);
+
+impl LeaveRequest {
+    /// The INVITE is sent, if the leave holds in that very moment.
+    pub fn grant(self, leave: Leave) {
+        // Nobody waits any more if the call was given up meanwhile.
+        let _ = self.0.send(leave);
+    }
+}
+
 /// Dropped when an answer has been recorded.
 #[derive(Debug)]
 pub struct AnswerRecorded(
     #[expect(dead_code, reason = "dropping it is the message")] pub(crate) oneshot::Sender<()>,
 );
+
+/// A call that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedCall {
+    pub ending: Ending,
+    /// Every INVITE that was sent, in order.
+    pub legs: Vec<LegRecord>,
+}
+
+impl PlacedCall {
+    /// The figures of the last leg: the only one that can have been answered.
+    pub fn media(&self) -> MediaStats {
+        let last = self.legs.last();
+        last.map(|leg| leg.media.clone()).unwrap_or_default()
+    }
+}
 
 /// Places calls, any number at once.
 #[derive(Debug)]
@@ -102,122 +124,19 @@ impl Phone {
         request: &CallRequest,
         events: &Events,
         hang_up: &CancellationToken,
-    ) -> (Ending, MediaStats) {
-        let mut stats = MediaStats::default();
-        let addresses = match trunk.addresses().await {
-            Ok(addresses) => addresses,
-            Err(error) => {
-                tracing::warn!(trunk = trunk.config.name, %error, "the trunk has no address");
-                return (transport_down(), stats);
-            }
+    ) -> PlacedCall {
+        let mut placing = Placing {
+            media: &self.media,
+            trunk,
+            request,
+            events,
+            hang_up,
+            legs: Vec::new(),
         };
-        let mut ending = transport_down();
-        for address in addresses {
-            ending = self
-                .call_at(trunk, address, request, events, hang_up, &mut stats)
-                .await;
-            match &ending {
-                Ending::Failed(failure) if failure.may_fail_over() => trunk.expire_addresses(),
-                _ => break,
-            }
-            if hang_up.is_cancelled() {
-                break;
-            }
+        let ending = placing.run().await;
+        PlacedCall {
+            ending,
+            legs: placing.legs,
         }
-        (ending, stats)
     }
-
-    /// Tries one address of the trunk, and whatever that redirects to.
-    async fn call_at(
-        &self,
-        trunk: &Trunk,
-        address: SocketAddr,
-        request: &CallRequest,
-        events: &Events,
-        hang_up: &CancellationToken,
-        stats: &mut MediaStats,
-    ) -> Ending {
-        let mut next = NextAttempt::default();
-        for _ in 0..=REDIRECTS {
-            let call = match self.dial(trunk, address, request, &next, events).await {
-                Ok(call) => call,
-                Err(error) => {
-                    tracing::warn!(trunk = trunk.config.name, %error, "a call could not be placed");
-                    return transport_down();
-                }
-            };
-            let answered = call
-                .wait_for_answer(request, trunk.config.progress_time, events, hang_up)
-                .await;
-            let unanswered = match answered {
-                Ok(call) => return call.talk(request, hang_up, stats).await,
-                Err(unanswered) => unanswered,
-            };
-            *stats = unanswered.stats;
-            let again = match &unanswered.refusal {
-                Some(refusal) if !hang_up.is_cancelled() => next.learn(refusal, trunk).await,
-                _ => false,
-            };
-            if !again {
-                return Ending::Failed(unanswered.failure);
-            }
-        }
-        Ending::Failed(Failure {
-            cause: Cause::Rejected,
-            response: None,
-            rang: false,
-        })
-    }
-
-    async fn dial(
-        &self,
-        trunk: &Trunk,
-        address: SocketAddr,
-        request: &CallRequest,
-        next: &NextAttempt,
-        events: &Events,
-    ) -> Result<DiallingCall, PhoneError> {
-        let keys = events.clone();
-        let on_inbound = move |event: InboundEvent<'_>| {
-            if let InboundEvent::Key(key) = event {
-                let _ = keys.send(CallEvent::Key(key));
-            }
-        };
-        let options = trunk.config.media.clone();
-        let media = self
-            .media
-            .open(options, on_inbound)
-            .map_err(MediaError::from)?;
-        let mut invite = trunk.invite(
-            &request.number,
-            &request.caller,
-            &request.call_id,
-            address,
-            media.offer(),
-        );
-        next.apply(&mut invite);
-        let sent_to = invite.destination;
-        let order = Arc::new(EventOrder::new(events.clone()));
-        let answers = Arc::clone(&order);
-        let on_answer = Box::new(move |snapshot: Option<DialogSnapshot>| {
-            let (recorded, done) = oneshot::channel();
-            answers.answered(CallEvent::Answered(
-                snapshot.map(Box::new),
-                AnswerRecorded(recorded),
-            ));
-            done
-        });
-        let leg = trunk.signalling().invite(invite, on_answer).await?;
-        let call = DiallingCall::new(leg, media, sent_to);
-        order.dialling(CallEvent::Dialling(call.snapshot()));
-        Ok(call)
-    }
-}
-
-fn transport_down() -> Ending {
-    Ending::Failed(Failure {
-        cause: Cause::TransportDown,
-        response: None,
-        rang: false,
-    })
 }

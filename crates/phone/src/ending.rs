@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::quoted::split_outside_quotes;
+
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
@@ -24,6 +26,8 @@ pub struct Failure {
     pub cause: Cause,
     /// The final response, where there was one: code and reason phrase.
     pub response: Option<(u16, String)>,
+    /// What the telephone network said, where a gateway has passed it on.
+    pub q850: Option<Q850>,
     /// True if an 18x came before. After that no other trunk is tried.
     pub rang: bool,
 }
@@ -48,10 +52,12 @@ pub enum Cause {
     TimedOut,
     /// The request could not be sent: no address, no connection, no TLS.
     TransportDown,
+    /// We had no leave to send the request, or none any more to send it again.
+    Withheld,
 }
 
 impl Cause {
-    pub const ALL: [Cause; 10] = [
+    pub const ALL: [Cause; 11] = [
         Cause::Busy,
         Cause::Declined,
         Cause::NoAnswer,
@@ -62,6 +68,7 @@ impl Cause {
         Cause::BadMedia,
         Cause::TimedOut,
         Cause::TransportDown,
+        Cause::Withheld,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -76,6 +83,7 @@ impl Cause {
             Cause::BadMedia => "bad-media",
             Cause::TimedOut => "timed-out",
             Cause::TransportDown => "transport-down",
+            Cause::Withheld => "withheld",
         }
     }
 
@@ -122,6 +130,24 @@ fn from_q850(cause: u8) -> Option<Cause> {
 }
 
 impl Failure {
+    /// Nothing has rung, and no response says why.
+    pub fn plain(cause: Cause) -> Self {
+        Self {
+            cause,
+            response: None,
+            q850: None,
+            rang: false,
+        }
+    }
+
+    /// Somebody was there.
+    pub fn after_answer(cause: Cause) -> Self {
+        Self {
+            rang: true,
+            ..Self::plain(cause)
+        }
+    }
+
     /// True if another trunk may be tried: only while nothing has rung, and only when the trouble lies with this trunk.
     pub fn may_fail_over(&self) -> bool {
         !self.rang
@@ -141,19 +167,32 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The cause in a Reason header: `Q.850;cause=17;text="User busy"`. Several reasons may stand in one header.
-pub fn q850_cause(reason: &str) -> Option<u8> {
-    reason.split(',').find_map(|part| {
-        let mut fields = part.split(';').map(str::trim);
-        let is_q850 = fields.next()?.eq_ignore_ascii_case("q.850");
-        let cause = fields.find_map(|field| {
-            let (name, value) = field.split_once('=')?;
-            name.trim()
-                .eq_ignore_ascii_case("cause")
-                .then(|| value.trim().trim_matches('"'))
-        });
-        cause.filter(|_| is_q850)?.parse().ok()
-    })
+/// What the telephone network says about a call, in the Reason header of a gateway (RFC 3326): `Q.850;cause=17;text="User busy"`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Q850 {
+    pub cause: u8,
+    pub text: Option<String>,
+}
+
+impl Q850 {
+    /// Several reasons may stand in one header.
+    pub fn from_reason(header: &str) -> Option<Self> {
+        split_outside_quotes(header, ',').find_map(|reason| {
+            let mut fields = split_outside_quotes(reason, ';');
+            let is_q850 = fields.next()?.eq_ignore_ascii_case("q.850");
+            let (mut cause, mut text) = (None, None);
+            for (name, value) in fields.filter_map(|field| field.split_once('=')) {
+                let value = value.trim().trim_matches('"');
+                match name.trim().to_ascii_lowercase().as_str() {
+                    "cause" => cause = value.parse().ok(),
+                    "text" => text = Some(value.to_owned()),
+                    _ => {}
+                }
+            }
+            let cause = cause.filter(|_| is_q850)?;
+            Some(Self { cause, text })
+        })
+    }
 }
 
 #[cfg(test)]
@@ -200,14 +239,23 @@ mod tests {
 
     #[test]
     fn reasons_are_read_as_they_are_written() {
-        assert_eq!(q850_cause("Q.850;cause=17;text=\"User busy\""), Some(17));
+        let read = |header| Q850::from_reason(header).map(|q850| (q850.cause, q850.text));
+        let text = |text: &str| Some(text.to_owned());
         assert_eq!(
-            q850_cause("SIP;cause=200, q.850 ; Cause = \"19\""),
-            Some(19)
+            read("Q.850;cause=17;text=\"User busy\""),
+            Some((17, text("User busy")))
         );
-        assert_eq!(q850_cause("SIP;cause=480"), None);
-        assert_eq!(q850_cause("Q.850;cause=999"), None);
-        assert_eq!(q850_cause(""), None);
+        assert_eq!(
+            read("SIP;cause=200, q.850 ; Cause = \"19\""),
+            Some((19, None))
+        );
+        assert_eq!(
+            read("SIP;text=\"a, Q.850;cause=1\", Q.850;text=\"no; really, no\";cause=21"),
+            Some((21, text("no; really, no")))
+        );
+        assert_eq!(read("SIP;cause=480"), None);
+        assert_eq!(read("Q.850;cause=999"), None);
+        assert_eq!(read(""), None);
     }
 
     #[test]
@@ -215,6 +263,7 @@ mod tests {
         let failure = |cause, rang| Failure {
             cause,
             response: None,
+            q850: None,
             rang,
         };
         for cause in Cause::ALL {

@@ -4,8 +4,9 @@
 
 pub mod call;
 pub mod ending;
-mod event_order;
+pub mod leg_record;
 pub mod media;
+mod quoted;
 pub mod sdp;
 pub mod signalling;
 pub mod test_phone;

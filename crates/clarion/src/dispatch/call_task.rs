@@ -3,21 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use phone::call::{CallEvent, CallRequest, MediaStats, Phone};
-use phone::ending::{Ending, Failure};
+use jiff::SignedDuration;
+use phone::call::{CallEvent, CallRequest, Phone, PlacedCall};
+use phone::ending::{Cause, Ending, Failure};
+use phone::leg_record::LegRecord;
 use sound::PromptError;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::dial_progress::{Attempt, DialProgress};
 use super::end_reason::EndReason;
+use super::leg_records;
 use super::playback::{Playback, PlaybackPlan};
 use super::prompt_guard::{self, PromptGuard};
-use super::recorder::{CallRecorder, DialProgress};
+use super::recorder::{CallRecorder, NoLeave};
 use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
 use crate::domain::call::NewCall;
-use crate::domain::claim::{CallUpdate, ClaimedCall};
+use crate::domain::claim::ClaimedCall;
 use crate::domain::outcome::Outcome;
 use crate::random;
 
@@ -26,8 +29,8 @@ const WHEN_BUSY: SignedDuration = SignedDuration::from_secs(1);
 /// A prompt that could not be made is tried again after this time at first, and after this time at most.
 const FIRST_PROMPT_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PROMPT_PAUSE: SignedDuration = SignedDuration::from_secs(60);
-/// A call is retried after this time when the database did not take that it is being dialled.
-const WHEN_UNWRITTEN: SignedDuration = SignedDuration::from_secs(1);
+/// A call is retried after this time when there was no leave to dial it: the database did not take it, or the lease is uncertain.
+const WHEN_WITHHELD: SignedDuration = SignedDuration::from_secs(1);
 /// Events of a call that are written down together at most.
 const MAX_EVENTS: usize = 16;
 
@@ -64,8 +67,8 @@ enum Tried {
     /// Nothing has rung: another trunk may have it.
     Failed(Failure),
     TakenOver,
-    /// The database did not take it, and nothing was sent.
-    Unwritten,
+    /// Nothing was sent, because of us: there was no leave, or the call was given up before there was.
+    Withheld,
 }
 
 impl CallRunner {
@@ -81,7 +84,12 @@ impl CallRunner {
         async {
             match self.try_trunks(&mut progress, channel, &hang_up).await {
                 Next::End(reason) => self.recorder.end(progress, reason).await,
-                Next::Requeue(pause) => self.recorder.requeue(&progress.claimed, pause).await,
+                Next::Requeue(pause) => {
+                    let DialProgress {
+                        claimed, attempts, ..
+                    } = &progress;
+                    self.recorder.requeue(claimed, pause, *attempts).await;
+                }
                 Next::TakenOver => tracing::warn!("the call was taken over by another node"),
             }
         }
@@ -113,7 +121,7 @@ impl CallRunner {
         let needed = plan.seconds().saturating_add(1);
         let reserved = self.recorder.tighten_reservation(&progress.claimed, needed);
         let Ok(paid) = reserved.await else {
-            return Next::Requeue(WHEN_UNWRITTEN);
+            return Next::Requeue(WHEN_WITHHELD);
         };
         let mut tried = Vec::new();
         loop {
@@ -137,7 +145,9 @@ impl CallRunner {
                     return Next::End(reason);
                 }
                 Tried::TakenOver => return Next::TakenOver,
-                Tried::Unwritten => return Next::Requeue(WHEN_UNWRITTEN),
+                // The first look of the next round finds out that it was given up.
+                Tried::Withheld if hang_up.is_cancelled() => {}
+                Tried::Withheld => return Next::Requeue(WHEN_WITHHELD),
                 Tried::Failed(failure) => {
                     trunk.note(false);
                     tracing::info!(trunk = trunk.name(), %failure, "a trunk failed; trying the next");
@@ -168,29 +178,33 @@ impl CallRunner {
     ) -> Tried {
         channel.start().await;
         let trunk = &channel.trunk;
-        let now = self.recorder.node.clock.now();
-        let dialling = CallUpdate::Dialling {
+        let attempt = Attempt {
+            number: progress.attempts + 1,
             trunk: trunk.name().to_owned(),
-            at: now,
         };
-        // Durable before the first packet leaves: a call that may have been dialled is never dialled again by itself.
-        match self.recorder.advance(&progress.claimed, dialling).await {
-            Ok(true) => {}
-            Ok(false) => return Tried::TakenOver,
-            Err(_) => return Tried::Unwritten,
+        let request = self.request(progress, &attempt, trunk, plan, paid);
+        let dialled = self
+            .dial(progress, &attempt, trunk, &request, hang_up)
+            .await;
+        let (placed, leave) = dialled;
+        count_packets(&placed.legs);
+        let nothing_left = placed.legs.is_empty();
+        let legs = placed.legs.into_iter();
+        let clock = self.recorder.node.clock.reading();
+        let legs = legs.map(|record| leg_records::leg(record, &attempt.trunk, clock));
+        progress.legs.extend(legs);
+        let tried = conclude(progress, placed.ending, leave);
+        // A number under which nothing was sent is used again.
+        if !(nothing_left && matches!(tried, Tried::Withheld)) {
+            progress.attempts = attempt.number;
         }
-        progress.attempts += 1;
-        progress.trunk = Some(trunk.name().to_owned());
-        progress.dialled_at.get_or_insert(now);
-        let request = self.request(progress, trunk, plan, paid);
-        let (ending, stats) = self.dial(progress, trunk, &request, hang_up).await;
-        count_packets(&stats);
-        conclude(progress, ending, now)
+        tried
     }
 
     fn request(
         &self,
         progress: &DialProgress,
+        attempt: &Attempt,
         trunk: &PooledTrunk,
         plan: &PlaybackPlan,
         paid: Option<u32>,
@@ -199,44 +213,45 @@ impl CallRunner {
         CallRequest {
             number: trunk.number(call.number.digits()),
             caller: trunk.caller(call.caller.as_deref()),
-            call_id: format!("{}-{}@clarion", call.sid, progress.attempts),
+            call_id: format!("{}-{}@clarion", call.sid, attempt.number),
             plan: plan.items.clone(),
             ring_time: self.times.ring,
             talk_time: self.playback.talk_time(call.max_talk, paid),
         }
     }
 
-    /// Places the call and records what happens beside it: neither playing nor hanging up waits for a commit.
+    /// Places the call and records what happens beside it: neither playing nor hanging up waits for a commit, only the INVITE does. An
+    /// error if one got no leave.
     async fn dial(
         &self,
         progress: &mut DialProgress,
+        attempt: &Attempt,
         trunk: &PooledTrunk,
         request: &CallRequest,
         hang_up: &CancellationToken,
-    ) -> (Ending, MediaStats) {
+    ) -> (PlacedCall, Result<(), NoLeave>) {
         let (events, mut happened) = mpsc::unbounded_channel();
         let calling = async {
-            let ended = self
-                .phone
-                .call(&trunk.trunk, request, &events, hang_up)
-                .await;
+            let placed = self.phone.call(&trunk.trunk, request, &events, hang_up);
+            let placed = placed.await;
             drop(events);
-            ended
+            placed
         };
         let recording = async {
             let mut events = Vec::new();
+            let mut leave = Ok(());
             while happened.recv_many(&mut events, MAX_EVENTS).await > 0 {
                 // Somebody is there: the trunk works, however long the call lasts.
                 if events.iter().any(is_progress) {
                     trunk.note(true);
                 }
-                self.recorder
-                    .record_progress(progress, events.drain(..))
-                    .await;
+                let events = events.drain(..);
+                let recorded = self.recorder.record_progress(progress, attempt, events);
+                leave = leave.and(recorded.await);
             }
+            leave
         };
-        let (ended, ()) = tokio::join!(calling, recording);
-        ended
+        tokio::join!(calling, recording)
     }
 
     /// The longer a call has waited already, the more rarely its prompt is tried again.
@@ -261,13 +276,21 @@ impl CallRunner {
     }
 }
 
-fn conclude(progress: &mut DialProgress, ending: Ending, dialled_at: Timestamp) -> Tried {
+fn conclude(progress: &mut DialProgress, ending: Ending, leave: Result<(), NoLeave>) -> Tried {
     match ending {
         Ending::Talked { time, .. } => {
-            let answered = *progress.answered_at.get_or_insert(dialled_at);
+            let dialled = progress
+                .dialled_at
+                .unwrap_or(progress.claimed.call.accepted_at);
+            let answered = *progress.answered_at.get_or_insert(dialled);
             let time = SignedDuration::try_from(time).unwrap_or_default();
             progress.hung_up_at = Some(answered + time);
             Tried::Ended(EndReason::plain(Outcome::Talked))
+        }
+        Ending::Failed(_) if leave == Err(NoLeave::TakenOver) => Tried::TakenOver,
+        Ending::Failed(failure) if failure.cause == Cause::Withheld && !failure.rang => {
+            tracing::warn!(reason = ?leave.err(), "there was no leave to dial");
+            Tried::Withheld
         }
         Ending::Failed(failure) if failure.may_fail_over() => Tried::Failed(failure),
         Ending::Failed(failure) => {
@@ -282,7 +305,9 @@ fn is_progress(event: &CallEvent) -> bool {
     matches!(event, CallEvent::Ringing(_) | CallEvent::Answered(..))
 }
 
-fn count_packets(stats: &MediaStats) {
-    metrics::counter!("clarion_media_packets_total").increment(stats.packets_sent.into());
-    metrics::counter!("clarion_media_packets_late_total").increment(stats.packets_late.into());
+fn count_packets(legs: &[LegRecord]) {
+    let sent = legs.iter().map(|leg| u64::from(leg.media.packets_sent));
+    let late = legs.iter().map(|leg| u64::from(leg.media.packets_late));
+    metrics::counter!("clarion_media_packets_total").increment(sent.sum());
+    metrics::counter!("clarion_media_packets_late_total").increment(late.sum());
 }

@@ -41,6 +41,8 @@ impl EndReason {
                 | Cause::BadMedia
                 | Cause::TimedOut
                 | Cause::TransportDown => Outcome::TrunkFailure,
+                // It rang, and was not ours any more when it was to be dialled elsewhere.
+                Cause::Withheld => Outcome::Interrupted,
             },
             sip_code: failure.response.as_ref().map(|(code, _)| *code),
             // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
@@ -58,6 +60,7 @@ mod tests {
         let failure = Failure {
             cause: Cause::Busy,
             response: Some((486, "Bu\0sy\r\nHere".to_owned())),
+            q850: None,
             rang: true,
         };
         let reason_of_end = EndReason::of_failure(&failure);

@@ -10,10 +10,11 @@ use supervisor::Watch;
 use tokio_util::sync::CancellationToken;
 
 use super::customers::CustomerLimits;
+use super::dial_progress::DialProgress;
 use super::end_reason::EndReason;
 use super::node::Node;
 use super::prompt_guard::PromptGuard;
-use super::recorder::{CallRecorder, DialProgress};
+use super::recorder::CallRecorder;
 use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
 use crate::domain::call_state::CallState;

@@ -10,10 +10,12 @@ mod capacity;
 mod claiming;
 mod clock_check;
 mod customers;
+mod dial_progress;
 mod dispatcher;
 mod end_reason;
 mod heartbeat;
 mod housekeeping;
+mod leg_records;
 mod node;
 mod playback;
 mod prompt_guard;
@@ -93,12 +95,7 @@ impl Dispatch {
         let settings = &config.dispatch;
         let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
         let pool = Arc::new(TrunkPool::start(supervisor, &config.trunks, &phone).await?);
-        let node = Node {
-            id,
-            store: Arc::clone(&store),
-            clock,
-            lease: settings.lease,
-        };
+        let node = Node::new(id, Arc::clone(&store), clock, settings.lease);
         let queued = Arc::new(Notify::new());
         let (announcer, accepted) = Announcer::new(Arc::clone(&queued));
         let running = Arc::new(RunningCalls::default());

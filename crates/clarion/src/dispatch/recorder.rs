@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use phone::call::CallEvent;
-use phone::signalling::DialogSnapshot;
+use phone::call::{AnswerRecorded, CallEvent, LeaveRequest};
+use phone::signalling::{DialogSnapshot, Leave};
 use supervisor::PanicPoint;
 use tokio::sync::Notify;
 
+use super::dial_progress::{Attempt, DialProgress};
 use super::end_reason::EndReason;
 use super::node::Node;
 use super::running::RunningCalls;
+use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall};
 use crate::store::StoreError;
@@ -19,29 +21,32 @@ use crate::store::StoreError;
 /// A commit that fails is tried again: the database may be away for a moment, and the call is over in any case.
 const RETRY_COMMIT: Duration = Duration::from_millis(500);
 
-/// What is known of a claimed call so far.
-#[derive(Debug, Clone)]
-pub struct DialProgress {
-    pub claimed: ClaimedCall,
-    pub trunk: Option<String>,
-    pub attempts: u32,
-    pub dialled_at: Option<Timestamp>,
-    pub rang_at: Option<Timestamp>,
-    pub answered_at: Option<Timestamp>,
-    /// By the calling engine's own watch: what is written and confirmed afterwards does not lengthen a call.
-    pub hung_up_at: Option<Timestamp>,
+/// Why an INVITE got no leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoLeave {
+    /// Another node has taken the call over.
+    TakenOver,
+    /// The database did not take that the call is dialled.
+    Unwritten,
+    /// No heartbeat has been written for too long: another node may take the call over at any moment.
+    LeaseLost,
 }
 
-impl DialProgress {
-    pub fn new(claimed: ClaimedCall) -> Self {
-        Self {
-            attempts: claimed.attempts,
-            claimed,
-            trunk: None,
-            dialled_at: None,
-            rang_at: None,
-            answered_at: None,
-            hung_up_at: None,
+/// What has happened and is not written down yet.
+#[derive(Default)]
+struct Unrecorded {
+    /// Of several events only the furthest is written: it says more than those before it.
+    furthest: Option<CallUpdate>,
+    /// Answers that are not acknowledged before they are durable.
+    waiting: Vec<AnswerRecorded>,
+}
+
+impl Unrecorded {
+    /// An answer is told at once; the ringing before it may come after it.
+    fn add(&mut self, update: CallUpdate) {
+        let is_further = |known: &CallUpdate| known.state().number() <= update.state().number();
+        if self.furthest.as_ref().is_none_or(is_further) {
+            self.furthest = Some(update);
         }
     }
 }
@@ -57,67 +62,85 @@ pub struct CallRecorder {
 }
 
 impl CallRecorder {
-    /// Records what has happened on the line. Of several events only the furthest is written: it says more than those before it, and an
-    /// answer is not acknowledged before it is durable.
+    /// Records what has happened on the line, and gives leave to INVITEs that are ready. An error if one got none.
     pub async fn record_progress(
         &self,
         progress: &mut DialProgress,
+        attempt: &Attempt,
         events: impl Iterator<Item = CallEvent>,
-    ) {
+    ) -> Result<(), NoLeave> {
         let now = self.node.clock.now();
-        let mut furthest: Option<CallUpdate> = None;
-        let mut waiting = Vec::new();
+        let mut unrecorded = Unrecorded::default();
         for event in events {
-            let update = match event {
-                CallEvent::Dialling(dialog) => {
-                    measure_setup(progress, now);
-                    CallUpdate::Sent {
-                        at: now,
-                        dialog: stored(dialog),
-                    }
+            match event {
+                CallEvent::Ready(dialog, request) => {
+                    // What an earlier leg has done first: its dialog must not be written over the new one.
+                    self.write(progress, std::mem::take(&mut unrecorded)).await;
+                    self.give_leave(progress, attempt, &dialog, request).await?;
                 }
                 CallEvent::Ringing(dialog) => {
                     progress.rang_at.get_or_insert(now);
-                    CallUpdate::Ringing {
-                        at: now,
-                        dialog: stored(dialog),
-                    }
+                    let dialog = dialog.as_deref().and_then(stored);
+                    unrecorded.add(CallUpdate::Ringing { at: now, dialog });
                 }
                 CallEvent::Answered(dialog, recorded) => {
                     progress.answered_at.get_or_insert(now);
-                    waiting.push(recorded);
-                    CallUpdate::Answered {
-                        at: now,
-                        dialog: stored(dialog),
-                    }
+                    unrecorded.waiting.push(recorded);
+                    let dialog = dialog.as_deref().and_then(stored);
+                    unrecorded.add(CallUpdate::Answered { at: now, dialog });
                 }
-                CallEvent::Key(key) => {
-                    tracing::info!(%key, "the callee pressed a key");
-                    continue;
-                }
-            };
-            // An answer is told at once; the ringing before it may come after it.
-            let is_further = |known: &CallUpdate| known.state().number() <= update.state().number();
-            if furthest.as_ref().is_none_or(is_further) {
-                furthest = Some(update);
+                CallEvent::Key(key) => tracing::info!(%key, "the callee pressed a key"),
             }
         }
-        if let Some(update) = furthest {
+        self.write(progress, unrecorded).await;
+        Ok(())
+    }
+
+    async fn write(&self, progress: &DialProgress, unrecorded: Unrecorded) {
+        if let Some(update) = unrecorded.furthest {
             let sid = &progress.claimed.call.sid;
             self.running.set_state(sid, update.state());
             // If the call is not ours any more, the next heartbeat hangs it up. What could not be written is made good by the end.
             let _ = self.advance(&progress.claimed, update).await;
             self.recorded_point.reach();
         }
-        drop(waiting);
+        drop(unrecorded.waiting);
+    }
+
+    /// Commits that the call is dialled, with what it takes to end the leg, and then gives leave to send the INVITE while the lease holds.
+    /// So a call that may have been dialled is never dialled again by itself, and can be ended from another process.
+    async fn give_leave(
+        &self,
+        progress: &mut DialProgress,
+        attempt: &Attempt,
+        dialog: &DialogSnapshot,
+        request: LeaveRequest,
+    ) -> Result<(), NoLeave> {
+        let now = self.node.clock.now();
+        // Before the commit: it says that the call was ours at a moment since then.
+        let lease = self.node.lease_watch.current().ok_or(NoLeave::LeaseLost)?;
+        let dialling = CallUpdate::Dialling {
+            attempt: attempt.number,
+            trunk: attempt.trunk.clone(),
+            at: now,
+            dialog: stored(dialog).ok_or(NoLeave::Unwritten)?,
+        };
+        match self.advance(&progress.claimed, dialling).await {
+            Ok(true) => {}
+            Ok(false) => return Err(NoLeave::TakenOver),
+            Err(_) => return Err(NoLeave::Unwritten),
+        }
+        let sid = &progress.claimed.call.sid;
+        self.running.set_state(sid, CallState::Dialling);
+        measure_setup(progress, attempt, self.node.clock.now());
+        progress.trunk = Some(attempt.trunk.clone());
+        progress.dialled_at.get_or_insert(now);
+        request.grant(Leave::while_holds(move || lease.holds()));
+        Ok(())
     }
 
     /// False if the call is not ours any more.
-    pub async fn advance(
-        &self,
-        claimed: &ClaimedCall,
-        update: CallUpdate,
-    ) -> Result<bool, StoreError> {
+    async fn advance(&self, claimed: &ClaimedCall, update: CallUpdate) -> Result<bool, StoreError> {
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         let advanced = self.node.store.advance_call(sid, lease, update).await;
         advanced.inspect_err(
@@ -137,11 +160,11 @@ impl CallRecorder {
             .inspect_err(|error| tracing::error!(%error, "a reservation could not be tightened"))
     }
 
-    /// Puts a call back into the queue, due after a pause. Without a pause it keeps its place.
-    pub async fn requeue(&self, claimed: &ClaimedCall, pause: SignedDuration) {
-        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
+    /// Puts a call back into the queue, due after a pause, with so many attempts behind it. Without a pause it keeps its place.
+    pub async fn requeue(&self, claimed: &ClaimedCall, pause: SignedDuration, attempts: u32) {
+        let (store, sid, lease) = (&self.node.store, &claimed.call.sid, &claimed.lease);
         loop {
-            match self.node.store.requeue_call(sid, lease, pause).await {
+            match store.requeue_call(sid, lease, pause, attempts).await {
                 Ok(_) => return,
                 Err(error) => {
                     tracing::error!(%error, "a call could not be put back; trying again");
@@ -203,6 +226,7 @@ impl CallRecorder {
             ended_at,
             sip_code: reason.sip_code,
             reason: reason.text,
+            legs: progress.legs,
             bill_day: ended_at.to_zoned(zone.clone()).date(),
             callback: None,
         };
@@ -224,13 +248,15 @@ impl CallRecorder {
 }
 
 /// A dialog as it is kept in the store.
-fn stored(dialog: Option<Box<DialogSnapshot>>) -> Option<String> {
-    dialog.and_then(|dialog| serde_json::to_string(&dialog).ok())
+fn stored(dialog: &DialogSnapshot) -> Option<String> {
+    serde_json::to_string(dialog)
+        .inspect_err(|error| tracing::error!(%error, "a dialog could not be written"))
+        .ok()
 }
 
 /// From accept to the first INVITE, the wait in the queue included. Further attempts are not counted.
-fn measure_setup(progress: &DialProgress, now: Timestamp) {
-    if progress.attempts == 1 {
+fn measure_setup(progress: &DialProgress, attempt: &Attempt, now: Timestamp) {
+    if attempt.number == 1 && progress.dialled_at.is_none() {
         let waited = now.duration_since(progress.claimed.call.accepted_at);
         metrics::histogram!("clarion_call_setup_seconds").record(waited.as_secs_f64());
     }

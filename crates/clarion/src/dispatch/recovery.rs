@@ -11,9 +11,10 @@ use jiff::SignedDuration;
 use phone::signalling::DialogSnapshot;
 use tokio::sync::Notify;
 
+use super::dial_progress::DialProgress;
 use super::end_reason::EndReason;
 use super::housekeeping::{ENDS_AT_ONCE, within_limit};
-use super::recorder::{CallRecorder, DialProgress};
+use super::recorder::CallRecorder;
 use super::trunk_pool::TrunkPool;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
@@ -69,9 +70,11 @@ impl Recovery {
                 self.hang_up(&orphan);
             }
             tracing::info!(callSid = %sid, state = ?orphan.state, "an orphaned call goes back to the queue");
-            self.recorder
-                .requeue(&orphan.claimed, SignedDuration::ZERO)
-                .await;
+            let claimed = &orphan.claimed;
+            let requeue = self
+                .recorder
+                .requeue(claimed, SignedDuration::ZERO, claimed.attempts);
+            requeue.await;
             return;
         }
         self.hang_up(&orphan);

@@ -13,6 +13,7 @@ use super::call::{CallSid, NewCall, Priority};
 use super::call_state::CallState;
 use super::callback::OwedCallback;
 use super::customer_limits::{CallLimits, Customer};
+use super::leg::Leg;
 use super::outcome::Outcome;
 use super::route::RouteKey;
 
@@ -41,6 +42,15 @@ impl fmt::Display for NodeId {
 pub struct Lease {
     pub node: NodeId,
     pub fence: i64,
+}
+
+/// What ends the leases of a node that says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// Time: other nodes take its calls over when no heartbeat has come for the length of a lease.
+    Time,
+    /// Only the end of its process: nobody else can serve from the same database before that.
+    Process,
 }
 
 /// Where a call waits: with the calls of its application that go the same way and are as urgent.
@@ -147,12 +157,13 @@ pub enum Overdue {
 /// A step of a call under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallUpdate {
-    /// Is committed before the first INVITE leaves.
-    Dialling { trunk: String, at: Timestamp },
-    /// The INVITE has left. From now on another process can cancel it.
-    Sent {
+    /// Committed before an INVITE leaves, for each leg: from then on it can be cancelled from another process.
+    Dialling {
+        /// The number of this attempt; its further legs have the same.
+        attempt: u32,
+        trunk: String,
         at: Timestamp,
-        dialog: Option<String>,
+        dialog: String,
     },
     Ringing {
         at: Timestamp,
@@ -167,7 +178,7 @@ pub enum CallUpdate {
 impl CallUpdate {
     pub fn state(&self) -> CallState {
         match self {
-            CallUpdate::Dialling { .. } | CallUpdate::Sent { .. } => CallState::Dialling,
+            CallUpdate::Dialling { .. } => CallState::Dialling,
             CallUpdate::Ringing { .. } => CallState::Ringing,
             CallUpdate::Answered { .. } => CallState::Answered,
         }
@@ -176,10 +187,10 @@ impl CallUpdate {
     /// Returns the dialog snapshot: what it takes to end the leg from another process.
     pub fn dialog(&self) -> Option<&str> {
         match self {
-            CallUpdate::Dialling { .. } => None,
-            CallUpdate::Sent { dialog, .. }
-            | CallUpdate::Ringing { dialog, .. }
-            | CallUpdate::Answered { dialog, .. } => dialog.as_deref(),
+            CallUpdate::Dialling { dialog, .. } => Some(dialog),
+            CallUpdate::Ringing { dialog, .. } | CallUpdate::Answered { dialog, .. } => {
+                dialog.as_deref()
+            }
         }
     }
 }
@@ -211,6 +222,8 @@ pub struct EndedCall {
     pub ended_at: Timestamp,
     pub sip_code: Option<u16>,
     pub reason: Option<String>,
+    /// Every INVITE since it was claimed, in order.
+    pub legs: Vec<Leg>,
     /// The day on which the call is billed, unless that day is closed already.
     pub bill_day: jiff::civil::Date,
     /// The callback, if the request named a respUrl.

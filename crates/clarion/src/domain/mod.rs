@@ -7,6 +7,7 @@ pub mod call_state;
 pub mod callback;
 pub mod claim;
 pub mod customer_limits;
+pub mod leg;
 pub mod money;
 pub mod outcome;
 pub mod phone_number;

@@ -8,8 +8,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
-    QueuedLanes,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
+    Overdue, QueuedLanes,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -47,12 +47,14 @@ pub trait CallQueue: Send + Sync {
         lease: &Lease,
         step: CallUpdate,
     ) -> Result<bool, StoreError>;
-    /// Back to the queue: nothing has rung, so it does not count for its callee either. Without a pause it keeps its place.
+    /// Back to the queue after so many attempts in all: nothing has rung, so it does not count for its callee either. Without a pause it
+    /// keeps its place.
     async fn requeue_call(
         &self,
         sid: &CallSid,
         lease: &Lease,
         pause: SignedDuration,
+        attempts: u32,
     ) -> Result<bool, StoreError>;
     /// Outcome, bill line and owed callback in one commit.
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError>;
@@ -64,6 +66,8 @@ pub trait CallQueue: Send + Sync {
         abandoned: &[CallSid],
         limit: u32,
     ) -> Result<Vec<OrphanedCall>, StoreError>;
+    /// What ends the leases of a node that says nothing.
+    fn lease_end(&self) -> LeaseEnd;
     /// This process lives, and holds what it holds for as long as the lease lasts. `now` is what its own clock says.
     async fn heartbeat(
         &self,

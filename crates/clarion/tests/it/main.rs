@@ -31,6 +31,7 @@ mod hostile;
 mod hosts;
 mod https;
 mod landing_call_fields;
+mod leave;
 mod limits;
 mod lives;
 mod operator;

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clarion::domain::account::AccountSid;
 use clarion::domain::call::NewCall;
 use clarion::domain::callback::{OwedCallback, RespUrl};
-use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId};
+use clarion::domain::claim::{
+    CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId,
+};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::store::{Database, Store};
@@ -85,6 +87,16 @@ async fn pass(database: &Database, time: SignedDuration) {
     support::execute(database, &statements).await;
 }
 
+/// An INVITE of this attempt over this trunk is about to leave.
+fn dialling(attempt: u32, trunk: &str, at: Timestamp) -> CallUpdate {
+    CallUpdate::Dialling {
+        attempt,
+        trunk: trunk.to_owned(),
+        at,
+        dialog: format!("{{\"trunk\":\"{trunk}\"}}"),
+    }
+}
+
 fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
     EndedCall {
         claimed: claimed.clone(),
@@ -97,6 +109,7 @@ fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
         ended_at: at + SignedDuration::from_millis(1500),
         sip_code: Some(200),
         reason: None,
+        legs: vec![],
         bill_day: "2026-11-15".parse().unwrap(),
         callback: claimed.call.resp_url.clone().map(|url| OwedCallback {
             call: claimed.call.sid.clone(),

@@ -1,20 +1,20 @@
 //! An outgoing call while it is being placed: a leg without an answer, and the media session that it offers.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::talking::TalkingCall;
-use super::{CallEvent, CallRequest, Events, MediaStats};
-use crate::ending::{Cause, Failure};
+use super::{CallEvent, CallRequest, Events};
+use crate::ending::{Cause, Failure, Side};
+use crate::leg_record::{LegRecord, OpenLeg};
 use crate::media::session::MediaSession;
 use crate::signalling::{DialEvent, DialogSnapshot, FailedInvite, OutgoingLeg, SILENCE};
 
 pub(super) struct DiallingCall {
     leg: OutgoingLeg,
     media: MediaSession,
-    sent_to: SocketAddr,
+    record: OpenLeg,
 }
 
 /// A call that nobody answered.
@@ -22,22 +22,18 @@ pub(super) struct Unanswered {
     pub failure: Failure,
     /// `None` if we gave the call up ourselves.
     pub refusal: Option<FailedInvite>,
-    /// There may have been early media.
-    pub stats: MediaStats,
+    /// `None` if its INVITE has not left.
+    pub leg: Option<LegRecord>,
 }
 
 impl DiallingCall {
-    pub fn new(leg: OutgoingLeg, media: MediaSession, sent_to: SocketAddr) -> Self {
-        Self {
-            leg,
-            media,
-            sent_to,
-        }
+    pub fn new(leg: OutgoingLeg, media: MediaSession, record: OpenLeg) -> Self {
+        Self { leg, media, record }
     }
 
     /// What it takes to end the leg from another process.
-    pub fn snapshot(&self) -> Option<Box<DialogSnapshot>> {
-        self.leg.snapshot(self.sent_to).map(Box::new)
+    fn snapshot(&self) -> Option<Box<DialogSnapshot>> {
+        self.leg.snapshot(self.record.address()).map(Box::new)
     }
 
     /// Waits for the answer, and gives the call up where that takes too long or is asked for.
@@ -62,8 +58,8 @@ impl DiallingCall {
             match event {
                 DialEvent::Ringing { early_media, .. } => {
                     self.receive_early(&early_media);
-                    // Many switches repeat their 180 every few seconds; once is enough for the record.
-                    if !std::mem::replace(&mut rang, true) {
+                    if self.record.rings() {
+                        rang = true;
                         let _ = events.send(CallEvent::Ringing(self.snapshot()));
                     }
                 }
@@ -71,13 +67,22 @@ impl DiallingCall {
                 DialEvent::Changed(change) => change.reply.refuse().await,
                 DialEvent::Answered(answer) => {
                     let leg = self.leg.established(&answer);
-                    return Ok(TalkingCall::new(leg, answer, self.media));
+                    return Ok(TalkingCall::new(leg, answer, self.media, self.record));
                 }
                 DialEvent::Failed(refusal) => {
+                    // There may have been early media.
+                    let media = self.media.stats();
                     return Err(Unanswered {
+                        leg: Some(self.record.failed(&refusal.failure, None, media)),
                         failure: refusal.failure.clone(),
                         refusal: Some(refusal),
-                        stats: self.media.stats(),
+                    });
+                }
+                DialEvent::Withheld => {
+                    return Err(Unanswered {
+                        failure: Failure::plain(Cause::Withheld),
+                        refusal: None,
+                        leg: None,
                     });
                 }
             }
@@ -101,10 +106,12 @@ impl DiallingCall {
             Ok(failure) => failure,
             Err(_) => leg.unanswered(),
         };
+        let failure = Failure { cause, ..failure };
+        let media = self.media.stats();
         Unanswered {
-            failure: Failure { cause, ..failure },
+            leg: Some(self.record.failed(&failure, Some(Side::Us), media)),
+            failure,
             refusal: None,
-            stats: self.media.stats(),
         }
     }
 }

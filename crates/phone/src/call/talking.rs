@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::CallRequest;
 use super::session_refresh::SessionRefresh;
-use super::{CallRequest, MediaStats};
 use crate::ending::{Cause, Ending, Failure, Side};
+use crate::leg_record::{AnsweredLeg, LegRecord, OpenLeg};
 use crate::media::session::MediaSession;
 use crate::signalling::{Answer, EstablishedLeg, LegEvent, SessionChange};
 
@@ -21,11 +22,17 @@ pub(super) struct TalkingCall {
     leg: EstablishedLeg,
     answer: Answer,
     media: MediaSession,
+    record: OpenLeg,
 }
 
 impl TalkingCall {
-    pub fn new(leg: EstablishedLeg, answer: Answer, media: MediaSession) -> Self {
-        Self { leg, answer, media }
+    pub fn new(leg: EstablishedLeg, answer: Answer, media: MediaSession, record: OpenLeg) -> Self {
+        Self {
+            leg,
+            answer,
+            media,
+            record,
+        }
     }
 
     /// Plays and stays until one side hangs up.
@@ -33,35 +40,39 @@ impl TalkingCall {
         mut self,
         request: &CallRequest,
         hang_up: &CancellationToken,
-        stats: &mut MediaStats,
-    ) -> Ending {
-        let answered = Instant::now();
+    ) -> (Result<Ending, Failure>, LegRecord) {
+        let answered_at = Instant::now();
         let started = self
             .media
             .answered(self.answer.description())
             .and_then(|()| self.media.play(&request.plan));
-        let finished = match started {
-            Ok(finished) => finished,
+        let (ending, hung_up_by, ended_at) = match started {
+            Ok(finished) => {
+                let (side, ended_at) = self.until_hung_up(request, finished, hang_up).await;
+                let ending = Ending::Talked {
+                    time: ended_at - answered_at,
+                    hung_up_by: side,
+                };
+                (Ok(ending), side, ended_at)
+            }
             Err(error) => {
                 tracing::warn!(%error, "an answer makes no sense, or its sound cannot be sent");
-                return self.bad_media().await;
+                let ended_at = Instant::now();
+                self.leg.hang_up().await;
+                (
+                    Err(Failure::after_answer(Cause::BadMedia)),
+                    Side::Us,
+                    ended_at,
+                )
             }
         };
-        let (hung_up_by, ended) = self.until_hung_up(request, finished, hang_up).await;
-        *stats = self.media.stats();
-        Ending::Talked {
-            time: ended - answered,
+        let leg = AnsweredLeg {
+            code: self.answer.code(),
+            answered_at,
+            ended_at,
             hung_up_by,
-        }
-    }
-
-    async fn bad_media(&mut self) -> Ending {
-        self.leg.hang_up().await;
-        Ending::Failed(Failure {
-            cause: Cause::BadMedia,
-            response: None,
-            rang: true,
-        })
+        };
+        (ending, self.record.answered(&leg, self.media.stats()))
     }
 
     /// Who hung up, and when.

@@ -80,6 +80,13 @@ impl AnswerHolds {
         }
     }
 
+    /// True for a response to the INVITE of a call that is being placed.
+    pub fn is_awaited_by(&self, response: &Response) -> bool {
+        let call_id = response.call_id_header();
+        is_about_invite(response)
+            && call_id.is_ok_and(|call_id| self.lock().contains_key(call_id.value()))
+    }
+
     /// Judges an answer that has come.
     pub fn judge(&self, call_id: &str) -> ArrivingAnswer {
         let mut holds = self.lock();
@@ -119,9 +126,12 @@ impl std::fmt::Debug for AnswerHolds {
 
 /// True for a 2xx to an INVITE.
 pub(super) fn is_answer(response: &Response) -> bool {
-    response.status_code.kind() == StatusCodeKind::Successful
-        && response
-            .cseq_header()
-            .and_then(rsipstack::sip::CSeq::method)
-            == Ok(Method::Invite)
+    response.status_code.kind() == StatusCodeKind::Successful && is_about_invite(response)
+}
+
+fn is_about_invite(response: &Response) -> bool {
+    let method = response
+        .cseq_header()
+        .and_then(rsipstack::sip::CSeq::method);
+    method == Ok(Method::Invite)
 }

@@ -4,6 +4,8 @@
 
 use rsipstack::sip::{Header, Request, Response};
 
+use crate::quoted::split_outside_quotes;
+
 /// What the library calls SHA-256.
 const SHA_256: &str = "SHA256";
 
@@ -50,7 +52,7 @@ fn understood(challenge: &str) -> Option<String> {
     }
     let (mut realm, mut nonce) = (false, false);
     let mut fields = Vec::new();
-    for field in split_outside_quotes(rest) {
+    for field in split_outside_quotes(rest, ',') {
         let (name, value) = field.split_once('=')?;
         let bare = value.trim().trim_matches('"');
         let name = name.trim().to_ascii_lowercase();
@@ -75,17 +77,34 @@ fn understood(challenge: &str) -> Option<String> {
     (realm && nonce).then(|| format!("Digest {}", fields.join(", ")))
 }
 
-fn split_outside_quotes(text: &str) -> Vec<&str> {
-    let (mut quoted, mut escaped) = (false, false);
-    text.split(|letter| {
-        let plain = !escaped;
-        escaped = plain && quoted && letter == '\\';
-        quoted ^= plain && letter == '"';
-        letter == ',' && !quoted
-    })
-    .map(str::trim)
-    .filter(|field| !field.is_empty())
-    .collect()
+/// Keeps the challenge from the library, which would answer it at once and under a branch that nobody has recorded. It finds challenges by
+/// the type of their headers, so they lose it.
+pub fn hide(response: &mut Response) {
+    for header in response.headers.iter_mut() {
+        if let Header::WwwAuthenticate(_) | Header::ProxyAuthenticate(_) = header {
+            *header = Header::Other(header.name().to_owned(), header.value().to_owned());
+        }
+    }
+}
+
+/// The response with the challenge that was hidden in it, if there was one.
+pub fn reveal(mut response: Response) -> Option<Response> {
+    let mut found = false;
+    for header in response.headers.iter_mut() {
+        let Header::Other(name, value) = header else {
+            continue;
+        };
+        let value = value.clone();
+        *header = if name.eq_ignore_ascii_case("WWW-Authenticate") {
+            Header::WwwAuthenticate(value.into())
+        } else if name.eq_ignore_ascii_case("Proxy-Authenticate") {
+            Header::ProxyAuthenticate(value.into())
+        } else {
+            continue;
+        };
+        found = true;
+    }
+    found.then_some(response)
 }
 
 /// A proof names its algorithm as the RFC does.

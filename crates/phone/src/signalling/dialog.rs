@@ -1,33 +1,38 @@
-//! A dialog of the library that has an owner. The library keeps a dialog until somebody removes it, so this is done when the owner lets go,
-//! whatever state the dialog is in then.
+//! A dialog that has an owner. Requests find it until its owner lets go of it, and then it is ended, whatever state it is in.
 
 use std::sync::Arc;
 
-use rsipstack::dialog::dialog_layer::DialogLayer;
-use rsipstack::dialog::invitation::InviteAsyncResult;
 use rsipstack::dialog::invite_dialog::InviteDialog;
 use rsipstack::sip::StatusCode;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
+use tokio_util::sync::DropGuard;
 
+use super::dialogs::{Dialogs, LegDialog};
+use super::invite_outcome::InviteResult;
 use super::invite_routes::InviteRoute;
 
-pub(super) type InviteOutcome = Result<InviteAsyncResult, JoinError>;
-
 pub(super) struct OwnedDialog {
-    dialogs: Arc<DialogLayer>,
-    dialog: InviteDialog,
+    dialogs: Arc<Dialogs>,
+    dialog: Arc<LegDialog>,
     /// Our INVITE while it has no final response.
-    invite: Option<JoinHandle<InviteAsyncResult>>,
+    invite: Option<InviteTask>,
     /// Where our INVITE went, for requests that have to follow it; a dialog that the peer opened has none.
     route: Option<InviteRoute>,
+}
+
+/// The task that sends our INVITE and waits for the final response.
+pub(super) struct InviteTask {
+    pub result: JoinHandle<InviteResult>,
+    /// Dropped when nobody waits for it any more.
+    pub wanted: DropGuard,
 }
 
 impl OwnedDialog {
     /// A dialog that our INVITE opens.
     pub fn inviting(
-        dialogs: Arc<DialogLayer>,
-        dialog: InviteDialog,
-        invite: JoinHandle<InviteAsyncResult>,
+        dialogs: Arc<Dialogs>,
+        dialog: Arc<LegDialog>,
+        invite: InviteTask,
         route: InviteRoute,
     ) -> Self {
         Self {
@@ -39,32 +44,32 @@ impl OwnedDialog {
     }
 
     /// A dialog that the peer's INVITE opens.
-    pub fn invited(dialogs: Arc<DialogLayer>, dialog: InviteDialog) -> Self {
+    pub fn invited(dialogs: Arc<Dialogs>, dialog: InviteDialog) -> Self {
         Self {
             dialogs,
-            dialog,
+            dialog: Arc::new(LegDialog::new(dialog)),
             invite: None,
             route: None,
         }
     }
 
-    pub fn get(&self) -> &InviteDialog {
-        &self.dialog
+    pub fn get(&self) -> InviteDialog {
+        self.dialog.get()
     }
 
     /// What became of our INVITE, once. May be dropped and asked again before that.
-    pub async fn outcome(&mut self) -> InviteOutcome {
+    pub async fn outcome(&mut self) -> InviteResult {
         let Some(invite) = &mut self.invite else {
             return std::future::pending().await;
         };
-        let outcome = invite.await;
+        let result = (&mut invite.result).await;
         self.invite = None;
-        outcome
+        result.unwrap_or(InviteResult::NotSent)
     }
 
     /// CANCEL, and BYE if the answer came in the same moment.
     pub async fn cancel(&self) {
-        if let Err(error) = self.dialog.cancel().await {
+        if let Err(error) = self.dialog.give_up().cancel().await {
             tracing::debug!(%error, "a CANCEL was not confirmed");
         }
         self.hang_up().await;
@@ -72,7 +77,7 @@ impl OwnedDialog {
 
     /// BYE, if the dialog is up.
     pub async fn hang_up(&self) {
-        if let Err(error) = end_confirmed(&self.dialog).await {
+        if let Err(error) = end_confirmed(&self.get()).await {
             // A BYE that nobody answers has ended the dialog all the same.
             tracing::debug!(%error, "a BYE was not confirmed");
         }
@@ -90,24 +95,25 @@ async fn end_confirmed(dialog: &InviteDialog) -> rsipstack::Result<()> {
 
 impl Drop for OwnedDialog {
     fn drop(&mut self) {
-        let (dialogs, dialog) = (Arc::clone(&self.dialogs), self.dialog.clone());
+        let (dialogs, dialog) = (Arc::clone(&self.dialogs), self.dialog.give_up());
         let _ = dialog.reject(Some(StatusCode::TemporarilyUnavailable), None);
         let (invite, route) = (self.invite.take(), self.route.take());
         if invite.is_none() && dialog.state().is_terminated() {
-            return dialogs.remove_dialog(&dialog.id());
+            return dialogs.remove(&dialog);
         }
-        // Nobody is left to hang up. The library cancels an INVITE that is under way; a dialog that is up, or was answered in this
-        // very moment, is ended here.
+        // Nobody is left to hang up. An INVITE that is under way is given up by its task (`inviting`); a dialog that is up, or was
+        // answered in this very moment, is ended here.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
-            if let Some(invite) = invite {
-                invite.abort();
-                let _ = invite.await;
+            if let Some(InviteTask { result, wanted }) = invite {
+                dialogs.remove(&dialog);
+                drop(wanted);
+                let _ = result.await;
             }
             let _ = end_confirmed(&dialog).await;
-            dialogs.remove_dialog(&dialog.id());
+            dialogs.remove(&dialog);
             drop(route);
         });
     }

@@ -28,7 +28,8 @@ pub fn message(bytes: &[u8]) -> bool {
         SipMessage::Response(mut response) => {
             let _ = TransactionKey::from_response(&response, TransactionRole::Client);
             challenge::choose(&mut response);
-            let q850 = headers::q850(&response);
+            challenge::hide(&mut response);
+            let q850 = headers::q850(&response).map(|q850| q850.cause);
             let _ = Cause::from_response(response.status_code.code(), q850);
             let interval = headers::header_value(&response, "Session-Expires");
             let _ = interval.and_then(|value| SessionTimer::from_answer(&value));

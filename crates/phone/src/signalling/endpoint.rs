@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rsipstack::EndpointBuilder;
-use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::sip::{Method, Uri};
-use rsipstack::transaction::Endpoint;
 use rsipstack::transaction::endpoint::{EndpointInnerRef, EndpointOption};
 use rsipstack::transport::TransportLayer;
 use supervisor::{Supervisor, TaskGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::answer_hold::AnswerHolds;
+use super::dialogs::Dialogs;
 use super::incoming::{self, Answering};
 use super::invite_routes::{InviteLocator, InviteRoutes};
 use super::listeners;
@@ -31,7 +30,7 @@ pub struct Signalling {
     /// Dropped first: without the rest they would end unasked.
     _listeners: Vec<TaskGuard>,
     pub(super) endpoint: EndpointInnerRef,
-    pub(super) dialogs: Arc<DialogLayer>,
+    pub(super) dialogs: Arc<Dialogs>,
     pub(super) transport: Transport,
     pub(super) contact: SocketAddr,
     pub(super) answer_holds: Arc<AnswerHolds>,
@@ -69,9 +68,19 @@ impl Signalling {
         let answer_holds = Arc::new(AnswerHolds::default());
         let invite_routes = Arc::new(InviteRoutes::default());
         let filter = ResponseFilter::new(Arc::clone(&peers), Arc::clone(&answer_holds));
-        let endpoint = build(config, layer, contact, &filter, &invite_routes, &stop);
+        let inspector = TraceInspector {
+            trace: config.trace.clone(),
+            placing: Arc::clone(&answer_holds),
+        };
+        let locator = InviteLocator(Arc::clone(&invite_routes));
+        let mut builder = builder(config, layer, contact, &stop);
+        let endpoint = builder
+            .with_transport_inspector(Box::new(filter.clone()))
+            .with_target_locator(Box::new(locator))
+            .with_inspector(Box::new(inspector))
+            .build();
         filter.belong_to(&endpoint.inner);
-        let dialogs = Arc::new(DialogLayer::new(endpoint.inner.clone()));
+        let dialogs = Arc::new(Dialogs::new(endpoint.inner.clone()));
         let requests = endpoint.incoming_transactions()?;
         let mut listening =
             listeners::start(supervisor, &endpoint.inner, opened.udp, &filter).await;
@@ -143,21 +152,17 @@ impl Signalling {
     }
 }
 
-fn build(
+fn builder(
     config: &SignallingConfig,
     layer: TransportLayer,
     contact: SocketAddr,
-    filter: &ResponseFilter,
-    invite_routes: &Arc<InviteRoutes>,
     stop: &CancellationToken,
-) -> Endpoint {
+) -> EndpointBuilder {
     let mut builder = EndpointBuilder::new();
     builder
         .with_user_agent(&config.user_agent)
         .with_transport_layer(layer)
         .with_cancel_token(stop.child_token())
-        .with_transport_inspector(Box::new(filter.clone()))
-        .with_target_locator(Box::new(InviteLocator(Arc::clone(invite_routes))))
         .with_allows(vec![
             Method::Invite,
             Method::Ack,
@@ -174,7 +179,6 @@ fn build(
             timerc: LONGEST_RINGING,
             callid_suffix: Some(contact.ip().to_string()),
             ..EndpointOption::default()
-        })
-        .with_inspector(Box::new(TraceInspector(config.trace.clone())));
-    builder.build()
+        });
+    builder
 }

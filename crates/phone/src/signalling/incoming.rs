@@ -4,10 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rsipstack::dialog::DialogId;
 use rsipstack::dialog::authenticate::verify_digest;
 use rsipstack::dialog::dialog::Dialog;
-use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::sip::typed::Authorization;
 use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, ToTypedHeader, Version};
 use rsipstack::transaction::TransactionReceiver;
@@ -17,6 +15,7 @@ use supervisor::{Watch, contain};
 use tokio::sync::mpsc;
 
 use super::dialog::OwnedDialog;
+use super::dialogs::Dialogs;
 use super::incoming_leg::IncomingLeg;
 use super::{SignallingError, SipCredentials};
 
@@ -50,7 +49,7 @@ pub struct Answering {
 
 pub async fn answer_requests(
     mut requests: TransactionReceiver,
-    dialogs: Arc<DialogLayer>,
+    dialogs: Arc<Dialogs>,
     calls: Option<Answering>,
     watch: Watch,
 ) {
@@ -71,7 +70,7 @@ pub async fn answer_requests(
 
 async fn answer(
     mut transaction: Transaction,
-    dialogs: &Arc<DialogLayer>,
+    dialogs: &Arc<Dialogs>,
     calls: Option<&Answering>,
 ) -> Result<(), SignallingError> {
     if let Some(status) = fault(&transaction.original) {
@@ -85,10 +84,7 @@ async fn answer(
     }
     let in_dialog = transaction.original.to_header()?.tag()?.is_some();
     if in_dialog {
-        if dialogs.match_dialog(&transaction).is_none()
-            && !is_unanswered(dialogs, &transaction)
-            && dialogs.match_dialog(&transaction).is_none()
-        {
+        if dialogs.find(&transaction).is_none() {
             return refuse(transaction, StatusCode::CallTransactionDoesNotExist).await;
         }
         if !understood_in_a_dialog(transaction.original.method) {
@@ -97,8 +93,9 @@ async fn answer(
         // The dialog may wait for its owner before it answers, and other requests must not wait with it.
         let dialogs = Arc::clone(dialogs);
         tokio::spawn(async move {
-            let Some(mut dialog) = settled(&dialogs, &transaction).await else {
-                return refuse(transaction, StatusCode::NotAcceptableHere).await;
+            let mut dialog = match settled(&dialogs, &transaction).await {
+                Ok(dialog) => dialog,
+                Err(status) => return refuse(transaction, status).await,
             };
             if let Err(error) = dialog.handle(&mut transaction).await {
                 tracing::debug!(%error, "a request inside a dialog failed");
@@ -131,42 +128,30 @@ fn understood_in_a_dialog(method: Method) -> bool {
     )
 }
 
-/// The library knows a call of ours by the callee's tag, and answers its requests, only a moment after our ACK has left, and the callee may
-/// hang up before that moment. So we wait for it, and for the ACK of a caller whose BYE has overtaken it. `None` if a call of ours is
-/// still not answered then, and the callee has asked too early.
-async fn settled(dialogs: &DialogLayer, transaction: &Transaction) -> Option<Dialog> {
+/// The library answers requests about a call of ours only a moment after our ACK has left, and the callee may hang up before that moment. So
+/// we wait for it, and for the ACK of a caller whose BYE has overtaken it. A request about a call of ours that is still not answered then
+/// has come too early.
+async fn settled(dialogs: &Dialogs, transaction: &Transaction) -> Result<Dialog, StatusCode> {
     let deadline = tokio::time::Instant::now() + SETTLING_TIME;
     let is_bye = transaction.original.method == Method::Bye;
     loop {
-        let found = dialogs.match_dialog(transaction);
-        let ours = match &found {
-            Some(Dialog::Invite(invite)) => invite.role() == TransactionRole::Client,
-            _ => found.is_none(),
+        let dialog = dialogs.find(transaction);
+        let dialog = dialog.ok_or(StatusCode::CallTransactionDoesNotExist)?;
+        let state = dialog.state();
+        let is_ours =
+            matches!(&dialog, Dialog::Invite(invite) if invite.role() == TransactionRole::Client);
+        let ready = if is_ours {
+            state.is_confirmed() || state.is_terminated()
+        } else {
+            !(is_bye && state.waiting_ack())
         };
-        let ready = found.as_ref().is_some_and(|dialog| {
-            let state = dialog.state();
-            if ours {
-                state.is_confirmed() || state.is_terminated()
-            } else {
-                !(is_bye && state.waiting_ack())
-            }
-        });
-        if ready {
-            return found;
+        let is_late = tokio::time::Instant::now() > deadline;
+        match (ready, is_late) {
+            (false, true) if is_ours => return Err(StatusCode::NotAcceptableHere),
+            (false, false) => tokio::time::sleep(Duration::from_millis(5)).await,
+            _ => return Ok(dialog),
         }
-        if tokio::time::Instant::now() > deadline {
-            return found.filter(|_| !ours);
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-/// True for a request about a call of ours that is not answered yet. The library keeps such a call without the callee's tag.
-fn is_unanswered(dialogs: &DialogLayer, transaction: &Transaction) -> bool {
-    DialogId::try_from(transaction).is_ok_and(|mut id| {
-        id.remote_tag.clear();
-        dialogs.get_dialog(&id).is_some()
-    })
 }
 
 /// What is wrong with a request, where the library does not look.
@@ -234,11 +219,13 @@ async fn challenge(mut transaction: Transaction) -> Result<(), SignallingError> 
 
 fn call(
     mut transaction: Transaction,
-    dialogs: &Arc<DialogLayer>,
+    dialogs: &Arc<Dialogs>,
     calls: &CallSender,
 ) -> Result<(), SignallingError> {
-    let (sender, states) = dialogs.new_dialog_state_channel();
-    let dialog = dialogs.get_or_create_server_invite(&transaction, sender, None, None)?;
+    let (sender, states) = dialogs.layer.new_dialog_state_channel();
+    let dialog = dialogs
+        .layer
+        .get_or_create_server_invite(&transaction, sender, None, None)?;
     let number = transaction
         .original
         .uri

@@ -1,16 +1,24 @@
-//! Placing a call: the INVITE.
+//! Placing a call: the INVITE is made ready, and sent when there is leave to.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use rsipstack::dialog::authenticate::Credential;
+use rsipstack::dialog::dialog::{DialogStateReceiver, DialogStateSender};
 use rsipstack::dialog::invitation::InviteOption;
 use rsipstack::sip::Header;
+use rsipstack::transaction::transaction::Transaction;
+use tokio_util::sync::CancellationToken;
 
 use super::answer_hold::{AnswerHold, OnAnswer};
-use super::dialog::OwnedDialog;
+use super::dialog::{InviteTask, OwnedDialog};
+use super::dialogs::{Dialogs, LegDialog};
 use super::invite_routes::InviteRoute;
+use super::inviting::{Inviting, MOST_REPEATS, Repeats};
+use super::leave::Leave;
+use super::orphan::DialogSnapshot;
 use super::outgoing_leg::OutgoingLeg;
-use super::{Signalling, SignallingError, SipCredentials, transport, uri};
+use super::{Signalling, SignallingError, SipCredentials, Transport, transport, uri};
 
 /// A call to be placed.
 #[derive(Debug, Clone)]
@@ -29,16 +37,32 @@ pub struct Invite {
     pub offer: String,
 }
 
+/// A leg that has everything but leave: its INVITE is written, its connection is there, and nothing has been sent.
+pub struct ReadyLeg {
+    snapshot: DialogSnapshot,
+    dialogs: Arc<Dialogs>,
+    dialog: Arc<LegDialog>,
+    transaction: Transaction,
+    sender: DialogStateSender,
+    states: DialogStateReceiver,
+    transport: Transport,
+    credentials: Option<Credential>,
+    repeats: Repeats,
+    hold: AnswerHold,
+    route: InviteRoute,
+}
+
 impl Signalling {
-    /// Sends the INVITE. The leg tells what becomes of it; an answer is acknowledged when `on_answer` has recorded it.
-    pub async fn invite(
+    /// Makes an INVITE ready. When it has been sent, an answer is acknowledged as soon as `on_answer` has recorded it.
+    pub async fn prepare(
         &self,
         invite: Invite,
         on_answer: OnAnswer,
-    ) -> Result<OutgoingLeg, SignallingError> {
+    ) -> Result<ReadyLeg, SignallingError> {
         self.add_peer(invite.destination.ip());
         self.connect(invite.destination).await?;
         let address = transport::sip_address(self.transport, invite.destination);
+        let credentials = invite.credentials.map(SipCredentials::in_library);
         let option = InviteOption {
             caller: uri(&invite.from)?,
             caller_display_name: invite.display_name,
@@ -47,18 +71,73 @@ impl Signalling {
             content_type: Some("application/sdp".to_owned()),
             offer: Some(invite.offer.into_bytes()),
             contact: self.contact_uri()?,
-            credential: invite.credentials.map(SipCredentials::in_library),
+            credential: credentials.clone(),
             headers: Some(headers(invite.headers)),
             support_prack: true,
             call_id: Some(invite.call_id.clone()),
             ..InviteOption::default()
         };
-        let (sender, states) = self.dialogs.new_dialog_state_channel();
-        let hold = AnswerHold::start(&self.answer_holds, invite.call_id, on_answer);
-        let route = InviteRoute::remember(&self.invite_routes, &option.callee, address);
-        let (dialog, outcome) = self.dialogs.do_invite_async(option, sender)?;
-        let dialog = OwnedDialog::inviting(Arc::clone(&self.dialogs), dialog, outcome, route);
-        Ok(OutgoingLeg::new(dialog, states, hold))
+        let callee = option.callee.clone();
+        let layer = &self.dialogs.layer;
+        let (sender, states) = layer.new_dialog_state_channel();
+        let (dialog, transaction) = layer.create_client_invite_dialog(option, sender.clone())?;
+        let unreadable = || SignallingError::Library("its own INVITE makes no sense".to_owned());
+        let request = &transaction.original;
+        let snapshot = DialogSnapshot::of_invite(request, Some(invite.destination));
+        let repeats = Repeats::of(request);
+        Ok(ReadyLeg {
+            snapshot: DialogSnapshot {
+                repeats: credentials.as_ref().map_or(0, |_| MOST_REPEATS),
+                ..snapshot.ok_or_else(unreadable)?
+            },
+            dialogs: Arc::clone(&self.dialogs),
+            dialog: Arc::new(LegDialog::new(dialog)),
+            transaction,
+            sender,
+            states,
+            transport: self.transport,
+            credentials,
+            repeats: repeats.ok_or_else(unreadable)?,
+            hold: AnswerHold::start(&self.answer_holds, invite.call_id, on_answer),
+            route: InviteRoute::remember(&self.invite_routes, &callee, address),
+        })
+    }
+}
+
+impl ReadyLeg {
+    /// What it takes to end the leg from another process, whatever has become of its INVITE.
+    pub fn snapshot(&self) -> &DialogSnapshot {
+        &self.snapshot
+    }
+
+    /// Sends the INVITE, if the leave holds. The leg tells what becomes of it.
+    pub fn send(self, leave: Leave) -> OutgoingLeg {
+        self.dialogs.add(&self.dialog);
+        let unwanted = CancellationToken::new();
+        let inviting = Inviting {
+            transaction: self.transaction,
+            dialog: Arc::clone(&self.dialog),
+            states: self.sender,
+            transport: self.transport,
+            credentials: self.credentials,
+            leave,
+            unwanted: unwanted.clone(),
+            repeats: self.repeats,
+        };
+        let invite = InviteTask {
+            result: tokio::spawn(inviting.run()),
+            wanted: unwanted.drop_guard(),
+        };
+        let dialog = OwnedDialog::inviting(self.dialogs, self.dialog, invite, self.route);
+        OutgoingLeg::new(dialog, self.states, self.hold)
+    }
+}
+
+impl std::fmt::Debug for ReadyLeg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReadyLeg")
+            .field("snapshot", &self.snapshot)
+            .finish_non_exhaustive()
     }
 }
 

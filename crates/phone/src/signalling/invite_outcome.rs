@@ -1,8 +1,8 @@
 //! What becomes of an INVITE of ours: an answer, or why there is none.
 
+use rsipstack::dialog::invitation::InviteAsyncResult;
 use rsipstack::sip::{HeadersExt, Response, StatusCode};
 
-use super::dialog::InviteOutcome;
 use super::headers::header_value;
 use super::session_timer::SessionTimer;
 use crate::ending::Failure;
@@ -12,6 +12,10 @@ use crate::ending::Failure;
 pub struct Answer(pub(super) Box<Response>);
 
 impl Answer {
+    pub fn code(&self) -> u16 {
+        self.0.status_code.code()
+    }
+
     /// The peer's session description.
     pub fn description(&self) -> &[u8] {
         &self.0.body
@@ -60,27 +64,29 @@ impl FailedInvite {
 }
 
 /// The end of an INVITE in our words.
+#[derive(Debug)]
 pub(super) enum InviteResult {
     Final(Box<Response>),
     /// A challenge that the library cannot answer: the peer has spoken, and the transport is not to blame.
     Challenged(StatusCode),
     Silence,
     NotSent,
+    /// There was no leave any more before anything left.
+    Withheld,
+    /// There was no leave any more after it had left once: it is not repeated, and whoever answers it is told that it is over.
+    LeaveLost,
 }
 
-impl From<InviteOutcome> for InviteResult {
-    fn from(outcome: InviteOutcome) -> Self {
-        match outcome {
-            Ok(Ok((_, Some(response)))) => InviteResult::Final(Box::new(response)),
-            Ok(Ok((_, None))) => InviteResult::Silence,
-            Ok(Err(rsipstack::Error::DialogError(_, _, status))) => {
-                InviteResult::Challenged(status)
-            }
-            Ok(Err(error)) => {
+impl From<InviteAsyncResult> for InviteResult {
+    fn from(result: InviteAsyncResult) -> Self {
+        match result {
+            Ok((_, Some(response))) => InviteResult::Final(Box::new(response)),
+            Ok((_, None)) => InviteResult::Silence,
+            Err(rsipstack::Error::DialogError(_, _, status)) => InviteResult::Challenged(status),
+            Err(error) => {
                 tracing::debug!(%error, "an INVITE could not be sent");
                 InviteResult::NotSent
             }
-            Err(_) => InviteResult::NotSent,
         }
     }
 }

@@ -38,15 +38,16 @@ pub(super) async fn start(
     if let Some(udp) = udp {
         endpoint.transport_layer.add_transport(udp.clone().into());
         let (sender, mut received) = mpsc::unbounded_channel();
-        listeners.push(supervisor.require(NAME, None, move |_| async move {
-            while let Err(reason) = contain(udp.serve_loop(sender.clone())).await {
-                tracing::error!(reason, "a SIP packet made its reader panic: it is ignored");
-            }
-        }));
         let filter = filter.clone();
+        // In this order: it would end unasked if it was let go of after the one that feeds it.
         listeners.push(supervisor.require(NAME, None, move |_| async move {
             while let Some(event) = received.recv().await {
                 filter.handle(event).await;
+            }
+        }));
+        listeners.push(supervisor.require(NAME, None, move |_| async move {
+            while let Err(reason) = contain(udp.serve_loop(sender.clone())).await {
+                tracing::error!(reason, "a SIP packet made its reader panic: it is ignored");
             }
         }));
     }

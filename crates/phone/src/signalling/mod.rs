@@ -1,7 +1,8 @@
 //! SIP signalling. The library is used in this module only, behind our own types.
 //!
 //! What the library leaves to us, and where it is done:
-//! - a dialog that has ended is removed (`dialog`);
+//! - an INVITE leaves when there is leave to, not when it is made, and so does its repetition with credentials (`inviting`);
+//! - a dialog is found by its requests while it lasts (`dialogs`), and removed when it has ended (`dialog`);
 //! - every request inside a dialog is answered (`incoming`, `dialog_states`);
 //! - a target that stays silent is told from one that refuses (`outgoing_leg`), and its timers are short (`SILENCE`);
 //! - a connection that cannot be made is noticed at once (`Signalling::connect`);
@@ -11,11 +12,14 @@
 //! - challenges are translated into what the library understands (`challenge`);
 //! - a message that makes us or the library panic costs nobody else anything (`listeners`).
 
+mod abandoned_invite;
 mod answer_hold;
+mod branch;
 mod challenge;
 mod config;
 mod dialog;
 mod dialog_states;
+mod dialogs;
 #[doc(hidden)]
 pub mod dissect;
 mod endpoint;
@@ -26,6 +30,8 @@ mod incoming_leg;
 mod invite;
 mod invite_outcome;
 mod invite_routes;
+mod inviting;
+mod leave;
 mod listeners;
 mod options;
 mod orphan;
@@ -55,8 +61,9 @@ pub use endpoint::Signalling;
 pub use established_leg::{EstablishedLeg, LegEvent};
 pub use incoming::{Answering, CallSender, IncomingCall};
 pub use incoming_leg::{IncomingLeg, UnacknowledgedLeg};
-pub use invite::Invite;
+pub use invite::{Invite, ReadyLeg};
 pub use invite_outcome::{Answer, FailedInvite};
+pub use leave::Leave;
 pub use orphan::DialogSnapshot;
 pub use outgoing_leg::{CancelledLeg, DialEvent, OutgoingLeg};
 pub use refresher::{Refreshed, Refresher};

@@ -9,8 +9,9 @@ use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transaction::transaction::Transaction;
 use rsipstack::transport::SipAddr;
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
-use super::{SILENCE, Signalling, SignallingError, uri};
+use super::{SILENCE, Signalling, SignallingError, branch, uri};
 
 /// What it takes to end a leg later, even from another process: CANCEL while it has not been answered, BYE after that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,9 @@ pub struct DialogSnapshot {
     /// The snapshot of the leg as it rang: if it was answered while no process was there, only a BYE ends it.
     #[serde(default)]
     pub ringing: Option<Box<DialogSnapshot>>,
+    /// The INVITE may have been repeated with credentials up to so many times since, each time under the branch that follows.
+    #[serde(default)]
+    pub repeats: u32,
 }
 
 impl DialogSnapshot {
@@ -49,6 +53,7 @@ impl DialogSnapshot {
             via: Some(invite.via_header().ok()?.value().to_owned()),
             sent_to,
             ringing: None,
+            repeats: 0,
         })
     }
 
@@ -71,7 +76,21 @@ impl DialogSnapshot {
             via: None,
             sent_to,
             ringing: None,
+            repeats: 0,
         })
+    }
+
+    /// The same INVITE, repeated for the so many-th time.
+    fn repeated(&self, times: u32) -> Self {
+        let via = self
+            .via
+            .as_deref()
+            .map(|via| branch::repeated_via(via, times));
+        Self {
+            via,
+            cseq: self.cseq.saturating_add(times),
+            ..self.clone()
+        }
     }
 
     /// Higher than that of any request that followed the INVITE (PRACK, UPDATE): gaps are allowed (RFC 3261 section 12.2.2), lower ones are refused.
@@ -151,10 +170,6 @@ pub(super) fn split_routes(value: &str) -> Vec<String> {
 impl Signalling {
     /// Ends a leg by its snapshot. Returns true if the peer confirmed it or does not know the leg (any more), and false for silence.
     pub async fn end_orphan(&self, snapshot: &DialogSnapshot) -> Result<bool, SignallingError> {
-        let (method, cseq) = match snapshot.via {
-            Some(_) => (Method::Cancel, snapshot.cseq),
-            None => (Method::Bye, snapshot.later_cseq()),
-        };
         let destination = snapshot
             .destination(self.transport)
             .ok_or_else(|| SignallingError::Address(snapshot.target.clone()))?;
@@ -162,19 +177,41 @@ impl Signalling {
             self.add_peer(address.ip());
             self.connect(address).await?;
         }
-        if method == Method::Bye {
+        let ended = if snapshot.via.is_some() {
+            self.cancel_orphan(snapshot, &destination).await?
+        } else {
             // A process that died after it recorded an answer and before it acknowledged it has left a peer that waits for the ACK.
             let ack = snapshot.request(&self.endpoint, Method::Ack, snapshot.cseq)?;
             let connection = self.endpoint.transport_layer.lookup(&destination, None);
             let (connection, address) = connection.await?;
             connection.send(ack.into(), Some(&address)).await?;
-        }
-        let request = snapshot.request(&self.endpoint, method, cseq)?;
-        let ended = end(&self.endpoint, request, destination).await?;
+            let bye = snapshot.request(&self.endpoint, Method::Bye, snapshot.later_cseq())?;
+            end(&self.endpoint, bye, destination).await?
+        };
         match &snapshot.ringing {
             Some(ringing) => Box::pin(self.end_orphan(ringing)).await,
             None => Ok(ended),
         }
+    }
+
+    /// CANCEL for the INVITE, and for each that may have repeated it: the peer does not know most of them.
+    async fn cancel_orphan(
+        &self,
+        snapshot: &DialogSnapshot,
+        destination: &SipAddr,
+    ) -> Result<bool, SignallingError> {
+        let mut cancels = JoinSet::new();
+        for times in 0..=snapshot.repeats {
+            let repeated = snapshot.repeated(times);
+            let cancel = repeated.request(&self.endpoint, Method::Cancel, repeated.cseq)?;
+            let (endpoint, destination) = (self.endpoint.clone(), destination.clone());
+            cancels.spawn(async move { end(&endpoint, cancel, destination).await });
+        }
+        let mut ended = true;
+        while let Some(cancelled) = cancels.join_next().await {
+            ended &= cancelled.is_ok_and(|cancelled| cancelled.unwrap_or(false));
+        }
+        Ok(ended)
     }
 }
 
@@ -225,6 +262,7 @@ mod tests {
             via: None,
             sent_to: Some("192.0.2.1:5060".parse().unwrap()),
             ringing: None,
+            repeats: 3,
         };
         let text = serde_json::to_string(&snapshot).unwrap();
         assert_eq!(

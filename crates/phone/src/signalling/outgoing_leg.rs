@@ -26,6 +26,8 @@ pub enum DialEvent {
     Answered(Answer),
     /// Nothing comes after this.
     Failed(FailedInvite),
+    /// There was no leave any more, and nothing has left. Nothing comes after this.
+    Withheld,
 }
 
 /// How far an INVITE got before its final response.
@@ -46,6 +48,7 @@ impl Progress {
         Failure {
             cause,
             response: None,
+            q850: None,
             rang: self.rang(),
         }
     }
@@ -82,7 +85,7 @@ impl OutgoingLeg {
                 Some(state) = self.states.recv() => state,
                 outcome = self.dialog.outcome() => {
                     self.catch_up().await;
-                    return self.finish(outcome.into());
+                    return self.finish(outcome);
                 }
             };
             match interpret(state).await {
@@ -145,23 +148,22 @@ impl OutgoingLeg {
                 failed(Cause::TimedOut)
             }
             InviteResult::Final(response) => FailedInvite {
-                failure: Failure {
-                    cause: Cause::from_response(response.status_code.code(), q850(&response)),
-                    response: Some(code_and_reason(&response)),
-                    rang: self.progress.rang(),
-                },
+                failure: failure_of(&response, self.progress.rang()),
                 response: Some(response),
             },
             InviteResult::Challenged(status) => FailedInvite {
                 failure: Failure {
-                    cause: Cause::from_response(status.code(), None),
                     response: Some((status.code(), status.text().to_owned())),
-                    rang: self.progress.rang(),
+                    ..self
+                        .progress
+                        .failure(Cause::from_response(status.code(), None))
                 },
                 response: None,
             },
             InviteResult::Silence => failed(Cause::TimedOut),
             InviteResult::NotSent => failed(Cause::TransportDown),
+            InviteResult::LeaveLost => failed(Cause::Withheld),
+            InviteResult::Withheld => return DialEvent::Withheld,
         })
     }
 
@@ -212,7 +214,7 @@ impl CancelledLeg {
             let state = tokio::select! {
                 biased;
                 Some(state) = self.states.recv() => state,
-                outcome = self.dialog.outcome() => return self.finish(outcome.into()),
+                outcome = self.dialog.outcome() => return self.finish(outcome),
             };
             match interpret(state).await {
                 Some(DialogEvent::Early(response)) => self.progress = Progress::Ringing(response),
@@ -231,12 +233,24 @@ impl CancelledLeg {
         let InviteResult::Final(response) = outcome else {
             return self.unanswered();
         };
+        // An answer that crossed our CANCEL: somebody was there.
+        let rang = self.progress.rang() || response.status_code.code() / 100 == 2;
         Failure {
             cause: Cause::Cancelled,
-            // An answer that crossed our CANCEL: somebody was there.
-            rang: self.progress.rang() || response.status_code.code() / 100 == 2,
-            response: Some(code_and_reason(&response)),
+            ..failure_of(&response, rang)
         }
+    }
+}
+
+/// What a final response means.
+fn failure_of(response: &Response, rang: bool) -> Failure {
+    let q850 = q850(response);
+    let cause = q850.as_ref().map(|q850| q850.cause);
+    Failure {
+        cause: Cause::from_response(response.status_code.code(), cause),
+        response: Some(code_and_reason(response)),
+        q850,
+        rang,
     }
 }
 

@@ -68,15 +68,17 @@ async fn failed(leg: &mut OutgoingLeg) -> Failure {
     }
 }
 
+async fn place(caller: &Signalling, to: SocketAddr) -> OutgoingLeg {
+    let ready = caller.prepare(invite(to), at_once()).await.unwrap();
+    ready.send(Leave::always())
+}
+
 async fn call(
     caller: &Signalling,
     callee: &Signalling,
     incoming: &mut UnboundedReceiver<IncomingCall>,
 ) -> (OutgoingLeg, IncomingCall) {
-    let leg = caller
-        .invite(invite(callee.contact()), at_once())
-        .await
-        .unwrap();
+    let leg = place(caller, callee.contact()).await;
     let call = tokio::time::timeout(PATIENCE, incoming.recv())
         .await
         .unwrap()
@@ -179,10 +181,7 @@ async fn a_trunk_that_is_not_there_is_noticed() {
     let caller = endpoint(None).await;
     // A socket that is bound and never read: silence, not a refusal.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut leg = caller
-        .invite(invite(silent.local_addr().unwrap()), at_once())
-        .await
-        .unwrap();
+    let mut leg = place(&caller, silent.local_addr().unwrap()).await;
     let failure = failed(&mut leg).await;
     assert_eq!(
         (failure.cause, failure.may_fail_over()),
@@ -193,10 +192,7 @@ async fn a_trunk_that_is_not_there_is_noticed() {
 #[tokio::test]
 async fn an_unsolicited_call_is_refused() {
     let (caller, other) = (endpoint(None).await, endpoint(None).await);
-    let mut leg = caller
-        .invite(invite(other.contact()), at_once())
-        .await
-        .unwrap();
+    let mut leg = place(&caller, other.contact()).await;
     let failure = failed(&mut leg).await;
     assert_eq!(
         (failure.cause, failure.response.unwrap().0),

@@ -7,6 +7,7 @@ use rsipstack::sip::{HeadersExt, SipMessage};
 use rsipstack::transaction::endpoint::MessageInspector;
 use rsipstack::transport::SipAddr;
 
+use super::answer_hold::AnswerHolds;
 use super::challenge;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,25 +64,32 @@ impl fmt::Debug for Trace {
 }
 
 /// Every message passes here: mistakes of the library are corrected, and the trace sees what is on the wire.
-pub(super) struct TraceInspector(pub Option<Trace>);
+pub(super) struct TraceInspector {
+    pub trace: Option<Trace>,
+    /// The calls that are being placed: what challenges them is answered by us (`inviting`).
+    pub placing: Arc<AnswerHolds>,
+}
 
 impl MessageInspector for TraceInspector {
     fn before_send(&self, mut message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
         if let SipMessage::Request(request) = &mut message {
             challenge::name_properly(request);
         }
-        if let Some(trace) = &self.0 {
+        if let Some(trace) = &self.trace {
             trace.see(Direction::Sent, &message, peer);
         }
         message
     }
 
     fn after_received(&self, mut message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
-        if let Some(trace) = &self.0 {
+        if let Some(trace) = &self.trace {
             trace.see(Direction::Received, &message, peer);
         }
         if let SipMessage::Response(response) = &mut message {
             challenge::choose(response);
+            if self.placing.is_awaited_by(response) {
+                challenge::hide(response);
+            }
         }
         message
     }

@@ -12,7 +12,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::{Lab, PATIENCE, call_request, callee_config, loopback, sound};
+use crate::lab::{Lab, PATIENCE, call_request, callee_config, loopback, next_event, sound};
 
 /// Sends one message and gives the first line of the answer; `None` if there is none soon.
 async fn ask(to: SocketAddr, message: &[u8], patience: Duration) -> Option<String> {
@@ -128,7 +128,7 @@ async fn a_call_is_not_disturbed_by_strangers() {
     let call_id = to_callee.call_id.clone();
     let attack = async move {
         let snapshot = loop {
-            if let phone::call::CallEvent::Answered(snapshot, _) = happened.recv().await.unwrap() {
+            if let phone::call::CallEvent::Answered(snapshot, _) = next_event(&mut happened).await {
                 break snapshot;
             }
         };
@@ -152,7 +152,8 @@ async fn a_call_is_not_disturbed_by_strangers() {
         snapshot
     };
     let call = lab.phone.call(&lab.trunk, &to_callee, &events, &never);
-    let ((ending, _), _facts) = tokio::join!(call, attack);
+    let (placed, _facts) = tokio::join!(call, attack);
+    let ending = placed.ending;
     assert!(
         matches!(
             ending,

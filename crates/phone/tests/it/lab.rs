@@ -7,16 +7,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use g711::{Codec, EncodedAudio};
-use phone::call::{CallEvent, CallRequest, MediaConfig, MediaOptions, MediaStats, Phone};
+use phone::call::{
+    CallEvent, CallRequest, MediaConfig, MediaOptions, MediaStats, Phone, PlacedCall,
+};
 use phone::ending::{Cause, Ending, Failure, Side};
+use phone::leg_record::LegRecord;
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{
-    LookupSource, Resolver, Signalling, SignallingConfig, SrvRecord, Transport,
+    Leave, LookupSource, Resolver, Signalling, SignallingConfig, SrvRecord, Transport,
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{SipTrunkConfig, Trunk};
 use supervisor::Supervisor;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take before a test gives up on it. Only a failure waits for so long.
@@ -142,20 +145,55 @@ pub fn caller() -> Phone {
 pub struct Story {
     pub ending: Ending,
     pub stats: MediaStats,
+    pub legs: Vec<LegRecord>,
     /// In words, in the order in which they were told.
     pub events: Vec<String>,
 }
 
-fn word(event: &CallEvent) -> String {
+/// What an event says. Whatever is ready is given leave.
+fn word(event: CallEvent) -> String {
     match event {
-        CallEvent::Dialling(_) => "dialling".to_owned(),
+        CallEvent::Ready(_, leave) => {
+            leave.grant(Leave::always());
+            "dialling".to_owned()
+        }
         CallEvent::Ringing(_) => "ringing".to_owned(),
         CallEvent::Answered(..) => "answered".to_owned(),
         CallEvent::Key(key) => key.to_string(),
     }
 }
 
+/// The next event but those that want leave, which is given.
+pub async fn next_event(happened: &mut UnboundedReceiver<CallEvent>) -> CallEvent {
+    loop {
+        match happened.recv().await.unwrap() {
+            CallEvent::Ready(_, leave) => leave.grant(Leave::always()),
+            event => return event,
+        }
+    }
+}
+
+/// For calls whose events nobody wants to see: leave is given, and everything else forgotten.
+pub fn unseen_events() -> UnboundedSender<CallEvent> {
+    let (events, mut happened) = unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(event) = happened.recv().await {
+            word(event);
+        }
+    });
+    events
+}
+
 impl Story {
+    pub fn new(placed: PlacedCall, events: Vec<String>) -> Self {
+        Self {
+            stats: placed.media(),
+            ending: placed.ending,
+            legs: placed.legs,
+            events,
+        }
+    }
+
     pub fn failure(self) -> Failure {
         match self.ending {
             Ending::Failed(failure) => failure,
@@ -207,16 +245,12 @@ pub async fn call_within(
     let listening = async {
         let mut events = Vec::new();
         while let Some(event) = happened.recv().await {
-            events.push(word(&event));
+            events.push(word(event));
         }
         events
     };
-    let ((ending, stats), events) = tokio::join!(calling, listening);
-    Story {
-        ending,
-        stats,
-        events,
-    }
+    let (placed, events) = tokio::join!(calling, listening);
+    Story::new(placed, events)
 }
 
 /// Waits until something holds.

@@ -4,6 +4,8 @@ mod baresip;
 mod calls;
 mod hostile;
 mod lab;
+mod leave;
+mod leg_records;
 mod long;
 mod many;
 mod odd_peers;

@@ -9,16 +9,16 @@ use phone::media::stream::PlaybackItem;
 use phone::test_phone::{HeardCall, Script, TestPhone};
 use phone::trunk::Trunk;
 use supervisor::Supervisor;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::{PATIENCE, call_request, callee_config, caller, sound, trunk_to};
+use crate::lab::{PATIENCE, call_request, callee_config, caller, sound, trunk_to, unseen_events};
 
 async fn place(phone: Arc<Phone>, trunk: Arc<Trunk>, request: CallRequest) -> Ending {
-    let (events, _happened) = unbounded_channel();
     let never = CancellationToken::new();
-    phone.call(&trunk, &request, &events, &never).await.0
+    let placed = phone.call(&trunk, &request, &unseen_events(), &never).await;
+    placed.ending
 }
 
 async fn next(heard: &mut UnboundedReceiver<HeardCall>) -> HeardCall {

@@ -5,9 +5,10 @@ use std::time::Duration;
 use phone::call::{CallEvent, CallRequest};
 use phone::ending::{Cause, Ending, Side};
 use phone::media::stream::PlaybackItem;
+use phone::signalling::Leave;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::lab::{Story, call, call_request, caller, eventually, sound, trunk_to};
+use crate::lab::{Story, call, call_request, caller, eventually, next_event, sound, trunk_to};
 use crate::puppet::{Puppet, header};
 
 async fn calling(puppet: &Puppet, frames: i32, ring_time: Duration) -> JoinHandle<Story> {
@@ -174,13 +175,16 @@ async fn an_answer_is_acknowledged_when_it_is_written_down() {
         let hang_up = tokio_util::sync::CancellationToken::new();
         caller().call(&trunk, &request, &events, &hang_up).await
     });
+    let recording = tokio::spawn(async move {
+        loop {
+            if let CallEvent::Answered(snapshot, written) = next_event(&mut happened).await {
+                return (snapshot, written);
+            }
+        }
+    });
     let invite = puppet.request("INVITE").await;
     puppet.answer_as("puppet", &invite).await;
-    let answered = loop {
-        if let CallEvent::Answered(snapshot, written) = happened.recv().await.unwrap() {
-            break (snapshot, written);
-        }
-    };
+    let answered = recording.await.unwrap();
     assert!(answered.0.unwrap().to.ends_with("tag=puppet"));
     // It repeats itself, and asks for something else: only that is answered.
     puppet.answer_as("puppet", &invite).await;
@@ -197,7 +201,7 @@ async fn an_answer_is_acknowledged_when_it_is_written_down() {
     assert!(second.starts_with("ACK"), "{second}");
     let bye = puppet.request("BYE").await;
     puppet.respond(&bye, "200 OK", "").await;
-    let (ending, _) = calling.await.unwrap();
+    let ending = calling.await.unwrap().ending;
     assert!(matches!(ending, Ending::Talked { .. }), "{ending:?}");
 }
 
@@ -205,19 +209,23 @@ async fn an_answer_is_acknowledged_when_it_is_written_down() {
 async fn a_callee_does_not_wait_for_a_writer_that_does_not_write() {
     let mut puppet = Puppet::new().await;
     let trunk = trunk_to(puppet.address()).await;
-    // Nobody ever looks at the events.
-    let (events, _happened) = tokio::sync::mpsc::unbounded_channel();
+    let (events, mut happened) = tokio::sync::mpsc::unbounded_channel();
     let calling = tokio::spawn(async move {
         let request = call_request(vec![PlaybackItem::Sound(sound(10))]);
         let hang_up = tokio_util::sync::CancellationToken::new();
         caller().call(&trunk, &request, &events, &hang_up).await
     });
+    let Some(CallEvent::Ready(_, leave)) = happened.recv().await else {
+        panic!("no INVITE is ready");
+    };
+    leave.grant(Leave::always());
+    // Nobody looks at any other event.
     let invite = puppet.request("INVITE").await;
     puppet.answer_as("puppet", &invite).await;
     puppet.request("ACK").await;
     let bye = puppet.request("BYE").await;
     puppet.respond(&bye, "200 OK", "").await;
-    let (ending, _) = calling.await.unwrap();
+    let ending = calling.await.unwrap().ending;
     assert!(matches!(ending, Ending::Talked { .. }), "{ending:?}");
 }
 

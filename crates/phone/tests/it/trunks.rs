@@ -16,8 +16,8 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{
-    Lab, PATIENCE, call, call_request, callee_config, caller, eventually, loopback, sound, trunk,
-    trunk_of, trunk_to,
+    Lab, PATIENCE, call, call_request, callee_config, caller, eventually, loopback, next_event,
+    sound, trunk, trunk_of, trunk_to,
 };
 use crate::puppet::Puppet;
 
@@ -264,7 +264,7 @@ fn die_in_a_call(callee: SocketAddr, ringing: bool) -> (SocketAddr, String) {
         tokio::pin!(call);
         loop {
             let event = tokio::select! {
-                event = happened.recv() => event.unwrap(),
+                event = next_event(&mut happened) => event,
                 _ = &mut call => panic!("the call is over"),
             };
             let snapshot = match event {
@@ -409,7 +409,7 @@ async fn a_call_that_is_dropped_is_cancelled() {
         tokio::pin!(call);
         loop {
             tokio::select! {
-                event = happened.recv() => if let CallEvent::Ringing(_) = event.unwrap() { break },
+                event = next_event(&mut happened) => if let CallEvent::Ringing(_) = event { break },
                 _ = &mut call => panic!("the call is over"),
             }
         }

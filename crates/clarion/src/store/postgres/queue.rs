@@ -8,8 +8,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
-    QueuedLanes,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
+    Overdue, QueuedLanes,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -23,11 +23,11 @@ use crate::store::{CallQueue, StoreError};
 macro_rules! advance {
     ($column:literal) => {
         postgres!(
-            "UPDATE call_queue SET state = $1, ",
+            "UPDATE call_queue SET state = greatest(state, $1), ",
             $column,
             " = coalesce(",
             $column,
-            ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = attempts + $5 \
+            ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = coalesce($5, attempts) \
              WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) \
                AND (NOT $10 OR EXISTS (SELECT 1 FROM nodes WHERE nodes.node = $7 AND nodes.lease_until > {now} + {margin}))"
         )
@@ -41,7 +41,7 @@ const CALLS_TO: &str =
     postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
 const REQUEUE: &str = postgres!(
     "WITH queued AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
-         dialled_at = NULL, dialog = NULL, seen_at = NULL \
+         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $6 \
        WHERE call_sid = $2 AND node = $3 AND fence = $4 AND state = ANY($5) RETURNING call_sid, callee), \
      uncounted AS (DELETE FROM callee_calls USING queued \
        WHERE callee_calls.callee = queued.callee AND callee_calls.call_sid = queued.call_sid) \
@@ -103,21 +103,21 @@ impl CallQueue for PostgresStore {
         update: CallUpdate,
     ) -> Result<bool, StoreError> {
         let statement = match &update {
-            CallUpdate::Dialling { .. } | CallUpdate::Sent { .. } => DIALLED,
+            CallUpdate::Dialling { .. } => DIALLED,
             CallUpdate::Ringing { .. } => RANG,
             CallUpdate::Answered { .. } => ANSWERED,
         };
-        let (at, trunk) = queue::moment_and_trunk(&update);
+        let (attempt, trunk) = queue::attempt_and_trunk(&update);
         let from = states(|state| queue::may_follow(state, &update));
         let changed = self
             .execute(
                 statement,
                 &[
                     &update.state().number(),
-                    &at.as_millisecond(),
+                    &queue::moment(&update).as_millisecond(),
                     &trunk,
                     &update.dialog(),
-                    &i32::from(trunk.is_some()),
+                    &attempt,
                     &sid.as_str(),
                     &lease.node.as_str(),
                     &lease.fence,
@@ -134,6 +134,7 @@ impl CallQueue for PostgresStore {
         sid: &CallSid,
         lease: &Lease,
         pause: SignedDuration,
+        attempts: u32,
     ) -> Result<bool, StoreError> {
         let from = states(|state| state.may_become(CallState::Queued));
         let mut client = self.client().await?;
@@ -144,6 +145,7 @@ impl CallQueue for PostgresStore {
             &lease.node.as_str(),
             &lease.fence,
             &from,
+            &queue::stored_attempts(attempts),
         ];
         let rows = query_in(&transaction, REQUEUE, values).await?;
         let callees = rows.iter().map(|row| row.string(0));
@@ -166,6 +168,10 @@ impl CallQueue for PostgresStore {
     ) -> Result<Vec<OrphanedCall>, StoreError> {
         let mut client = self.client().await?;
         claiming::take_orphaned(&mut client, node, millis(lease), abandoned, limit).await
+    }
+
+    fn lease_end(&self) -> LeaseEnd {
+        LeaseEnd::Time
     }
 
     async fn heartbeat(

@@ -12,8 +12,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, NodeId, NodeStanding, OrphanedCall, Overdue,
-    QueuedLanes,
+    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
+    Overdue, QueuedLanes,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -26,11 +26,11 @@ use crate::store::{CallQueue, StoreError};
 macro_rules! advance {
     ($column:literal) => {
         sqlite!(
-            "UPDATE call_queue SET state = $1, ",
+            "UPDATE call_queue SET state = max(state, $1), ",
             $column,
             " = coalesce(",
             $column,
-            ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = attempts + $5 WHERE call_sid = $6"
+            ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = coalesce($5, attempts) WHERE call_sid = $6"
         )
     };
 }
@@ -40,7 +40,7 @@ const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
 const REQUEUE: &str = sqlite!(
     "UPDATE call_queue SET state = {queued}, due_at = coalesce($1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, dialog = NULL, \
-       seen_at = NULL WHERE call_sid = $2 RETURNING callee"
+       seen_at = NULL, attempts = $3 WHERE call_sid = $2 RETURNING callee"
 );
 const CALLS_TO: &str =
     sqlite!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > $2");
@@ -122,15 +122,12 @@ impl CallQueue for SqliteStore {
         sid: &CallSid,
         lease: &Lease,
         pause: SignedDuration,
+        attempts: u32,
     ) -> Result<bool, StoreError> {
         let (sid, lease, clock) = (sid.clone(), lease.clone(), self.clock.clone());
         self.write(move |db| {
-            requeue(
-                db,
-                &sid,
-                &lease,
-                queue::is_pause(pause).then(|| clock.after(pause)),
-            )
+            let due_at = queue::is_pause(pause).then(|| clock.after(pause));
+            requeue(db, &sid, &lease, due_at, attempts)
         })
         .await
     }
@@ -149,6 +146,11 @@ impl CallQueue for SqliteStore {
         let (node, abandoned) = (node.clone(), abandoned.to_vec());
         self.write(move |db| claiming::take_orphaned(db, &node, &abandoned, limit))
             .await
+    }
+
+    /// One server serves from a file at a time, and what it holds is its own until its process is gone.
+    fn lease_end(&self) -> LeaseEnd {
+        LeaseEnd::Process
     }
 
     /// This process lives. What it holds, it holds until it is gone: its lease is only written down for people to see.
@@ -262,17 +264,17 @@ fn advance(
         _ => return Ok(false),
     }
     let statement = match update {
-        CallUpdate::Dialling { .. } | CallUpdate::Sent { .. } => DIALLED,
+        CallUpdate::Dialling { .. } => DIALLED,
         CallUpdate::Ringing { .. } => RANG,
         CallUpdate::Answered { .. } => ANSWERED,
     };
-    let (at, trunk) = queue::moment_and_trunk(update);
+    let (attempt, trunk) = queue::attempt_and_trunk(update);
     let values = params![
         update.state().number(),
-        at.as_millisecond(),
+        queue::moment(update).as_millisecond(),
         trunk,
         update.dialog(),
-        i32::from(trunk.is_some()),
+        attempt,
         sid.as_str()
     ];
     db.run(statement, values)?;
@@ -296,12 +298,13 @@ fn requeue(
     sid: &CallSid,
     lease: &Lease,
     due_at: Option<i64>,
+    attempts: u32,
 ) -> Result<bool, StoreError> {
     match held_state(db, sid, lease)? {
         Some(state) if state.may_become(CallState::Queued) => {}
         _ => return Ok(false),
     }
-    let values = params![due_at, sid.as_str()];
+    let values = params![due_at, sid.as_str(), queue::stored_attempts(attempts)];
     let callee = db.only_row(REQUEUE, values, |row| row.string(0))?;
     db.run(UNCOUNT, [&callee, sid.as_str()])?;
     claiming::unpark(db, &callee)?;

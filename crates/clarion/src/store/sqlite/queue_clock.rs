@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::clock::{self, SinceBoot};
+use crate::clock;
 use crate::store::statements::sqlite;
 use crate::store::{StoreError, binding};
 
@@ -25,7 +25,7 @@ pub struct QueueClock {
     boot: String,
     /// The queue's time when the process began.
     began: i64,
-    began_after_boot: SinceBoot,
+    began_after_boot: Duration,
 }
 
 /// What was written down, and when.
@@ -48,11 +48,11 @@ impl QueueClock {
                 })
             })
             .optional()?;
-        let (boot, since_boot) = (clock::boot_id(), SinceBoot::now());
+        let (boot, since_boot) = (clock::boot_id(), clock::since_boot());
         let began = began(
             mark.as_ref(),
             &boot,
-            millis(since_boot.time()),
+            millis(since_boot),
             clock::wall_millis(),
         );
         Ok(Self {
@@ -63,7 +63,7 @@ impl QueueClock {
     }
 
     pub fn now(&self) -> i64 {
-        self.began + millis(self.began_after_boot.elapsed())
+        self.began + millis(clock::since_boot().saturating_sub(self.began_after_boot))
     }
 
     pub fn after(&self, time: SignedDuration) -> i64 {
@@ -72,7 +72,7 @@ impl QueueClock {
 
     /// Writes the time down, so that the next life goes on from here.
     pub fn write(&self, db: &Connection) -> Result<(), StoreError> {
-        let since_boot = millis(SinceBoot::now().time());
+        let since_boot = millis(clock::since_boot());
         let values = params![self.now(), clock::wall_millis(), self.boot, since_boot];
         db.prepare_cached(WRITE)?.execute(values)?;
         Ok(())

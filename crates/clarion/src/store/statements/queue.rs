@@ -153,9 +153,11 @@ pub fn orphaned(row: &impl Columns, node: &NodeId) -> Result<OrphanedCall, Store
     })
 }
 
-/// The states from which a call may come to where the update brings it: another trunk may be tried before anything has rung.
+/// The states in which a call may be updated so. It is dialled again by the next trunk before anything has rung, and where a telephone that
+/// rang redirects it: then it stays where it is.
 pub fn may_follow(state: CallState, update: &CallUpdate) -> bool {
-    let again = state == CallState::Dialling && update.state() == CallState::Dialling;
+    let again = matches!(state, CallState::Dialling | CallState::Ringing)
+        && update.state() == CallState::Dialling;
     again || state.may_become(update.state())
 }
 
@@ -164,12 +166,24 @@ pub fn is_pause(pause: SignedDuration) -> bool {
     pause > SignedDuration::ZERO
 }
 
-/// When the update happened, and the trunk that it names.
-pub fn moment_and_trunk(update: &CallUpdate) -> (Timestamp, Option<&str>) {
+pub fn moment(update: &CallUpdate) -> Timestamp {
     match update {
-        CallUpdate::Dialling { trunk, at } => (*at, Some(trunk)),
-        CallUpdate::Sent { at, .. }
+        CallUpdate::Dialling { at, .. }
         | CallUpdate::Ringing { at, .. }
-        | CallUpdate::Answered { at, .. } => (*at, None),
+        | CallUpdate::Answered { at, .. } => *at,
     }
+}
+
+/// The number of the attempt that begins, or has another leg, and its trunk.
+pub fn attempt_and_trunk(update: &CallUpdate) -> (Option<i32>, Option<&str>) {
+    match update {
+        CallUpdate::Dialling { attempt, trunk, .. } => {
+            (Some(stored_attempts(*attempt)), Some(trunk))
+        }
+        _ => (None, None),
+    }
+}
+
+pub fn stored_attempts(attempts: u32) -> i32 {
+    i32::try_from(attempts).unwrap_or(i32::MAX)
 }

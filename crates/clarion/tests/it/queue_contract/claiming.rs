@@ -125,7 +125,7 @@ async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Databa
         assert_eq!(count().await, 1, "turn {turn}");
         assert!(
             store
-                .requeue_call(&call.sid, &claimed.lease, SignedDuration::ZERO)
+                .requeue_call(&call.sid, &claimed.lease, SignedDuration::ZERO, 1)
                 .await
                 .unwrap()
         );

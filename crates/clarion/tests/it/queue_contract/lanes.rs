@@ -126,7 +126,7 @@ async fn calls_to_a_busy_callee_are_looked_at_once_and_follow_each_other_by_urge
     assert_eq!(next.len(), 1);
     assert_eq!(next[0].call.sid, alarm.sid, "the most urgent comes first");
     let lease = &next[0].lease;
-    let back = store.requeue_call(&alarm.sid, lease, SignedDuration::from_secs(60));
+    let back = store.requeue_call(&alarm.sid, lease, SignedDuration::from_secs(60), 1);
     assert!(back.await.unwrap(), "the next one has its turn");
     for sid in &sids[1..5] {
         let claimed = claim(&store, &node(1), 9).await;

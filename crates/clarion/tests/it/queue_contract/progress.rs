@@ -7,13 +7,14 @@ use clarion::domain::outcome::Outcome;
 use clarion::store::Database;
 use jiff::SignedDuration;
 
-use super::{LEASE, account, call, claim, ended, new_call, node, now, pass};
+use super::{LEASE, account, call, claim, dialling, ended, new_call, node, now, pass};
 use crate::store_contract::{order, with_account};
 use crate::support::{self};
 
 contract! {
     a_call_goes_through_its_states_and_ends_once,
     a_call_goes_back_to_the_queue_only_while_nothing_has_rung,
+    every_leg_is_known_by_its_dialog_and_counts_for_its_attempt,
     a_running_call_is_cancelled_by_name,
     what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day,
     old_calls_are_forgotten_but_not_what_is_still_owed,
@@ -34,14 +35,8 @@ async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
     assert_eq!(state().await, CallState::Claimed);
     let dialog = "{}".to_owned();
     for step in [
-        CallUpdate::Dialling {
-            trunk: "first".to_owned(),
-            at: now,
-        },
-        CallUpdate::Dialling {
-            trunk: "second".to_owned(),
-            at: now,
-        },
+        dialling(1, "first", now),
+        dialling(2, "second", now),
         CallUpdate::Ringing {
             at: now,
             dialog: Some(dialog.clone()),
@@ -90,10 +85,7 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     let call = call("8613800000001");
     store.accept_call(order(call.clone())).await.unwrap();
     let claimed = claim(&store, &node(1), 1).await.remove(0);
-    let dial = CallUpdate::Dialling {
-        trunk: "first".to_owned(),
-        at: now,
-    };
+    let dial = dialling(1, "first", now);
     assert!(
         store
             .advance_call(&call.sid, &claimed.lease, dial.clone())
@@ -104,14 +96,17 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     let pause = SignedDuration::from_secs(10);
     assert!(
         store
-            .requeue_call(&call.sid, &claimed.lease, pause)
+            .requeue_call(&call.sid, &claimed.lease, pause, 3)
             .await
             .unwrap()
     );
     assert!(claim(&store, &node(1), 1).await.is_empty(), "not due yet");
     pass(&database, pause).await;
     let again = claim(&store, &node(1), 1).await.remove(0);
-    assert_eq!(again.attempts, 1);
+    assert_eq!(
+        again.attempts, 3,
+        "trunks that could not be reached count too"
+    );
     assert!(
         store
             .advance_call(&call.sid, &again.lease, dial)
@@ -130,10 +125,37 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     );
     assert!(
         !store
-            .requeue_call(&call.sid, &again.lease, pause)
+            .requeue_call(&call.sid, &again.lease, pause, 1)
             .await
             .unwrap()
     );
+}
+
+async fn every_leg_is_known_by_its_dialog_and_counts_for_its_attempt(database: Database) {
+    let store = with_account(&database).await;
+    let now = now();
+    let call = call("8613800000001");
+    store.accept_call(order(call.clone())).await.unwrap();
+    let claimed = claim(&store, &node(1), 1).await.remove(0);
+    let advance = async |update| {
+        let advanced = store.advance_call(&call.sid, &claimed.lease, update);
+        assert!(advanced.await.unwrap());
+    };
+    advance(dialling(1, "first", now)).await;
+    advance(dialling(1, "first", now)).await;
+    advance(CallUpdate::Ringing {
+        at: now,
+        dialog: Some("{}".to_owned()),
+    })
+    .await;
+    // It rang, and whoever rang has sent us elsewhere.
+    advance(dialling(1, "elsewhere", now)).await;
+    let (abandoned, node) = ([call.sid.clone()], node(1));
+    let taken = store.take_orphaned_calls(&node, LEASE, &abandoned, 1);
+    let orphan = taken.await.unwrap().remove(0);
+    assert_eq!(orphan.state, CallState::Ringing, "what has rung stays so");
+    assert_eq!(orphan.dialog.unwrap(), "{\"trunk\":\"elsewhere\"}");
+    assert_eq!(orphan.claimed.attempts, 1, "three legs of one attempt");
 }
 
 async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) {
@@ -200,10 +222,7 @@ async fn a_call_whose_lease_is_nearly_over_is_not_dialled() {
         .unwrap();
     let claimed = claim(&store, &node(1), 1).await.remove(0);
     pass(&database, LEASE - SignedDuration::from_millis(300)).await;
-    let dialling = CallUpdate::Dialling {
-        trunk: "first".to_owned(),
-        at: now,
-    };
+    let dialling = dialling(1, "first", now);
     let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling);
     assert!(!advanced.await.unwrap());
 }

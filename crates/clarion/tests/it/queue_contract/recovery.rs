@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
-use clarion::domain::claim::{CallUpdate, NodeId, OrphanedCall};
+use clarion::domain::claim::{NodeId, OrphanedCall};
 use clarion::store::{Database, Store};
 use jiff::SignedDuration;
 
-use super::{LEASE, call, claim, ended, node, now, pass};
+use super::{LEASE, call, claim, dialling, ended, node, now, pass};
 use crate::store_contract::{order, with_account};
 use crate::support::{self};
 
@@ -38,10 +38,7 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     );
     assert!(lost[0].claimed.lease.fence > old.lease.fence);
     assert!(store.held_calls(&node(1)).await.unwrap().is_empty());
-    let step = CallUpdate::Dialling {
-        trunk: "first".to_owned(),
-        at: now,
-    };
+    let step = dialling(1, "first", now);
     assert!(
         !store
             .advance_call(&call.sid, &old.lease, step)
@@ -50,7 +47,7 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     );
     assert!(
         !store
-            .requeue_call(&call.sid, &old.lease, SignedDuration::ZERO)
+            .requeue_call(&call.sid, &old.lease, SignedDuration::ZERO, 1)
             .await
             .unwrap()
     );
@@ -102,7 +99,7 @@ async fn a_call_of_our_own_that_nobody_works_at_is_taken_over(database: Database
     assert!(store.end_call(ended(&claimed[1], now)).await.unwrap());
     assert!(
         store
-            .requeue_call(&abandoned, &lost[0].claimed.lease, SignedDuration::ZERO)
+            .requeue_call(&abandoned, &lost[0].claimed.lease, SignedDuration::ZERO, 1)
             .await
             .unwrap()
     );
@@ -132,10 +129,7 @@ async fn after_an_outage_nobody_is_taken_for_dead_at_once() {
     // The first one is back: what it holds is its own again, however late it is.
     let standing = store.heartbeat(&node(1), now, LEASE).await.unwrap();
     assert_eq!(standing.nodes, 2);
-    let dialling = CallUpdate::Dialling {
-        trunk: "first".to_owned(),
-        at: now,
-    };
+    let dialling = dialling(1, "first", now);
     let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling);
     assert!(advanced.await.unwrap());
     assert!(take_orphaned(&store, &node(2), &[]).await.is_empty());

@@ -95,6 +95,7 @@ pub fn ended(
         ended_at,
         sip_code: None,
         reason: None,
+        legs: vec![],
         bill_day: calendar::day_of(ended_at, &zone()),
         callback: None,
     }

@@ -11,7 +11,7 @@ use phone::trunk::{SipTrunkConfig, Trunk};
 use supervisor::Supervisor;
 
 use super::Play;
-use crate::lab::{PATIENCE, call, call_request, caller, loopback, sound, trunk_to};
+use crate::lab::{PATIENCE, call, call_request, caller, loopback, sound, trunk_to, unseen_events};
 
 /// The moments at which so many packets come.
 fn arrivals(socket: &UdpSocket, count: usize) -> Vec<Instant> {
@@ -98,8 +98,7 @@ async fn call_and_leap(sipp: &super::Sipp, leap: Duration) -> crate::lab::Story 
         ..call_request(vec![PlaybackItem::Sound(sound(150))])
     };
     let phone = caller();
-    let (events, happened) = tokio::sync::mpsc::unbounded_channel();
-    drop(happened);
+    let events = unseen_events();
     let never = tokio_util::sync::CancellationToken::new();
     let leaping = async {
         acknowledged.notified().await;
@@ -111,13 +110,8 @@ async fn call_and_leap(sipp: &super::Sipp, leap: Duration) -> crate::lab::Story 
         tokio::time::advance(leap).await;
         tokio::time::resume();
     };
-    let ((ending, stats), ()) =
-        tokio::join!(phone.call(&trunk, &request, &events, &never), leaping);
-    crate::lab::Story {
-        ending,
-        stats,
-        events: Vec::new(),
-    }
+    let (placed, ()) = tokio::join!(phone.call(&trunk, &request, &events, &never), leaping);
+    crate::lab::Story::new(placed, Vec::new())
 }
 
 #[tokio::test]

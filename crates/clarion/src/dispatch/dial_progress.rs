@@ -1,0 +1,43 @@
+//! How far a claimed call has come, in the hands of its task.
+
+use jiff::Timestamp;
+
+use crate::domain::claim::ClaimedCall;
+use crate::domain::leg::Leg;
+
+/// What is known of a claimed call so far.
+#[derive(Debug, Clone)]
+pub struct DialProgress {
+    pub claimed: ClaimedCall,
+    pub trunk: Option<String>,
+    pub attempts: u32,
+    pub dialled_at: Option<Timestamp>,
+    pub rang_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+    /// By the calling engine's own watch: what is written and confirmed afterwards does not lengthen a call.
+    pub hung_up_at: Option<Timestamp>,
+    /// Those that are over, in order.
+    pub legs: Vec<Leg>,
+}
+
+impl DialProgress {
+    pub fn new(claimed: ClaimedCall) -> Self {
+        Self {
+            attempts: claimed.attempts,
+            claimed,
+            trunk: None,
+            dialled_at: None,
+            rang_at: None,
+            answered_at: None,
+            hung_up_at: None,
+            legs: Vec::new(),
+        }
+    }
+}
+
+/// One try over one trunk.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    pub number: u32,
+    pub trunk: String,
+}

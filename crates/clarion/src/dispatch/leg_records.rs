@@ -1,0 +1,80 @@
+//! Legs as the calling engine tells of them, as they are kept.
+
+use phone::ending::Side;
+use phone::leg_record::LegRecord;
+
+use crate::clock::ClockReading;
+use crate::domain::leg::{HungUpBy, Leg, LegMedia};
+
+pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
+    let media = record.media;
+    Leg {
+        trunk: trunk.to_owned(),
+        address: record.address,
+        transport: record.transport.to_string(),
+        sent_at: clock.time_of(record.sent_at),
+        rang_at: record.rang_at.map(|moment| clock.time_of(moment)),
+        answered_at: record.answered_at.map(|moment| clock.time_of(moment)),
+        ended_at: clock.time_of(record.ended_at),
+        sip_code: record.code,
+        q850_cause: record.cause,
+        phrase: record.phrase,
+        hung_up_by: match record.hung_up_by {
+            Some(Side::Us) => HungUpBy::Us,
+            Some(Side::Them) => HungUpBy::Them,
+            None => HungUpBy::Nobody,
+        },
+        media: LegMedia {
+            codec: media.codec.map(|codec| codec.name().to_owned()),
+            packets_sent: media.packets_sent,
+            packets_late: media.packets_late,
+            packets_received: media.packets_received,
+            packets_lost: media.packets_lost,
+            jitter: media.jitter,
+            worst_jitter: media.worst_jitter,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use jiff::SignedDuration;
+    use jiff::tz::TimeZone;
+    use phone::call::MediaStats;
+    use phone::signalling::Transport;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    #[test]
+    fn the_moments_of_a_leg_become_times_of_the_platform() {
+        let clock = Clock::new(TimeZone::UTC);
+        clock.shift(SignedDuration::from_hours(1000));
+        let (before, sent_at) = (clock.now(), Instant::now());
+        let record = LegRecord {
+            address: "192.0.2.1:5060".parse().unwrap(),
+            transport: Transport::Tls,
+            sent_at,
+            rang_at: None,
+            answered_at: Some(sent_at),
+            ended_at: Instant::now(),
+            code: Some(200),
+            cause: None,
+            phrase: None,
+            hung_up_by: Some(Side::Them),
+            media: MediaStats::default(),
+        };
+        let took = SignedDuration::try_from(record.ended_at - sent_at).unwrap();
+        let leg = leg(record, "provider", clock.reading());
+        assert!((before..=clock.now()).contains(&leg.sent_at), "{leg:?}");
+        assert_eq!(leg.ended_at.duration_since(leg.sent_at), took);
+        assert_eq!((leg.rang_at, leg.answered_at), (None, Some(leg.sent_at)));
+        assert_eq!(leg.hung_up_by, HungUpBy::Them);
+        assert_eq!(
+            (leg.trunk.as_str(), leg.transport.as_str()),
+            ("provider", "tls")
+        );
+    }
+}

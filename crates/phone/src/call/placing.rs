@@ -1,0 +1,164 @@
+//! A call on its way: the addresses of its trunk, and whatever they redirect to, leg after leg.
+
+use std::net::SocketAddr;
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::dialling::DiallingCall;
+use super::next_attempt::NextAttempt;
+use super::{AnswerRecorded, CallEvent, CallRequest, Events, LeaveRequest, PhoneError};
+use crate::ending::{Cause, Ending, Failure};
+use crate::leg_record::{LegRecord, OpenLeg};
+use crate::media::engine::{MediaEngine, MediaError};
+use crate::media::inbound::InboundEvent;
+use crate::media::session::MediaSession;
+use crate::signalling::{DialogSnapshot, Leave, OnAnswer, ReadyLeg};
+use crate::trunk::Trunk;
+
+/// A 3xx may lead to another one; this many are followed.
+const REDIRECTS: usize = 3;
+
+pub(super) struct Placing<'a> {
+    pub media: &'a MediaEngine,
+    pub trunk: &'a Trunk,
+    pub request: &'a CallRequest,
+    pub events: &'a Events,
+    pub hang_up: &'a CancellationToken,
+    /// The legs that are over.
+    pub legs: Vec<LegRecord>,
+}
+
+impl Placing<'_> {
+    pub async fn run(&mut self) -> Ending {
+        match self.try_addresses().await {
+            Ok(ending) => ending,
+            // What an earlier leg has done counts too.
+            Err(failure) => Ending::Failed(Failure {
+                rang: failure.rang || self.has_rung(),
+                ..failure
+            }),
+        }
+    }
+
+    async fn try_addresses(&mut self) -> Result<Ending, Failure> {
+        let name = &self.trunk.config.name;
+        let addresses = self.trunk.addresses().await.map_err(|error| {
+            tracing::warn!(trunk = name, %error, "the trunk has no address");
+            Failure::plain(Cause::TransportDown)
+        })?;
+        let mut last = Failure::plain(Cause::TransportDown);
+        for address in addresses {
+            last = match self.call_at(address).await {
+                Ok(ending) => return Ok(ending),
+                Err(failure) => failure,
+            };
+            if !last.may_fail_over() || self.has_rung() {
+                break;
+            }
+            self.trunk.expire_addresses();
+            if self.hang_up.is_cancelled() {
+                break;
+            }
+        }
+        Err(last)
+    }
+
+    /// Tries one address of the trunk, and whatever that redirects to.
+    async fn call_at(&mut self, address: SocketAddr) -> Result<Ending, Failure> {
+        let mut next = NextAttempt::default();
+        for _ in 0..=REDIRECTS {
+            let call = self.dial(address, &next).await?;
+            let progress_time = self.trunk.config.progress_time;
+            let answered = call
+                .wait_for_answer(self.request, progress_time, self.events, self.hang_up)
+                .await;
+            let unanswered = match answered {
+                Ok(call) => {
+                    let (ending, leg) = call.talk(self.request, self.hang_up).await;
+                    self.legs.push(leg);
+                    return ending;
+                }
+                Err(unanswered) => unanswered,
+            };
+            self.legs.extend(unanswered.leg);
+            let again = match &unanswered.refusal {
+                Some(refusal) if !self.hang_up.is_cancelled() => {
+                    next.learn(refusal, self.trunk).await
+                }
+                _ => false,
+            };
+            if !again {
+                return Err(unanswered.failure);
+            }
+        }
+        Err(Failure::plain(Cause::Rejected))
+    }
+
+    /// Makes a leg ready, and sends its INVITE when there is leave to.
+    async fn dial(&self, address: SocketAddr, next: &NextAttempt) -> Result<DiallingCall, Failure> {
+        let ready = self.prepare(address, next).await.map_err(|error| {
+            let trunk = &self.trunk.config.name;
+            tracing::warn!(trunk, %error, "a call could not be placed");
+            Failure::plain(Cause::TransportDown)
+        });
+        let (ready, media, sent_to) = ready?;
+        let withheld = || Failure::plain(Cause::Withheld);
+        let leave = self.ask_leave(&ready).await.ok_or_else(withheld)?;
+        let leg = OpenLeg::new(sent_to, self.trunk.signalling().transport());
+        Ok(DiallingCall::new(ready.send(leave), media, leg))
+    }
+
+    async fn prepare(
+        &self,
+        address: SocketAddr,
+        next: &NextAttempt,
+    ) -> Result<(ReadyLeg, MediaSession, SocketAddr), PhoneError> {
+        let keys = self.events.clone();
+        let on_inbound = move |event: InboundEvent<'_>| {
+            if let InboundEvent::Key(key) = event {
+                let _ = keys.send(CallEvent::Key(key));
+            }
+        };
+        let options = self.trunk.config.media.clone();
+        let media = self.media.open(options, on_inbound);
+        let media = media.map_err(MediaError::from)?;
+        let request = self.request;
+        let mut invite = self.trunk.invite(
+            &request.number,
+            &request.caller,
+            &request.call_id,
+            address,
+            media.offer(),
+        );
+        next.apply(&mut invite);
+        let sent_to = invite.destination;
+        let ready = self.trunk.signalling().prepare(invite, self.on_answer());
+        Ok((ready.await?, media, sent_to))
+    }
+
+    fn on_answer(&self) -> OnAnswer {
+        let events = self.events.clone();
+        Box::new(move |snapshot: Option<DialogSnapshot>| {
+            let (recorded, done) = oneshot::channel();
+            let recorded = AnswerRecorded(recorded);
+            let _ = events.send(CallEvent::Answered(snapshot.map(Box::new), recorded));
+            done
+        })
+    }
+
+    /// `None` if there is no leave, or if the call has been given up before there was.
+    async fn ask_leave(&self, ready: &ReadyLeg) -> Option<Leave> {
+        let (granted, leave) = oneshot::channel();
+        let snapshot = Box::new(ready.snapshot().clone());
+        let asked = self
+            .events
+            .send(CallEvent::Ready(snapshot, LeaveRequest(granted)));
+        asked.ok()?;
+        self.hang_up.run_until_cancelled(leave).await?.ok()
+    }
+
+    fn has_rung(&self) -> bool {
+        self.legs.iter().any(|leg| leg.rang_at.is_some())
+    }
+}

@@ -1,0 +1,181 @@
+//! Our INVITE on its way: it leaves only while there is leave, is repeated with credentials where the peer asks for them, and comes to its
+//! final response. The library would send it in the moment in which it is made, and answer a challenge under a branch of its own choice.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use rsipstack::dialog::DialogId;
+use rsipstack::dialog::authenticate::{AuthRetry, Credential, handle_client_authenticate};
+use rsipstack::dialog::dialog::{DialogInner, DialogState, DialogStateSender};
+use rsipstack::dialog::invitation::InviteAsyncResult;
+use rsipstack::dialog::invite_dialog::InviteDialog;
+use rsipstack::sip::{HeadersExt, Request, Response, StatusCodeKind, ToTypedHeader};
+use rsipstack::transaction::TransactionState;
+use rsipstack::transaction::key::{TransactionKey, TransactionRole};
+use rsipstack::transaction::transaction::Transaction;
+use tokio_util::sync::CancellationToken;
+
+use super::dialogs::LegDialog;
+use super::invite_outcome::InviteResult;
+use super::leave::Leave;
+use super::{Transport, abandoned_invite, branch, challenge};
+
+/// Once for the first challenge, and twice more where the peer calls our proof stale: the library's own limit (`AuthRetry`).
+pub(super) const MOST_REPEATS: u32 = 3;
+
+pub(super) struct Inviting {
+    pub transaction: Transaction,
+    pub dialog: Arc<LegDialog>,
+    /// Where the dialogs of repeated INVITEs tell what happens in them.
+    pub states: DialogStateSender,
+    pub transport: Transport,
+    pub credentials: Option<Credential>,
+    pub leave: Leave,
+    /// Cancelled when nobody waits for the response any more.
+    pub unwanted: CancellationToken,
+    pub repeats: Repeats,
+}
+
+/// How often the INVITE was repeated, and under which branch it left first.
+pub(super) struct Repeats {
+    first_branch: String,
+    times: u32,
+    judge: AuthRetry,
+}
+
+impl Repeats {
+    pub fn of(invite: &Request) -> Option<Self> {
+        Some(Self {
+            first_branch: branch::of(invite)?,
+            times: 0,
+            judge: AuthRetry::new(),
+        })
+    }
+}
+
+/// How one INVITE went.
+enum Sent {
+    Over(InviteAsyncResult),
+    /// There is no leave, or none any more.
+    Withheld,
+    Unwanted,
+}
+
+impl Inviting {
+    pub async fn run(mut self) -> InviteResult {
+        loop {
+            let result = match self.send().await {
+                Sent::Over(result) => result,
+                Sent::Withheld if !self.has_left() => return InviteResult::Withheld,
+                Sent::Withheld => {
+                    tokio::spawn(abandoned_invite::end(self.transaction, self.transport));
+                    return InviteResult::LeaveLost;
+                }
+                Sent::Unwanted => {
+                    abandoned_invite::end(self.transaction, self.transport).await;
+                    return InviteResult::Silence;
+                }
+            };
+            let asked = matches!(result, Err(rsipstack::Error::DialogError(..)));
+            let response = self.transaction.last_response.as_ref().filter(|_| asked);
+            let Some(challenge) = response.cloned().and_then(challenge::reveal) else {
+                if let Ok((answered, Some(response))) = &result
+                    && response.status_code.kind() == StatusCodeKind::Successful
+                {
+                    let tag = answered.remote_tag.clone();
+                    tokio::spawn(abandoned_invite::end_forks(
+                        self.transaction,
+                        self.transport,
+                        tag,
+                    ));
+                }
+                return result.into();
+            };
+            match self.repeat(&challenge).await {
+                Ok(true) => {}
+                Ok(false) => return InviteResult::Final(Box::new(challenge)),
+                Err(error) => return Err(error).into(),
+            }
+        }
+    }
+
+    /// Sends the INVITE and waits for its final response. A packet of it leaves within a poll while the peer has not responded: so directly
+    /// before such a poll the leave is looked at.
+    async fn send(&mut self) -> Sent {
+        let (dialog, leave) = (self.dialog.get(), &self.leave);
+        let mut unwanted = pin!(self.unwanted.cancelled());
+        let mut processing = pin!(dialog.process_invite(&mut self.transaction));
+        poll_fn(|context| {
+            if unwanted.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Sent::Unwanted);
+            }
+            if matches!(dialog.state(), DialogState::Calling(_)) && !leave.holds() {
+                return Poll::Ready(Sent::Withheld);
+            }
+            processing.as_mut().poll(context).map(Sent::Over)
+        })
+        .await
+    }
+
+    fn has_left(&self) -> bool {
+        self.repeats.times > 0 || self.transaction.state != TransactionState::Nothing
+    }
+
+    /// Makes the INVITE ready that answers the challenge. False if it is not to be answered: the password was wrong, or the leg was given up.
+    async fn repeat(&mut self, challenge: &Response) -> rsipstack::Result<bool> {
+        let Some(credentials) = &self.credentials else {
+            return Ok(false);
+        };
+        if !self.repeats.judge.should_answer(challenge) {
+            return Ok(false);
+        }
+        // The library has counted on before it missed the challenge.
+        let cseq = self.dialog.get().snapshot().local_cseq;
+        let proof =
+            handle_client_authenticate(cseq, &self.transaction, challenge.clone(), credentials);
+        let proof = proof.await?;
+        let times = self.repeats.times + 1;
+        let mut invite = proof.original.clone();
+        branch::set(
+            &mut invite,
+            branch::repeated(&self.repeats.first_branch, times),
+        )?;
+        let key = TransactionKey::from_request(&invite, TransactionRole::Client)?;
+        let endpoint = &self.transaction.endpoint_inner;
+        let mut transaction = Transaction::new_client(
+            key,
+            invite.clone(),
+            endpoint.clone(),
+            proof.connection.clone(),
+        );
+        transaction.destination.clone_from(&proof.destination);
+        let contact = invite
+            .contact_header()
+            .ok()
+            .and_then(|contact| contact.typed().ok());
+        let contact = contact.map(|contact| contact.uri);
+        let dialog = DialogInner::new(
+            TransactionRole::Client,
+            DialogId::try_from(&transaction)?,
+            invite,
+            endpoint.clone(),
+            self.states.clone(),
+            Some(credentials.clone()),
+            contact,
+            transaction.tu_sender.clone(),
+        )?;
+        if let Some(destination) = transaction.destination.clone() {
+            *dialog.remote_uri.lock() = destination.into();
+        }
+        let goes_on = self
+            .dialog
+            .replace(InviteDialog::from_inner(Arc::new(dialog)));
+        if goes_on {
+            self.transaction = transaction;
+            self.repeats.times = times;
+        }
+        Ok(goes_on)
+    }
+}
