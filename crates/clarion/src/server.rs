@@ -17,7 +17,7 @@ use crate::callbacks::Callbacks;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Dispatch, DispatchNeeds};
 use crate::domain::call::CallSids;
 use crate::domain::claim::NodeId;
 use crate::http::Front;
@@ -72,17 +72,15 @@ impl Server {
         )?;
         let holds = ClaimHolds::default();
         holds.describe();
-        let dispatch = Dispatch::start(
-            &config,
-            Arc::clone(&store),
-            clock.clone(),
-            node.clone(),
-            audio_files.clone(),
-            callbacks.owed(),
-            holds.clone(),
-            &supervisor,
-        )
-        .await?;
+        let needs = DispatchNeeds {
+            store: Arc::clone(&store),
+            clock: clock.clone(),
+            node: node.clone(),
+            audio_files: audio_files.clone(),
+            ended: callbacks.owed(),
+            holds: holds.clone(),
+        };
+        let dispatch = Dispatch::start(&config, needs, &supervisor).await?;
         let readiness = Arc::new(Readiness::new(
             Arc::clone(&store),
             supervisor.clone(),

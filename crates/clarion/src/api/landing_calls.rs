@@ -224,14 +224,13 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<LandingAnswer, Ref
         queueing,
         request: key.clone(),
     };
-    match (make_durable(api, &request.account, order).await?, key) {
-        // Two requests of one name at the same time.
-        (Accepted::Before(known), Some(key)) => LandingAnswer::again(api, &key, &known),
-        _ => {
-            api.accepted.call_accepted(prompt);
-            Ok(answer)
-        }
+    let accepted = make_durable(api, &request.account, order).await?;
+    // Two requests of one name at the same time.
+    if let (Accepted::Before(known), Some(key)) = (accepted, key) {
+        return LandingAnswer::again(api, &key, &known);
     }
+    api.accepted.call_accepted(prompt);
+    Ok(answer)
 }
 
 /// Refuses a callee who was called so often that the cap per day will not let this call through before it expires. Any other cap only makes

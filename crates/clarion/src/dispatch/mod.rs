@@ -81,21 +81,37 @@ pub struct Dispatch {
     _prompts: TaskGuard,
 }
 
+/// What dispatch shares with other parts of the server.
+#[derive(Debug)]
+pub struct DispatchNeeds {
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    /// This life of this process.
+    pub node: NodeId,
+    pub audio_files: AudioFiles,
+    /// Notified when a call has ended: a callback may be owed.
+    pub ended: Arc<Notify>,
+    pub holds: ClaimHolds,
+}
+
 impl Dispatch {
     pub async fn start(
         config: &Config,
-        store: Arc<dyn Store>,
-        clock: Clock,
-        id: NodeId,
-        audio_files: AudioFiles,
-        ended: Arc<Notify>,
-        holds: ClaimHolds,
+        needs: DispatchNeeds,
         supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
+        let DispatchNeeds {
+            store,
+            clock,
+            node,
+            audio_files,
+            ended,
+            holds,
+        } = needs;
         let settings = &config.dispatch;
         let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
         let pool = Arc::new(TrunkPool::start(supervisor, &config.trunks, &phone).await?);
-        let node = Node::new(id, Arc::clone(&store), clock, settings.lease);
+        let node = Node::new(node, Arc::clone(&store), clock, settings.lease);
         let queued = Arc::new(Notify::new());
         let (announcer, accepted) = Announcer::new(Arc::clone(&queued));
         let running = Arc::new(RunningCalls::default());
@@ -105,38 +121,20 @@ impl Dispatch {
             ended,
             recorded_point: supervisor.panic_point("call-recorded"),
         };
+        let woken = store.wake_up(supervisor);
         let clock_check = ClockCheck {
             lease: node.lease,
             holds: holds.clone(),
         };
-        let woken = store.wake_up(supervisor);
-        // Before anything is claimed: the others know of this node, and it knows its share.
-        let standing = node.beat().await?;
-        if let Some(refusal) = clock_check.refusal(standing.clock_ahead) {
-            anyhow::bail!(refusal);
-        }
-        let sharing = Arc::new(TrunkSharing {
-            node: node.clone(),
-            pool: Arc::clone(&pool),
-        });
-        sharing.step().await?;
+        let sharing = join_nodes(&node, &pool, &clock_check).await?;
         let defaults = CallLimits {
             at_once: settings.calls_at_once,
             per_second: settings.calls_per_second,
         };
         let customers = Arc::new(CustomerLimits::new(Arc::clone(&store), defaults));
         let switches = Arc::new(Switches::new(store, Arc::clone(&pool)));
-        // Before the first call is claimed.
         switches.read().await?;
-        let playback = Arc::new(Playback {
-            renderer: prompts::open(supervisor, config)?,
-            audio_files,
-            times: PlaybackTimes {
-                lead_in: settings.lead_in,
-                extension_wait: settings.extension_wait,
-                longest_talk: config.calls.max_talk,
-            },
-        });
+        let playback = Arc::new(open_playback(config, audio_files, supervisor)?);
         let heartbeat = Arc::new(Heartbeat {
             node: node.clone(),
             clock_check,
@@ -189,21 +187,14 @@ impl Dispatch {
             dispatcher.supervise(supervisor, &stopping),
             supervise_housekeeping(housekeeping, supervisor, &stopping),
         ];
-        let patience = settings.lease.unsigned_abs();
-        let heartbeat = supervisor.restart("heartbeat", Some(patience), move |watch| {
-            Arc::clone(&heartbeat).run(watch)
-        });
-        let sharing = supervisor.restart("trunk-sharing", Some(SHARING_PATIENCE), move |watch| {
-            Arc::clone(&sharing).run(watch)
-        });
         Ok(Self {
             announcer,
             dispatcher,
             stop_time: settings.stop_time,
             stopping,
             loops,
-            heartbeat,
-            _sharing: sharing,
+            heartbeat: supervise_heartbeat(heartbeat, settings.lease.unsigned_abs(), supervisor),
+            _sharing: supervise_sharing(sharing, supervisor),
             _prompts: supervise_prompts(playback, accepted, supervisor),
         })
     }
@@ -227,6 +218,56 @@ impl Dispatch {
         }
         self.dispatcher.runner.pool.stop();
     }
+}
+
+/// Before anything is claimed: the other nodes know of this one, and it knows its share.
+async fn join_nodes(
+    node: &Node,
+    pool: &Arc<TrunkPool>,
+    clock_check: &ClockCheck,
+) -> anyhow::Result<Arc<TrunkSharing>> {
+    let standing = node.beat().await?;
+    if let Some(refusal) = clock_check.refusal(standing.clock_ahead) {
+        anyhow::bail!(refusal);
+    }
+    let sharing = TrunkSharing {
+        node: node.clone(),
+        pool: Arc::clone(pool),
+    };
+    sharing.step().await?;
+    Ok(Arc::new(sharing))
+}
+
+fn open_playback(
+    config: &Config,
+    audio_files: AudioFiles,
+    supervisor: &Supervisor,
+) -> anyhow::Result<Playback> {
+    Ok(Playback {
+        renderer: prompts::open(supervisor, config)?,
+        audio_files,
+        times: PlaybackTimes {
+            lead_in: config.dispatch.lead_in,
+            extension_wait: config.dispatch.extension_wait,
+            longest_talk: config.calls.max_talk,
+        },
+    })
+}
+
+fn supervise_heartbeat(
+    heartbeat: Arc<Heartbeat>,
+    patience: Duration,
+    supervisor: &Supervisor,
+) -> TaskGuard {
+    supervisor.restart("heartbeat", Some(patience), move |watch| {
+        Arc::clone(&heartbeat).run(watch)
+    })
+}
+
+fn supervise_sharing(sharing: Arc<TrunkSharing>, supervisor: &Supervisor) -> TaskGuard {
+    supervisor.restart("trunk-sharing", Some(SHARING_PATIENCE), move |watch| {
+        Arc::clone(&sharing).run(watch)
+    })
 }
 
 fn supervise_housekeeping(

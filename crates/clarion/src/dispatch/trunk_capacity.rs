@@ -66,9 +66,10 @@ impl GrantedCapacity {
             return 0;
         };
         let ahead = (now + AHEAD).saturating_duration_since(self.next_start.max(now));
-        let starts = match ahead.is_zero() {
-            true => 0,
-            false => ahead.as_nanos() / distance.as_nanos().max(1) + 1,
+        let starts = if ahead.is_zero() {
+            0
+        } else {
+            ahead.as_nanos() / distance.as_nanos().max(1) + 1
         };
         let starts = u32::try_from(starts).unwrap_or(u32::MAX);
         channels.min(starts.saturating_sub(self.waiting))

@@ -191,9 +191,10 @@ impl TrunkPool {
     pub fn left(&self) -> impl Iterator<Item = (String, u32)> {
         let now = Instant::now();
         self.trunks.iter().map(move |trunk| {
-            let left = match trunk.may_be_tried(now) {
-                true => lock(&trunk.capacity).left(now),
-                false => 0,
+            let left = if trunk.may_be_tried(now) {
+                lock(&trunk.capacity).left(now)
+            } else {
+                0
             };
             (trunk.name().to_owned(), left)
         })

@@ -205,12 +205,12 @@ mod tests {
         let mut served = [0; 3];
         let mut running: Option<usize> = None;
         for _ in 0..60 {
-            for node in 0..3 {
+            for (node, served) in served.iter_mut().enumerate() {
                 let in_use = u32::from(running == Some(node));
                 let grant = nodes.ask(node, in_use, true);
                 if running.is_none() && grant.channels > 0 {
                     running = Some(node);
-                    served[node] += 1;
+                    *served += 1;
                     nodes.ask(node, 1, true);
                     nodes.parts[node].wanting_since = None;
                 }

@@ -302,7 +302,7 @@ pub async fn insert(
 }
 
 /// What became of each, given those that were new.
-pub async fn judge(
+pub(super) async fn judge(
     session: &Session,
     orders: &[CallOrder],
     new: &HashSet<String>,
@@ -340,7 +340,7 @@ fn accepted(order: &CallOrder, known: &[Row]) -> Accepted {
 }
 
 /// The callSids of those that were new.
-pub async fn insert_new(
+pub(super) async fn insert_new(
     session: &Session,
     orders: &[CallOrder],
 ) -> Result<HashSet<String>, StatementError> {

@@ -216,15 +216,12 @@ async fn ledger(transaction: &Transaction<'_>, claim: &Claim) -> Result<LimitLed
     let mut now = 0;
     for row in query_in(transaction, UNDER_WAY, values).await? {
         now = row.number(5)?;
-        match row.optional_string(0)? {
-            Some(customer) => {
-                tokens.insert(customer, queue::start_tokens(&row, 3)?);
-            }
-            None => {
-                let calls: u32 = row.number(3)?;
-                *of_account.entry(row.string(1)?).or_insert(0) += calls;
-                *of_app.entry(row.string(2)?).or_insert(0) += calls;
-            }
+        if let Some(customer) = row.optional_string(0)? {
+            tokens.insert(customer, queue::start_tokens(&row, 3)?);
+        } else {
+            let calls: u32 = row.number(3)?;
+            *of_account.entry(row.string(1)?).or_insert(0) += calls;
+            *of_app.entry(row.string(2)?).or_insert(0) += calls;
         }
     }
     let mut ledger = LimitLedger::default();

@@ -166,7 +166,7 @@ impl CallQueue for SqliteStore {
                 node.as_str(),
                 now.as_millisecond(),
                 clock.after(lease),
-                WANTED as i64
+                i64::try_from(WANTED).unwrap_or(i64::MAX)
             ];
             db.run(HEARTBEAT, values)?;
             db.run(FORGET_NODES, [clock.now()])?;
