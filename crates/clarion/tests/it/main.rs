@@ -21,6 +21,7 @@ mod check;
 mod clients;
 mod command_line;
 mod crash;
+mod damage;
 mod demo;
 mod dependencies;
 mod disk;

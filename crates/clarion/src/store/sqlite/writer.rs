@@ -21,8 +21,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::super::StoreError;
 use super::checkpoint::Backlog;
+use super::failure::stop_if_lost;
 use super::inbox::{Inbox, Received};
-use super::stop_if_the_disk_failed;
 use crate::telemetry::note_commit;
 
 /// Beyond this a larger batch gains nothing any more and only makes the first one in it wait.
@@ -180,7 +180,7 @@ fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
     }
     metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
     let result = transaction(connection, batch).map_err(|error| {
-        stop_if_the_disk_failed(&error);
+        stop_if_lost(&error);
         tracing::error!(%error, changes = batch.len(), "a commit failed; its changes were not made");
         StoreError::failed(error)
     });

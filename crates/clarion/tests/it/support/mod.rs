@@ -4,6 +4,7 @@ pub mod bills;
 pub mod child;
 #[macro_use]
 mod contract;
+pub mod document;
 pub mod download;
 pub mod exchange;
 pub mod owed;
