@@ -161,7 +161,9 @@ fn write_until_stopped(
         let (began, changes) = (Instant::now(), batch.len());
         commit(connection, &mut batch);
         backlog.relieve(connection);
-        note_commit(began.elapsed(), &mut longest_commit);
+        let time = began.elapsed();
+        note_commit(time, &mut longest_commit);
+        tracing::trace!(commit_micros = micros(time), changes, "committed");
         if changes > 1 {
             thread::sleep(BREATH.saturating_sub(began.elapsed()));
         }
@@ -172,6 +174,10 @@ fn write_until_stopped(
     if let Some(done) = stop {
         let _ = done.send(());
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
