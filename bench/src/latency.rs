@@ -8,11 +8,12 @@ use crate::others::InterferenceMonitor;
 #[derive(Debug, Default)]
 pub struct Latencies(Vec<Duration>);
 
-/// Median, 99th percentile and the worst.
+/// Median, two high quantiles and the worst.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spread {
     pub p50: Duration,
     pub p99: Duration,
+    pub p999: Duration,
     pub max: Duration,
 }
 
@@ -35,14 +36,15 @@ impl Latencies {
 
     pub fn spread(mut self) -> Spread {
         self.0.sort_unstable();
-        let at = |percent: usize| {
-            let place = (self.0.len() * percent).div_ceil(100).saturating_sub(1);
+        let at = |per_mille: usize| {
+            let place = (self.0.len() * per_mille).div_ceil(1000).saturating_sub(1);
             self.0.get(place).copied().unwrap_or_default()
         };
         Spread {
-            p50: at(50),
-            p99: at(99),
-            max: at(100),
+            p50: at(500),
+            p99: at(990),
+            p999: at(999),
+            max: at(1000),
         }
     }
 }
@@ -114,12 +116,13 @@ mod tests {
     #[test]
     fn quantiles_are_measured_values_and_nothing_in_between() {
         let mut latencies = Latencies::default();
-        (1..=200)
+        (1..=2000)
             .rev()
             .for_each(|ms| latencies.add(Duration::from_millis(ms)));
         let spread = latencies.spread();
-        let millis = [spread.p50, spread.p99, spread.max].map(|time| time.as_millis());
-        assert_eq!(millis, [100, 198, 200]);
+        let quantiles = [spread.p50, spread.p99, spread.p999, spread.max];
+        let millis = quantiles.map(|time| time.as_millis());
+        assert_eq!(millis, [1000, 1980, 1998, 2000]);
         assert_eq!(Latencies::default().spread().max, Duration::ZERO);
     }
 }

@@ -10,7 +10,7 @@ use clarion::random;
 use crate::report;
 
 /// Where `scripts/with-postgres` says what it has started.
-const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
+pub const POSTGRES_VARIABLE: &str = "TEST_POSTGRES_URL";
 
 #[derive(Debug, Args)]
 pub struct PlaceOptions {

@@ -38,22 +38,29 @@ impl BenchServer {
         database: &str,
         settings: &str,
     ) -> anyhow::Result<Self> {
-        let config = folder.join("clarion.toml");
-        let data = folder.join("data");
-        std::fs::write(
-            &config,
-            format!(
-                "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[log]\nfilter = 'warn'\n{settings}",
-                data.display()
-            ),
-        )?;
-        let mut process = Command::new(program)
-            .arg("--config")
-            .arg(&config)
-            .arg("serve")
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
+        let mut command = command(program, folder, database, settings)?;
+        Self::spawn(&mut command, folder).await
+    }
+
+    /// The server of this build, with a log by this filter in JSON, a line each entry. It waits for whoever reads its log.
+    pub async fn start_telling(
+        folder: &Path,
+        database: &str,
+        filter: &str,
+    ) -> anyhow::Result<(Self, std::fs::File)> {
+        let mut command = command(&program()?, folder, database, WAITING_TRUNK)?;
+        command
+            .env("CLARION_LOG__FILTER", filter)
+            .env("CLARION_LOG__FORMAT", "json")
+            .stderr(Stdio::piped());
+        let mut server = Self::spawn(&mut command, folder).await?;
+        let log = server.process.stderr.take();
+        let log = log.context("standard error is a pipe")?.into_owned_fd()?;
+        Ok((server, log.into()))
+    }
+
+    async fn spawn(command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+        let mut process = command.spawn()?;
         let output = process.stdout.take().context("standard output is a pipe")?;
         let mut lines = BufReader::new(output).lines();
         let line = tokio::time::timeout(START, lines.next_line())
@@ -62,7 +69,7 @@ impl BenchServer {
             .context("the server ended at once")?;
         // Whatever else it prints must not block it.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        let client = Client::new(address(&line)?, &data.join("tls/ca.pem"))?;
+        let client = Client::new(address(&line)?, &folder.join("data/tls/ca.pem"))?;
         let watch = client.connect().await?;
         Ok(Self {
             process,
@@ -95,6 +102,30 @@ impl BenchServer {
         ensure!(status.success(), "the server ended badly: {status}");
         Ok(())
     }
+}
+
+fn command(
+    program: &Path,
+    folder: &Path,
+    database: &str,
+    settings: &str,
+) -> anyhow::Result<Command> {
+    let config = folder.join("clarion.toml");
+    std::fs::write(
+        &config,
+        format!(
+            "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[log]\nfilter = 'warn'\n{settings}",
+            folder.join("data").display()
+        ),
+    )?;
+    let mut command = Command::new(program);
+    command
+        .arg("--config")
+        .arg(&config)
+        .arg("serve")
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    Ok(command)
 }
 
 #[derive(Debug)]

@@ -196,7 +196,7 @@ impl Pace {
     clippy::cast_sign_loss,
     reason = "a rate and a time are positive and small"
 )]
-fn count(rate: f64, time: Duration) -> u64 {
+pub fn count(rate: f64, time: Duration) -> u64 {
     (rate * time.as_secs_f64()) as u64
 }
 

@@ -4,6 +4,7 @@
 //! The machine is often shared, so nothing is measured once: rounds alternate between the empty and the full database and between raw
 //! and HTTPS, rounds that others have disturbed are measured again, and the medians of the quietest count.
 
+mod commits;
 pub mod customer;
 pub mod figures;
 mod history;
@@ -20,6 +21,7 @@ use clap::Args;
 use clarion::clock::Clock;
 use jiff::tz::TimeZone;
 
+use self::commits::{CommitComparison, CommitRounds};
 use self::customer::BenchCustomer;
 use self::figures::Figures;
 use self::load::Load;
@@ -47,6 +49,10 @@ pub struct AcceptsOptions {
     /// Seconds of the long measurement that looks for stalls; 0 leaves it out
     #[arg(long, default_value_t = 60)]
     stall_seconds: u64,
+    /// How often the commits of a server at half load are compared with those of a plain loop, on SQLite; fewer than six rounds are
+    /// inconclusive, 0 leaves it out
+    #[arg(long, default_value_t = 9)]
+    commit_rounds: usize,
     /// Seconds to wait before a measurement while others use the machine, at most
     #[arg(long, default_value_t = 120)]
     patience: u64,
@@ -113,8 +119,8 @@ impl Bench<'_> {
         let full = Site::new(kind, &folder.join("full"))?;
         let result = self.measure(&empty, &full).await;
         if !self.options.keep {
-            empty.remove().await?;
-            full.remove().await?;
+            empty.remove().await;
+            full.remove().await;
         }
         result
     }
@@ -135,6 +141,7 @@ impl Bench<'_> {
                 history,
                 rounds: Vec::new(),
                 long: None,
+                commits: None,
             });
         }
         // Without patience nothing is measured again either.
@@ -163,7 +170,28 @@ impl Bench<'_> {
             let (site, row) = (full, &mut rows[1]);
             row.long = Some(self.long_load(site, &ours).await?);
         }
+        rows[0].commits = self.commits(empty, rows[0].rate() / 2.0, &ours).await?;
         Ok(rows)
+    }
+
+    async fn commits(
+        &self,
+        site: &Site,
+        rate: f64,
+        ours: &Ours,
+    ) -> anyhow::Result<Option<CommitComparison>> {
+        if site.sqlite_file().is_err() || self.options.commit_rounds == 0 {
+            return Ok(None);
+        }
+        let rounds = CommitRounds {
+            site,
+            customer: &self.customer,
+            ours,
+            connections: self.options.connections,
+            rate,
+            seconds: self.options.seconds,
+        };
+        Ok(Some(rounds.measure(self.options.commit_rounds).await?))
     }
 
     async fn round(&self, site: &Site, ours: &Ours) -> anyhow::Result<Figures> {

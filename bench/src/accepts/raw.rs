@@ -2,19 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use clarion::domain::request_key::CallOrder;
 use clarion::store::Database;
 use clarion::store::postgres;
-use clarion::store::sqlite::{self, calls, checkpoint::Checkpointer};
-use rusqlite::Connection;
+use clarion::store::sqlite::{self, checkpoint::Checkpointer};
 use supervisor::Supervisor;
 
+use super::commits::{batch, commit};
 use super::customer::BenchCustomer;
 use crate::latency::{Judged, Seconds};
 use crate::others::{InterferenceMonitor, Ours};
 
 /// Accepts in one commit. Larger batches gain little any more, and a server under load has about as many.
-pub const BATCH: usize = 64;
+pub const BATCH: u64 = 64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Raw {
@@ -28,7 +27,7 @@ impl Raw {
     /// The time of the commits alone counts: making up the calls between them is not the database's work.
     #[expect(clippy::cast_precision_loss, reason = "exact far beyond any run")]
     fn new(commits: Judged) -> Self {
-        let accepts = (commits.latencies.len() * BATCH) as f64;
+        let accepts = (commits.latencies.len() as u64 * BATCH) as f64;
         Self {
             rate: accepts / commits.latencies.sum().as_secs_f64(),
             quiet: commits.quiet,
@@ -55,7 +54,7 @@ pub async fn measure(
                 Checkpointer::start(sqlite::connect(path)?, path, &Supervisor::new())?;
             let backlog = checkpointer.backlog();
             while Instant::now() < end {
-                let batch = batch(customer);
+                let batch = batch(customer, BATCH);
                 let began = Instant::now();
                 commit(&connection, &batch)?;
                 backlog.relieve(&connection);
@@ -65,7 +64,7 @@ pub async fn measure(
         Database::Postgres(config) => {
             let client = postgres::connect(config).await?;
             while Instant::now() < end {
-                let batch = batch(customer);
+                let batch = batch(customer, BATCH);
                 let began = Instant::now();
                 postgres::accept::insert(&client, &batch).await?;
                 commits.add(began, began.elapsed());
@@ -73,23 +72,4 @@ pub async fn measure(
         }
     }
     Ok(Raw::new(commits.judge(watch)))
-}
-
-fn batch(customer: &BenchCustomer) -> Vec<CallOrder> {
-    let mut batch: Vec<_> = (0..BATCH).map(|_| customer.order()).collect();
-    batch.sort_by(|a, b| a.call.sid.cmp(&b.call.sid));
-    batch
-}
-
-fn commit(connection: &Connection, batch: &[CallOrder]) -> anyhow::Result<()> {
-    let execute = |sql| -> anyhow::Result<()> {
-        connection.prepare_cached(sql)?.execute([])?;
-        Ok(())
-    };
-    execute("BEGIN IMMEDIATE")?;
-    for order in batch {
-        let now = order.call.accepted_at.as_millisecond();
-        calls::accept(connection, order, now)?;
-    }
-    execute("COMMIT")
 }

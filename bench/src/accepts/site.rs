@@ -15,6 +15,9 @@ use crate::machine;
 use crate::options::DatabaseKind;
 use crate::others::Ours;
 
+/// The first PostgreSQL that drops a database with connections to it, as the server numbers itself.
+const KNOWS_FORCE: u32 = 130_000;
+
 #[derive(Debug)]
 pub struct Site {
     pub database: Database,
@@ -86,7 +89,7 @@ impl Site {
     /// Makes the folder and the database, with nothing in it.
     pub async fn make(&self) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
-        self.in_cluster("CREATE DATABASE").await
+        self.make_database().await
     }
 
     /// A command of `clarion` on this database, in a process of its own as an operator would run it.
@@ -160,24 +163,57 @@ impl Site {
         Ok(())
     }
 
-    pub async fn remove(&self) -> anyhow::Result<()> {
-        self.in_cluster("DROP DATABASE IF EXISTS").await?;
+    /// Removes the files and the database. What was measured counts all the same where that fails, so it is only said.
+    pub async fn remove(&self) {
+        if let Err(error) = self.try_to_remove().await {
+            println!("  left behind: {}: {error:#}", self.folder.display());
+        }
+    }
+
+    async fn try_to_remove(&self) -> anyhow::Result<()> {
+        self.drop_database().await?;
         if self.folder.exists() {
             std::fs::remove_dir_all(&self.folder)?;
         }
         Ok(())
     }
 
-    /// Makes or drops the database itself; a SQLite file needs neither.
-    async fn in_cluster(&self, verb: &str) -> anyhow::Result<()> {
+    /// Also while somebody is still connected: a store that was closed lets its connections go when it pleases.
+    async fn drop_database(&self) -> anyhow::Result<()> {
         let Database::Postgres(config) = &self.database else {
             return Ok(());
         };
         let url = config.url();
-        let name = Url::parse(url)?.path().trim_start_matches('/').to_owned();
-        let client = connect(&cluster(url)?).await?;
-        Ok(client.batch_execute(&format!("{verb} {name}")).await?)
+        let (name, client) = (database_name(url)?, connect(&cluster(url)?).await?);
+        let row = client.query_one("SHOW server_version_num", &[]).await?;
+        let version: u32 = row.get::<_, &str>(0).parse()?;
+        let force = if version < KNOWS_FORCE {
+            let others =
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
+            client.execute(others, &[&name]).await?;
+            ""
+        } else {
+            "WITH (FORCE)"
+        };
+        let drop = format!("DROP DATABASE IF EXISTS {name} {force}");
+        let dropped = client.batch_execute(&drop).await;
+        dropped.with_context(|| format!("cannot drop the database {name}"))
     }
+
+    /// Makes the database itself; a SQLite file needs none.
+    async fn make_database(&self) -> anyhow::Result<()> {
+        let Database::Postgres(config) = &self.database else {
+            return Ok(());
+        };
+        let url = config.url();
+        let (name, client) = (database_name(url)?, connect(&cluster(url)?).await?);
+        let make = format!("CREATE DATABASE {name}");
+        Ok(client.batch_execute(&make).await?)
+    }
+}
+
+fn database_name(url: &str) -> anyhow::Result<String> {
+    Ok(Url::parse(url)?.path().trim_start_matches('/').to_owned())
 }
 
 /// The database that every cluster has.
@@ -193,4 +229,22 @@ pub async fn connect(url: &str) -> anyhow::Result<Client> {
         .context("cannot connect to PostgreSQL")?;
     tokio::spawn(connection);
     Ok(client)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::POSTGRES_VARIABLE;
+
+    #[tokio::test]
+    async fn a_database_is_removed_although_somebody_is_connected() {
+        let url = std::env::var(POSTGRES_VARIABLE).expect("scripts/with-postgres says where");
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::new(&DatabaseKind::Postgres(url), folder.path()).unwrap();
+        site.make().await.unwrap();
+        let connected = connect(&site.address()).await.unwrap();
+        site.try_to_remove().await.unwrap();
+        assert!(connect(&site.address()).await.is_err(), "it is gone");
+        assert!(connected.simple_query("SELECT 1").await.is_err());
+    }
 }

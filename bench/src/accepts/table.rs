@@ -5,6 +5,7 @@ use std::fmt;
 
 use jiff::civil::Date;
 
+use super::commits::CommitComparison;
 use super::figures::{Figures, median, millis};
 use super::load;
 use super::raw::BATCH;
@@ -29,6 +30,8 @@ pub struct AcceptsRow {
     pub rounds: Vec<Figures>,
     /// A long measurement at full load.
     pub long: Option<load::LoadOutcome>,
+    /// Single commits beside those of plain loops, on SQLite.
+    pub commits: Option<CommitComparison>,
 }
 
 impl AcceptsRow {
@@ -47,7 +50,7 @@ impl AcceptsRow {
         median(&self.rounds, figure)
     }
 
-    fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         self.median(|round| round.at_full_load.rate)
     }
 
@@ -92,6 +95,9 @@ impl fmt::Display for AcceptsReport {
         )?;
         self.write_figures(f)?;
         self.write_long(f)?;
+        for commits in self.rows.iter().filter_map(|row| row.commits.as_ref()) {
+            write!(f, "\n{commits}")?;
+        }
         self.write_bars(f)
     }
 }
@@ -152,6 +158,11 @@ impl AcceptsReport {
                     "| p99 at half load at most 20 ms | {place} | {p99:.1} ms | {} |",
                     verdict(p99 <= 20.0)
                 )?;
+            }
+            for row in pair {
+                if let Some(commits) = &row.commits {
+                    commits.write_bars(f, &row.database)?;
+                }
             }
             if let [empty, full] = pair {
                 let kept = full.rate() / empty.rate() * 100.0;

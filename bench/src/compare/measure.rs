@@ -101,7 +101,7 @@ impl Measurement<'_> {
         };
         let rate = self.share(JOBS_PER_SECOND);
         let row = job::at_rate(&self.side.clarion, &load, &site, &customer, rate).await;
-        site.remove().await?;
+        site.remove().await;
         let row = row?;
         ensure!(row.done() == row.jobs.len(), "{row}");
         Ok(vec![
@@ -117,7 +117,7 @@ impl Measurement<'_> {
         let customer = customer();
         let site = self.site(kind, &customer).await?;
         let figures = self.accepts_on(&site, &customer).await;
-        site.remove().await?;
+        site.remove().await;
         figures
     }
 
@@ -163,7 +163,7 @@ impl Measurement<'_> {
         let (time, cpu) = (Instant::now(), cpu_of_ended_children()?);
         finish(&mut command)?;
         let (time, cpu) = (time.elapsed(), cpu_of_ended_children()? - cpu);
-        site.remove().await?;
+        site.remove().await;
         Ok(vec![cpu * 1e3, millis(time)])
     }
 

@@ -5,7 +5,7 @@
 //! time is the first figure: on shared cores it scatters less than any time on the clock. This module builds nothing: `scripts/bench-compare` does.
 
 mod measure;
-mod ratio;
+pub mod ratio;
 mod table;
 mod version;
 mod workload;

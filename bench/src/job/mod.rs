@@ -84,7 +84,7 @@ async fn measure_databases(options: &JobOptions, folder: &Path) -> anyhow::Resul
     for kind in options.databases.kinds()? {
         let site = Site::new(&kind, folder)?;
         let measured = measure(options, &site, &mut rows).await;
-        site.remove().await?;
+        site.remove().await;
         measured?;
     }
     Ok(table(options.load.seconds, &machine, &rows))

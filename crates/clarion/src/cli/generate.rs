@@ -158,7 +158,7 @@ fn surroundings() -> Roff {
             ("2", "The command line is wrong."),
             (
                 "74",
-                "The server stopped because its disk failed. Starting it again does not help before the disk is mended.",
+                "The disk failed, or the database file is damaged. Starting again does not help before the disk is mended or the file restored.",
             ),
         ],
     );

@@ -1,40 +1,15 @@
 //! Backup and restore, by the very commands of docs/operating.md, while clients place calls.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use clarion::store::Database;
-use tokio::process::Command;
 use tokio::task::JoinSet;
 
 use crate::support::child::{Caller, ChildServer, Installation};
+use crate::support::document::{documented, sh};
 use crate::support::{eventually, postgres};
 
 const CALLS: usize = 200;
-
-/// The commands of one block of the document, with our places instead of its own.
-fn documented(block: &str, places: &[(&str, &str)]) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let after = text.split(&format!("<!-- {block} -->\n```sh\n")).nth(1);
-    let commands = after.unwrap_or_else(|| panic!("no block {block}"));
-    let mut commands = commands.split("```").next().unwrap().to_owned();
-    for (theirs, ours) in places {
-        assert!(commands.contains(theirs), "{block} does not name {theirs}");
-        commands = commands.replace(theirs, ours);
-    }
-    commands
-}
-
-async fn sh(commands: &str) {
-    let output = Command::new("bash")
-        .args(["-euc", commands])
-        .output()
-        .await
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{commands}\n{error}");
-}
 
 /// Clients that place calls until they are dropped.
 struct Load {

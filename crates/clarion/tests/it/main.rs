@@ -22,6 +22,7 @@ mod clients;
 mod clocks;
 mod command_line;
 mod crash;
+mod damage;
 mod database_tls;
 mod demo;
 mod dependencies;

@@ -36,6 +36,8 @@ const EXTENSIONS: [&str; 2] = ["100rel", "timer"];
 
 /// Shorter than a peer waits before it repeats a request.
 const SETTLING_TIME: Duration = Duration::from_millis(400);
+/// A hang-up must not get lost where a busy machine needs longer. The peer repeats it meanwhile, which does no harm.
+const SETTLING_TIME_OF_A_BYE: Duration = Duration::from_secs(4);
 
 pub type CallSender = mpsc::UnboundedSender<IncomingCall>;
 
@@ -132,8 +134,13 @@ fn understood_in_a_dialog(method: Method) -> bool {
 /// we wait for it, and for the ACK of a caller whose BYE has overtaken it. A request about a call of ours that is still not answered then
 /// has come too early.
 async fn settled(dialogs: &Dialogs, transaction: &Transaction) -> Result<Dialog, StatusCode> {
-    let deadline = tokio::time::Instant::now() + SETTLING_TIME;
     let is_bye = transaction.original.method == Method::Bye;
+    let time = if is_bye {
+        SETTLING_TIME_OF_A_BYE
+    } else {
+        SETTLING_TIME
+    };
+    let deadline = tokio::time::Instant::now() + time;
     loop {
         let dialog = dialogs.find(transaction);
         let dialog = dialog.ok_or(StatusCode::CallTransactionDoesNotExist)?;

@@ -19,7 +19,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use supervisor::Supervisor;
 
-use super::{BUSY_TIMEOUT, stop_if_the_disk_failed, stop_the_disk_failed};
+use super::BUSY_TIMEOUT;
+use super::failure::{stop_if_lost, stop_the_disk_failed};
 
 const PAUSE: Duration = Duration::from_millis(250);
 const PAGE_BYTES: f64 = 4096.0;
@@ -90,7 +91,7 @@ fn restart(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
 
 fn failed(error: &rusqlite::Error) {
     // What was not synced into the database file is still in the log, but the next try might believe that it was.
-    stop_if_the_disk_failed(error);
+    stop_if_lost(error);
     tracing::warn!(%error, "the write-ahead log could not be copied");
 }
 

@@ -29,6 +29,7 @@ pub mod calls;
 pub mod checkpoint;
 mod claiming;
 mod ending;
+mod failure;
 mod inbox;
 mod query;
 mod queue;
@@ -64,7 +65,11 @@ impl SqliteStore {
         supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
         let (path, supervisor) = (path.to_owned(), supervisor.clone());
-        tokio::task::spawn_blocking(move || Self::open_blocking(path, right, &supervisor)).await?
+        let opened =
+            tokio::task::spawn_blocking(move || Self::open_blocking(path, right, &supervisor));
+        opened
+            .await?
+            .inspect_err(failure::stop_if_it_comes_from_damage)
     }
 
     fn open_blocking(
@@ -190,19 +195,6 @@ pub fn inspect(path: &Path) -> anyhow::Result<Inspection> {
     found.is_usable = schema.is_usable();
     connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
     Ok(found)
-}
-
-/// After a failed sync nobody knows what is on the disk, and trying again may report success for data that is gone. Only a fresh
-/// start, which reads the file as it is, tells the truth.
-fn stop_if_the_disk_failed(error: &rusqlite::Error) {
-    if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
-        stop_the_disk_failed(error);
-    }
-}
-
-fn stop_the_disk_failed(error: &dyn std::error::Error) -> ! {
-    tracing::error!(%error, "the disk failed; stopping, because nothing can be promised any more");
-    std::process::exit(74); // EX_IOERR
 }
 
 /// The file holds account tokens: nobody but its owner may read it. SQLite gives the log files the same mode.

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Params, Row};
 
+use super::failure::stop_if_damaged;
 use crate::store::StoreError;
 
 pub trait Query {
@@ -69,8 +70,10 @@ impl Query for Connection {
     }
 }
 
+/// Every error of every statement passes here, so that damage cannot go unseen as the failure of one request or one change.
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
+        stop_if_damaged(&error);
         Self::failed(error)
     }
 }

@@ -21,8 +21,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::super::StoreError;
 use super::checkpoint::Backlog;
+use super::failure::stop_if_lost;
 use super::inbox::{Inbox, Received};
-use super::stop_if_the_disk_failed;
 use crate::telemetry::note_commit;
 
 /// Beyond this a larger batch gains nothing any more and only makes the first one in it wait.
@@ -161,7 +161,9 @@ fn write_until_stopped(
         let (began, changes) = (Instant::now(), batch.len());
         commit(connection, &mut batch);
         backlog.relieve(connection);
-        note_commit(began.elapsed(), &mut longest_commit);
+        let time = began.elapsed();
+        note_commit(time, &mut longest_commit);
+        tracing::trace!(commit_micros = micros(time), changes, "committed");
         if changes > 1 {
             thread::sleep(BREATH.saturating_sub(began.elapsed()));
         }
@@ -174,13 +176,17 @@ fn write_until_stopped(
     }
 }
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
     if batch.is_empty() {
         return;
     }
     metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
     let result = transaction(connection, batch).map_err(|error| {
-        stop_if_the_disk_failed(&error);
+        stop_if_lost(&error);
         tracing::error!(%error, changes = batch.len(), "a commit failed; its changes were not made");
         StoreError::failed(error)
     });

@@ -286,7 +286,20 @@ impl Caller {
         status_code(&answer).to_owned()
     }
 
-    /// Places calls until the connection breaks, and notes each accepted call.
+    /// What the server says about a call; an error when the connection is gone.
+    pub async fn call_result(&mut self, sid: &str) -> anyhow::Result<String> {
+        self.connection
+            .operation(
+                &self.credentials,
+                &self.signature,
+                &format!("CallResult?callsid={sid}"),
+                "application/json",
+                None,
+            )
+            .await
+    }
+
+    /// Places calls until the connection breaks, noting each that was accepted.
     pub async fn place_calls(client: &Client, accepted: &Mutex<Vec<String>>) {
         let Ok(mut caller) = Self::connect(client).await else {
             return;

@@ -5,6 +5,7 @@ pub mod child;
 pub mod cluster;
 #[macro_use]
 mod contract;
+pub mod document;
 pub mod download;
 pub mod exchange;
 pub mod owed;
