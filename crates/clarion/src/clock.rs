@@ -13,6 +13,8 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct Clock {
     zone: TimeZone,
     shift_millis: Arc<AtomicI64>,
+    /// As if the machine's own clock were wrong.
+    skew_millis: Arc<AtomicI64>,
 }
 
 impl Clock {
@@ -20,18 +22,26 @@ impl Clock {
         Self {
             zone,
             shift_millis: Arc::default(),
+            skew_millis: Arc::default(),
         }
     }
 
+    pub fn now(&self) -> Timestamp {
+        later(self.machine(), &self.shift_millis)
+    }
+
+    /// What the machine's clock says, without the shift of a demonstration: for comparing it with other clocks.
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place that reads the machine's clock"
     )]
-    pub fn now(&self) -> Timestamp {
-        let shift = SignedDuration::from_millis(self.shift_millis.load(Ordering::Relaxed));
-        Timestamp::now()
-            .saturating_add(shift)
-            .expect("a duration without calendar units")
+    pub fn machine(&self) -> Timestamp {
+        later(Timestamp::now(), &self.skew_millis)
+    }
+
+    /// For tests: the machine's clock is wrong.
+    pub fn skew(&self, by: SignedDuration) {
+        add(&self.skew_millis, by);
     }
 
     /// Now, as people in the platform's zone read it from the wall.
@@ -57,9 +67,19 @@ impl Clock {
     }
 
     pub fn shift(&self, by: SignedDuration) {
-        let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
-        self.shift_millis.fetch_add(millis, Ordering::Relaxed);
+        add(&self.shift_millis, by);
     }
+}
+
+fn add(millis: &AtomicI64, by: SignedDuration) {
+    let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+    millis.fetch_add(by, Ordering::Relaxed);
+}
+
+fn later(time: Timestamp, millis: &AtomicI64) -> Timestamp {
+    let by = SignedDuration::from_millis(millis.load(Ordering::Relaxed));
+    time.saturating_add(by)
+        .expect("a duration without calendar units")
 }
 
 /// What the machine's clock shows, in milliseconds. Nobody shifts it.

@@ -19,6 +19,10 @@ pub struct Serve {
     /// For the demonstration: a clock that is so many seconds ahead of the machine's
     #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 0)]
     demo_clock_ahead: u32,
+    /// For tests: as if the machine's clock were so many seconds ahead
+    #[cfg(debug_assertions)]
+    #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 0)]
+    clock_skew: i64,
     /// For tests: a task that panics as soon as the server runs
     #[cfg(debug_assertions)]
     #[arg(long, hide = true, value_name = "TASK")]
@@ -30,6 +34,8 @@ impl Serve {
     /// else reaches.
     fn clock(&self, config: &Config) -> anyhow::Result<Clock> {
         let clock = Clock::new(config.time_zone());
+        #[cfg(debug_assertions)]
+        clock.skew(SignedDuration::from_secs(self.clock_skew));
         if self.demo_clock_ahead > 0 {
             let real = config.trunks.iter().find(|trunk| trunk.loopback.is_none());
             let reached = config.http.listen.iter().find(|at| !at.ip().is_loopback());

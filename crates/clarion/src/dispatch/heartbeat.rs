@@ -50,10 +50,8 @@ impl Heartbeat {
 
     async fn beat(&self, last: &mut LastBeat) -> Result<(), StoreError> {
         let node = &self.node;
-        let standing = node.beat().await?;
-        last.clock_was_off = self
-            .clock_check
-            .judge(standing.clock_ahead, last.clock_was_off);
+        let clock_ahead = node.beat().await?;
+        last.clock_was_off = self.clock_check.judge(clock_ahead, last.clock_was_off);
         // In this order: what runs before the look was claimed before it.
         let running = self.running.all();
         let held = node.store.held_calls(&node.id).await?;

@@ -226,8 +226,8 @@ async fn join_nodes(
     pool: &Arc<TrunkPool>,
     clock_check: &ClockCheck,
 ) -> anyhow::Result<Arc<TrunkSharing>> {
-    let standing = node.beat().await?;
-    if let Some(refusal) = clock_check.refusal(standing.clock_ahead) {
+    let clock_ahead = node.beat().await?;
+    if let Some(refusal) = clock_check.refusal(clock_ahead) {
         anyhow::bail!(refusal);
     }
     let sharing = TrunkSharing {

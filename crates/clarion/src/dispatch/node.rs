@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 
 use super::lock;
 use crate::clock::Clock;
-use crate::domain::claim::{LeaseEnd, NodeId, NodeStanding};
+use crate::domain::claim::{LeaseEnd, NodeId};
 use crate::store::{Store, StoreError};
 
 /// The name of this process's life, its clock, the store that it shares with others, and how long its leases last.
@@ -31,12 +31,18 @@ impl Node {
         }
     }
 
-    /// Shows that this node lives.
-    pub async fn beat(&self) -> Result<NodeStanding, StoreError> {
-        let (begun, now) = (self.lease_watch.now(), self.clock.now());
-        let standing = self.store.heartbeat(&self.id, now, self.lease).await?;
+    /// Shows that this node lives. How far the database's clock is ahead of this machine's.
+    pub async fn beat(&self) -> Result<SignedDuration, StoreError> {
+        let (begun, asked) = (self.lease_watch.now(), self.clock.machine());
+        let heartbeat = self.store.heartbeat(&self.id, self.clock.now(), self.lease);
+        let standing = heartbeat.await?;
         self.lease_watch.renewed(begun);
-        Ok(standing)
+        // The database has looked at its clock between our question and its answer.
+        let middle = asked + self.clock.machine().duration_since(asked) / 2;
+        let ahead = standing
+            .database_time
+            .map(|time| time.duration_since(middle));
+        Ok(ahead.unwrap_or(SignedDuration::ZERO))
     }
 }
 

@@ -132,8 +132,8 @@ impl CalleeCaps {
 pub struct NodeStanding {
     /// Nodes that live, this one included.
     pub nodes: u32,
-    /// How far the database's clock is ahead of the moment that the node gave as its own.
-    pub clock_ahead: SignedDuration,
+    /// What the database's clock says, where it has one of its own.
+    pub database_time: Option<Timestamp>,
 }
 
 /// A call that this node may make or end.

@@ -68,7 +68,7 @@ pub trait CallQueue: Send + Sync {
     ) -> Result<Vec<OrphanedCall>, StoreError>;
     /// What ends the leases of a node that says nothing.
     fn lease_end(&self) -> LeaseEnd;
-    /// This process lives, and holds what it holds for as long as the lease lasts. `now` is what its own clock says.
+    /// This process lives, and holds what it holds for as long as the lease lasts. `now` is what people read when they ask when it was last seen.
     async fn heartbeat(
         &self,
         node: &NodeId,

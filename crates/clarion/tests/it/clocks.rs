@@ -46,10 +46,10 @@ async fn a_jump_of_the_clock_neither_expires_the_queue_nor_holds_it_back() {
     .await;
     let mut sids = place(&stage, 20).await;
     // Two hours ahead, the time that a call may wait is over twice; five more are accepted meanwhile.
-    server.clock.shift(TWO_HOURS);
+    server.clock.skew(TWO_HOURS);
     sids.extend(place(&stage, 5).await);
     assert_eq!(server.store.queue_depth().await.unwrap().0, 25);
-    server.clock.shift(-TWO_HOURS);
+    server.clock.skew(-TWO_HOURS);
     stop_dialling(server, false).await;
     all_are_talked(&stage, &sids).await;
 }
@@ -59,7 +59,7 @@ async fn a_node_whose_clock_jumps_claims_nothing_until_it_is_right_again() {
     let more = format!("{}[dispatch]\nlease_seconds = 2\n", on_postgres().await);
     let stage = Stage::new(&more).await;
     let server = &stage.server;
-    server.clock.shift(TWO_HOURS);
+    server.clock.skew(TWO_HOURS);
     let ready = async || {
         let mut connection = server.client().connect().await.unwrap();
         connection.get("/readyz").await.unwrap()
@@ -69,7 +69,7 @@ async fn a_node_whose_clock_jumps_claims_nothing_until_it_is_right_again() {
         status == 503 && body.contains("7200.0 s ahead of the database's")
     })
     .await;
-    server.clock.shift(-TWO_HOURS);
+    server.clock.skew(-TWO_HOURS);
     eventually("ready again", async || ready().await.0 == 200).await;
     let sids = place(&stage, 3).await;
     all_are_talked(&stage, &sids).await;
@@ -81,7 +81,7 @@ async fn a_node_that_is_two_hours_ahead_does_not_start() {
     let settings = "[[trunk]]\nname = \"loopback\"\nloopback = true\nprefixes = [\"\"]\n";
     let installation = Installation::with_settings(Some(url), settings).await;
     let refused = installation
-        .clarion(&["serve", "--demo-clock-ahead", "7200"])
+        .clarion(&["serve", "--clock-skew", "7200"])
         .await;
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success());

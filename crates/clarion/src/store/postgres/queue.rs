@@ -177,16 +177,15 @@ impl CallQueue for PostgresStore {
     async fn heartbeat(
         &self,
         node: &NodeId,
-        now: Timestamp,
+        _now: Timestamp,
         lease: SignedDuration,
     ) -> Result<NodeStanding, StoreError> {
         let schema = i32::try_from(WANTED).unwrap_or(i32::MAX);
         let values: super::Values<'_> = &[&node.as_str(), &millis(lease), &schema];
         let row = self.query_one(HEARTBEAT, values).await?;
-        let ahead = row.number::<i64>(1)? - now.as_millisecond();
         Ok(NodeStanding {
             nodes: row.number::<u32>(0)? + 1,
-            clock_ahead: SignedDuration::from_millis(ahead),
+            database_time: Some(row.time(1)?),
         })
     }
 

@@ -175,7 +175,7 @@ impl CallQueue for SqliteStore {
         .await?;
         Ok(NodeStanding {
             nodes: 1,
-            clock_ahead: SignedDuration::ZERO,
+            database_time: None,
         })
     }
 
