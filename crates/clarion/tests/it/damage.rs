@@ -16,7 +16,9 @@ use crate::support::{PATIENCE, eventually};
 
 const OLD_CALLS: usize = 300;
 /// Of SQLite, and what every file of ours has.
-const PAGE: u64 = 4096;
+const PAGE: usize = 4096;
+/// The same, as places in a file are counted.
+const PAGE_BYTES: u64 = 4096;
 const DAMAGED: &str = "the database file is damaged";
 
 /// A server on a database that holds some calls already, all of them in the file itself.
@@ -75,8 +77,8 @@ impl DamagedSite {
         let third = self.pages.len() / 3;
         let file = open(&self.installation);
         for page in &self.pages[third..2 * third] {
-            let noise = [0xa5; PAGE as usize];
-            file.write_all_at(&noise, u64::from(page - 1) * PAGE)
+            let noise = [0xa5; PAGE];
+            file.write_all_at(&noise, u64::from(page - 1) * PAGE_BYTES)
                 .unwrap();
         }
     }
@@ -180,7 +182,7 @@ async fn damage_that_the_checkpoint_finds_ends_the_process() {
 #[tokio::test]
 async fn no_server_starts_on_a_damaged_file() {
     let installation = Installation::new(None).await;
-    std::fs::write(path(&installation), [0xa5; PAGE as usize]).unwrap();
+    std::fs::write(path(&installation), [0xa5; PAGE]).unwrap();
     let output = installation.clarion(&["serve"]).await;
     let log = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(74), "{log}");
