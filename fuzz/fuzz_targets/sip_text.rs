@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use phone::ending::q850_cause;
+use phone::ending::Q850;
 use phone::signalling::{Host, SessionTimer};
 
 fuzz_target!(|text: &str| {
@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
             !written.contains(|letter: char| letter.is_whitespace() || "<>;@".contains(letter))
         );
     }
-    if let Some(cause) = q850_cause(text) {
+    if let Some(Q850 { cause, .. }) = Q850::from_reason(text) {
         assert!(text.contains(&cause.to_string()));
     }
     if let Some(timer) = SessionTimer::from_answer(text) {
