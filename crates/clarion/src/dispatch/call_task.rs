@@ -193,7 +193,7 @@ impl CallRunner {
         let clock = self.recorder.node.clock.reading();
         let legs = legs.map(|record| leg_records::leg(record, &attempt.trunk, clock));
         progress.legs.extend(legs);
-        let tried = conclude(progress, placed.ending, leave);
+        let tried = conclude(progress, placed.ending, leave, nothing_left);
         // A number under which nothing was sent is used again.
         if !(nothing_left && matches!(tried, Tried::Withheld)) {
             progress.attempts = attempt.number;
@@ -276,7 +276,12 @@ impl CallRunner {
     }
 }
 
-fn conclude(progress: &mut DialProgress, ending: Ending, leave: Result<(), NoLeave>) -> Tried {
+fn conclude(
+    progress: &mut DialProgress,
+    ending: Ending,
+    leave: Result<(), NoLeave>,
+    nothing_left: bool,
+) -> Tried {
     match ending {
         Ending::Talked { time, .. } => {
             let dialled = progress
@@ -290,7 +295,12 @@ fn conclude(progress: &mut DialProgress, ending: Ending, leave: Result<(), NoLea
         Ending::Failed(_) if leave == Err(NoLeave::TakenOver) => Tried::TakenOver,
         Ending::Failed(failure) if failure.cause == Cause::Withheld && !failure.rang => {
             tracing::warn!(reason = ?leave.err(), "there was no leave to dial");
-            Tried::Withheld
+            // An INVITE that has left, and could not be sent again, may have been heard: such a call is never dialled again.
+            if nothing_left {
+                Tried::Withheld
+            } else {
+                Tried::Ended(EndReason::plain(Outcome::Interrupted))
+            }
         }
         Ending::Failed(failure) if failure.may_fail_over() => Tried::Failed(failure),
         Ending::Failed(failure) => {
