@@ -11,7 +11,7 @@ use supervisor::Supervisor;
 
 use crate::support::bills::add_records;
 use crate::support::proxy::{Fault, Hits, Proxy};
-use crate::support::{SID, TestServer, call_sid, eventually, postgres, status_code};
+use crate::support::{PATIENCE, SID, TestServer, call_sid, eventually, postgres, status_code};
 
 /// A server behind a proxy, with deadlines that are soon over.
 struct Behind {
@@ -50,7 +50,7 @@ impl Behind {
     async fn call(&self, word: &str) -> String {
         let fields =
             format!("<to>13800000000</to><mediaTxt>x</mediaTxt><userData>{word}</userData>");
-        self.server.call_xml(&fields).await
+        answered(self.server.call_xml(&fields)).await
     }
 
     /// How many calls with this word are there, and how many of them are queued.
@@ -62,6 +62,12 @@ impl Behind {
     }
 }
 
+/// Whoever waits for ever fails.
+async fn answered<T>(answer: impl Future<Output = T>) -> T {
+    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    answer.expect("it is answered")
+}
+
 /// Nobody waits for the proxy to speak again: it stays silent until all of this is answered.
 #[tokio::test]
 async fn requests_are_answered_while_the_database_is_silent() {
@@ -70,7 +76,7 @@ async fn requests_are_answered_while_the_database_is_silent() {
     behind.proxy.all(Fault::Stall);
     // What is read failed; what was sent to be committed may have been, for all that is known here.
     let result = format!("CallResult?callsid={sid}");
-    let result = behind.server.ask(&result, "json", None);
+    let result = answered(behind.server.ask(&result, "json", None));
     let (result, call) = tokio::join!(result, behind.call("meanwhile"));
     assert_eq!(status_code(&result), "111000", "{result}");
     assert!(["111000", "190013"].contains(&status_code(&call)), "{call}");
@@ -223,7 +229,7 @@ async fn what_a_silent_connection_has_locked_is_free_again() {
         .server
         .store
         .change_account(&account, named(moment[0]));
-    let changed = changed.await;
+    let changed = answered(changed).await;
     assert!(
         matches!(changed, Err(StoreError::Unknown(_))),
         "{changed:?}"
@@ -252,7 +258,7 @@ async fn a_connection_on_which_somebody_has_stopped_waiting_is_not_used_again() 
         () = eventually("it is asked", async || behind.proxy.moments() == 1) => {}
     }
     for _ in 0..10 {
-        store.account(&account).await.unwrap();
+        answered(store.account(&account)).await.unwrap();
     }
 }
 
@@ -294,7 +300,7 @@ async fn what_takes_long_has_a_longer_deadline() {
         );
         held.rollback().await.unwrap();
     };
-    tokio::join!(importing, changing);
+    answered(async { tokio::join!(importing, changing) }).await;
 }
 
 /// Whatever a role or a database is set to: an accepted call is on the disk, and no commit is cancelled by the server.
