@@ -45,9 +45,19 @@ async fn a_pooler_in_statement_mode_is_refused() {
 /// Servers that are handed out in turn are not shared, but change.
 #[tokio::test]
 async fn a_pooler_that_hands_out_its_servers_in_turn_is_refused() {
-    let pooler = pgbouncer("transaction\nserver_round_robin = 1\nmin_pool_size = 20").await;
+    let pooler = pgbouncer("transaction\nserver_round_robin = 1").await;
     let database = postgres::empty_database().await;
     let url = through(&pooler, &database);
+    // It has more servers than we open sessions.
+    let mut clients = Vec::new();
+    for _ in 0..12 {
+        let client = postgres::connect(&url).await;
+        client.batch_execute("BEGIN; SELECT 1").await.unwrap();
+        clients.push(client);
+    }
+    for client in &clients {
+        client.batch_execute("COMMIT").await.unwrap();
+    }
     let opened = Database::parse(&url).unwrap();
     let refused = opened.open(&Supervisor::new()).await.unwrap_err();
     assert!(format!("{refused:#}").contains(SENTENCE), "{refused:#}");

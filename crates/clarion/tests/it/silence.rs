@@ -9,8 +9,9 @@ use clarion::domain::money::Money;
 use clarion::store::{Database, StoreError};
 use supervisor::Supervisor;
 
+use crate::support::bills::add_records;
 use crate::support::proxy::{Fault, Hits, Proxy};
-use crate::support::{SID, TestServer, call_sid, eventually, postgres, status_code};
+use crate::support::{PATIENCE, SID, TestServer, call_sid, eventually, postgres, status_code};
 
 /// A server behind a proxy, with deadlines that are soon over.
 struct Behind {
@@ -49,7 +50,7 @@ impl Behind {
     async fn call(&self, word: &str) -> String {
         let fields =
             format!("<to>13800000000</to><mediaTxt>x</mediaTxt><userData>{word}</userData>");
-        self.server.call_xml(&fields).await
+        answered(self.server.call_xml(&fields)).await
     }
 
     /// How many calls with this word are there, and how many of them are queued.
@@ -61,6 +62,12 @@ impl Behind {
     }
 }
 
+/// Whoever waits for ever fails.
+async fn answered<T>(answer: impl Future<Output = T>) -> T {
+    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    answer.expect("it is answered")
+}
+
 /// Nobody waits for the proxy to speak again: it stays silent until all of this is answered.
 #[tokio::test]
 async fn requests_are_answered_while_the_database_is_silent() {
@@ -69,7 +76,7 @@ async fn requests_are_answered_while_the_database_is_silent() {
     behind.proxy.all(Fault::Stall);
     // What is read failed; what was sent to be committed may have been, for all that is known here.
     let result = format!("CallResult?callsid={sid}");
-    let result = behind.server.ask(&result, "json", None);
+    let result = answered(behind.server.ask(&result, "json", None));
     let (result, call) = tokio::join!(result, behind.call("meanwhile"));
     assert_eq!(status_code(&result), "111000", "{result}");
     assert!(["111000", "190013"].contains(&status_code(&call)), "{call}");
@@ -222,7 +229,7 @@ async fn what_a_silent_connection_has_locked_is_free_again() {
         .server
         .store
         .change_account(&account, named(moment[0]));
-    let changed = changed.await;
+    let changed = answered(changed).await;
     assert!(
         matches!(changed, Err(StoreError::Unknown(_))),
         "{changed:?}"
@@ -242,21 +249,86 @@ async fn what_a_silent_connection_has_locked_is_free_again() {
 #[tokio::test]
 async fn a_connection_on_which_somebody_has_stopped_waiting_is_not_used_again() {
     let behind = Behind::start("").await;
-    let account = SID.parse().unwrap();
-    behind.proxy.all(Fault::Delay(Duration::from_millis(300)));
-    for _ in 0..20 {
-        let read = behind.server.store.account(&account);
-        let stopped = tokio::time::timeout(Duration::from_millis(10), read).await;
-        assert!(stopped.is_err());
+    let (store, account) = (&behind.server.store, SID.parse().unwrap());
+    behind
+        .proxy
+        .when(&[SID], Fault::StallAnswers, Hits::ThisConnection);
+    tokio::select! {
+        read = store.account(&account) => panic!("answered: {read:?}"),
+        () = eventually("it is asked", async || behind.proxy.moments() == 1) => {}
     }
-    behind.proxy.all(Fault::Pass);
-    for name in ["a", "b", "c", "d"] {
-        let change = AccountChange {
-            name: Some(name.to_owned()),
-            ..AccountChange::default()
-        };
-        behind.server.change_account(change).await;
-        let found = behind.server.store.account(&account).await.unwrap();
-        assert_eq!(found.unwrap().name, name);
+    for _ in 0..10 {
+        answered(store.account(&account)).await.unwrap();
+    }
+}
+
+/// Slow is not silent.
+#[tokio::test]
+async fn a_database_that_is_slow_is_waited_for() {
+    let behind = Behind::start("").await;
+    call_sid(&behind.call("before").await);
+    behind.proxy.all(Fault::Delay(Duration::from_millis(150)));
+    for word in ["slow", "slower"] {
+        call_sid(&behind.call(word).await);
+        assert_eq!(behind.stored(word).await, (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn what_takes_long_has_a_longer_deadline() {
+    let behind = Behind::start("").await;
+    let store = &behind.server.store;
+    let mut other = postgres::connect(&behind.database).await;
+    let held = other.transaction().await.unwrap();
+    held.batch_execute("LOCK TABLE bill_lines, rates")
+        .await
+        .unwrap();
+    let now = behind.server.clock.now();
+    let rate = Rate {
+        prefix: "".parse().unwrap(),
+        unit_seconds: 60,
+        price: Money::ZERO,
+        unanswered: Money::ZERO,
+    };
+    let importing = add_records(&**store, now, 3);
+    let changing = async {
+        let account = SID.parse().unwrap();
+        let changed = store.set_rate(&account, rate).await;
+        assert!(
+            matches!(changed, Err(StoreError::Unknown(_))),
+            "{changed:?}"
+        );
+        held.rollback().await.unwrap();
+    };
+    answered(async { tokio::join!(importing, changing) }).await;
+}
+
+/// Whatever a role or a database is set to: an accepted call is on the disk, and no commit is cancelled by the server.
+#[tokio::test]
+async fn a_session_keeps_its_promises_whatever_the_database_is_set_to() {
+    let url = postgres::empty_database().await;
+    let name = url::Url::parse(&url).unwrap();
+    let name = name.path().trim_start_matches('/');
+    let client = postgres::connect(&url).await;
+    for setting in ["synchronous_commit = off", "statement_timeout = 1000"] {
+        let set = format!("ALTER DATABASE {name} SET {setting}");
+        client.batch_execute(&set).await.unwrap();
+    }
+    let Database::Postgres(config) = Database::parse(&url).unwrap() else {
+        panic!("{url}");
+    };
+    let session = clarion::store::postgres::connect(&config).await.unwrap();
+    for (setting, value) in [
+        ("synchronous_commit", "on"),
+        ("statement_timeout", "0"),
+        ("idle_in_transaction_session_timeout", "10s"),
+        ("tcp_keepalives_idle", "5"),
+        ("tcp_user_timeout", "10000"),
+        ("application_name", "clarion"),
+    ] {
+        let shown = session
+            .query_one_once(&format!("SHOW {setting}"), &[])
+            .await;
+        assert_eq!(shown.unwrap().get::<_, String>(0), value, "{setting}");
     }
 }

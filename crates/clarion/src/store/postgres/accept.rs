@@ -105,14 +105,15 @@ impl Accepter {
         if self.pool.is_closed() {
             return Err(stopped());
         }
+        let until = Instant::now() + PATIENCE;
         let waiting = Waiting {
             reply,
-            until: Instant::now() + PATIENCE,
+            until,
             in_doubt: false,
         };
-        self.inbox
-            .send(Pending { order, waiting })
+        tokio::time::timeout_at(until, self.inbox.send(Pending { order, waiting }))
             .await
+            .map_err(|_| StoreError::failed("too many calls wait for the database"))?
             .map_err(|_| stopped())?;
         let broken_off = |_| StoreError::Unknown("the store was closed in the middle".into());
         result.await.map_err(broken_off)?
@@ -163,6 +164,7 @@ async fn accept_until_closed(
 
 /// Leaves in the batch what shall be tried again.
 async fn commit_and_answer(pool: &SessionPool, limit: TimeLimit, batch: &mut Vec<Pending>) {
+    give_up_on_the_late(batch);
     // Rows in key order: two nodes that touch the same rows then never wait for each other in a circle.
     batch.sort_by(|a, b| a.order.call.sid.cmp(&b.order.call.sid));
     let (orders, waiting): (Vec<_>, Vec<_>) = batch
@@ -189,6 +191,14 @@ async fn commit_and_answer(pool: &SessionPool, limit: TimeLimit, batch: &mut Vec
             }
         }
         Err(error) => error.settle(pool, orders.into_iter().zip(waiting).collect(), batch),
+    }
+}
+
+/// Those who have waited for their turn as long as they may.
+fn give_up_on_the_late(batch: &mut Vec<Pending>) {
+    let now = Instant::now();
+    for late in batch.extract_if(.., |pending| pending.waiting.until <= now) {
+        late.waiting.give_up("the database was away for too long");
     }
 }
 
@@ -251,12 +261,11 @@ async fn commit(
     limit: TimeLimit,
     orders: &[CallOrder],
 ) -> Result<Vec<Accepted>, CommitError> {
-    let unreachable = |problem| CommitError::Unanswered {
-        problem,
-        in_doubt: false,
-    };
     let session = pool.get(limit).await;
-    let session = session.map_err(|error| unreachable(error.to_string()))?;
+    let session = session.map_err(|error| CommitError::Unanswered {
+        problem: error.to_string(),
+        in_doubt: false,
+    })?;
     match insert(&session, orders).await {
         Ok(accepted) => Ok(accepted),
         Err(error) if error.is_final() => Err(CommitError::Refused(error.text().to_owned())),

@@ -217,6 +217,10 @@ impl Session {
         if self.client.is_closed() {
             return Err(StatementError::NotDone("the connection is closed".into()));
         }
+        // What is polled is sent.
+        if Instant::now() >= until {
+            return Err(StatementError::NotDone("no time was left for it".into()));
+        }
         // Whoever stops waiting leaves this behind, and with it a session that is not used again.
         self.unanswered.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();

@@ -4,6 +4,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -11,6 +12,9 @@ use tokio::time::timeout_at;
 
 use super::connect::{ConnectError, Connector};
 use super::{Session, TimeLimit};
+
+/// How long somebody waits while all sessions are lent out.
+const WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct SessionPool(Arc<Shared>);
@@ -31,11 +35,11 @@ impl SessionPool {
         }))
     }
 
-    /// A session whose statements have this limit. The wait for it has the limit of one statement, a new connection that of the address.
+    /// A session whose statements have this limit. The wait for it has one of its own, and so has a new connection.
     pub async fn get(&self, limit: TimeLimit) -> Result<PooledSession, ConnectError> {
         let shared = &self.0;
         let permit = Arc::clone(&shared.permits).acquire_owned();
-        let permit = timeout_at(limit.end_of(limit.statement), permit)
+        let permit = timeout_at(limit.end_of(limit.statement.min(WAIT)), permit)
             .await
             .map_err(|_| ConnectError::new("all connections to PostgreSQL are in use"))?
             .map_err(|_| ConnectError::new("the store is closed"))?;
