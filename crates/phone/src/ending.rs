@@ -52,12 +52,14 @@ pub enum Cause {
     TimedOut,
     /// The request could not be sent: no address, no connection, no TLS.
     TransportDown,
-    /// We had no leave to send the request, or none any more to send it again.
+    /// We had no leave to send the request, and did not: it rings nowhere.
     Withheld,
+    /// We had no leave any more when the request had left and nothing had come back: nobody knows whether it rings.
+    LeaveLost,
 }
 
 impl Cause {
-    pub const ALL: [Cause; 11] = [
+    pub const ALL: [Cause; 12] = [
         Cause::Busy,
         Cause::Declined,
         Cause::NoAnswer,
@@ -69,6 +71,7 @@ impl Cause {
         Cause::TimedOut,
         Cause::TransportDown,
         Cause::Withheld,
+        Cause::LeaveLost,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -84,6 +87,7 @@ impl Cause {
             Cause::TimedOut => "timed-out",
             Cause::TransportDown => "transport-down",
             Cause::Withheld => "withheld",
+            Cause::LeaveLost => "leave-lost",
         }
     }
 

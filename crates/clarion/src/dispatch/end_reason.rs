@@ -41,8 +41,8 @@ impl EndReason {
                 | Cause::BadMedia
                 | Cause::TimedOut
                 | Cause::TransportDown => Outcome::TrunkFailure,
-                // It rang, and was not ours any more when it was to be dialled elsewhere.
-                Cause::Withheld => Outcome::Interrupted,
+                // It rang, or may have, and then our lease was not certain any more.
+                Cause::Withheld | Cause::LeaveLost => Outcome::Interrupted,
             },
             sip_code: failure.response.as_ref().map(|(code, _)| *code),
             // The peer's own words: whatever bytes it has sent, what is kept is a line of text.

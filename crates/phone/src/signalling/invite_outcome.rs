@@ -73,7 +73,9 @@ pub(super) enum InviteResult {
     NotSent,
     /// There was no leave any more before anything left.
     Withheld,
-    /// There was no leave any more after it had left once: it is not repeated, and whoever answers it is told that it is over.
+    /// There was no leave any more to answer the challenge.
+    Unproved(Box<Response>),
+    /// There was no leave any more after it had left: it is not repeated, and whoever answers it is told that it is over.
     LeaveLost,
 }
 

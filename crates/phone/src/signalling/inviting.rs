@@ -65,10 +65,13 @@ enum Sent {
 
 impl Inviting {
     pub async fn run(mut self) -> InviteResult {
+        let mut asked_by = None;
         loop {
             let result = match self.send().await {
                 Sent::Over(result) => result,
-                Sent::Withheld if !self.has_left() => return InviteResult::Withheld,
+                Sent::Withheld if self.transaction.state == TransactionState::Nothing => {
+                    return asked_by.map_or(InviteResult::Withheld, InviteResult::Unproved);
+                }
                 Sent::Withheld => {
                     tokio::spawn(abandoned_invite::end(self.transaction, self.transport));
                     return InviteResult::LeaveLost;
@@ -94,7 +97,7 @@ impl Inviting {
                 return result.into();
             };
             match self.repeat(&challenge).await {
-                Ok(true) => {}
+                Ok(true) => asked_by = Some(Box::new(challenge)),
                 Ok(false) => return InviteResult::Final(Box::new(challenge)),
                 Err(error) => return Err(error).into(),
             }
@@ -117,10 +120,6 @@ impl Inviting {
             processing.as_mut().poll(context).map(Sent::Over)
         })
         .await
-    }
-
-    fn has_left(&self) -> bool {
-        self.repeats.times > 0 || self.transaction.state != TransactionState::Nothing
     }
 
     /// Makes the INVITE ready that answers the challenge. False if it is not to be answered: the password was wrong, or the leg was given up.

@@ -162,7 +162,14 @@ impl OutgoingLeg {
             },
             InviteResult::Silence => failed(Cause::TimedOut),
             InviteResult::NotSent => failed(Cause::TransportDown),
-            InviteResult::LeaveLost => failed(Cause::Withheld),
+            InviteResult::LeaveLost => failed(Cause::LeaveLost),
+            InviteResult::Unproved(challenge) => FailedInvite {
+                failure: Failure {
+                    cause: Cause::Withheld,
+                    ..failure_of(&challenge, self.progress.rang())
+                },
+                response: None,
+            },
             InviteResult::Withheld => return DialEvent::Withheld,
         })
     }
