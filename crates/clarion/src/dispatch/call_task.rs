@@ -193,7 +193,7 @@ impl CallRunner {
         let clock = self.recorder.node.clock.reading();
         let legs = legs.map(|record| leg_records::leg(record, &attempt.trunk, clock));
         progress.legs.extend(legs);
-        let tried = conclude(progress, placed.ending, leave, nothing_left);
+        let tried = conclude(progress, placed.ending, leave);
         // A number under which nothing was sent is used again.
         if !(nothing_left && matches!(tried, Tried::Withheld)) {
             progress.attempts = attempt.number;
@@ -276,12 +276,7 @@ impl CallRunner {
     }
 }
 
-fn conclude(
-    progress: &mut DialProgress,
-    ending: Ending,
-    leave: Result<(), NoLeave>,
-    nothing_left: bool,
-) -> Tried {
+fn conclude(progress: &mut DialProgress, ending: Ending, leave: Result<(), NoLeave>) -> Tried {
     match ending {
         Ending::Talked { time, .. } => {
             let dialled = progress
@@ -295,12 +290,7 @@ fn conclude(
         Ending::Failed(_) if leave == Err(NoLeave::TakenOver) => Tried::TakenOver,
         Ending::Failed(failure) if failure.cause == Cause::Withheld && !failure.rang => {
             tracing::warn!(reason = ?leave.err(), "there was no leave to dial");
-            // An INVITE that has left, and could not be sent again, may have been heard: such a call is never dialled again.
-            if nothing_left {
-                Tried::Withheld
-            } else {
-                Tried::Ended(EndReason::plain(Outcome::Interrupted))
-            }
+            Tried::Withheld
         }
         Ending::Failed(failure) if failure.may_fail_over() => Tried::Failed(failure),
         Ending::Failed(failure) => {

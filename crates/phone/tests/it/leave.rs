@@ -49,13 +49,13 @@ impl Asking {
 
     /// The call ends without another INVITE. How many have left.
     async fn withheld(self) -> usize {
-        self.ends_by(Cause::Withheld).await
+        self.ends_by(&[Cause::Withheld]).await
     }
 
-    async fn ends_by(self, cause: Cause) -> usize {
+    async fn ends_by(self, causes: &[Cause]) -> usize {
         let placed = self.calling.await.unwrap();
         match placed.ending {
-            Ending::Failed(failure) => assert_eq!(failure.cause, cause),
+            Ending::Failed(failure) => assert!(causes.contains(&failure.cause), "{failure}"),
             Ending::Talked { .. } => panic!("it was answered"),
         }
         placed.legs.len()
@@ -176,7 +176,7 @@ async fn an_invite_is_not_repeated_when_its_leave_is_over() {
     puppet.request("INVITE").await;
     // It has no response, so it would be repeated soon.
     holds.store(false, Ordering::Relaxed);
-    assert_eq!(asking.ends_by(Cause::LeaveLost).await, 1);
+    assert_eq!(asking.ends_by(&[Cause::LeaveLost]).await, 1);
     hears_no_invite(&mut puppet).await;
 }
 
@@ -190,7 +190,7 @@ async fn whoever_takes_up_an_invite_that_is_not_repeated_any_more_is_told_that_i
         asking.ready().await.1.grant(leave);
         let invite = puppet.request("INVITE").await;
         holds.store(false, Ordering::Relaxed);
-        assert_eq!(asking.ends_by(Cause::LeaveLost).await, 1);
+        assert_eq!(asking.ends_by(&[Cause::LeaveLost]).await, 1);
         if answers {
             puppet.answer_as("puppet", &invite).await;
             puppet.request("ACK").await;
@@ -219,7 +219,9 @@ async fn a_password_is_not_proved_when_the_leave_is_over() {
     puppet
         .respond(&invite, "407 Proxy Authentication Required", CHALLENGE)
         .await;
-    assert_eq!(asking.withheld().await, 1);
+    // On a busy machine the INVITE is to be repeated before the challenge is read.
+    let causes = [Cause::Withheld, Cause::LeaveLost];
+    assert_eq!(asking.ends_by(&causes).await, 1);
     hears_no_invite(&mut puppet).await;
 }
 
