@@ -2,7 +2,7 @@
 # Long tests have targets of their own; `make test` runs a short form of each.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-anytime lint check audit bench crash soak fuzz setup release dist install deb
+.PHONY: help demo test test-anytime lint check audit bench crash campaign soak fuzz setup release dist install deb
 
 CARGO ?= cargo
 CRASH_ROUNDS ?= 100
@@ -69,6 +69,9 @@ endif
 
 crash: setup ## Kill the server (-9) under load and with calls in every state: a hundred rounds on each database and with two nodes
 	CRASH_ROUNDS=$(CRASH_ROUNDS) scripts/with-postgres $(CARGO) test --package clarion --test it -- crash:: lives:: --nocapture
+
+campaign: setup ## A thousand faults of every kind on each database, while clients place calls (RESUME=1)
+	scripts/campaign $(if $(RESUME),--resume) $(SETUPS)
 
 soak: setup ## Run twenty thousand calls, a minute of overload and ten minutes of load: no leaks, flat memory, bounded log
 	LEAK_CALLS=$(SOAK_CALLS) $(CARGO) test --package phone --test leak -- --nocapture

@@ -6,7 +6,7 @@ use crate::support::child::{Caller, Installation};
 use crate::support::{PATIENCE, eventually};
 
 /// Compiles the faulty disk and returns the library's path.
-fn failing_disk(folder: &Path) -> PathBuf {
+pub fn failing_disk(folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/failing_disk.c");
     let library = folder.join("failing_disk.so");
     let compiled = std::process::Command::new("cc")

@@ -16,6 +16,7 @@ mod bills;
 mod call_sids;
 mod callbacks;
 mod calls;
+mod campaign;
 mod captures;
 mod check;
 mod clients;

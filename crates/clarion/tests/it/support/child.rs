@@ -77,10 +77,15 @@ impl Installation {
         let Database::Postgres(config) = &self.database else {
             panic!("nodes share a PostgreSQL");
         };
+        Self::node_at(config.url(), settings)
+    }
+
+    /// Returns a node on a database that somebody else has filled.
+    pub fn node_at(url: &str, settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self {
-            config: write_config(folder.path(), config.url(), settings),
-            database: self.database.clone(),
+            config: write_config(folder.path(), url, settings),
+            database: Database::parse(url).unwrap(),
             folder,
         }
     }
@@ -261,9 +266,17 @@ impl Caller {
 
     /// Places a call with these fields. Returns an error if the connection is gone.
     pub async fn place(&mut self, fields: &str) -> anyhow::Result<String> {
+        let placed = self.try_to_place(fields).await?;
+        Ok(placed.expect("it is accepted"))
+    }
+
+    /// Asks for a call with these fields: its callSid, or the statusCode of the refusal. Returns an error if the connection is gone.
+    pub async fn try_to_place(&mut self, fields: &str) -> anyhow::Result<Result<String, String>> {
         let answer = self.ask_for(fields).await?;
-        assert_eq!(status_code(&answer), "000000", "{answer}");
-        Ok(call_sid(&answer))
+        Ok(match status_code(&answer) {
+            "000000" => Ok(call_sid(&answer)),
+            refused => Err(refused.to_owned()),
+        })
     }
 
     /// Places a call. Returns its callSid, or an error if the connection is gone.

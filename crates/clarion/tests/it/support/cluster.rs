@@ -81,6 +81,10 @@ impl Daemon {
         self.signal(rustix::process::Signal::HUP);
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_some()
+    }
+
     /// At once, as by a power cut.
     pub async fn stop(&mut self) {
         self.signal(rustix::process::Signal::QUIT);
@@ -97,9 +101,26 @@ impl Drop for Daemon {
 
 pub struct Cluster(pub Daemon);
 
+fn postgres(folder: &Path, port: u16) -> Command {
+    let mut server = as_owner(&program("postgres"), folder);
+    server.args(["-D", "data", "-c", "listen_addresses=127.0.0.1"]);
+    server.args(["-c", "unix_socket_directories=", "-p", &port.to_string()]);
+    server
+}
+
 impl Cluster {
     /// `settings` are those of postgresql.conf, `access` the lines of pg_hba.conf. Files in the folder `data` are the server's.
     pub async fn start(settings: &str, access: &str, files: &[(&str, &str)]) -> Self {
+        Self::start_with(settings, access, files, |_| {}).await
+    }
+
+    /// The same, after `change` has changed the command.
+    pub async fn start_with(
+        settings: &str,
+        access: &str,
+        files: &[(&str, &str)],
+        change: impl Fn(&mut Command),
+    ) -> Self {
         let folder = folder();
         let made = as_owner(&program("initdb"), folder.path())
             .args(["-D", "data", "-U", "clarion", "--auth=trust"])
@@ -114,29 +135,37 @@ impl Cluster {
             write_private(&data.join(name), text);
         }
         give_away(&data);
-        Self::run(folder).await
+        Self::run_with(folder, change).await
     }
 
     async fn run(folder: TempDir) -> Self {
+        Self::run_with(folder, |_| {}).await
+    }
+
+    /// Runs the server in this folder after `change` has changed its command.
+    async fn run_with(folder: TempDir, change: impl Fn(&mut Command)) -> Self {
         let port = free_port();
-        let mut server = as_owner(&program("postgres"), folder.path());
-        server.args(["-D", "data", "-c", "listen_addresses=127.0.0.1"]);
-        server.args(["-c", "unix_socket_directories=", "-p", &port.to_string()]);
+        let mut server = postgres(folder.path(), port);
+        change(&mut server);
         let cluster = Self(Daemon::start(server, port, folder).await);
-        eventually("it lets somebody in", async || {
-            let url = cluster.url("clarion");
-            let plain = format!("{url}?sslmode=disable");
-            let (client, connection) =
-                match tokio_postgres::connect(&plain, tokio_postgres::NoTls).await {
-                    Ok(connected) => connected,
-                    // It speaks, which is enough.
-                    Err(error) => return error.code().is_some_and(|code| code.code() == "28000"),
-                };
-            tokio::spawn(connection);
-            client.batch_execute("SELECT 1").await.is_ok()
-        })
-        .await;
+        cluster.lets_somebody_in().await;
         cluster
+    }
+
+    async fn lets_somebody_in(&self) {
+        eventually("it lets somebody in", async || self.is_well().await).await;
+    }
+
+    pub async fn is_well(&self) -> bool {
+        let plain = format!("{}?sslmode=disable", self.url("clarion"));
+        match tokio_postgres::connect(&plain, tokio_postgres::NoTls).await {
+            Ok((client, connection)) => {
+                tokio::spawn(connection);
+                client.batch_execute("SELECT 1").await.is_ok()
+            }
+            // It speaks, which is enough.
+            Err(error) => error.code().is_some_and(|code| code.code() == "28000"),
+        }
     }
 
     pub fn url(&self, user: &str) -> String {
@@ -153,6 +182,14 @@ impl Cluster {
             .status();
         assert!(copied.await.unwrap().success(), "pg_basebackup");
         Self::run(folder).await
+    }
+
+    /// After it was stopped, in the same place.
+    pub async fn start_again(&mut self, change: impl Fn(&mut Command)) {
+        let mut server = postgres(self.0.folder.path(), self.0.port);
+        change(&mut server);
+        self.0.process = server.spawn().unwrap();
+        self.lets_somebody_in().await;
     }
 
     pub async fn execute(&self, statements: &str) {

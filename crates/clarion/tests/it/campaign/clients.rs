@@ -1,0 +1,123 @@
+//! Clients that repeat a request, with its `requestId`, until they know what became of it: at another node if need be.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clarion::client::Client;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::lives::{World, fields};
+use crate::support::child::Caller;
+use crate::support::{PATIENCE, eventually};
+
+const CLIENTS: u64 = 3;
+/// Between the answer to one request and the next.
+const PAUSE: Duration = Duration::from_millis(40);
+/// Somebody who has heard nothing for this long asks elsewhere.
+const GIVES_UP_AFTER: Duration = Duration::from_secs(3);
+/// Refusals that pass: the database is away, or it is not known what it did, or the same request is being answered elsewhere.
+const PASSING: [&str; 3] = ["111000", "111111", "190013"];
+
+/// Where each node can be reached, if it lives.
+pub type Doors = Arc<Mutex<Vec<Option<Client>>>>;
+
+pub struct Clients {
+    accepted: Arc<Mutex<Vec<String>>>,
+    enough: watch::Sender<bool>,
+    clients: JoinSet<()>,
+}
+
+struct Requester {
+    name: u64,
+    doors: Doors,
+    url: String,
+    rng: StdRng,
+    caller: Option<Caller>,
+}
+
+impl Clients {
+    pub fn start(world: &World, doors: &Doors, seed: u64) -> Self {
+        let enough = watch::Sender::new(false);
+        let mut clients = JoinSet::new();
+        for name in 0..CLIENTS {
+            let mut requester = Requester {
+                name,
+                doors: Arc::clone(doors),
+                url: world.receiver.url(),
+                rng: StdRng::seed_from_u64(seed ^ (name + 1)),
+                caller: None,
+            };
+            let (accepted, enough) = (Arc::clone(&world.accepted), enough.subscribe());
+            clients.spawn(async move {
+                while !*enough.borrow() {
+                    let sid = requester.place().await;
+                    accepted.lock().unwrap().push(sid);
+                    tokio::time::sleep(PAUSE).await;
+                }
+            });
+        }
+        Self {
+            accepted: Arc::clone(&world.accepted),
+            enough,
+            clients,
+        }
+    }
+
+    /// Waits until calls are being accepted.
+    pub async fn some_more(&self) {
+        let accepted = || self.accepted.lock().unwrap().len();
+        let before = accepted();
+        eventually("calls are accepted", async || accepted() > before + 5).await;
+    }
+
+    /// Every request is answered in the end.
+    pub async fn finish(mut self) {
+        self.enough.send_replace(true);
+        let answered = async {
+            while let Some(client) = self.clients.join_next().await {
+                client.unwrap();
+            }
+        };
+        let answered = tokio::time::timeout(PATIENCE, answered).await;
+        answered.expect("every request is answered");
+    }
+}
+
+impl Requester {
+    /// One request. Whoever hears nothing asks again, until there is a callSid.
+    async fn place(&mut self) -> String {
+        static REQUEST: AtomicU32 = AtomicU32::new(0);
+        let number = REQUEST.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}-{number}", self.name);
+        let fields = format!("{},\"requestId\":\"{id}\"", fields(&self.url));
+        loop {
+            let asked = tokio::time::timeout(GIVES_UP_AFTER, self.ask(&fields)).await;
+            match asked {
+                Ok(Ok(Ok(sid))) => return sid,
+                Ok(Ok(Err(code))) => assert!(PASSING.contains(&code.as_str()), "refused: {code}"),
+                Ok(Err(_)) | Err(_) => self.caller = None,
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn ask(&mut self, fields: &str) -> anyhow::Result<Result<String, String>> {
+        if self.caller.is_none() {
+            let door = self.door().ok_or(anyhow::anyhow!("no node lives"))?;
+            self.caller = Some(Caller::connect(&door).await?);
+        }
+        let caller = self.caller.as_mut().expect("it is connected");
+        caller.try_to_place(fields).await
+    }
+
+    fn door(&mut self) -> Option<Client> {
+        let doors = self.doors.lock().unwrap();
+        let open: Vec<_> = doors.iter().flatten().collect();
+        let chosen = self.rng.random_range(0..open.len().max(1));
+        open.get(chosen).map(|door| (*door).clone())
+    }
+}
