@@ -11,15 +11,18 @@ pub enum HoldKind {
     Clock,
     /// Prompts cannot be made here.
     Prompts,
+    /// Packets leave too late.
+    Quality,
 }
 
 impl HoldKind {
-    pub const ALL: [Self; 2] = [Self::Clock, Self::Prompts];
+    pub const ALL: [Self; 3] = [Self::Clock, Self::Prompts, Self::Quality];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Clock => "clock",
             Self::Prompts => "prompts",
+            Self::Quality => "quality",
         }
     }
 }
@@ -59,6 +62,11 @@ impl ClaimHolds {
     pub fn reasons(&self) -> Vec<String> {
         let reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         reasons.values().cloned().collect()
+    }
+
+    pub fn holds(&self, kind: HoldKind) -> bool {
+        let reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        reasons.contains_key(&kind)
     }
 
     pub fn is_held(&self) -> bool {

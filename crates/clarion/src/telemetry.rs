@@ -146,7 +146,7 @@ pub const METRICS: &[Metric] = {
             Gauge,
             "clarion_claims_held",
             &["reason"],
-            "1 while this node claims no calls for that reason: its clock is too far from the database's (clock), prompts cannot be made (prompts)",
+            "1 while this node claims no calls for that reason: its clock is too far from the database's (clock), prompts cannot be made (prompts), packets leave too late (quality)",
         ),
         metric(
             Gauge,

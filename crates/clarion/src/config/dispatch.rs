@@ -16,6 +16,8 @@ const LONGEST_SILENCE_MS: u32 = 60_000;
 pub struct DispatchConfig {
     /// `None` allows as many calls as the trunks carry.
     pub max_calls: Option<u32>,
+    /// While more of a hundred packets leave late, nothing is claimed. `None`: any number may be late.
+    pub late_percent: Option<u8>,
     pub calls_at_once: u32,
     pub calls_per_second: u32,
     pub callee_caps: CalleeCaps,
@@ -33,7 +35,9 @@ pub struct DispatchConfig {
 impl DispatchConfig {
     pub(super) fn read(section: &mut Section) -> Result<Self, Mistake> {
         let max_calls = section.number("max_calls", 0..=u32::MAX)?;
+        let late_percent = section.number("late_percent", 0..=100)?;
         Ok(Self {
+            late_percent: Some(late_percent).filter(|percent| *percent > 0),
             max_calls: Some(max_calls).filter(|limit| *limit > 0),
             calls_at_once: section.number("calls_at_once", 0..=u32::MAX)?,
             calls_per_second: section.number("calls_per_second", 0..=u32::MAX)?,

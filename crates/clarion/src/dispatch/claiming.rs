@@ -40,7 +40,9 @@ impl Claimer {
     /// Claims what may start now. Who comes first in one turn comes last in the next.
     pub async fn claim(&self, turn: usize) -> Result<ClaimedCalls, StoreError> {
         let free = self.capacity.left();
-        if free == 0 || self.switches.is_stopped() || self.holds.is_held() {
+        // What is claimed while no lease is certain cannot be dialled.
+        let has_lease = self.node.lease_watch.current().is_some();
+        if free == 0 || !has_lease || self.switches.is_stopped() || self.holds.is_held() {
             return Ok(ClaimedCalls::default());
         }
         let queued = self.node.store.queued_lanes().await?;

@@ -10,11 +10,18 @@ const NOTICEABLE: SignedDuration = SignedDuration::from_secs(1);
 
 #[derive(Debug)]
 pub struct ClockCheck {
-    pub lease: SignedDuration,
-    pub holds: ClaimHolds,
+    lease: SignedDuration,
+    holds: ClaimHolds,
 }
 
 impl ClockCheck {
+    pub fn new(lease: SignedDuration, holds: &ClaimHolds) -> Self {
+        Self {
+            lease,
+            holds: holds.clone(),
+        }
+    }
+
     /// What is wrong, where the clock is off by so much that this node must not serve.
     pub fn refusal(&self, database_ahead: SignedDuration) -> Option<String> {
         (database_ahead.abs() > self.lease).then(|| {
@@ -57,10 +64,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_off_by_more_than_a_lease_may_not_serve() {
-        let check = ClockCheck {
-            lease: SignedDuration::from_secs(15),
-            holds: ClaimHolds::default(),
-        };
+        let check = ClockCheck::new(SignedDuration::from_secs(15), &ClaimHolds::default());
         let millis = SignedDuration::from_millis;
         assert!(!check.judge(millis(900), false));
         assert!(check.judge(millis(-1100), false) && !check.holds.is_held());

@@ -25,33 +25,43 @@ pub struct Heartbeat {
     pub recovery: Recovery,
 }
 
-/// What the last heartbeat found.
-#[derive(Debug, Default)]
-struct LastBeat {
-    /// Calls that were ours with no task working at them. A call that is so twice is an orphan: it was claimed in a commit whose confirmation
-    /// never came, or its task has broken down.
-    unattended: HashSet<CallSid>,
-    clock_was_off: bool,
-}
-
 impl Heartbeat {
+    /// The leases are renewed in time, however long it takes to look after the calls.
     pub async fn run(self: Arc<Self>, watch: Watch) {
         let lease = Duration::try_from(self.node.lease).unwrap_or_default();
         let interval = (lease / BEATS_PER_LEASE).max(SHORTEST_INTERVAL);
-        let mut last = LastBeat::default();
+        tokio::join!(
+            self.renew_leases(interval, &watch),
+            self.look_after_calls(interval)
+        );
+    }
+
+    async fn renew_leases(&self, interval: Duration, watch: &Watch) {
+        let mut clock_was_off = false;
         loop {
             watch.beat();
-            if let Err(error) = self.beat(&mut last).await {
-                tracing::error!(%error, "the heartbeat could not be written");
+            match self.node.beat().await {
+                Ok(ahead) => clock_was_off = self.clock_check.judge(ahead, clock_was_off),
+                Err(error) => tracing::error!(%error, "the heartbeat could not be written"),
             }
             tokio::time::sleep(interval).await;
         }
     }
 
-    async fn beat(&self, last: &mut LastBeat) -> Result<(), StoreError> {
+    async fn look_after_calls(&self, interval: Duration) {
+        let mut unattended = HashSet::new();
+        loop {
+            tokio::time::sleep(interval).await;
+            if let Err(error) = self.find_orphans(&mut unattended).await {
+                tracing::error!(%error, "the calls of this node could not be looked after");
+            }
+        }
+    }
+
+    /// `unattended` are calls that were ours with no task working at them. A call that is so twice is an orphan: it was claimed in a commit
+    /// whose confirmation never came, or its task has broken down.
+    async fn find_orphans(&self, unattended: &mut HashSet<CallSid>) -> Result<(), StoreError> {
         let node = &self.node;
-        let clock_ahead = node.beat().await?;
-        last.clock_was_off = self.clock_check.judge(clock_ahead, last.clock_was_off);
         // In this order: what runs before the look was claimed before it.
         let running = self.running.all();
         let held = node.store.held_calls(&node.id).await?;
@@ -65,9 +75,9 @@ impl Heartbeat {
         let is_unattended =
             |sid: &CallSid| !self.running.contains(sid) && !running.contains_key(sid);
         let now_unattended: HashSet<_> = held.into_iter().filter(is_unattended).collect();
-        let abandoned = now_unattended.intersection(&last.unattended);
+        let abandoned = now_unattended.intersection(unattended);
         let abandoned: Vec<_> = abandoned.cloned().collect();
-        last.unattended = now_unattended;
+        *unattended = now_unattended;
         self.recovery.recover_orphans(&abandoned).await
     }
 }

@@ -14,6 +14,7 @@ use super::dial_progress::DialProgress;
 use super::end_reason::EndReason;
 use super::node::Node;
 use super::prompt_guard::PromptGuard;
+use super::quality_guard::QualityGuard;
 use super::recorder::CallRecorder;
 use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
@@ -43,6 +44,7 @@ pub struct Housekeeping {
     pub switches: Arc<Switches>,
     pub customers: Arc<CustomerLimits>,
     pub prompt_guard: Arc<PromptGuard>,
+    pub quality_guard: QualityGuard,
     /// Ended calls are kept for this long; `None`: for ever.
     pub retention: Option<SignedDuration>,
 }
@@ -72,6 +74,7 @@ impl Housekeeping {
         self.set_gauges();
         self.customers.forget_idle();
         self.prompt_guard.try_again(Instant::now());
+        self.quality_guard.look();
         if let Err(error) = self.forget_old_calls().await {
             tracing::error!(%error, "calls that are too old to be kept could not be forgotten");
         }

@@ -19,6 +19,7 @@ mod leg_records;
 mod node;
 mod playback;
 mod prompt_guard;
+mod quality_guard;
 mod recorder;
 mod recovery;
 mod running;
@@ -47,6 +48,7 @@ use self::housekeeping::Housekeeping;
 use self::node::Node;
 use self::playback::{Playback, PlaybackTimes};
 use self::prompt_guard::PromptGuard;
+use self::quality_guard::QualityGuard;
 use self::recorder::CallRecorder;
 use self::recovery::Recovery;
 use self::running::RunningCalls;
@@ -122,10 +124,7 @@ impl Dispatch {
             recorded_point: supervisor.panic_point("call-recorded"),
         };
         let woken = store.wake_up(supervisor);
-        let clock_check = ClockCheck {
-            lease: node.lease,
-            holds: holds.clone(),
-        };
+        let clock_check = ClockCheck::new(node.lease, &holds);
         let sharing = join_nodes(&node, &pool, &clock_check).await?;
         let defaults = CallLimits {
             at_once: settings.calls_at_once,
@@ -147,8 +146,10 @@ impl Dispatch {
             },
         });
         let prompt_guard = Arc::new(PromptGuard::new(holds.clone()));
+        let pace = Arc::clone(phone.media().pace());
         let housekeeping = Arc::new(Housekeeping {
             prompt_guard: Arc::clone(&prompt_guard),
+            quality_guard: QualityGuard::new(pace, settings.late_percent, holds.clone()),
             recorder: recorder.clone(),
             pool: Arc::clone(&pool),
             switches: Arc::clone(&switches),

@@ -41,6 +41,7 @@ mod outage;
 mod overload;
 mod packaging;
 mod poolers;
+mod quality;
 mod queue_contract;
 mod quirks;
 mod requests;

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::dtmf::KeyTiming;
 use super::inbound::InboundEvent;
-use super::pacer::Pacer;
+use super::pacer::{PaceCounts, Pacer};
 use super::ports::{EXPEDITED, Ports};
 use super::receiver::RtpReceiver;
 use super::session::MediaSession;
@@ -129,6 +129,11 @@ impl MediaEngine {
             ports: ports.marking(config.dscp),
             config: config.clone(),
         })))
+    }
+
+    /// How well the packets of all calls leave.
+    pub fn pace(&self) -> &Arc<PaceCounts> {
+        self.0.pacer.counts()
     }
 
     /// A pair of ports for all calls of a trunk.

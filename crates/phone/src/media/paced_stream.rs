@@ -107,7 +107,10 @@ pub struct PacedStream {
 
 /// What follows from a stream's turn.
 pub(super) enum Turn {
-    Continues,
+    /// A packet has left, this much after its due time.
+    Sent(Duration),
+    /// Nothing was to be sent.
+    Waited,
     /// The last packet has left.
     Finished,
     /// The call does not want it any more.
@@ -130,10 +133,10 @@ impl PacedStream {
         }
         if self.control.held.load(Ordering::Relaxed) {
             self.stream.hold();
-            return Turn::Continues;
+            return Turn::Waited;
         }
         let Some(packet) = buffer.first_chunk_mut() else {
-            return Turn::Continues;
+            return Turn::Waited;
         };
         let NextPacket::Ready(mut length) = self.stream.next(packet) else {
             return Turn::Finished;
@@ -142,8 +145,8 @@ impl PacedStream {
             length = sealer.seal(buffer, length);
         }
         self.send_path.send(buffer, length, batches);
-        self.control
-            .count(Instant::now().saturating_duration_since(due), &self.stream);
-        Turn::Continues
+        let lateness = Instant::now().saturating_duration_since(due);
+        self.control.count(lateness, &self.stream);
+        Turn::Sent(lateness)
     }
 }

@@ -8,6 +8,8 @@
 //! A panic in the turn of one stream ends that stream only.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,22 +27,52 @@ const TICK: Duration = Duration::from_millis(1);
 const IDLE_BEAT: Duration = Duration::from_millis(250);
 /// A pacer that has not shown it for this long is stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// A packet that leaves later than this is a gap for many a listener: the next one is due already.
+const MISSED: Duration = Duration::from_millis(20);
+
+/// How well packets have left since the start. Only the pacer writes, once in each turn.
+#[derive(Debug, Default)]
+pub struct PaceCounts {
+    sent: AtomicU64,
+    missed: AtomicU64,
+}
+
+impl PaceCounts {
+    /// How many packets have left, and how many of them when the next one was due already.
+    pub fn sent_and_missed(&self) -> (u64, u64) {
+        // In this order: never more missed than sent.
+        let missed = self.missed.load(Ordering::Acquire);
+        (self.sent.load(Ordering::Relaxed), missed)
+    }
+
+    fn add(&self, sent: u64, missed: u64) {
+        self.sent.fetch_add(sent, Ordering::Relaxed);
+        self.missed.fetch_add(missed, Ordering::Release);
+    }
+}
 
 /// The handle to the thread, which ends when all handles are gone.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     inbox: Sender<PacedStream>,
+    counts: Arc<PaceCounts>,
 }
 
 impl Pacer {
     pub fn start(supervisor: &Supervisor) -> std::io::Result<Self> {
         let (inbox, arriving) = mpsc::channel();
+        let counts = Arc::new(PaceCounts::default());
+        let wheel = Wheel::new(Arc::clone(&counts));
         supervisor.require_thread("pacer", Some(PATIENCE), move |watch| {
             raise_priority();
-            Wheel::new().run(&arriving, &watch);
+            wheel.run(&arriving, &watch);
             watch.release();
         })?;
-        Ok(Self { inbox })
+        Ok(Self { inbox, counts })
+    }
+
+    pub fn counts(&self) -> &Arc<PaceCounts> {
+        &self.counts
     }
 
     /// Plays a stream from its next turn on, at most 20 ms from now. If the pacer is dead, the stream is dropped, and with it the sender
@@ -64,15 +96,17 @@ struct Wheel {
     buffer: [u8; PACKET_ROOM],
     /// One for each shared socket; there are as many as trunks that share one.
     batches: Vec<Batch>,
+    counts: Arc<PaceCounts>,
 }
 
 impl Wheel {
-    fn new() -> Self {
+    fn new(counts: Arc<PaceCounts>) -> Self {
         Self {
             slots: std::array::from_fn(|_| Vec::new()),
             streams: 0,
             buffer: [0; PACKET_ROOM],
             batches: Vec::new(),
+            counts,
         }
     }
 
@@ -140,9 +174,15 @@ impl Wheel {
     }
 
     fn serve(&mut self, slot: usize, index: &mut usize, due: Instant) {
+        let (mut sent, mut missed) = (0, 0);
         while let Some(stream) = self.slots[slot].get_mut(*index) {
             match stream.take_turn(due, &mut self.buffer, &mut self.batches) {
-                Turn::Continues => *index += 1,
+                Turn::Sent(lateness) => {
+                    sent += 1;
+                    missed += u64::from(lateness > MISSED);
+                    *index += 1;
+                }
+                Turn::Waited => *index += 1,
                 Turn::Stopped => drop(self.remove(slot, *index)),
                 Turn::Finished => {
                     let ended = self.remove(slot, *index);
@@ -151,6 +191,7 @@ impl Wheel {
                 }
             }
         }
+        self.counts.add(sent, missed);
     }
 
     fn remove(&mut self, slot: usize, index: usize) -> PacedStream {
@@ -235,6 +276,7 @@ mod tests {
         // The fiftieth packet leaves 980 ms after the first, never earlier.
         assert!(when.await.unwrap() - began >= Duration::from_millis(980));
         assert_eq!(control.packets.load(Ordering::Relaxed), 50);
+        assert_eq!(pacer.counts().sent_and_missed().0, 50);
     }
 
     #[tokio::test]

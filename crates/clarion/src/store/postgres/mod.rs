@@ -46,6 +46,8 @@ pub struct PostgresStore {
     usual: TimeLimit,
     long: TimeLimit,
     accepter: Accepter,
+    /// A connection of its own: a heartbeat never waits behind the work of the calls.
+    heartbeats: SessionPool,
     connector: Arc<Connector>,
     signals: NodeSignals,
     listening: OnceLock<(SessionPool, TaskGuard)>,
@@ -75,6 +77,7 @@ impl PostgresStore {
         let accepter = Accepter::start(accepting, usual, queued, supervisor);
         Ok(Self {
             pool,
+            heartbeats: SessionPool::new(Arc::clone(&connector), 1),
             usual,
             long: TimeLimit::each(config.deadlines.long),
             accepter,
@@ -222,6 +225,7 @@ impl Store for PostgresStore {
             pool.close();
         }
         self.accepter.close();
+        self.heartbeats.close();
         self.pool.close();
     }
 }

@@ -182,7 +182,8 @@ impl CallQueue for PostgresStore {
     ) -> Result<NodeStanding, StoreError> {
         let schema = i32::try_from(WANTED).unwrap_or(i32::MAX);
         let values: super::Values<'_> = &[&node.as_str(), &millis(lease), &schema];
-        let row = self.query_one(HEARTBEAT, values).await?;
+        let session = self.heartbeats.get(self.usual).await?;
+        let row = session.query_one(HEARTBEAT, values).await?;
         Ok(NodeStanding {
             nodes: row.number::<u32>(0)? + 1,
             database_time: Some(row.time(1)?),

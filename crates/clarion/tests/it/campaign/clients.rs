@@ -28,7 +28,7 @@ pub type Doors = Arc<Mutex<Vec<Option<Client>>>>;
 pub struct Clients {
     accepted: Arc<Mutex<Vec<String>>>,
     enough: watch::Sender<bool>,
-    clients: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 struct Requester {
@@ -63,7 +63,7 @@ impl Clients {
         Self {
             accepted: Arc::clone(&world.accepted),
             enough,
-            clients,
+            tasks: clients,
         }
     }
 
@@ -78,7 +78,7 @@ impl Clients {
     pub async fn finish(mut self) {
         self.enough.send_replace(true);
         let answered = async {
-            while let Some(client) = self.clients.join_next().await {
+            while let Some(client) = self.tasks.join_next().await {
                 client.unwrap();
             }
         };

@@ -81,13 +81,13 @@ impl Nodes {
             }
             Fault::Terminate => self.terminate(victim).await,
             Fault::StandStill => {
-                let held = self.signal(victim, Signal::STOP).await;
+                let held = self.signal(victim, Signal::STOP);
                 let taken = self.taken_over(held).await;
                 tokio::time::sleep(
                     between(rng, 3500, 6000).saturating_sub(taken.unwrap_or_default()),
                 )
                 .await;
-                self.signal(victim, Signal::CONT).await;
+                self.signal(victim, Signal::CONT);
                 return taken;
             }
             Fault::ClockJumpsAhead => self.jump(victim, JUMP, between(rng, 500, 4000)).await,

@@ -40,7 +40,7 @@ struct Node {
 }
 
 pub struct Nodes {
-    nodes: Vec<Node>,
+    all: Vec<Node>,
     shared: Option<Shared>,
     /// The disk of the nodes themselves.
     disk: Disk,
@@ -193,7 +193,7 @@ impl Nodes {
         };
         let mut all = Self {
             doors: Arc::new(Mutex::new(nodes.iter().map(|_| None).collect())),
-            nodes,
+            all: nodes,
             shared,
             disk: Disk::new(),
             ended_by_themselves: 0,
@@ -203,7 +203,7 @@ impl Nodes {
     }
 
     pub fn count(&self) -> usize {
-        self.nodes.len()
+        self.all.len()
     }
 
     pub fn doors(&self) -> &Doors {
@@ -211,20 +211,20 @@ impl Nodes {
     }
 
     pub fn database(&self) -> &Database {
-        &self.nodes[0].installation.database
+        &self.all[0].installation.database
     }
 
     pub fn proxies(&self, of: Option<usize>) -> Vec<&Proxy> {
         let hit = |number: &usize| of.is_none_or(|of| of == *number);
-        let hit = (0..self.nodes.len()).filter(hit);
-        hit.filter_map(|number| self.nodes[number].proxy.as_ref())
+        let hit = (0..self.all.len()).filter(hit);
+        hit.filter_map(|number| self.all[number].proxy.as_ref())
             .collect()
     }
 
     /// Starts every node that is not there.
     pub async fn revive(&mut self) {
-        for number in 0..self.nodes.len() {
-            let node = &mut self.nodes[number];
+        for number in 0..self.all.len() {
+            let node = &mut self.all[number];
             if let Some(life) = &mut node.life {
                 if life.process.try_wait().unwrap().is_none() {
                     continue;
@@ -248,7 +248,7 @@ impl Nodes {
     /// The id of the life that is over.
     pub async fn kill(&mut self, number: usize) -> Option<String> {
         self.doors.lock().unwrap()[number] = None;
-        let node = &mut self.nodes[number];
+        let node = &mut self.all[number];
         if let Some(mut life) = node.life.take() {
             life.process.kill().await.unwrap();
         }
@@ -256,17 +256,17 @@ impl Nodes {
     }
 
     pub async fn terminate(&mut self, number: usize) {
-        self.signal(number, Signal::TERM).await;
+        self.signal(number, Signal::TERM);
         self.doors.lock().unwrap()[number] = None;
-        if let Some(mut life) = self.nodes[number].life.take() {
+        if let Some(mut life) = self.all[number].life.take() {
             let ended = tokio::time::timeout(crate::support::PATIENCE, life.process.wait());
             ended.await.expect("it stops").unwrap();
         }
     }
 
     /// The id of the life that gets it.
-    pub async fn signal(&mut self, number: usize, signal: Signal) -> Option<String> {
-        let node = &self.nodes[number];
+    pub fn signal(&mut self, number: usize, signal: Signal) -> Option<String> {
+        let node = &self.all[number];
         let id = node.life.as_ref().and_then(|life| life.process.id())?;
         kill_process(Pid::from_raw(id.cast_signed())?, signal).unwrap();
         node.id.clone()
@@ -274,7 +274,7 @@ impl Nodes {
 
     /// How long a lost node still held calls, where others are there to take them.
     pub async fn taken_over(&self, lost: Option<String>) -> Option<Duration> {
-        let shared = self.shared.as_ref().filter(|_| self.nodes.len() > 1)?;
+        let shared = self.shared.as_ref().filter(|_| self.all.len() > 1)?;
         let lost = lost?;
         if shared.held_by(&lost).await == 0 {
             return None;
@@ -288,9 +288,9 @@ impl Nodes {
     }
 
     pub async fn jump(&mut self, number: usize, seconds: i64, time: Duration) {
-        self.nodes[number].set_clock(seconds);
+        self.all[number].set_clock(seconds);
         tokio::time::sleep(time).await;
-        self.nodes[number].set_clock(0);
+        self.all[number].set_clock(0);
     }
 
     pub async fn fill_disk(&mut self, time: Duration) {
