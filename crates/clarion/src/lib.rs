@@ -7,7 +7,7 @@ pub mod api;
 pub mod audio_files;
 pub mod billing;
 pub mod callbacks;
-mod claim_holds;
+pub mod claim_holds;
 pub mod cli;
 pub mod client;
 pub mod clock;

@@ -1,6 +1,6 @@
 //! The heartbeat of this node: it shows that it lives, checks that its calls are still its own, and has orphans recovered.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct Heartbeat {
 struct LastBeat {
     /// Calls that were ours with no task working at them. A call that is so twice is an orphan: it was claimed in a commit whose confirmation
     /// never came, or its task has broken down.
-    unattended: HashSet<CallSid>,
+    unattended: BTreeSet<CallSid>,
     clock_was_off: bool,
 }
 
@@ -55,7 +55,7 @@ impl Heartbeat {
         // In this order: what runs before the look was claimed before it.
         let running = self.running.all();
         let held = node.store.held_calls(&node.id).await?;
-        let held: HashSet<_> = held.into_iter().collect();
+        let held: BTreeSet<_> = held.into_iter().collect();
         // A call that another node has taken over is hung up here: it must not be talked to by one that may not write its end. A call
         // that has just ended looks the same, and is not harmed.
         for (sid, hang_up) in running.iter().filter(|(sid, _)| !held.contains(*sid)) {
@@ -64,7 +64,7 @@ impl Heartbeat {
         }
         let is_unattended =
             |sid: &CallSid| !self.running.contains(sid) && !running.contains_key(sid);
-        let now_unattended: HashSet<_> = held.into_iter().filter(is_unattended).collect();
+        let now_unattended: BTreeSet<_> = held.into_iter().filter(is_unattended).collect();
         let abandoned = now_unattended.intersection(&last.unattended);
         let abandoned: Vec<_> = abandoned.cloned().collect();
         last.unattended = now_unattended;
