@@ -2,7 +2,7 @@
 //!
 //! Start reading at `server` (what there is and how it is joined), or follow a call: `api::landing_calls` → `store` → `callbacks`.
 
-mod accepted;
+pub mod accepted;
 pub mod api;
 pub mod audio_files;
 pub mod billing;
