@@ -17,10 +17,10 @@ mod heartbeat;
 mod housekeeping;
 mod leg_records;
 mod node;
+pub mod planted;
 mod playback;
 mod prompt_guard;
 mod recorder;
-pub mod planted;
 mod recovery;
 mod running;
 mod sip_line;
@@ -149,6 +149,8 @@ impl Dispatch {
                 queued: Arc::clone(&queued),
             },
         });
+        // The legs of the life before this one still use channels: they are hung up before anything is dialled.
+        heartbeat.recovery.recover_orphans(&[]).await?;
         let prompt_guard = Arc::new(PromptGuard::new(holds.clone()));
         let housekeeping = Arc::new(Housekeeping {
             prompt_guard: Arc::clone(&prompt_guard),

@@ -22,7 +22,12 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn new(id: NodeId, store: Arc<dyn DispatchStore>, clock: Clock, lease: SignedDuration) -> Self {
+    pub fn new(
+        id: NodeId,
+        store: Arc<dyn DispatchStore>,
+        clock: Clock,
+        lease: SignedDuration,
+    ) -> Self {
         Self {
             id,
             lease_watch: LeaseWatch::new(store.lease_end(), clock.clone(), lease),

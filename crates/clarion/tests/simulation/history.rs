@@ -18,9 +18,10 @@ use clarion::store::CallQueue;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
-use crate::life::Life;
+use crate::life::{Blow, Life};
 use crate::node::SimulatedNode;
 use crate::node_store::NodeStore;
+use crate::panics;
 use crate::plan::{CallPlan, Fault, Plan, TRUNKS};
 use crate::world::World;
 
@@ -42,12 +43,14 @@ pub struct Verdict {
 /// Runs the history of a seed, on this thread.
 pub fn run(seed: u64, read: bool) -> Verdict {
     random::seeded::set(Some(seed));
+    panics::watch();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime without threads");
-    let verdict = runtime.block_on(live(seed, read));
+    let mut verdict = runtime.block_on(live(seed, read));
+    verdict.wrong.extend(panics::seen());
     drop(runtime);
     random::seeded::set(None);
     verdict
@@ -75,14 +78,21 @@ async fn live(seed: u64, read: bool) -> Verdict {
         plan,
     });
     if read {
-        world.state().log.lines.as_mut().expect("asked for").push(format!("{:?}", stage.plan));
+        world
+            .state()
+            .log
+            .lines
+            .as_mut()
+            .expect("asked for")
+            .push(format!("{:?}", stage.plan));
     }
     for (place, at) in stage.plan.nodes.iter().enumerate() {
-        tokio::spawn(Arc::clone(&stage).start_node(place, *at));
+        tokio::spawn(Arc::clone(&stage).keep_node(place, *at));
     }
     for (number, call) in stage.plan.calls.iter().enumerate() {
         tokio::spawn(Arc::clone(&stage).client(number, *call));
     }
+    world.state().strikes.clone_from(&stage.plan.strikes);
     for (at, fault) in &stage.plan.faults {
         tokio::spawn(Arc::clone(&stage).fault(*at, *fault));
     }
@@ -104,7 +114,9 @@ async fn live(seed: u64, read: bool) -> Verdict {
 /// The settings of a history.
 fn config(plan: &Plan) -> Config {
     static DEFAULT: LazyLock<Config> = LazyLock::new(|| {
-        let trunk = |name| format!("[[trunk]]\nname = \"{name}\"\nhost = \"192.0.2.1\"\nprefixes = [\"\"]\n");
+        let trunk = |name| {
+            format!("[[trunk]]\nname = \"{name}\"\nhost = \"192.0.2.1\"\nprefixes = [\"\"]\n")
+        };
         let trunks: String = TRUNKS.map(trunk).concat();
         Config::from_parts(&trunks, &[]).expect("settings without a mistake")
     });
@@ -137,19 +149,30 @@ impl Stage {
         self.world.note(&mut state, place, what, "");
     }
 
-    /// A process that cannot start is started again, as a service manager does.
-    async fn start_node(self: Arc<Self>, place: usize, after: Duration) {
-        tokio::time::sleep(after).await;
+    /// Process after process at one place. One that cannot start is started again, as a service manager does.
+    async fn keep_node(self: Arc<Self>, place: usize, first: Duration) {
+        let mut pause = first;
         loop {
+            tokio::time::sleep(pause).await;
             self.note(place, "start");
-            let started = SimulatedNode::start(&self.config, &self.world, place, Life::begin());
-            match started.await {
-                Ok(node) => {
-                    self.nodes()[place] = Some(node);
-                    return;
-                }
-                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+            let life = Life::begin();
+            self.world.state().lives[place] = life.clone();
+            let starting = SimulatedNode::start(&self.config, &self.world, place, life.clone());
+            let started = tokio::select! {
+                biased;
+                started = starting => started.ok(),
+                _ = life.over() => None,
+            };
+            if started.is_none() {
+                life.strike(Blow::Kill(Duration::from_secs(1)));
             }
+            self.nodes()[place] = started;
+            pause = life.over().await;
+            let killed = self.nodes()[place].take();
+            self.killed
+                .lock()
+                .expect("nobody panics with it")
+                .extend(killed);
         }
     }
 
@@ -192,13 +215,10 @@ impl Stage {
 
     async fn fault(self: Arc<Self>, at: Duration, fault: Fault) {
         tokio::time::sleep(at).await;
-        self.note(9, &format!("{fault:?}"));
+        self.note(0, &format!("{fault:?}"));
         match fault {
-            Fault::Kill(place, time) => self.kill(place, time),
+            Fault::Strike(place, blow) => self.world.state().lives[place].strike(blow),
             Fault::Stop(place, time) => self.stop(place, time).await,
-            Fault::Stall(place, time) => {
-                self.with_node(place, |node| node.life.stand_still(time));
-            }
             Fault::Panic(place, task) => {
                 self.with_node(place, |node| _ = node.supervisor.request_panic(task));
             }
@@ -240,25 +260,14 @@ impl Stage {
         }
     }
 
-    fn kill(self: &Arc<Self>, place: usize, time: Duration) {
-        let Some(node) = self.nodes()[place].take() else {
-            return;
-        };
-        node.life.kill();
-        self.killed.lock().expect("nobody panics with it").push(node);
-        tokio::spawn(Arc::clone(self).start_node(place, time));
-    }
-
-    async fn stop(self: &Arc<Self>, place: usize, time: Duration) {
+    async fn stop(&self, place: usize, pause: Duration) {
         let Some(node) = self.nodes()[place].take() else {
             return;
         };
         node.supervisor.stop();
         node.dispatch.stop().await;
-        // What it has spawned beside its calls ends with the process.
-        node.life.kill();
         self.note(place, "stopped");
-        tokio::spawn(Arc::clone(self).start_node(place, time));
+        node.life.strike(Blow::Kill(pause));
     }
 }
 

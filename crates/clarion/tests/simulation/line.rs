@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use clarion::domain::claim::{LeaseEnd, NodeId};
 use clarion::dispatch::trunk_line::TrunkLine;
+use clarion::domain::claim::{LeaseEnd, NodeId};
 use phone::call::{AnswerRecorded, CallEvent, CallRequest, LeaveRequest, MediaStats, PlacedCall};
 use phone::ending::{Cause, Ending, Failure, Side};
 use phone::leg_record::LegRecord;
@@ -55,9 +55,8 @@ impl TrunkLine for SimulatedLine {
 
     async fn end_orphan(&self, dialog: &DialogSnapshot) -> Result<bool, SignallingError> {
         self.pause().await;
+        self.note("end-orphan", &dialog.call_id);
         let mut state = self.world.state();
-        self.world
-            .note(&mut state, self.place, "end-orphan", dialog.call_id.as_str());
         let is_answered = dialog.via.is_none() || dialog.ringing.is_some();
         state.network.end_orphan(&dialog.call_id, is_answered);
         Ok(true)
@@ -100,6 +99,11 @@ impl SimulatedLine {
         self.life.goes_on().await;
     }
 
+    fn note(&self, what: &str, about: &str) {
+        let mut state = self.world.state();
+        self.world.note(&mut state, self.place, what, about);
+    }
+
     async fn dial(
         &self,
         request: &CallRequest,
@@ -114,6 +118,7 @@ impl SimulatedLine {
         let withheld = || Failure::plain(Cause::Withheld);
         let leave = self.ask_leave(request, events, hang_up).await;
         let leave = leave.ok_or_else(withheld)?;
+        self.note("leave", &request.call_id);
         self.pause().await;
         if !leave.holds() {
             return Err(withheld());
@@ -155,7 +160,9 @@ impl SimulatedLine {
         legs: &mut Vec<LegRecord>,
     ) -> Result<(), Failure> {
         let leg = record(Instant::now());
-        let given_up = hang_up.run_until_cancelled(tokio::time::sleep(REPEAT)).await;
+        let given_up = hang_up
+            .run_until_cancelled(tokio::time::sleep(REPEAT))
+            .await;
         self.life.goes_on().await;
         let cause = match given_up {
             None => Cause::Cancelled,
@@ -168,14 +175,16 @@ impl SimulatedLine {
 
     /// The INVITE reaches the network: nothing may be wrong with it.
     fn invite(&self, request: &CallRequest, script: Script) -> usize {
-        let mut state = self.world.state();
         let sid = sid_of(&request.call_id);
-        self.world.note(&mut state, self.place, "invite", sid.as_str());
+        self.note("invite", &sid);
+        let mut state = self.world.state();
         let state = &mut *state;
         let lease = state.model.lease_until(&self.node) - state.model.now;
         if state.model.lease_end == LeaseEnd::Time && lease <= 0 {
             let late = -lease;
-            state.wrong.push(format!("{sid} was dialled {late} ms after the lease"));
+            state
+                .wrong
+                .push(format!("{sid} was dialled {late} ms after the lease"));
         }
         if state.network.was_dialled(&sid) {
             state.wrong.push(format!("{sid} was dialled again"));
@@ -188,7 +197,9 @@ impl SimulatedLine {
         let up = up.count();
         if up > self.channels as usize {
             let (trunk, channels) = (&self.trunk, self.channels);
-            state.wrong.push(format!("{up} legs on the {channels} channels of {trunk}"));
+            state
+                .wrong
+                .push(format!("{up} legs on the {channels} channels of {trunk}"));
         }
         leg
     }
@@ -219,7 +230,11 @@ impl SimulatedLine {
             ..Failure::plain(cause)
         };
         if !in_time || !is_patient {
-            let cause = if in_time { Cause::NoAnswer } else { Cause::Cancelled };
+            let cause = if in_time {
+                Cause::NoAnswer
+            } else {
+                Cause::Cancelled
+            };
             self.give_up(held.leg).await;
             return Err(failure(cause, None));
         }

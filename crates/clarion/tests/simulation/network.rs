@@ -216,7 +216,10 @@ impl Network {
         let mut wrong = Vec::new();
         for line in &model.bill_lines {
             let sid = line.sid().as_str();
-            let answered = self.legs.iter().any(|leg| leg.sid == sid && leg.is_acknowledged);
+            let answered = self
+                .legs
+                .iter()
+                .any(|leg| leg.sid == sid && leg.is_acknowledged);
             match line.outcome {
                 Outcome::Talked if !answered => {
                     wrong.push(format!("{sid} ended as talked, and nobody was talked to"));

@@ -40,7 +40,8 @@ impl NodeStore {
         verb: &'static str,
         look: impl FnOnce(&QueueModel) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.ask(Verb(verb, ""), true, move |model| look(model)).await
+        self.ask(Verb(verb, ""), true, move |model| look(model))
+            .await
     }
 
     async fn write<T: Send + 'static>(
@@ -60,7 +61,7 @@ impl NodeStore {
         change: impl FnOnce(&mut QueueModel) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
         self.life.goes_on().await;
-        let answer = match self.fate(only_reads) {
+        let answer = match self.fate(only_reads, !verb.1.is_empty()) {
             Fate::Done(there, back) => {
                 let done = self.send(verb, there, change).await;
                 pass(back).await;
@@ -82,10 +83,12 @@ impl NodeStore {
         answer
     }
 
-    fn fate(&self, only_reads: bool) -> Fate {
+    fn fate(&self, only_reads: bool, is_of_call: bool) -> Fate {
         let mut state = self.world.state();
         let state = &mut *state;
-        state.weather.fate(&mut state.chance, only_reads)
+        state
+            .weather
+            .fate(&mut state.chance, only_reads, is_of_call)
     }
 
     /// The answer comes when it has been carried out, after a time; whether anybody waits for it or not.
@@ -97,11 +100,15 @@ impl NodeStore {
     ) -> oneshot::Receiver<T> {
         let (reply, answer) = oneshot::channel();
         let (world, place) = (Arc::clone(&self.world), self.place);
-        let (name, about) = (verb.0, verb.1.to_owned());
+        let (name, about, life) = (verb.0, verb.1.to_owned(), self.life.clone());
         let carry_out = move || {
             let mut state = world.state();
-            world.note(&mut state, place, name, about);
+            // What a process sends in its last moment may never arrive.
+            if !life.is_there() && state.chance.one_in(2) {
+                return;
+            }
             let _ = reply.send(change(&mut state.model));
+            world.note(&mut state, place, name, &about);
         };
         if there.is_zero() {
             carry_out();
@@ -125,7 +132,9 @@ async fn pass(time: Duration) {
 impl CallQueue for NodeStore {
     async fn accept_call(&self, order: CallOrder) -> Result<Accepted, StoreError> {
         let sid = order.call.sid.to_string();
-        let accepted = self.write("accept", &sid, |model| model.accept(order)).await;
+        let accepted = self
+            .write("accept", &sid, |model| model.accept(order))
+            .await;
         self.world.wake_others(self.place);
         accepted
     }
@@ -145,7 +154,8 @@ impl CallQueue for NodeStore {
     }
 
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError> {
-        self.write("claim", "", move |model| model.claim(&claim)).await
+        self.write("claim", "", move |model| model.claim(&claim))
+            .await
     }
 
     async fn claim_overdue(
@@ -154,8 +164,10 @@ impl CallQueue for NodeStore {
         limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
         let node = node.clone();
-        self.write("overdue", "", move |model| model.claim_overdue(&node, limit))
-            .await
+        self.write("overdue", "", move |model| {
+            model.claim_overdue(&node, limit)
+        })
+        .await
     }
 
     async fn advance_call(
@@ -170,8 +182,10 @@ impl CallQueue for NodeStore {
             CallUpdate::Answered { .. } => "answered",
         };
         let (about, sid, lease) = (sid.to_string(), sid.clone(), lease.clone());
-        self.write(verb, &about, move |model| model.advance(&sid, &lease, &update))
-            .await
+        self.write(verb, &about, move |model| {
+            model.advance(&sid, &lease, &update)
+        })
+        .await
     }
 
     async fn requeue_call(
@@ -190,7 +204,8 @@ impl CallQueue for NodeStore {
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
         let about = format!("{} {}", ended.sid(), ended.outcome.as_str());
-        self.write("end", &about, move |model| model.end(ended)).await
+        self.write("end", &about, move |model| model.end(ended))
+            .await
     }
 
     async fn take_orphaned_calls(
@@ -236,12 +251,14 @@ impl CallQueue for NodeStore {
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
         let node = node.clone();
-        self.write("leave", "", move |model| model.leave(&node)).await
+        self.write("leave", "", move |model| model.leave(&node))
+            .await
     }
 
     async fn held_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {
         let node = node.clone();
-        self.read("held", move |model| model.held_calls(&node)).await
+        self.read("held", move |model| model.held_calls(&node))
+            .await
     }
 
     async fn cancel_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clarion::domain::claim::LeaseEnd;
 
 use crate::chance::Chance;
+use crate::life::Blow;
 
 pub const TRUNKS: [&str; 2] = ["east", "west"];
 
@@ -20,6 +21,7 @@ pub struct Plan {
     pub lead_in: Duration,
     pub calls: Vec<CallPlan>,
     pub faults: Vec<(Duration, Fault)>,
+    pub strikes: Vec<Strike>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -39,12 +41,9 @@ pub struct CallPlan {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Fault {
-    /// The process at a place is killed, and another one starts there after a time.
-    Kill(usize, Duration),
+    Strike(usize, Blow),
     /// It is asked to stop, and another one starts there after a time.
     Stop(usize, Duration),
-    /// It stands still.
-    Stall(usize, Duration),
     /// One of its tasks panics.
     Panic(usize, &'static str),
     /// The clock of the machine is wrong by so many seconds for a while.
@@ -58,6 +57,30 @@ pub enum Fault {
     /// The operator stops all dialling for a while.
     StopAll(Duration),
 }
+
+/// A blow that falls when something has happened so many times before.
+#[derive(Debug, Clone, Copy)]
+pub struct Strike {
+    pub what: &'static str,
+    pub left: u32,
+    pub blow: Blow,
+}
+
+/// What a process does, as it is noted.
+const DEEDS: [&str; 12] = [
+    "claim",
+    "dialling",
+    "leave",
+    "invite",
+    "ringing",
+    "answered",
+    "end",
+    "requeue",
+    "overdue",
+    "orphans",
+    "heartbeat",
+    "share",
+];
 
 const TASKS: [&str; 6] = [
     "dispatch",
@@ -75,9 +98,9 @@ impl Plan {
         let places = if is_shared { chance.number(1..4) } else { 1 };
         let length = chance.number(3_000..20_000);
         let calls = chance.number(1..24);
-        let faults = match chance.below(8) {
-            0 => 0,
-            _ => chance.number(1..7),
+        let (faults, strikes) = match chance.below(8) {
+            0 => (0, 0),
+            _ => (chance.number(0..6), chance.number(0..4)),
         };
         let callees = chance.number(1..30);
         Self {
@@ -108,6 +131,7 @@ impl Plan {
                     (at, Fault::draw(&mut chance, places as usize))
                 })
                 .collect(),
+            strikes: (0..strikes).map(|_| Strike::draw(&mut chance)).collect(),
         }
     }
 
@@ -117,6 +141,26 @@ impl Plan {
         let calls = self.calls.iter().map(|call| call.at);
         let starts = self.nodes.iter().copied();
         faults.chain(calls).chain(starts).max().unwrap_or_default()
+    }
+}
+
+impl Strike {
+    fn draw(chance: &mut Chance) -> Self {
+        Self {
+            what: chance.pick(&DEEDS),
+            left: chance.number(0..12),
+            blow: Blow::draw(chance),
+        }
+    }
+}
+
+impl Blow {
+    fn draw(chance: &mut Chance) -> Self {
+        if chance.one_in(2) {
+            Self::Kill(chance.millis(100..8_000))
+        } else {
+            Self::Stall(chance.millis(500..12_000))
+        }
     }
 }
 
@@ -137,8 +181,7 @@ impl Fault {
         let place = usize::try_from(chance.below(places as u64)).expect("a few");
         let time = chance.millis(100..8_000);
         match chance.below(16) {
-            0..4 => Self::Kill(place, time),
-            4..7 => Self::Stall(place, chance.millis(500..12_000)),
+            0..7 => Self::Strike(place, Blow::draw(chance)),
             7 => Self::Stop(place, time),
             8 => Self::Panic(place, chance.pick(&TASKS)),
             9 => Self::Clock(place, chance.pick(&[-7200, -2, 2, 7200]), time),
@@ -153,9 +196,8 @@ impl Fault {
 
     fn lasts(self) -> Duration {
         match self {
-            Self::Kill(_, time)
+            Self::Strike(_, Blow::Kill(time) | Blow::Stall(time))
             | Self::Stop(_, time)
-            | Self::Stall(_, time)
             | Self::Clock(_, _, time)
             | Self::Prompts(_, time)
             | Self::StoreDown(time)

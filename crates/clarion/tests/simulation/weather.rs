@@ -49,13 +49,13 @@ impl Weather {
         until.is_some_and(|until| Instant::now() < *until)
     }
 
-    pub fn fate(&self, chance: &mut Chance, only_reads: bool) -> Fate {
+    pub fn fate(&self, chance: &mut Chance, only_reads: bool, is_of_call: bool) -> Fate {
         let now = Instant::now();
         let is_now = |until: Option<Instant>| until.is_some_and(|until| now < until);
         let (there, back) = if is_now(self.slow_until) {
             (chance.millis(20..1500), chance.millis(0..500))
         } else {
-            usual(chance)
+            usual(chance, is_of_call)
         };
         let unanswered = is_now(self.down_until) && chance.one_in(4);
         if unanswered || is_now(self.shaky_until) && chance.one_in(3) {
@@ -72,9 +72,10 @@ impl Weather {
     }
 }
 
-/// Most requests take no time: a history has thousands of them.
-fn usual(chance: &mut Chance) -> (Duration, Duration) {
+/// Of the requests that are not about one call, most take no time: a history has thousands of them.
+fn usual(chance: &mut Chance, is_of_call: bool) -> (Duration, Duration) {
     match chance.below(8) {
+        _ if is_of_call => (chance.millis(0..8), chance.millis(0..4)),
         0 => (chance.millis(1..8), chance.millis(1..4)),
         1 => (Duration::ZERO, chance.millis(1..8)),
         _ => (Duration::ZERO, Duration::ZERO),

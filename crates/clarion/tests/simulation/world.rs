@@ -10,8 +10,10 @@ use tokio::time::Instant;
 
 use crate::chance::Chance;
 use crate::checker::{History, violations};
+use crate::life::Life;
 use crate::model::QueueModel;
 use crate::network::Network;
+use crate::plan::Strike;
 use crate::weather::Weather;
 
 #[derive(Debug)]
@@ -33,6 +35,10 @@ pub struct WorldState {
     pub accepted: Vec<String>,
     pub wrong: Vec<String>,
     pub log: Log,
+    /// The process at each place.
+    pub lives: Vec<Life>,
+    /// Blows that fall when something happens.
+    pub strikes: Vec<Strike>,
 }
 
 /// What happened, in order: a number that tells one history from another, and lines where somebody wants to read them.
@@ -40,6 +46,15 @@ pub struct WorldState {
 pub struct Log {
     hasher: DefaultHasher,
     pub lines: Option<Vec<String>>,
+}
+
+impl Log {
+    fn note(&mut self, now: i64, place: usize, what: &str, about: &str) {
+        (now, place, what, about).hash(&mut self.hasher);
+        if let Some(lines) = &mut self.lines {
+            lines.push(format!("{now:>8}  {place}  {what} {about}"));
+        }
+    }
 }
 
 impl World {
@@ -55,6 +70,8 @@ impl World {
                 switches: Vec::new(),
                 accepted: Vec::new(),
                 wrong: Vec::new(),
+                lives: (0..places).map(|_| Life::begin()).collect(),
+                strikes: Vec::new(),
                 log: Log {
                     lines: read.then(Vec::new),
                     ..Log::default()
@@ -78,13 +95,20 @@ impl World {
         i64::try_from(self.began.elapsed().as_millis()).expect("not that long")
     }
 
-    /// Something happened at a place.
-    pub fn note(&self, state: &mut WorldState, place: usize, what: &str, about: impl Hash + ToString) {
+    /// Something happened at a place. A blow may fall on whoever did it.
+    pub fn note(&self, state: &mut WorldState, place: usize, what: &str, about: &str) {
         let now = self.millis();
-        (now, place, what).hash(&mut state.log.hasher);
-        about.hash(&mut state.log.hasher);
-        if let Some(lines) = &mut state.log.lines {
-            lines.push(format!("{now:>8}  {place}  {what} {}", about.to_string()));
+        state.log.note(now, place, what, about);
+        let mut blows = Vec::new();
+        state.strikes.retain_mut(|strike| {
+            let is_meant = strike.what == what && strike.left == 0;
+            strike.left -= u32::from(strike.what == what && strike.left > 0);
+            blows.extend(is_meant.then_some(strike.blow));
+            !is_meant
+        });
+        for blow in blows {
+            state.log.note(now, place, "strike", &format!("{blow:?}"));
+            state.lives[place].strike(blow);
         }
     }
 
@@ -116,13 +140,24 @@ impl WorldState {
         accepted.sort();
         accepted.dedup();
         let records = self.model.calls.iter().map(|(sid, call)| {
-            let lines = self.model.bill_lines.iter().filter(|line| line.sid() == sid);
+            let lines = self
+                .model
+                .bill_lines
+                .iter()
+                .filter(|line| line.sid() == sid);
             let outcome = lines.clone().next().map(|line| line.outcome.as_str());
             let outcome = outcome.filter(|_| call.place.is_none());
-            (sid.to_string(), (outcome.map(str::to_owned), lines.count() as u64))
+            (
+                sid.to_string(),
+                (outcome.map(str::to_owned), lines.count() as u64),
+            )
         });
         let callbacks = self.model.callbacks.iter().map(|owed| {
-            (owed.call.to_string(), owed.webhook_id.clone(), owed.body.clone())
+            (
+                owed.call.to_string(),
+                owed.webhook_id.clone(),
+                owed.body.clone(),
+            )
         });
         History {
             accepted,

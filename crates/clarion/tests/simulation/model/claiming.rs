@@ -155,7 +155,12 @@ impl QueueModel {
             let counts = |(of, at, _): &&(String, i64, CallSid)| {
                 of.as_str() == callee && *at > self.now - window
             };
-            let mut times: Vec<_> = self.claims.iter().filter(counts).map(|(_, at, _)| *at).collect();
+            let mut times: Vec<_> = self
+                .claims
+                .iter()
+                .filter(counts)
+                .map(|(_, at, _)| *at)
+                .collect();
             times.sort_unstable_by(|a, b| b.cmp(a));
             times.get(cap as usize - 1).map(|at| at + window)
         };
@@ -198,9 +203,8 @@ impl QueueModel {
     }
 
     pub fn claim_overdue(&mut self, node: &NodeId, limit: u32) -> Vec<(ClaimedCall, Overdue)> {
-        let overdue = |(sid, call): (&CallSid, &ModelCall)| {
-            Some((sid.clone(), call.overdue(self.now)?))
-        };
+        let overdue =
+            |(sid, call): (&CallSid, &ModelCall)| Some((sid.clone(), call.overdue(self.now)?));
         let overdue: Vec<_> = self.calls.iter().filter_map(overdue).collect();
         let overdue = overdue.into_iter().take(limit as usize);
         overdue

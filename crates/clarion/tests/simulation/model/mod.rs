@@ -281,8 +281,7 @@ impl QueueModel {
 
     pub fn calls_to(&self, callee: &str, within: SignedDuration) -> u32 {
         let since = self.now - millis(within);
-        let counts =
-            |(of, at, _): &&(String, i64, CallSid)| of.as_str() == callee && *at > since;
+        let counts = |(of, at, _): &&(String, i64, CallSid)| of.as_str() == callee && *at > since;
         u32::try_from(self.claims.iter().filter(counts).count()).expect("a few")
     }
 
