@@ -15,6 +15,14 @@ pub struct Clock {
     shift_millis: Arc<AtomicI64>,
     /// As if the machine's own clock were wrong.
     skew_millis: Arc<AtomicI64>,
+    source: ClockSource,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum ClockSource {
+    Machine,
+    /// The runtime's, which a simulation moves: it showed this time at this moment.
+    Runtime(Timestamp, tokio::time::Instant),
 }
 
 impl Clock {
@@ -23,6 +31,15 @@ impl Clock {
             zone,
             shift_millis: Arc::default(),
             skew_millis: Arc::default(),
+            source: ClockSource::Machine,
+        }
+    }
+
+    /// For simulations: it shows this time now, and goes on by the runtime's clock.
+    pub fn of_runtime(zone: TimeZone, now: Timestamp) -> Self {
+        Self {
+            source: ClockSource::Runtime(now, tokio::time::Instant::now()),
+            ..Self::new(zone)
         }
     }
 
@@ -36,7 +53,11 @@ impl Clock {
         reason = "the one place that reads the machine's clock"
     )]
     pub fn machine(&self) -> Timestamp {
-        later(Timestamp::now(), &self.skew_millis)
+        let now = match self.source {
+            ClockSource::Machine => Timestamp::now(),
+            ClockSource::Runtime(began, moment) => began + moment.elapsed(),
+        };
+        later(now, &self.skew_millis)
     }
 
     /// For tests: the machine's clock is wrong.
@@ -55,13 +76,16 @@ impl Clock {
 
     /// The time since the machine was started.
     pub fn steady(&self) -> Duration {
-        since_boot()
+        match self.source {
+            ClockSource::Machine => since_boot(),
+            ClockSource::Runtime(_, moment) => moment.elapsed(),
+        }
     }
 
     /// What both clocks say now, for telling when moments were that somebody else has measured.
     pub fn reading(&self) -> ClockReading {
         ClockReading {
-            moment: Instant::now(),
+            moment: tokio::time::Instant::now().into_std(),
             time: self.now(),
         }
     }

@@ -2,12 +2,12 @@
 //!
 //! Start reading at `server` (what there is and how it is joined), or follow a call: `api::landing_calls` → `store` → `callbacks`.
 
-mod accepted;
+pub mod accepted;
 pub mod api;
 pub mod audio_files;
 pub mod billing;
 pub mod callbacks;
-mod claim_holds;
+pub mod claim_holds;
 pub mod cli;
 pub mod client;
 pub mod clock;

@@ -17,7 +17,8 @@ use crate::callbacks::Callbacks;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::dispatch::{Dispatch, DispatchNeeds};
+use crate::dispatch::trunk_pool::TrunkPool;
+use crate::dispatch::{Dispatch, DispatchNeeds, RenderedPrompts};
 use crate::domain::call::CallSids;
 use crate::domain::claim::NodeId;
 use crate::http::Front;
@@ -72,11 +73,13 @@ impl Server {
         )?;
         let holds = ClaimHolds::default();
         holds.describe();
+        let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
         let needs = DispatchNeeds {
-            store: Arc::clone(&store),
+            store: Arc::clone(&store) as _,
             clock: clock.clone(),
             node: node.clone(),
-            audio_files: audio_files.clone(),
+            trunks: TrunkPool::start(&config, &supervisor).await?,
+            prompts: Arc::new(prompts),
             ended: callbacks.owed(),
             holds: holds.clone(),
         };

@@ -70,6 +70,12 @@ pub enum CallEvent {
 pub struct LeaveRequest(oneshot::Sender<Leave>);
 
 impl LeaveRequest {
+    /// Whoever makes a leg ready waits at the other end.
+    pub fn new() -> (Self, oneshot::Receiver<Leave>) {
+        let (granted, leave) = oneshot::channel();
+        (Self(granted), leave)
+    }
+
     /// The INVITE is sent, if the leave holds in that very moment.
     pub fn grant(self, leave: Leave) {
         // Nobody waits any more if the call was given up meanwhile.
@@ -80,8 +86,16 @@ impl LeaveRequest {
 /// Dropped when an answer has been recorded.
 #[derive(Debug)]
 pub struct AnswerRecorded(
-    #[expect(dead_code, reason = "dropping it is the message")] pub(crate) oneshot::Sender<()>,
+    #[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>,
 );
+
+impl AnswerRecorded {
+    /// Whoever holds the answer waits at the other end.
+    pub fn new() -> (Self, oneshot::Receiver<()>) {
+        let (recorded, done) = oneshot::channel();
+        (Self(recorded), done)
+    }
+}
 
 /// A call that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]

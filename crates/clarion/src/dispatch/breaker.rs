@@ -1,6 +1,8 @@
 //! A trunk that keeps failing is left alone for a while, then tried with one call.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// Failures in a row before a trunk is left alone.
 const PATIENCE: u32 = 5;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use phone::call::{CallEvent, CallRequest, Phone, PlacedCall};
+use phone::call::{CallEvent, CallRequest, PlacedCall};
 use phone::ending::{Cause, Ending, Failure};
 use phone::leg_record::LegRecord;
 use sound::PromptError;
@@ -45,7 +45,6 @@ pub struct DialTimes {
 /// Makes calls, any number at once.
 #[derive(Debug)]
 pub struct CallRunner {
-    pub phone: Phone,
     pub pool: Arc<TrunkPool>,
     pub playback: Arc<Playback>,
     pub recorder: CallRecorder,
@@ -232,8 +231,7 @@ impl CallRunner {
     ) -> (PlacedCall, Result<(), NoLeave>) {
         let (events, mut happened) = mpsc::unbounded_channel();
         let calling = async {
-            let placed = self.phone.call(&trunk.trunk, request, &events, hang_up);
-            let placed = placed.await;
+            let placed = trunk.line.call(request, &events, hang_up).await;
             drop(events);
             placed
         };

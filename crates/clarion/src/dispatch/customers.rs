@@ -3,14 +3,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::capacity::WaitingLane;
 use super::lock;
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::claim::{ClaimedCall, DueLane, LaneShare};
 use crate::domain::customer_limits::{CallLimits, Customer};
-use crate::store::{Store, StoreError};
+use crate::store::{DispatchStore, StoreError};
 
 /// Limits are read again after this time, so that an operator's change is honoured soon.
 const REMEMBERED: Duration = Duration::from_millis(500);
@@ -39,14 +41,14 @@ impl Known {
 
 #[derive(Debug)]
 pub struct CustomerLimits {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DispatchStore>,
     /// For accounts without limits of their own.
     defaults: CallLimits,
     known: Mutex<HashMap<Customer, Known>>,
 }
 
 impl CustomerLimits {
-    pub fn new(store: Arc<dyn Store>, defaults: CallLimits) -> Self {
+    pub fn new(store: Arc<dyn DispatchStore>, defaults: CallLimits) -> Self {
         Self {
             store,
             defaults,
@@ -117,10 +119,7 @@ impl CustomerLimits {
     }
 
     async fn read_limits(&self, account: &AccountSid, app: &AppId) -> Result<(), StoreError> {
-        let of_account = self.store.account(account).await?;
-        let of_account = of_account.map(|account| account.limits).unwrap_or_default();
-        let of_app = self.store.application(app).await?;
-        let of_app = of_app.map(|app| app.limits).unwrap_or_default();
+        let (of_account, of_app) = self.store.customer_limits(account, app).await?;
         let (at_once, per_second) = (self.defaults.at_once, self.defaults.per_second);
         let of_account = CallLimits {
             at_once: of_account.calls_at_once.unwrap_or(at_once),

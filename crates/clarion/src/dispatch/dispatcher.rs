@@ -73,6 +73,7 @@ impl Dispatcher {
                 Err(error) => tracing::error!(%error, "the queue could not be read"),
             }
             tokio::select! {
+                biased;
                 () = stopping.cancelled() => {}
                 () = self.queued.notified() => {}
                 () = self.woken.notified() => {}

@@ -1,6 +1,6 @@
 //! The heartbeat of this node: it shows that it lives, checks that its calls are still its own, and has orphans recovered.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Heartbeat {
     }
 
     async fn look_after_calls(&self, interval: Duration) {
-        let mut unattended = HashSet::new();
+        let mut unattended = BTreeSet::new();
         loop {
             tokio::time::sleep(interval).await;
             if let Err(error) = self.find_orphans(&mut unattended).await {
@@ -60,12 +60,12 @@ impl Heartbeat {
 
     /// `unattended` are calls that were ours with no task working at them. A call that is so twice is an orphan: it was claimed in a commit
     /// whose confirmation never came, or its task has broken down.
-    async fn find_orphans(&self, unattended: &mut HashSet<CallSid>) -> Result<(), StoreError> {
+    async fn find_orphans(&self, unattended: &mut BTreeSet<CallSid>) -> Result<(), StoreError> {
         let node = &self.node;
         // In this order: what runs before the look was claimed before it.
         let running = self.running.all();
         let held = node.store.held_calls(&node.id).await?;
-        let held: HashSet<_> = held.into_iter().collect();
+        let held: BTreeSet<_> = held.into_iter().collect();
         // A call that another node has taken over is hung up here: it must not be talked to by one that may not write its end. A call
         // that has just ended looks the same, and is not harmed.
         for (sid, hang_up) in running.iter().filter(|(sid, _)| !held.contains(*sid)) {
@@ -74,7 +74,7 @@ impl Heartbeat {
         }
         let is_unattended =
             |sid: &CallSid| !self.running.contains(sid) && !running.contains_key(sid);
-        let now_unattended: HashSet<_> = held.into_iter().filter(is_unattended).collect();
+        let now_unattended: BTreeSet<_> = held.into_iter().filter(is_unattended).collect();
         let abandoned = now_unattended.intersection(unattended);
         let abandoned: Vec<_> = abandoned.cloned().collect();
         *unattended = now_unattended;

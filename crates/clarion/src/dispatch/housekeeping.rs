@@ -2,11 +2,12 @@
 //! the gauges, and calls that ended so long ago that they are forgotten.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use jiff::SignedDuration;
 use supervisor::Watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::customers::CustomerLimits;

@@ -17,22 +17,23 @@ mod heartbeat;
 mod housekeeping;
 mod leg_records;
 mod node;
+pub mod planted;
 mod playback;
 mod prompt_guard;
 mod quality_guard;
 mod recorder;
 mod recovery;
 mod running;
+mod sip_line;
 mod switches;
 mod trunk_capacity;
+pub mod trunk_line;
 pub mod trunk_pool;
 mod trunk_sharing;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
-use phone::call::Phone;
 use supervisor::{Supervisor, TaskGuard};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -46,7 +47,9 @@ use self::dispatcher::Dispatcher;
 use self::heartbeat::Heartbeat;
 use self::housekeeping::Housekeeping;
 use self::node::Node;
+use self::planted::PlantedBug;
 use self::playback::{Playback, PlaybackTimes};
+pub use self::playback::{PromptSource, RenderedPrompts};
 use self::prompt_guard::PromptGuard;
 use self::quality_guard::QualityGuard;
 use self::recorder::CallRecorder;
@@ -57,14 +60,13 @@ pub use self::switches::{STOP_ALL, drained_switch};
 use self::trunk_pool::TrunkPool;
 use self::trunk_sharing::TrunkSharing;
 use crate::accepted::Announcer;
-use crate::audio_files::{AudioFiles, prompts};
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::claim::NodeId;
 use crate::domain::customer_limits::CallLimits;
 use crate::domain::prompt::Prompt;
-use crate::store::Store;
+use crate::store::DispatchStore;
 
 const HOUSEKEEPING_PATIENCE: Duration = Duration::from_secs(60);
 const SHARING_PATIENCE: Duration = Duration::from_secs(30);
@@ -86,11 +88,12 @@ pub struct Dispatch {
 /// What dispatch shares with other parts of the server.
 #[derive(Debug)]
 pub struct DispatchNeeds {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn DispatchStore>,
     pub clock: Clock,
     /// This life of this process.
     pub node: NodeId,
-    pub audio_files: AudioFiles,
+    pub trunks: TrunkPool,
+    pub prompts: Arc<dyn PromptSource>,
     /// Notified when a call has ended: a callback may be owed.
     pub ended: Arc<Notify>,
     pub holds: ClaimHolds,
@@ -106,13 +109,13 @@ impl Dispatch {
             store,
             clock,
             node,
-            audio_files,
+            trunks,
+            prompts,
             ended,
             holds,
         } = needs;
         let settings = &config.dispatch;
-        let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
-        let pool = Arc::new(TrunkPool::start(supervisor, &config.trunks, &phone).await?);
+        let pool = Arc::new(trunks);
         let node = Node::new(node, Arc::clone(&store), clock, settings.lease);
         let queued = Arc::new(Notify::new());
         let (announcer, accepted) = Announcer::new(Arc::clone(&queued));
@@ -123,7 +126,7 @@ impl Dispatch {
             ended,
             recorded_point: supervisor.panic_point("call-recorded"),
         };
-        let woken = store.wake_up(supervisor);
+        let woken = store.woken(supervisor);
         let clock_check = ClockCheck::new(node.lease, &holds);
         let sharing = join_nodes(&node, &pool, &clock_check).await?;
         let defaults = CallLimits {
@@ -133,7 +136,7 @@ impl Dispatch {
         let customers = Arc::new(CustomerLimits::new(Arc::clone(&store), defaults));
         let switches = Arc::new(Switches::new(store, Arc::clone(&pool)));
         switches.read().await?;
-        let playback = Arc::new(open_playback(config, audio_files, supervisor)?);
+        let playback = Arc::new(playback(config, prompts));
         let heartbeat = Arc::new(Heartbeat {
             node: node.clone(),
             clock_check,
@@ -145,8 +148,10 @@ impl Dispatch {
                 queued: Arc::clone(&queued),
             },
         });
+        // The legs of the life before this one still use channels: they are hung up before anything is dialled.
+        heartbeat.recovery.recover_orphans(&[]).await?;
         let prompt_guard = Arc::new(PromptGuard::new(holds.clone()));
-        let pace = Arc::clone(phone.media().pace());
+        let pace = Arc::clone(&pool.pace);
         let housekeeping = Arc::new(Housekeeping {
             prompt_guard: Arc::clone(&prompt_guard),
             quality_guard: QualityGuard::new(pace, settings.late_percent, holds.clone()),
@@ -167,7 +172,6 @@ impl Dispatch {
             },
             runner: Arc::new(CallRunner {
                 prompt_guard,
-                phone,
                 pool,
                 playback: Arc::clone(&playback),
                 recorder,
@@ -235,24 +239,23 @@ async fn join_nodes(
         node: node.clone(),
         pool: Arc::clone(pool),
     };
-    sharing.step().await?;
+    if planted::is(PlantedBug::ShareNotAwaited) {
+        pool.grant_whole();
+    } else {
+        sharing.step().await?;
+    }
     Ok(Arc::new(sharing))
 }
 
-fn open_playback(
-    config: &Config,
-    audio_files: AudioFiles,
-    supervisor: &Supervisor,
-) -> anyhow::Result<Playback> {
-    Ok(Playback {
-        renderer: prompts::open(supervisor, config)?,
-        audio_files,
+fn playback(config: &Config, prompts: Arc<dyn PromptSource>) -> Playback {
+    Playback {
+        prompts,
         times: PlaybackTimes {
             lead_in: config.dispatch.lead_in,
             extension_wait: config.dispatch.extension_wait,
             longest_talk: config.calls.max_talk,
         },
-    })
+    }
 }
 
 fn supervise_heartbeat(

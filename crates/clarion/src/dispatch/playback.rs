@@ -1,11 +1,16 @@
 //! What is sent after the answer, how long that is, and how long a call may last.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use phone::media::stream::PlaybackItem;
-use sound::{PlaylistItem, PromptError, PromptRenderer};
+use sound::{Playlist, PlaylistItem, PromptError, PromptRenderer};
+use supervisor::Supervisor;
 
 use crate::audio_files::{AudioFiles, prompts};
+use crate::config::Config;
 use crate::domain::call::NewCall;
 use crate::domain::prompt::Prompt;
 
@@ -24,10 +29,42 @@ pub struct PlaybackTimes {
     pub longest_talk: Duration,
 }
 
+/// Where prompts come from. A simulation brings its own.
+#[async_trait]
+pub trait PromptSource: fmt::Debug + Send + Sync {
+    async fn playlist(&self, prompt: &Prompt) -> Result<Playlist, PromptError>;
+}
+
+/// Prompts made by the renderer.
+#[derive(Debug)]
+pub struct RenderedPrompts {
+    renderer: PromptRenderer,
+    audio_files: AudioFiles,
+}
+
+impl RenderedPrompts {
+    pub fn open(
+        config: &Config,
+        audio_files: AudioFiles,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            renderer: prompts::open(supervisor, config)?,
+            audio_files,
+        })
+    }
+}
+
+#[async_trait]
+impl PromptSource for RenderedPrompts {
+    async fn playlist(&self, prompt: &Prompt) -> Result<Playlist, PromptError> {
+        prompts::make_ready(&self.renderer, &self.audio_files, prompt).await
+    }
+}
+
 #[derive(Debug)]
 pub struct Playback {
-    pub renderer: PromptRenderer,
-    pub audio_files: AudioFiles,
+    pub prompts: Arc<dyn PromptSource>,
     pub times: PlaybackTimes,
 }
 
@@ -57,7 +94,7 @@ impl PlaybackPlan {
 impl Playback {
     /// A moment of silence, the keys of an extension, the prompt, and a moment of silence again.
     pub async fn plan(&self, call: &NewCall) -> Result<PlaybackPlan, PromptError> {
-        let playlist = prompts::make_ready(&self.renderer, &self.audio_files, &call.prompt).await?;
+        let playlist = self.prompts.playlist(&call.prompt).await?;
         let mut items = vec![silence(self.times.lead_in)];
         if let Some(extension) = call.number.extension() {
             items.push(silence(self.times.extension_wait));
@@ -83,7 +120,7 @@ impl Playback {
 
     /// Renders a prompt before its call's turn comes.
     pub async fn render_ahead(&self, prompt: &Prompt) {
-        if let Err(error) = prompts::make_ready(&self.renderer, &self.audio_files, prompt).await {
+        if let Err(error) = self.prompts.playlist(prompt).await {
             tracing::debug!(%error, "a prompt could not be rendered ahead");
         }
     }

@@ -4,10 +4,11 @@
 //! What a customer's own text or file does to the renderer does not count here: nobody stops a node by sending calls.
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sound::PromptError;
 use sound::speech::SpeechError;
+use tokio::time::Instant;
 
 use super::lock;
 use crate::claim_holds::{ClaimHolds, HoldKind};

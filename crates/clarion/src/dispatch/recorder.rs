@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::dial_progress::{Attempt, DialProgress};
 use super::end_reason::EndReason;
 use super::node::Node;
+use super::planted::{self, PlantedBug};
 use super::running::RunningCalls;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback};
@@ -119,6 +120,10 @@ impl CallRecorder {
         let now = self.node.clock.now();
         // Before the commit: it says that the call was ours at a moment since then.
         let lease = self.node.lease_watch.current().ok_or(NoLeave::LeaseLost)?;
+        let mut leave = Some((request, Leave::while_holds(move || lease.holds())));
+        if planted::is(PlantedBug::InviteBeforeCommit) {
+            grant(leave.take());
+        }
         let dialling = CallUpdate::Dialling {
             attempt: attempt.number,
             trunk: attempt.trunk.clone(),
@@ -135,7 +140,7 @@ impl CallRecorder {
         measure_setup(progress, attempt, self.node.clock.now());
         progress.trunk = Some(attempt.trunk.clone());
         progress.dialled_at.get_or_insert(now);
-        request.grant(Leave::while_holds(move || lease.holds()));
+        grant(leave);
         Ok(())
     }
 
@@ -155,7 +160,7 @@ impl CallRecorder {
         seconds: u32,
     ) -> Result<Option<u32>, StoreError> {
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
-        let paid = self.node.store.tighten_reservation(sid, lease, seconds);
+        let paid = self.node.store.paid_talk(sid, lease, seconds);
         paid.await
             .inspect_err(|error| tracing::error!(%error, "a reservation could not be tightened"))
     }
@@ -244,6 +249,12 @@ impl CallRecorder {
             OwedCallback::new(&report, call.app.clone(), url, zone)
         });
         ended
+    }
+}
+
+fn grant(leave: Option<(LeaveRequest, Leave)>) {
+    if let Some((request, leave)) = leave {
+        request.grant(leave);
     }
 }
 

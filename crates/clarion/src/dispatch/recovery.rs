@@ -104,9 +104,9 @@ impl Recovery {
         let trunk = orphan.trunk.as_deref();
         let trunk = trunk.and_then(|trunk| self.pool.named(trunk));
         if let (Some(dialog), Some(trunk)) = (dialog, trunk) {
-            let (trunk, sid) = (trunk.trunk.clone(), orphan.claimed.call.sid.clone());
+            let (line, sid) = (Arc::clone(&trunk.line), orphan.claimed.call.sid.clone());
             tokio::spawn(async move {
-                match trunk.end_orphan(&dialog).await {
+                match line.end_orphan(&dialog).await {
                     Ok(true) => tracing::info!(callSid = %sid, "an orphaned leg was hung up"),
                     Ok(false) => tracing::warn!(callSid = %sid, "an orphaned leg did not answer"),
                     Err(error) => {

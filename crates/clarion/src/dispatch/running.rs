@@ -1,6 +1,6 @@
 //! The calls that are under way on this node: how far each has come, and the means to hang it up.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ struct RunningCall {
 
 #[derive(Debug, Default)]
 pub struct RunningCalls {
-    calls: Mutex<HashMap<CallSid, RunningCall>>,
+    calls: Mutex<BTreeMap<CallSid, RunningCall>>,
 }
 
 impl RunningCalls {
@@ -77,7 +77,7 @@ impl RunningCalls {
     }
 
     /// Every running call with the means to hang it up.
-    pub fn all(&self) -> HashMap<CallSid, CancellationToken> {
+    pub fn all(&self) -> BTreeMap<CallSid, CancellationToken> {
         let calls = self.calls();
         let calls = calls.iter();
         calls
@@ -85,7 +85,7 @@ impl RunningCalls {
             .collect()
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<CallSid, RunningCall>> {
+    fn calls(&self) -> MutexGuard<'_, BTreeMap<CallSid, RunningCall>> {
         lock(&self.calls)
     }
 }

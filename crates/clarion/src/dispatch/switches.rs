@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::trunk_pool::TrunkPool;
-use crate::store::{Store, StoreError};
+use crate::store::{DispatchStore, StoreError};
 
 /// The switch that stops all dialling. What is under way goes on; what is queued waits.
 pub const STOP_ALL: &str = "stop-all";
@@ -16,13 +16,13 @@ pub fn drained_switch(trunk: &str) -> String {
 
 #[derive(Debug)]
 pub struct Switches {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DispatchStore>,
     pool: Arc<TrunkPool>,
     stopped: AtomicBool,
 }
 
 impl Switches {
-    pub fn new(store: Arc<dyn Store>, pool: Arc<TrunkPool>) -> Self {
+    pub fn new(store: Arc<dyn DispatchStore>, pool: Arc<TrunkPool>) -> Self {
         Self {
             store,
             pool,
@@ -36,7 +36,7 @@ impl Switches {
 
     /// Obeys the switches as they are in the store now.
     pub async fn read(&self) -> Result<(), StoreError> {
-        let switches = self.store.switches().await?;
+        let switches = self.store.operator_switches().await?;
         let set = |name: &str| switches.iter().any(|(known, _)| known == name);
         let stop = set(STOP_ALL);
         metrics::gauge!("clarion_dialling_stopped").set(f64::from(u8::from(stop)));

@@ -1,7 +1,9 @@
 //! What this node may use of a trunk: so many channels, and starts that keep an even distance, so that no second has more of them than was
 //! granted, but for one.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 
@@ -49,6 +51,10 @@ impl GrantedCapacity {
 
     pub fn grant(&mut self, grant: TrunkGrant) {
         self.grant = grant;
+    }
+
+    pub fn grant_whole(&mut self) {
+        self.grant = TrunkGrant::whole(self.whole);
     }
 
     /// Calls are due, and nothing is left for them. Whether more could be granted than is.

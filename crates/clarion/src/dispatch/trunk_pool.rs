@@ -1,26 +1,19 @@
-//! The trunks of this server: started from the configuration, watched, and chosen from for each call.
+//! The trunks of this server, and which of them a call gets.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::Context;
-use g711::Codec;
-use phone::call::{MediaConfig, Phone};
-use phone::media::engine::SocketChoice;
-use phone::signalling::{Resolver, Signalling, SignallingConfig, TlsFiles, Transport};
-use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
-use phone::trunk::{Health, Trunk};
-use supervisor::Supervisor;
+use phone::media::pacer::PaceCounts;
+use phone::trunk::Health;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::breaker::Breaker;
 use super::lock;
 use super::trunk_capacity::GrantedCapacity;
-use crate::config::{LoopbackSettings, TrunkSettings};
+use super::trunk_line::TrunkLine;
+use crate::config::TrunkSettings;
 use crate::domain::route;
 use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 
@@ -28,15 +21,13 @@ use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 #[derive(Debug)]
 pub struct PooledTrunk {
     settings: TrunkSettings,
-    pub trunk: Arc<Trunk>,
+    pub line: Arc<dyn TrunkLine>,
     capacity: Mutex<GrantedCapacity>,
     /// Notified when this node's part of a trunk should be looked at anew.
     share_changed: Arc<Notify>,
     breaker: Mutex<Breaker>,
     /// The operator lets it run empty.
     drained: AtomicBool,
-    /// The telephone behind a loopback trunk.
-    _telephone: Option<TestPhone>,
 }
 
 /// A channel of a trunk, given back when it is dropped.
@@ -53,7 +44,7 @@ impl Channel {
     pub async fn start(&mut self) {
         let start = lock(&self.trunk.capacity).start(Instant::now());
         self.was_started = true;
-        tokio::time::sleep_until(start.into()).await;
+        tokio::time::sleep_until(start).await;
     }
 }
 
@@ -100,7 +91,7 @@ impl PooledTrunk {
     }
 
     fn is_usable(&self) -> bool {
-        !self.drained.load(Ordering::Relaxed) && self.trunk.health().borrow().usable()
+        !self.drained.load(Ordering::Relaxed) && self.line.health().usable()
     }
 
     pub fn note(&self, worked: bool) {
@@ -134,7 +125,7 @@ impl PooledTrunk {
         if !lock(&self.breaker).would_allow(Instant::now()) {
             return "failing".to_owned();
         }
-        match &*self.trunk.health().borrow() {
+        match self.line.health() {
             Health::Unknown | Health::Up => "up".to_owned(),
             Health::Down { why } => format!("down: {why}"),
         }
@@ -145,6 +136,8 @@ impl PooledTrunk {
 pub struct TrunkPool {
     trunks: Vec<Arc<PooledTrunk>>,
     pub share_changed: Arc<Notify>,
+    /// How well the packets of all calls leave.
+    pub pace: Arc<PaceCounts>,
 }
 
 /// Why no channel was to be had.
@@ -159,24 +152,27 @@ pub enum NoChannel {
 }
 
 impl TrunkPool {
-    pub async fn start(
-        supervisor: &Supervisor,
-        trunks: &[TrunkSettings],
-        phone: &Phone,
-    ) -> anyhow::Result<Self> {
-        let mut endpoints = HashMap::new();
-        let mut started = Vec::new();
+    pub fn over(lines: impl IntoIterator<Item = (TrunkSettings, Arc<dyn TrunkLine>)>) -> Self {
         let share_changed = Arc::new(Notify::new());
-        for trunk in trunks {
-            let pooled = start_trunk(supervisor, trunk, phone, &share_changed, &mut endpoints)
-                .await
-                .with_context(|| format!("trunk {}", trunk.name()))?;
-            started.push(Arc::new(pooled));
-        }
-        Ok(Self {
-            trunks: started,
+        let trunks = lines.into_iter().map(|(settings, line)| {
+            let whole = TrunkCapacity {
+                channels: settings.channels,
+                per_second: settings.calls_per_second,
+            };
+            Arc::new(PooledTrunk {
+                capacity: Mutex::new(GrantedCapacity::new(whole, Instant::now())),
+                share_changed: Arc::clone(&share_changed),
+                settings,
+                line,
+                breaker: Mutex::default(),
+                drained: AtomicBool::new(false),
+            })
+        });
+        Self {
+            trunks: trunks.collect(),
             share_changed,
-        })
+            pace: Arc::default(),
+        }
     }
 
     pub fn trunks(&self) -> &[Arc<PooledTrunk>] {
@@ -215,6 +211,13 @@ impl TrunkPool {
             if let Some(trunk) = self.named(name) {
                 lock(&trunk.capacity).grant(*grant);
             }
+        }
+    }
+
+    /// As if this node were alone: a bug, where it is not.
+    pub(super) fn grant_whole(&self) {
+        for trunk in &self.trunks {
+            lock(&trunk.capacity).grant_whole();
         }
     }
 
@@ -268,110 +271,7 @@ impl TrunkPool {
 
     pub fn stop(&self) {
         for trunk in &self.trunks {
-            trunk.trunk.stop();
+            trunk.line.stop();
         }
-    }
-}
-
-/// Trunks with the same address of ours share an endpoint.
-type Endpoints = HashMap<(Transport, SocketAddr, Option<SocketAddr>, TlsFiles), Arc<Signalling>>;
-
-async fn start_trunk(
-    supervisor: &Supervisor,
-    settings: &TrunkSettings,
-    phone: &Phone,
-    share_changed: &Arc<Notify>,
-    endpoints: &mut Endpoints,
-) -> anyhow::Result<PooledTrunk> {
-    let mut sip = settings.sip.clone();
-    let telephone = match &settings.loopback {
-        Some(loopback) => Some(telephone(supervisor, loopback).await?),
-        None => None,
-    };
-    if let Some(telephone) = &telephone {
-        sip.host = telephone.contact().into();
-    }
-    if settings.shared_port {
-        sip.media.sockets = SocketChoice::Shared(phone.media().shared_line()?);
-    }
-    let signalling = endpoint(supervisor, &settings.signalling()?, endpoints).await?;
-    Ok(PooledTrunk {
-        capacity: Mutex::new(GrantedCapacity::new(
-            TrunkCapacity {
-                channels: settings.channels,
-                per_second: settings.calls_per_second,
-            },
-            Instant::now(),
-        )),
-        share_changed: Arc::clone(share_changed),
-        settings: settings.clone(),
-        trunk: Trunk::start(supervisor, sip, signalling, Resolver::default()),
-        breaker: Mutex::default(),
-        drained: AtomicBool::new(false),
-        _telephone: telephone,
-    })
-}
-
-async fn endpoint(
-    supervisor: &Supervisor,
-    config: &SignallingConfig,
-    endpoints: &mut Endpoints,
-) -> anyhow::Result<Arc<Signalling>> {
-    let key = (
-        config.transport,
-        config.bind,
-        config.advertised,
-        config.tls.clone(),
-    );
-    if let Some(known) = endpoints.get(&key) {
-        return Ok(Arc::clone(known));
-    }
-    let started = Arc::new(Signalling::start(supervisor, config, None).await?);
-    endpoints.insert(key, Arc::clone(&started));
-    Ok(started)
-}
-
-/// The telephone behind a loopback trunk: it behaves by the end of the number, and may record what it hears.
-async fn telephone(
-    supervisor: &Supervisor,
-    loopback: &LoopbackSettings,
-) -> anyhow::Result<TestPhone> {
-    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let settings = TestPhoneConfig {
-        sip: SignallingConfig::new(Transport::Udp, SocketAddr::new(here, 0)),
-        media: MediaConfig::new(here, 30_000..=39_999),
-        codecs: Codec::ALL.to_vec(),
-        credentials: None,
-    };
-    let (telephone, mut heard) = TestPhone::start(supervisor, &settings, Script::of_number).await?;
-    let folder = loopback.record.clone();
-    if let Some(folder) = &folder {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("record: cannot make {}", folder.display()))?;
-    }
-    tokio::spawn(async move {
-        while let Some(call) = heard.recv().await {
-            if let Some(folder) = folder.as_ref().filter(|_| !call.packets.is_empty()) {
-                record(&call, folder);
-            }
-        }
-    });
-    Ok(telephone)
-}
-
-fn record(call: &HeardCall, folder: &Path) {
-    // The Call-ID begins with the callSid, a name of letters and digits; this telephone never sends a caller elsewhere.
-    let name: String = call
-        .call_id
-        .chars()
-        .take_while(char::is_ascii_alphanumeric)
-        .collect();
-    let path = folder.join(format!("{name}.wav"));
-    let mut bytes = Vec::new();
-    let written = call
-        .write_wav(&mut bytes)
-        .and_then(|()| std::fs::write(&path, &bytes));
-    if let Err(error) = written {
-        tracing::warn!(%error, path = %path.display(), "a recording could not be written");
     }
 }

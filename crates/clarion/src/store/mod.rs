@@ -31,6 +31,7 @@ mod binding;
 mod call_queue;
 mod callbacks;
 mod columns;
+mod dispatch_store;
 mod inspection;
 mod migrations;
 pub mod postgres;
@@ -46,6 +47,7 @@ pub use self::call_queue::CallQueue;
 pub use self::callbacks::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch,
 };
+pub use self::dispatch_store::DispatchStore;
 pub use self::inspection::{DatabaseRoute, Inspection};
 use self::migrations::SchemaRight;
 pub use self::records::Records;
@@ -54,7 +56,7 @@ pub use crate::config::Database;
 
 #[async_trait]
 pub trait Store:
-    AccountBook + AudioCatalog + CallQueue + CallbackQueue + Records + BillBook + fmt::Debug
+    AccountBook + AudioCatalog + CallQueue + CallbackQueue + Records + BillBook + DispatchStore
 {
     /// Makes a small write durable, by the way that other writes go. For the readiness probe: whoever asks sets the time limit, and may
     /// stop waiting at any moment. One write is under way at a time, so a database that hangs is not asked again and again.

@@ -166,6 +166,7 @@ impl World {
         });
         let accepted = self.accepted.iter().flatten();
         History {
+            refused: Vec::new(),
             accepted: accepted.map(|(_, sid)| sid.clone()).collect(),
             dialled: self
                 .telephone

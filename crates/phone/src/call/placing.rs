@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::dialling::DiallingCall;
@@ -140,8 +139,7 @@ impl Placing<'_> {
     fn on_answer(&self) -> OnAnswer {
         let events = self.events.clone();
         Box::new(move |snapshot: Option<DialogSnapshot>| {
-            let (recorded, done) = oneshot::channel();
-            let recorded = AnswerRecorded(recorded);
+            let (recorded, done) = AnswerRecorded::new();
             let _ = events.send(CallEvent::Answered(snapshot.map(Box::new), recorded));
             done
         })
@@ -149,11 +147,9 @@ impl Placing<'_> {
 
     /// `None` if there is no leave, or if the call has been given up before there was.
     async fn ask_leave(&self, ready: &ReadyLeg) -> Option<Leave> {
-        let (granted, leave) = oneshot::channel();
+        let (request, leave) = LeaveRequest::new();
         let snapshot = Box::new(ready.snapshot().clone());
-        let asked = self
-            .events
-            .send(CallEvent::Ready(snapshot, LeaveRequest(granted)));
+        let asked = self.events.send(CallEvent::Ready(snapshot, request));
         asked.ok()?;
         self.hang_up.run_until_cancelled(leave).await?.ok()
     }

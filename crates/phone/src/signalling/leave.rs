@@ -17,7 +17,7 @@ impl Leave {
         Self(Arc::new(holds))
     }
 
-    pub(super) fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         (self.0)()
     }
 }

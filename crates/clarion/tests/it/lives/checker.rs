@@ -9,6 +9,8 @@ pub struct History {
     pub accepted: Vec<String>,
     /// The callSid of every INVITE that reached the telephone.
     pub dialled: Vec<String>,
+    /// Those of them that were refused before anything rang: another one may follow.
+    pub refused: Vec<String>,
     /// callSid, webhook-id and body of every callback that arrived.
     pub callbacks: Vec<(String, String, String)>,
     /// callSid, outcome and number of bill lines, for every call in the database.
@@ -24,9 +26,12 @@ pub fn violations(history: &History) -> Vec<String> {
     if history.accepted.iter().collect::<BTreeSet<_>>().len() != history.accepted.len() {
         note("a callSid was given to two requests".to_owned());
     }
-    let mut dialled: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut dialled: BTreeMap<&str, i64> = BTreeMap::new();
     for sid in &history.dialled {
         *dialled.entry(sid).or_default() += 1;
+    }
+    for sid in &history.refused {
+        *dialled.entry(sid).or_default() -= 1;
     }
     for (sid, times) in dialled.iter().filter(|(_, times)| **times > 1) {
         note(format!("{sid} was dialled {times} times"));
@@ -62,7 +67,8 @@ mod tests {
         let sid = "a".to_owned();
         History {
             accepted: vec![sid.clone()],
-            dialled: vec![sid.clone()],
+            dialled: vec![sid.clone(), sid.clone()],
+            refused: vec![sid.clone()],
             callbacks: vec![
                 (sid.clone(), "msg_a".to_owned(), "0".to_owned()),
                 // Delivered again after a crash: the same report.

@@ -130,6 +130,7 @@ impl World {
         History {
             accepted: self.accepted.lock().unwrap().clone(),
             dialled: self.dialled.lock().unwrap().clone(),
+            refused: Vec::new(),
             callbacks: callbacks.collect(),
             records,
             legs_up: self.telephone.open().0,

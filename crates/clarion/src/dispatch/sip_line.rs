@@ -1,0 +1,169 @@
+//! Trunks over SIP: started from the configuration, called through `phone`.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use g711::Codec;
+use phone::call::{CallEvent, CallRequest, MediaConfig, Phone, PlacedCall};
+use phone::media::engine::SocketChoice;
+use phone::signalling::{
+    DialogSnapshot, Resolver, Signalling, SignallingConfig, SignallingError, TlsFiles, Transport,
+};
+use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
+use phone::trunk::{Health, Trunk};
+use supervisor::Supervisor;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::trunk_line::TrunkLine;
+use super::trunk_pool::TrunkPool;
+use crate::config::{Config, LoopbackSettings, TrunkSettings};
+
+#[derive(Debug)]
+struct SipLine {
+    phone: Arc<Phone>,
+    trunk: Arc<Trunk>,
+    /// The telephone behind a loopback trunk.
+    _telephone: Option<TestPhone>,
+}
+
+#[async_trait]
+impl TrunkLine for SipLine {
+    async fn call(
+        &self,
+        request: &CallRequest,
+        events: &mpsc::UnboundedSender<CallEvent>,
+        hang_up: &CancellationToken,
+    ) -> PlacedCall {
+        self.phone.call(&self.trunk, request, events, hang_up).await
+    }
+
+    async fn end_orphan(&self, dialog: &DialogSnapshot) -> Result<bool, SignallingError> {
+        self.trunk.end_orphan(dialog).await
+    }
+
+    fn health(&self) -> Health {
+        self.trunk.health().borrow().clone()
+    }
+
+    fn stop(&self) {
+        self.trunk.stop();
+    }
+}
+
+impl TrunkPool {
+    /// Starts the calling engine and every trunk of the configuration.
+    pub async fn start(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Self> {
+        let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
+        let phone = Arc::new(phone);
+        let mut endpoints = HashMap::new();
+        let mut lines = Vec::new();
+        for trunk in &config.trunks {
+            let line = start_line(supervisor, trunk, &phone, &mut endpoints)
+                .await
+                .with_context(|| format!("trunk {}", trunk.name()))?;
+            let line: Arc<dyn TrunkLine> = Arc::new(line);
+            lines.push((trunk.clone(), line));
+        }
+        Ok(Self {
+            pace: Arc::clone(phone.media().pace()),
+            ..Self::over(lines)
+        })
+    }
+}
+
+/// Trunks with the same address of ours share an endpoint.
+type Endpoints = HashMap<(Transport, SocketAddr, Option<SocketAddr>, TlsFiles), Arc<Signalling>>;
+
+async fn start_line(
+    supervisor: &Supervisor,
+    settings: &TrunkSettings,
+    phone: &Arc<Phone>,
+    endpoints: &mut Endpoints,
+) -> anyhow::Result<SipLine> {
+    let mut sip = settings.sip.clone();
+    let telephone = match &settings.loopback {
+        Some(loopback) => Some(telephone(supervisor, loopback).await?),
+        None => None,
+    };
+    if let Some(telephone) = &telephone {
+        sip.host = telephone.contact().into();
+    }
+    if settings.shared_port {
+        sip.media.sockets = SocketChoice::Shared(phone.media().shared_line()?);
+    }
+    let signalling = endpoint(supervisor, &settings.signalling()?, endpoints).await?;
+    Ok(SipLine {
+        phone: Arc::clone(phone),
+        trunk: Trunk::start(supervisor, sip, signalling, Resolver::default()),
+        _telephone: telephone,
+    })
+}
+
+async fn endpoint(
+    supervisor: &Supervisor,
+    config: &SignallingConfig,
+    endpoints: &mut Endpoints,
+) -> anyhow::Result<Arc<Signalling>> {
+    let key = (
+        config.transport,
+        config.bind,
+        config.advertised,
+        config.tls.clone(),
+    );
+    if let Some(known) = endpoints.get(&key) {
+        return Ok(Arc::clone(known));
+    }
+    let started = Arc::new(Signalling::start(supervisor, config, None).await?);
+    endpoints.insert(key, Arc::clone(&started));
+    Ok(started)
+}
+
+/// The telephone behind a loopback trunk: it behaves by the end of the number, and may record what it hears.
+async fn telephone(
+    supervisor: &Supervisor,
+    loopback: &LoopbackSettings,
+) -> anyhow::Result<TestPhone> {
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let settings = TestPhoneConfig {
+        sip: SignallingConfig::new(Transport::Udp, SocketAddr::new(here, 0)),
+        media: MediaConfig::new(here, 30_000..=39_999),
+        codecs: Codec::ALL.to_vec(),
+        credentials: None,
+    };
+    let (telephone, mut heard) = TestPhone::start(supervisor, &settings, Script::of_number).await?;
+    let folder = loopback.record.clone();
+    if let Some(folder) = &folder {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("record: cannot make {}", folder.display()))?;
+    }
+    tokio::spawn(async move {
+        while let Some(call) = heard.recv().await {
+            if let Some(folder) = folder.as_ref().filter(|_| !call.packets.is_empty()) {
+                record(&call, folder);
+            }
+        }
+    });
+    Ok(telephone)
+}
+
+fn record(call: &HeardCall, folder: &Path) {
+    // The Call-ID begins with the callSid, a name of letters and digits; this telephone never sends a caller elsewhere.
+    let name: String = call
+        .call_id
+        .chars()
+        .take_while(char::is_ascii_alphanumeric)
+        .collect();
+    let path = folder.join(format!("{name}.wav"));
+    let mut bytes = Vec::new();
+    let written = call
+        .write_wav(&mut bytes)
+        .and_then(|()| std::fs::write(&path, &bytes));
+    if let Err(error) = written {
+        tracing::warn!(%error, path = %path.display(), "a recording could not be written");
+    }
+}

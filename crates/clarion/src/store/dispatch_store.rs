@@ -1,0 +1,66 @@
+//! What dispatch needs of the store: the queue, and a little beside it. Every store has it; a simulation has no more than this.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use supervisor::Supervisor;
+use tokio::sync::Notify;
+
+use super::{CallQueue, Store, StoreError};
+use crate::domain::account::{AccountLimits, AccountSid, AppId, AppLimits};
+use crate::domain::call::CallSid;
+use crate::domain::claim::Lease;
+
+#[async_trait]
+pub trait DispatchStore: CallQueue + fmt::Debug {
+    /// The limits of an account and of an application of it.
+    async fn customer_limits(
+        &self,
+        account: &AccountSid,
+        app: &AppId,
+    ) -> Result<(AccountLimits, AppLimits), StoreError>;
+    /// The operator's switches that are set, with their values.
+    async fn operator_switches(&self) -> Result<Vec<(String, String)>, StoreError>;
+    /// As `BillBook::tighten_reservation`.
+    async fn paid_talk(
+        &self,
+        sid: &CallSid,
+        lease: &Lease,
+        longest_talk: u32,
+    ) -> Result<Option<u32>, StoreError>;
+    /// As `Store::wake_up`.
+    fn woken(&self, supervisor: &Supervisor) -> Arc<Notify>;
+}
+
+#[async_trait]
+impl<S: Store> DispatchStore for S {
+    async fn customer_limits(
+        &self,
+        account: &AccountSid,
+        app: &AppId,
+    ) -> Result<(AccountLimits, AppLimits), StoreError> {
+        let of_account = self.account(account).await?;
+        let of_account = of_account.map(|account| account.limits);
+        let of_app = self.application(app).await?;
+        let of_app = of_app.map(|app| app.limits);
+        Ok((of_account.unwrap_or_default(), of_app.unwrap_or_default()))
+    }
+
+    async fn operator_switches(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.switches().await
+    }
+
+    async fn paid_talk(
+        &self,
+        sid: &CallSid,
+        lease: &Lease,
+        longest_talk: u32,
+    ) -> Result<Option<u32>, StoreError> {
+        self.tighten_reservation(sid, lease, longest_talk).await
+    }
+
+    fn woken(&self, supervisor: &Supervisor) -> Arc<Notify> {
+        self.wake_up(supervisor)
+    }
+}

@@ -1,0 +1,323 @@
+//! The call queue as it is meant to be: plain maps, no SQL, a clock that whoever drives it moves. It is the store of the simulation, and
+//! what the databases are compared with.
+//!
+//! Nothing is parked here and nothing is set aside before it is taken: a call that waits may be claimed whenever it is due, has not
+//! expired, is wanted, and nobody calls its callee. That the stores keep a parked call apart must make no difference.
+
+mod claiming;
+mod sharing;
+
+use std::collections::BTreeMap;
+
+use clarion::domain::account::{AccountSid, AppId};
+use clarion::domain::call::{CallSid, NewCall, Queueing};
+use clarion::domain::call_state::CallState;
+use clarion::domain::callback::OwedCallback;
+use clarion::domain::claim::{CallUpdate, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding};
+use clarion::domain::customer_limits::{Customer, StartTokens};
+use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
+use clarion::domain::trunk_grants::NodePart;
+use jiff::{SignedDuration, Timestamp};
+
+/// What is left of a lease must be more than this for an INVITE to leave, in milliseconds.
+const MARGIN: i64 = 500;
+
+#[derive(Debug)]
+pub struct QueueModel {
+    pub lease_end: LeaseEnd,
+    /// The store's clock, in milliseconds.
+    pub now: i64,
+    pub calls: BTreeMap<CallSid, ModelCall>,
+    requests: BTreeMap<(AppId, String), KnownRequest>,
+    nodes: BTreeMap<String, NodeRow>,
+    /// Callee, time and call of every claim that counts for the caps.
+    claims: Vec<(String, i64, CallSid)>,
+    tokens: BTreeMap<Customer, StartTokens>,
+    /// Of each trunk, the part of each node.
+    parts: BTreeMap<(String, String), NodePart>,
+    pub callbacks: Vec<OwedCallback>,
+    pub bill_lines: Vec<EndedCall>,
+}
+
+/// A call, from when it is accepted.
+#[derive(Debug)]
+pub struct ModelCall {
+    pub call: NewCall,
+    queueing: Queueing,
+    /// Until it has ended.
+    pub place: Option<Place>,
+}
+
+/// A place in the queue.
+#[derive(Debug, Clone)]
+pub struct Place {
+    due_at: i64,
+    expires_at: i64,
+    pub state: CallState,
+    pub attempts: u32,
+    pub node: Option<NodeId>,
+    fence: i64,
+    /// It was taken to be ended, not to be dialled: its callee is not busy with it.
+    is_to_end: bool,
+    pub trunk: Option<String>,
+    pub dialled_at: Option<Timestamp>,
+    pub rang_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+    dialog: Option<String>,
+    seen_at: Option<i64>,
+    is_cancelled: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct NodeRow {
+    steady_since: i64,
+    heartbeat_at: i64,
+    lease_until: i64,
+}
+
+impl ModelCall {
+    fn account(&self) -> &AccountSid {
+        &self.call.account
+    }
+
+    fn holder(&self) -> Option<&NodeId> {
+        self.place.as_ref()?.node.as_ref()
+    }
+
+    /// It is being made: it keeps its callee busy and counts for its customer.
+    fn is_under_way(&self) -> bool {
+        let place = self.place.as_ref();
+        place.is_some_and(|place| place.node.is_some() && !place.is_to_end)
+    }
+}
+
+impl QueueModel {
+    pub fn new(lease_end: LeaseEnd, now: i64) -> Self {
+        Self {
+            lease_end,
+            now,
+            calls: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            claims: Vec::new(),
+            tokens: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            callbacks: Vec::new(),
+            bill_lines: Vec::new(),
+        }
+    }
+
+    pub fn accept(&mut self, order: CallOrder) -> Accepted {
+        if let Some(key) = &order.request {
+            let name = (order.call.app.clone(), key.id.as_str().to_owned());
+            let known = self.requests.entry(name).or_insert_with(|| KnownRequest {
+                call: order.call.sid.clone(),
+                accepted_at: order.call.accepted_at,
+                digest: key.digest.clone(),
+            });
+            if known.call != order.call.sid {
+                return Accepted::Before(known.clone());
+            }
+        }
+        let place = Place {
+            due_at: self.now + millis(order.queueing.pause),
+            expires_at: self.now + millis(order.queueing.valid_for),
+            state: CallState::Queued,
+            attempts: 0,
+            node: None,
+            fence: 0,
+            is_to_end: false,
+            trunk: None,
+            dialled_at: None,
+            rang_at: None,
+            answered_at: None,
+            dialog: None,
+            seen_at: None,
+            is_cancelled: false,
+        };
+        let call = ModelCall {
+            call: order.call,
+            queueing: order.queueing,
+            place: Some(place),
+        };
+        self.calls.entry(call.call.sid.clone()).or_insert(call);
+        Accepted::New
+    }
+
+    pub fn find_request(&self, app: &AppId, id: &RequestId) -> Option<KnownRequest> {
+        let name = (app.clone(), id.as_str().to_owned());
+        self.requests.get(&name).cloned()
+    }
+
+    pub fn advance(&mut self, sid: &CallSid, lease: &Lease, update: &CallUpdate) -> bool {
+        let is_dialled = matches!(update, CallUpdate::Dialling { .. });
+        let has_margin = self.lease_end == LeaseEnd::Process
+            || self.lease_until(&lease.node) > self.now + MARGIN;
+        let Some(place) = self.held(sid, lease) else {
+            return false;
+        };
+        if !may_follow(place.state, update) || is_dialled && !has_margin {
+            return false;
+        }
+        if update.state().number() > place.state.number() {
+            place.state = update.state();
+        }
+        match update {
+            CallUpdate::Dialling {
+                attempt, trunk, at, ..
+            } => {
+                place.attempts = *attempt;
+                place.trunk = Some(trunk.clone());
+                place.dialled_at.get_or_insert(*at);
+            }
+            CallUpdate::Ringing { at, .. } => _ = place.rang_at.get_or_insert(*at),
+            CallUpdate::Answered { at, .. } => _ = place.answered_at.get_or_insert(*at),
+        }
+        if let Some(dialog) = update.dialog() {
+            place.dialog = Some(dialog.to_owned());
+        }
+        true
+    }
+
+    pub fn requeue(
+        &mut self,
+        sid: &CallSid,
+        lease: &Lease,
+        pause: SignedDuration,
+        attempts: u32,
+    ) -> bool {
+        let now = self.now;
+        let Some(place) = self.held(sid, lease) else {
+            return false;
+        };
+        if !place.state.may_become(CallState::Queued) {
+            return false;
+        }
+        if pause > SignedDuration::ZERO {
+            place.due_at = now + millis(pause);
+        }
+        *place = Place {
+            state: CallState::Queued,
+            attempts,
+            node: None,
+            is_to_end: false,
+            trunk: None,
+            dialled_at: None,
+            dialog: None,
+            seen_at: None,
+            ..place.clone()
+        };
+        self.claims.retain(|(_, _, claimed)| claimed != sid);
+        true
+    }
+
+    pub fn end(&mut self, ended: EndedCall) -> bool {
+        let (sid, lease) = (ended.sid().clone(), ended.claimed.lease.clone());
+        if self.held(&sid, &lease).is_none() {
+            return false;
+        }
+        let call = self.calls.get_mut(&sid).expect("it is held");
+        call.place = None;
+        self.callbacks.extend(ended.callback.clone());
+        self.bill_lines.push(ended);
+        true
+    }
+
+    pub fn heartbeat(
+        &mut self,
+        node: &NodeId,
+        now: Timestamp,
+        lease: SignedDuration,
+    ) -> NodeStanding {
+        let is_shared = self.lease_end == LeaseEnd::Time;
+        let seen = if is_shared {
+            self.now
+        } else {
+            now.as_millisecond()
+        };
+        let row = NodeRow {
+            steady_since: seen,
+            heartbeat_at: seen,
+            lease_until: self.now + millis(lease),
+        };
+        let known = self.nodes.entry(node.to_string()).or_insert(row);
+        let was_lost = known.lease_until < self.now;
+        *known = NodeRow {
+            steady_since: if was_lost { seen } else { known.steady_since },
+            ..row
+        };
+        let others = self.nodes.iter().filter(|(name, row)| {
+            is_shared && row.lease_until > self.now && name.as_str() != node.as_str()
+        });
+        NodeStanding {
+            nodes: u32::try_from(others.count()).expect("a few") + 1,
+            database_time: is_shared
+                .then(|| Timestamp::from_millisecond(self.now).expect("a time of this age")),
+        }
+    }
+
+    pub fn held_calls(&self, node: &NodeId) -> Vec<CallSid> {
+        self.sids(|call| call.holder() == Some(node))
+    }
+
+    pub fn cancel(&mut self, sid: &CallSid) -> Option<CallState> {
+        let place = self.calls.get_mut(sid)?.place.as_mut()?;
+        place.is_cancelled = true;
+        Some(place.state)
+    }
+
+    pub fn cancelled_calls(&self, node: &NodeId) -> Vec<CallSid> {
+        let is_cancelled = |call: &ModelCall| call.place.as_ref().is_some_and(|p| p.is_cancelled);
+        self.sids(|call| call.holder() == Some(node) && is_cancelled(call))
+    }
+
+    pub fn queue_depth(&self) -> (u64, Option<Timestamp>) {
+        let is_waiting = |call: &&ModelCall| call.place.as_ref().is_some_and(|p| p.node.is_none());
+        let mut waiting = self.calls.values().filter(is_waiting);
+        let oldest = waiting.next();
+        let count = u64::from(oldest.is_some()) + waiting.count() as u64;
+        (count, oldest.map(|call| call.call.accepted_at))
+    }
+
+    pub fn calls_to(&self, callee: &str, within: SignedDuration) -> u32 {
+        let since = self.now - millis(within);
+        let counts = |(of, at, _): &&(String, i64, CallSid)| of.as_str() == callee && *at > since;
+        u32::try_from(self.claims.iter().filter(counts).count()).expect("a few")
+    }
+
+    /// Nobody may take it away from this node now.
+    pub fn is_held_by(&self, sid: &str, node: &NodeId) -> bool {
+        let sid = sid.parse::<CallSid>().ok();
+        let call = sid.and_then(|sid| self.calls.get(&sid));
+        let is_valid = self.lease_end == LeaseEnd::Process || self.lease_until(node) > self.now;
+        is_valid && call.is_some_and(|call| call.holder() == Some(node))
+    }
+
+    /// When other nodes may take over what this one holds.
+    pub fn lease_until(&self, node: &NodeId) -> i64 {
+        self.nodes
+            .get(node.as_str())
+            .map_or(i64::MIN, |row| row.lease_until)
+    }
+
+    fn held(&mut self, sid: &CallSid, lease: &Lease) -> Option<&mut Place> {
+        let place = self.calls.get_mut(sid)?.place.as_mut()?;
+        (place.node.as_ref() == Some(&lease.node) && place.fence == lease.fence).then_some(place)
+    }
+
+    fn sids(&self, wanted: impl Fn(&ModelCall) -> bool) -> Vec<CallSid> {
+        let calls = self.calls.iter().filter(|(_, call)| wanted(call));
+        calls.map(|(sid, _)| sid.clone()).collect()
+    }
+}
+
+/// It is dialled again by the next trunk before anything has rung, and where a telephone that rang redirects it.
+fn may_follow(state: CallState, update: &CallUpdate) -> bool {
+    let again = matches!(state, CallState::Dialling | CallState::Ringing)
+        && update.state() == CallState::Dialling;
+    again || state.may_become(update.state())
+}
+
+fn millis(time: SignedDuration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 4)
+}
