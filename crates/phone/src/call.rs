@@ -2,7 +2,7 @@
 //! its end.
 
 mod dialling;
-mod next_attempt;
+mod next_invite;
 mod placing;
 mod session_refresh;
 mod talking;

@@ -68,6 +68,10 @@ impl TrunkSettings {
         self.sip.proxy.as_ref().unwrap_or(&self.sip.host)
     }
 
+    pub fn transport(&self) -> Transport {
+        self.endpoint.transport
+    }
+
     /// Returns our endpoint as `phone` starts it. Certificates are read only here, because not every command that reads settings may read
     /// the key.
     pub fn signalling(&self) -> anyhow::Result<SignallingConfig> {

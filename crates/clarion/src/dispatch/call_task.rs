@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::dial_progress::{Attempt, DialProgress};
+use super::dial_progress::{DialProgress, TrunkTry};
 use super::end_reason::EndReason;
 use super::leg_records;
 use super::playback::{Playback, PlaybackPlan};
@@ -83,12 +83,7 @@ impl CallRunner {
         async {
             match self.try_trunks(&mut progress, channel, &hang_up).await {
                 Next::End(reason) => self.recorder.end(progress, reason).await,
-                Next::Requeue(pause) => {
-                    let DialProgress {
-                        claimed, attempts, ..
-                    } = &progress;
-                    self.recorder.requeue(claimed, pause, *attempts).await;
-                }
+                Next::Requeue(pause) => self.recorder.requeue(progress, pause).await,
                 Next::TakenOver => tracing::warn!("the call was taken over by another node"),
             }
         }
@@ -134,7 +129,7 @@ impl CallRunner {
                 // Another call was quicker. This one keeps its place.
                 Err(_) if tried.is_empty() => return Next::Requeue(SignedDuration::ZERO),
                 Err(NoChannel::Full | NoChannel::Down) => {
-                    return Next::Requeue(self.back_off(progress.attempts, tried.len()));
+                    return Next::Requeue(self.back_off(progress.tries, tried.len()));
                 }
             };
             let trunk = Arc::clone(&taken.trunk);
@@ -177,25 +172,25 @@ impl CallRunner {
     ) -> Tried {
         channel.start().await;
         let trunk = &channel.trunk;
-        let attempt = Attempt {
-            number: progress.attempts + 1,
+        let trunk_try = TrunkTry {
+            number: progress.tries + 1,
             trunk: trunk.name().to_owned(),
         };
-        let request = self.request(progress, &attempt, trunk, plan, paid);
+        let request = self.request(progress, &trunk_try, trunk, plan, paid);
         let dialled = self
-            .dial(progress, &attempt, trunk, &request, hang_up)
+            .dial(progress, &trunk_try, trunk, &request, hang_up)
             .await;
         let (placed, leave) = dialled;
         count_packets(&placed.legs);
         let nothing_left = placed.legs.is_empty();
         let legs = placed.legs.into_iter();
         let clock = self.recorder.node.clock.reading();
-        let legs = legs.map(|record| leg_records::leg(record, &attempt.trunk, clock));
+        let legs = legs.map(|record| leg_records::leg(record, &trunk_try.trunk, clock));
         progress.legs.extend(legs);
         let tried = conclude(progress, placed.ending, leave);
         // A number under which nothing was sent is used again.
         if !(nothing_left && matches!(tried, Tried::Withheld)) {
-            progress.attempts = attempt.number;
+            progress.tries = trunk_try.number;
         }
         tried
     }
@@ -203,7 +198,7 @@ impl CallRunner {
     fn request(
         &self,
         progress: &DialProgress,
-        attempt: &Attempt,
+        trunk_try: &TrunkTry,
         trunk: &PooledTrunk,
         plan: &PlaybackPlan,
         paid: Option<u32>,
@@ -212,7 +207,7 @@ impl CallRunner {
         CallRequest {
             number: trunk.number(call.number.digits()),
             caller: trunk.caller(call.caller.as_deref()),
-            call_id: format!("{}-{}@clarion", call.sid, attempt.number),
+            call_id: format!("{}-{}@clarion", call.sid, trunk_try.number),
             plan: plan.items.clone(),
             ring_time: self.times.ring,
             talk_time: self.playback.talk_time(call.max_talk, paid),
@@ -224,7 +219,7 @@ impl CallRunner {
     async fn dial(
         &self,
         progress: &mut DialProgress,
-        attempt: &Attempt,
+        trunk_try: &TrunkTry,
         trunk: &PooledTrunk,
         request: &CallRequest,
         hang_up: &CancellationToken,
@@ -244,7 +239,7 @@ impl CallRunner {
                     trunk.note(true);
                 }
                 let events = events.drain(..);
-                let recorded = self.recorder.record_progress(progress, attempt, events);
+                let recorded = self.recorder.record_progress(progress, trunk_try, events);
                 leave = leave.and(recorded.await);
             }
             leave
@@ -264,9 +259,9 @@ impl CallRunner {
     }
 
     /// Twice as long each time that all trunks were tried in vain.
-    fn back_off(&self, attempts: u32, trunks: usize) -> SignedDuration {
+    fn back_off(&self, tries: u32, trunks: usize) -> SignedDuration {
         let trunks = u32::try_from(trunks).unwrap_or(u32::MAX).max(1);
-        let rounds = attempts.div_ceil(trunks).saturating_sub(1).min(16);
+        let rounds = tries.div_ceil(trunks).saturating_sub(1).min(16);
         let doubled = self.times.first_retry.saturating_mul(1 << rounds);
         doubled
             .min(self.times.longest_retry)

@@ -10,7 +10,8 @@ use crate::domain::leg::Leg;
 pub struct DialProgress {
     pub claimed: ClaimedCall,
     pub trunk: Option<String>,
-    pub attempts: u32,
+    /// Trunks that were tried for the call, also before it was claimed.
+    pub tries: u32,
     pub dialled_at: Option<Timestamp>,
     pub rang_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
@@ -23,7 +24,7 @@ pub struct DialProgress {
 impl DialProgress {
     pub fn new(claimed: ClaimedCall) -> Self {
         Self {
-            attempts: claimed.attempts,
+            tries: claimed.tries,
             claimed,
             trunk: None,
             dialled_at: None,
@@ -35,9 +36,10 @@ impl DialProgress {
     }
 }
 
-/// One try over one trunk.
+/// A trunk that is tried for a call. It may have several addresses, and each INVITE to one is a leg.
 #[derive(Debug, Clone)]
-pub struct Attempt {
+pub struct TrunkTry {
+    /// Counted over all trunks and rounds of the call.
     pub number: u32,
     pub trunk: String,
 }

@@ -2,8 +2,10 @@
 
 use phone::ending::Side;
 use phone::leg_record::LegRecord;
+use phone::signalling::{DialogSnapshot, Transport};
 
 use crate::clock::ClockReading;
+use crate::domain::claim::OrphanedCall;
 use crate::domain::leg::{HungUpBy, Leg, LegMedia};
 
 pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
@@ -11,7 +13,7 @@ pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
     Leg {
         trunk: trunk.to_owned(),
         address: record.address,
-        transport: record.transport.to_string(),
+        transport: Some(record.transport.to_string()),
         sent_at: clock.time_of(record.sent_at),
         rang_at: record.rang_at.map(|moment| clock.time_of(moment)),
         answered_at: record.answered_at.map(|moment| clock.time_of(moment)),
@@ -36,6 +38,29 @@ pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
     }
 }
 
+/// What is known of the leg that a process has left behind: what was committed before its INVITE was sent, when it rang and when it was
+/// answered. Whether the INVITE has left is not known, and the moment is that of the first one since the call was claimed.
+pub fn orphaned_leg(
+    orphan: &OrphanedCall,
+    dialog: &DialogSnapshot,
+    transport: Option<Transport>,
+) -> Option<Leg> {
+    Some(Leg {
+        trunk: orphan.trunk.clone()?,
+        address: dialog.sent_to?,
+        transport: transport.map(|transport| transport.to_string()),
+        sent_at: orphan.dialled_at?,
+        rang_at: orphan.rang_at,
+        answered_at: orphan.answered_at,
+        ended_at: orphan.last_known(),
+        sip_code: None,
+        q850_cause: None,
+        phrase: None,
+        hung_up_by: HungUpBy::Unknown,
+        media: LegMedia::default(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
@@ -43,7 +68,6 @@ mod tests {
     use jiff::SignedDuration;
     use jiff::tz::TimeZone;
     use phone::call::MediaStats;
-    use phone::signalling::Transport;
 
     use super::*;
     use crate::clock::Clock;
@@ -73,8 +97,8 @@ mod tests {
         assert_eq!((leg.rang_at, leg.answered_at), (None, Some(leg.sent_at)));
         assert_eq!(leg.hung_up_by, HungUpBy::Them);
         assert_eq!(
-            (leg.trunk.as_str(), leg.transport.as_str()),
-            ("provider", "tls")
+            (leg.trunk.as_str(), leg.transport.as_deref()),
+            ("provider", Some("tls"))
         );
     }
 }

@@ -9,14 +9,14 @@ use phone::signalling::{DialogSnapshot, Leave};
 use supervisor::PanicPoint;
 use tokio::sync::Notify;
 
-use super::dial_progress::{Attempt, DialProgress};
+use super::dial_progress::{DialProgress, TrunkTry};
 use super::end_reason::EndReason;
 use super::node::Node;
 use super::planted::{self, PlantedBug};
 use super::running::RunningCalls;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback};
-use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall};
+use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall, Requeue};
 use crate::store::StoreError;
 
 /// A commit that fails is tried again: the database may be away for a moment, and the call is over in any case.
@@ -67,7 +67,7 @@ impl CallRecorder {
     pub async fn record_progress(
         &self,
         progress: &mut DialProgress,
-        attempt: &Attempt,
+        trunk_try: &TrunkTry,
         events: impl Iterator<Item = CallEvent>,
     ) -> Result<(), NoLeave> {
         let now = self.node.clock.now();
@@ -77,7 +77,8 @@ impl CallRecorder {
                 CallEvent::Ready(dialog, request) => {
                     // What an earlier leg has done first: its dialog must not be written over the new one.
                     self.write(progress, std::mem::take(&mut unrecorded)).await;
-                    self.give_leave(progress, attempt, &dialog, request).await?;
+                    self.give_leave(progress, trunk_try, &dialog, request)
+                        .await?;
                 }
                 CallEvent::Ringing(dialog) => {
                     progress.rang_at.get_or_insert(now);
@@ -113,7 +114,7 @@ impl CallRecorder {
     async fn give_leave(
         &self,
         progress: &mut DialProgress,
-        attempt: &Attempt,
+        trunk_try: &TrunkTry,
         dialog: &DialogSnapshot,
         request: LeaveRequest,
     ) -> Result<(), NoLeave> {
@@ -125,8 +126,8 @@ impl CallRecorder {
             grant(leave.take());
         }
         let dialling = CallUpdate::Dialling {
-            attempt: attempt.number,
-            trunk: attempt.trunk.clone(),
+            tries: trunk_try.number,
+            trunk: trunk_try.trunk.clone(),
             at: now,
             dialog: stored(dialog).ok_or(NoLeave::Unwritten)?,
         };
@@ -137,8 +138,8 @@ impl CallRecorder {
         }
         let sid = &progress.claimed.call.sid;
         self.running.set_state(sid, CallState::Dialling);
-        measure_setup(progress, attempt, self.node.clock.now());
-        progress.trunk = Some(attempt.trunk.clone());
+        measure_setup(progress, trunk_try, self.node.clock.now());
+        progress.trunk = Some(trunk_try.trunk.clone());
         progress.dialled_at.get_or_insert(now);
         grant(leave);
         Ok(())
@@ -165,11 +166,16 @@ impl CallRecorder {
             .inspect_err(|error| tracing::error!(%error, "a reservation could not be tightened"))
     }
 
-    /// Puts a call back into the queue, due after a pause, with so many attempts behind it. Without a pause it keeps its place.
-    pub async fn requeue(&self, claimed: &ClaimedCall, pause: SignedDuration, attempts: u32) {
-        let (store, sid, lease) = (&self.node.store, &claimed.call.sid, &claimed.lease);
+    /// Puts a call back into the queue, due after a pause, with the legs that it has had.
+    pub async fn requeue(&self, progress: DialProgress, pause: SignedDuration) {
+        let requeue = Requeue {
+            pause,
+            tries: progress.tries,
+            legs: progress.legs,
+        };
+        let store = &self.node.store;
         loop {
-            match store.requeue_call(sid, lease, pause, attempts).await {
+            match store.requeue_call(&progress.claimed, requeue.clone()).await {
                 Ok(_) => return,
                 Err(error) => {
                     tracing::error!(%error, "a call could not be put back; trying again");
@@ -224,7 +230,7 @@ impl CallRecorder {
             claimed: progress.claimed,
             outcome: reason.outcome,
             trunk: progress.trunk,
-            attempts: progress.attempts,
+            tries: progress.tries,
             dialled_at: progress.dialled_at,
             rang_at: progress.rang_at,
             answered_at: progress.answered_at,
@@ -265,9 +271,9 @@ fn stored(dialog: &DialogSnapshot) -> Option<String> {
         .ok()
 }
 
-/// From accept to the first INVITE, the wait in the queue included. Further attempts are not counted.
-fn measure_setup(progress: &DialProgress, attempt: &Attempt, now: Timestamp) {
-    if attempt.number == 1 && progress.dialled_at.is_none() {
+/// From accept to the first INVITE, the wait in the queue included. Further tries are not counted.
+fn measure_setup(progress: &DialProgress, trunk_try: &TrunkTry, now: Timestamp) {
+    if trunk_try.number == 1 && progress.dialled_at.is_none() {
         let waited = now.duration_since(progress.claimed.call.accepted_at);
         metrics::histogram!("clarion_call_setup_seconds").record(waited.as_secs_f64());
     }

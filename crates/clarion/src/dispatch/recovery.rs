@@ -14,8 +14,9 @@ use tokio::sync::Notify;
 use super::dial_progress::DialProgress;
 use super::end_reason::EndReason;
 use super::housekeeping::{ENDS_AT_ONCE, within_limit};
+use super::leg_records;
 use super::recorder::CallRecorder;
-use super::trunk_pool::TrunkPool;
+use super::trunk_pool::{PooledTrunk, TrunkPool};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::OrphanedCall;
@@ -70,40 +71,43 @@ impl Recovery {
                 self.hang_up(&orphan);
             }
             tracing::info!(callSid = %sid, state = ?orphan.state, "an orphaned call goes back to the queue");
-            let claimed = &orphan.claimed;
-            let requeue = self
-                .recorder
-                .requeue(claimed, SignedDuration::ZERO, claimed.attempts);
-            requeue.await;
+            let progress = self.known_progress(orphan);
+            self.recorder.requeue(progress, SignedDuration::ZERO).await;
             return;
         }
         self.hang_up(&orphan);
         tracing::warn!(callSid = %sid, state = ?orphan.state, "a call was interrupted: its process is gone");
         // It is known to have lasted from the answer to the last sign of life.
-        let last_known = [orphan.answered_at, orphan.rang_at, orphan.dialled_at]
-            .into_iter()
-            .flatten()
-            .fold(orphan.last_seen, Ord::max);
-        let progress = DialProgress {
-            trunk: orphan.trunk,
-            dialled_at: orphan.dialled_at,
-            rang_at: orphan.rang_at,
-            answered_at: orphan.answered_at,
-            ..DialProgress::new(orphan.claimed)
-        };
+        let last_known = orphan.last_known();
+        let progress = self.known_progress(orphan);
         let reason = EndReason::plain(Outcome::Interrupted);
         self.recorder.end_at(progress, reason, last_known).await;
     }
 
+    /// What was committed of the call. Of its legs since it was claimed, that is the last one.
+    fn known_progress(&self, orphan: OrphanedCall) -> DialProgress {
+        let trunk = self.trunk(&orphan);
+        let transport = trunk.map(|trunk| trunk.transport());
+        let leg = dialog(&orphan)
+            .and_then(|dialog| leg_records::orphaned_leg(&orphan, &dialog, transport));
+        DialProgress {
+            trunk: orphan.trunk,
+            dialled_at: orphan.dialled_at,
+            rang_at: orphan.rang_at,
+            answered_at: orphan.answered_at,
+            legs: leg.into_iter().collect(),
+            ..DialProgress::new(orphan.claimed)
+        }
+    }
+
+    fn trunk(&self, orphan: &OrphanedCall) -> Option<&Arc<PooledTrunk>> {
+        let name = orphan.trunk.as_deref();
+        name.and_then(|name| self.pool.named(name))
+    }
+
     /// Best effort, beside everything else: a trunk may not answer for seconds.
     fn hang_up(&self, orphan: &OrphanedCall) {
-        let dialog = orphan
-            .dialog
-            .as_deref()
-            .and_then(|dialog| serde_json::from_str::<DialogSnapshot>(dialog).ok());
-        let trunk = orphan.trunk.as_deref();
-        let trunk = trunk.and_then(|trunk| self.pool.named(trunk));
-        if let (Some(dialog), Some(trunk)) = (dialog, trunk) {
+        if let (Some(dialog), Some(trunk)) = (dialog(orphan), self.trunk(orphan)) {
             let (line, sid) = (Arc::clone(&trunk.line), orphan.claimed.call.sid.clone());
             tokio::spawn(async move {
                 match line.end_orphan(&dialog).await {
@@ -116,4 +120,8 @@ impl Recovery {
             });
         }
     }
+}
+
+fn dialog(orphan: &OrphanedCall) -> Option<DialogSnapshot> {
+    serde_json::from_str(orphan.dialog.as_deref()?).ok()
 }

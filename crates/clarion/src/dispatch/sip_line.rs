@@ -69,10 +69,9 @@ impl TrunkPool {
             let line: Arc<dyn TrunkLine> = Arc::new(line);
             lines.push((trunk.clone(), line));
         }
-        Ok(Self {
-            pace: Arc::clone(phone.media().pace()),
-            ..Self::over(lines)
-        })
+        let mut pool = Self::over(lines);
+        pool.pace = Arc::clone(phone.media().pace());
+        Ok(pool)
     }
 }
 

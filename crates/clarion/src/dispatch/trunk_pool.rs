@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use phone::media::pacer::PaceCounts;
+use phone::signalling::Transport;
 use phone::trunk::Health;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -62,6 +63,10 @@ impl Drop for Channel {
 impl PooledTrunk {
     pub fn name(&self) -> &str {
         self.settings.name()
+    }
+
+    pub fn transport(&self) -> Transport {
+        self.settings.transport()
     }
 
     /// True if that is a change.

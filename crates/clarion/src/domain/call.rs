@@ -20,8 +20,8 @@ use super::status_code::{Refusal, StatusCode};
 
 /// `yyMMddHHmmss` in the platform's zone and twenty hex digits: five for the microseconds, fifteen random. These 32 characters sort by
 /// time, down to the microsecond. So calls that are accepted together lie together in every index, and a batch dirties a page or two
-/// instead of one per call. It is also the id of the bill record (`orderid`), so the primary key of the bill lines alone prevents billing a
-/// call twice.
+/// instead of one per call. It is also the id of the bill record (`orderid`) of a call's first
+/// attempt, so the primary key of the bill lines alone prevents billing it twice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSid(String);
 

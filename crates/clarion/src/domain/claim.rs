@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 
 use super::account::{AccountSid, AppId};
+use super::attempt::AttemptNumber;
 use super::bill::BillLine;
 use super::bill::call_type::CallType;
 use super::bill::rating::Charge;
@@ -141,8 +142,10 @@ pub struct NodeStanding {
 pub struct ClaimedCall {
     pub call: NewCall,
     pub lease: Lease,
-    /// How often the call was dialled before.
-    pub attempts: u32,
+    /// The attempt that the call is at.
+    pub attempt: AttemptNumber,
+    /// How many trunks were tried for the call before.
+    pub tries: u32,
 }
 
 /// Why a queued call ends without being dialled.
@@ -159,8 +162,8 @@ pub enum Overdue {
 pub enum CallUpdate {
     /// Committed before an INVITE leaves, for each leg: from then on it can be cancelled from another process.
     Dialling {
-        /// The number of this attempt; its further legs have the same.
-        attempt: u32,
+        /// How many trunks were tried with this one; its further legs have the same number.
+        tries: u32,
         trunk: String,
         at: Timestamp,
         dialog: String,
@@ -209,13 +212,34 @@ pub struct OrphanedCall {
     pub last_seen: Timestamp,
 }
 
+impl OrphanedCall {
+    /// The last moment of which anything is known.
+    pub fn last_known(&self) -> Timestamp {
+        [self.answered_at, self.rang_at, self.dialled_at]
+            .into_iter()
+            .flatten()
+            .fold(self.last_seen, Ord::max)
+    }
+}
+
+/// How a call goes back to the queue. Nothing has rung, so it does not count for its callee either.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requeue {
+    /// The call is due after this time. Without a pause it keeps its place.
+    pub pause: SignedDuration,
+    /// How many trunks were tried in all.
+    pub tries: u32,
+    /// Every INVITE since it was claimed, in order.
+    pub legs: Vec<Leg>,
+}
+
 /// The end of a call. Its outcome, its bill line and its owed callback go into one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedCall {
     pub claimed: ClaimedCall,
     pub outcome: Outcome,
     pub trunk: Option<String>,
-    pub attempts: u32,
+    pub tries: u32,
     pub dialled_at: Option<Timestamp>,
     pub rang_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
@@ -253,7 +277,7 @@ impl EndedCall {
     pub fn bill_line(&self, charge: Charge) -> BillLine {
         let call = &self.claimed.call;
         BillLine {
-            order_id: call.sid.to_string(),
+            order_id: self.claimed.attempt.order_id(&call.sid),
             call_type: CallType::OutboundNotification,
             call_sid: Some(call.sid.to_string()),
             caller: call.caller.clone().unwrap_or_default(),
@@ -283,7 +307,7 @@ pub struct CallRecord {
     pub state: CallState,
     pub outcome: Option<Outcome>,
     pub trunk: Option<String>,
-    pub attempts: u32,
+    pub tries: u32,
     pub accepted_at: Timestamp,
     pub due_at: Option<Timestamp>,
     pub dialled_at: Option<Timestamp>,

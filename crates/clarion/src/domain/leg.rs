@@ -9,8 +9,8 @@ use jiff::Timestamp;
 pub struct Leg {
     pub trunk: String,
     pub address: SocketAddr,
-    /// `udp`, `tcp` or `tls`.
-    pub transport: String,
+    /// `udp`, `tcp` or `tls`; `None` if its process is gone, and its trunk too.
+    pub transport: Option<String>,
     pub sent_at: Timestamp,
     pub rang_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
@@ -25,12 +25,42 @@ pub struct Leg {
     pub media: LegMedia,
 }
 
+/// Stored as its number. The numbers never change their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i16)]
 pub enum HungUpBy {
-    Us,
-    Them,
     /// It was refused, or nothing ever came back.
-    Nobody,
+    Nobody = 0,
+    Us = 1,
+    Them = 2,
+    /// Its process is gone: what became of the leg after the last commit is not known.
+    Unknown = 3,
+}
+
+impl HungUpBy {
+    const ALL: [HungUpBy; 4] = [
+        HungUpBy::Nobody,
+        HungUpBy::Us,
+        HungUpBy::Them,
+        HungUpBy::Unknown,
+    ];
+
+    pub fn number(self) -> i16 {
+        self as i16
+    }
+
+    pub fn from_number(number: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|side| side.number() == number)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nobody => "nobody",
+            Self::Us => "us",
+            Self::Them => "them",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// The figures of a leg's sound.

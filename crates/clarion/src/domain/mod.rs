@@ -1,6 +1,7 @@
 //! The rules of the platform, as pure code: no input or output, no async. Time and randomness are arguments.
 
 pub mod account;
+pub mod attempt;
 pub mod bill;
 pub mod call;
 pub mod call_state;

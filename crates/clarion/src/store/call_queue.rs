@@ -9,7 +9,7 @@ use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
     CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
-    Overdue, QueuedLanes,
+    Overdue, QueuedLanes, Requeue,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -47,16 +47,13 @@ pub trait CallQueue: Send + Sync {
         lease: &Lease,
         step: CallUpdate,
     ) -> Result<bool, StoreError>;
-    /// Back to the queue after so many attempts in all: nothing has rung, so it does not count for its callee either. Without a pause it
-    /// keeps its place.
+    /// Back to the queue, with the legs that it has had.
     async fn requeue_call(
         &self,
-        sid: &CallSid,
-        lease: &Lease,
-        pause: SignedDuration,
-        attempts: u32,
+        claimed: &ClaimedCall,
+        requeue: Requeue,
     ) -> Result<bool, StoreError>;
-    /// Outcome, bill line and owed callback in one commit.
+    /// Outcome, attempt, legs, bill line and owed callback in one commit.
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError>;
     /// Takes calls over whose process is gone, and those of our own that nobody here works at any more (`abandoned`).
     async fn take_orphaned_calls(
@@ -94,7 +91,7 @@ pub trait CallQueue: Send + Sync {
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
     /// How often a callee was called within this time, of the last day.
     async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError>;
-    /// Forgets calls that ended before, with their callbacks; at most so many, the oldest first. What is still owed is kept. How many went.
+    /// Forgets calls that ended before, with their attempts, legs and callbacks; at most so many, the oldest first. What is still owed is kept. How many went.
     async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
     /// Forgets the names of requests whose calls ended before; at most so many, the oldest first.
     async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<(), StoreError>;

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::StoreError;
 use crate::domain::account::AccountSid;
+use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::claim::{CallFilter, CallRecord};
 
@@ -15,6 +16,8 @@ pub trait Records: Send + Sync {
         account: &AccountSid,
         sid: &CallSid,
     ) -> Result<Option<CallProgress>, StoreError>;
+    /// Its attempts that have ended, and its legs.
+    async fn call_history(&self, sid: &CallSid) -> Result<CallHistory, StoreError>;
     async fn call_record(&self, sid: &CallSid) -> Result<Option<CallRecord>, StoreError>;
     /// The newest first.
     async fn list_calls(&self, filter: CallFilter) -> Result<Vec<CallRecord>, StoreError>;

@@ -124,7 +124,7 @@ async fn another_trunk_is_tried_where_the_first_cannot_be_reached() {
     assert_eq!(field(&stage.report().await, "state"), "1");
     let record = stage.server.store.call_record(&sid).await.unwrap().unwrap();
     assert_eq!(
-        (record.trunk.as_deref(), record.attempts),
+        (record.trunk.as_deref(), record.tries),
         (Some("loopback"), 2)
     );
     assert_eq!(
@@ -149,7 +149,7 @@ async fn the_operator_stops_all_dialling_and_lets_it_go_on() {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         let record = store.call_record(&sid).await.unwrap().unwrap();
         waiting = Some(sid);
-        record.state == CallState::Queued && record.attempts == 0
+        record.state == CallState::Queued && record.tries == 0
     })
     .await;
     store

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clarion::domain::call::CallSid;
 use clarion::domain::claim::CallFilter;
+use clarion::domain::leg::HungUpBy;
 use clarion::domain::outcome::Outcome;
 use clarion::store::Database;
 use phone::test_phone::Script;
@@ -68,6 +69,11 @@ async fn is_interrupted(installation: &Installation, sid: &CallSid) {
         record(&*store, sid).await.outcome == Some(Outcome::Interrupted)
     })
     .await;
+    // What was committed of its leg is all that is known.
+    let legs = store.call_history(sid).await.unwrap().legs;
+    let leg = &legs.last().expect("a leg").leg;
+    assert_eq!((leg.trunk.as_str(), leg.sip_code), ("provider", None));
+    assert_eq!(leg.hung_up_by, HungUpBy::Unknown, "{legs:?}");
     store.close().await;
 }
 

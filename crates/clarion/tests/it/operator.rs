@@ -75,7 +75,7 @@ impl Desk {
         .await;
         let call = self.show(sid).await;
         assert_eq!(
-            (&call["state"], &call["attempts"]),
+            (&call["state"], &call["tries"]),
             (&"queued".into(), &0.into())
         );
     }
@@ -120,13 +120,30 @@ async fn calls_are_listed_newest_first_and_shown_with_all_that_is_known() {
 
     let shown = desk.show(&busy).await;
     assert_eq!(
-        (&shown["trunk"], &shown["sipCode"], &shown["attempts"]),
+        (&shown["trunk"], &shown["sipCode"], &shown["tries"]),
         (&"lab".into(), &486.into(), &1.into())
     );
     for time in ["accepted", "dialled", "ended"] {
         assert!(shown[time].is_string(), "{time}: {shown}");
     }
     assert!(shown["answered"].is_null());
+    let (attempt, leg) = (&shown["attempts"][0], &shown["legs"][0]);
+    assert_eq!(
+        (&attempt["outcome"], &attempt["orderId"], &attempt["to"]),
+        (&"busy".into(), &busy.as_str().into(), &shown["to"])
+    );
+    assert_eq!(
+        (&leg["trunk"], &leg["sipCode"], &leg["hungUpBy"]),
+        (&"lab".into(), &486.into(), &"nobody".into())
+    );
+    let text = desk.says(&["call", "show", &busy]).await;
+    let legs: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("leg "))
+        .collect();
+    assert_eq!(legs.len(), 1, "{text}");
+    assert!(legs[0].contains("trunk lab") && legs[0].contains("sipCode 486"));
+    assert!(!text.contains("13800000002"), "a whole number: {text}");
     assert!(desk.says(&["call", "show", &busy]).await.contains("busy"));
     let unknown = "2".repeat(32);
     assert!(
@@ -148,7 +165,7 @@ async fn a_waiting_call_is_not_dialled_and_one_under_way_is_hung_up() {
         format!("{second} will not be dialled\n")
     );
     desk.becomes(&second, "outcome", "cancelled").await;
-    assert_eq!(desk.show(&second).await["attempts"], 0);
+    assert_eq!(desk.show(&second).await["tries"], 0);
     assert_eq!(
         desk.says(&["call", "cancel", &first]).await,
         format!("{first} is being hung up\n")

@@ -2,6 +2,7 @@
 
 mod claiming;
 mod lanes;
+mod legs;
 mod progress;
 mod recovery;
 mod requests;
@@ -15,7 +16,7 @@ use clarion::domain::account::AccountSid;
 use clarion::domain::call::NewCall;
 use clarion::domain::callback::{OwedCallback, RespUrl};
 use clarion::domain::claim::{
-    CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId,
+    CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId, Requeue,
 };
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
@@ -87,13 +88,22 @@ async fn pass(database: &Database, time: SignedDuration) {
     support::execute(database, &statements).await;
 }
 
-/// An INVITE of this attempt over this trunk is about to leave.
-fn dialling(attempt: u32, trunk: &str, at: Timestamp) -> CallUpdate {
+/// An INVITE over this trunk is about to leave.
+fn dialling(tries: u32, trunk: &str, at: Timestamp) -> CallUpdate {
     CallUpdate::Dialling {
-        attempt,
+        tries,
         trunk: trunk.to_owned(),
         at,
         dialog: format!("{{\"trunk\":\"{trunk}\"}}"),
+    }
+}
+
+/// Back to the queue without a leg.
+fn back(pause: SignedDuration, tries: u32) -> Requeue {
+    Requeue {
+        pause,
+        tries,
+        legs: vec![],
     }
 }
 
@@ -102,7 +112,7 @@ fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
         claimed: claimed.clone(),
         outcome: Outcome::Talked,
         trunk: Some("first".to_owned()),
-        attempts: 1,
+        tries: 1,
         dialled_at: Some(at),
         rang_at: None,
         answered_at: Some(at),

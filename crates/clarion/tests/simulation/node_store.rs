@@ -9,7 +9,7 @@ use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
     CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
-    Overdue, QueuedLanes,
+    Overdue, QueuedLanes, Requeue,
 };
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -190,14 +190,12 @@ impl CallQueue for NodeStore {
 
     async fn requeue_call(
         &self,
-        sid: &CallSid,
-        lease: &Lease,
-        pause: SignedDuration,
-        attempts: u32,
+        claimed: &ClaimedCall,
+        requeue: Requeue,
     ) -> Result<bool, StoreError> {
-        let (about, sid, lease) = (sid.to_string(), sid.clone(), lease.clone());
-        self.write("requeue", &about, move |model| {
-            model.requeue(&sid, &lease, pause, attempts)
+        let (sid, lease) = (claimed.call.sid.clone(), claimed.lease.clone());
+        self.write("requeue", &sid.to_string(), move |model| {
+            model.requeue(&sid, &lease, &requeue)
         })
         .await
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tokio_util::sync::CancellationToken;
 
 use super::dialling::DiallingCall;
-use super::next_attempt::NextAttempt;
+use super::next_invite::NextInvite;
 use super::{AnswerRecorded, CallEvent, CallRequest, Events, LeaveRequest, PhoneError};
 use crate::ending::{Cause, Ending, Failure};
 use crate::leg_record::{LegRecord, OpenLeg};
@@ -65,7 +65,7 @@ impl Placing<'_> {
 
     /// Tries one address of the trunk, and whatever that redirects to.
     async fn call_at(&mut self, address: SocketAddr) -> Result<Ending, Failure> {
-        let mut next = NextAttempt::default();
+        let mut next = NextInvite::default();
         for _ in 0..=REDIRECTS {
             let call = self.dial(address, &next).await?;
             let progress_time = self.trunk.config.progress_time;
@@ -95,7 +95,7 @@ impl Placing<'_> {
     }
 
     /// Makes a leg ready, and sends its INVITE when there is leave to.
-    async fn dial(&self, address: SocketAddr, next: &NextAttempt) -> Result<DiallingCall, Failure> {
+    async fn dial(&self, address: SocketAddr, next: &NextInvite) -> Result<DiallingCall, Failure> {
         let ready = self.prepare(address, next).await.map_err(|error| {
             let trunk = &self.trunk.config.name;
             tracing::warn!(trunk, %error, "a call could not be placed");
@@ -111,7 +111,7 @@ impl Placing<'_> {
     async fn prepare(
         &self,
         address: SocketAddr,
-        next: &NextAttempt,
+        next: &NextInvite,
     ) -> Result<(ReadyLeg, MediaSession, SocketAddr), PhoneError> {
         let keys = self.events.clone();
         let on_inbound = move |event: InboundEvent<'_>| {

@@ -8,6 +8,7 @@ use super::BillLine;
 use super::call_type::Fault;
 use super::record::Record;
 use crate::domain::account::{AccountSid, AppId};
+use crate::domain::attempt::call_of_order;
 
 /// A record with the day on which it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Known {
     pub first_open: Date,
     pub owners: HashMap<AppId, AccountSid>,
     pub lines: HashMap<String, (AppId, BillLine)>,
-    /// Ids of our own calls. Only the end of a call writes its line.
+    /// Our own calls. Only the end of an attempt writes its line.
     pub calls: HashSet<String>,
 }
 
@@ -81,7 +82,7 @@ fn judge_one(
         .owners
         .get(app)
         .ok_or_else(|| Fault::new("appId", "names no application"))?;
-    if known.calls.contains(&line.order_id) {
+    if known.calls.contains(call_of_order(&line.order_id)) {
         return Err(Fault::new("orderid", "is that of a call made here"));
     }
     match known.lines.get(&line.order_id) {

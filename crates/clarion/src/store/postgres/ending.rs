@@ -1,7 +1,8 @@
-//! The end of a call in PostgreSQL: outcome, bill line and owed callback, together.
+//! The end of a call in PostgreSQL: outcome, attempt, legs, bill line and owed callback, together.
 
 use jiff::Timestamp;
 
+use super::legs::{KEEP_LEGS, LegArrays};
 use super::session::Session;
 use super::{claiming, query_in};
 use crate::domain::bill::rating::Prefix;
@@ -13,30 +14,35 @@ use crate::store::statements::postgres;
 /// The line's price is that of `domain::bill::rating`: by the reservation, where there is one, or else by the account's rate with the
 /// longest prefix, or else by the platform's. The calendar's row is held in share (see `bills::lines`), and read as it is after waiting.
 const END: &str = postgres!(
-    "WITH gone AS (DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3 RETURNING call_sid, callee), \
+    "WITH ours AS (DELETE FROM call_queue WHERE call_sid = $19 AND node = $20 AND fence = $21 \
+    RETURNING call_sid, callee, attempt, legs AS legs_before), ",
+    KEEP_LEGS,
+    ", \
   calendar AS (SELECT first_open FROM bill_calendar FOR SHARE), \
-  ended AS (UPDATE calls SET outcome = $4, trunk = $5, attempts = $6, dialled_at = $7, rang_at = $8, answered_at = $9, \
-    ended_at = $10, sip_code = $11, reason = $12 FROM gone WHERE calls.call_sid = gone.call_sid RETURNING calls.*), \
-  held AS (DELETE FROM call_reservations USING gone WHERE call_reservations.call_sid = gone.call_sid RETURNING call_reservations.*), \
+  ended AS (UPDATE calls SET outcome = $22, trunk = $23, attempts = $24, dialled_at = $25, rang_at = $26, answered_at = $27, \
+    ended_at = $28, sip_code = $29, reason = $30 FROM ours WHERE calls.call_sid = ours.call_sid RETURNING calls.*), \
+  tried AS (INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at) \
+    SELECT call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at FROM ended JOIN ours USING (call_sid)), \
+  held AS (DELETE FROM call_reservations USING ours WHERE call_reservations.call_sid = ours.call_sid RETURNING call_reservations.*), \
   rate AS (SELECT unit_seconds, price, unanswered, units AS limit_units FROM held UNION ALL \
     (SELECT unit_seconds, price, unanswered, 2147483647 FROM rates \
-      WHERE account_sid IN ($20, '') AND prefix = ANY($21) AND NOT EXISTS (SELECT 1 FROM held) \
+      WHERE account_sid IN ($38, '') AND prefix = ANY($39) AND NOT EXISTS (SELECT 1 FROM held) \
       ORDER BY account_sid DESC, length(prefix) DESC LIMIT 1)), \
   counted AS (SELECT \
-      CASE WHEN $9::bigint IS NOT NULL THEN least(greatest(($14::integer - 1) / unit_seconds + 1, 1), limit_units) \
-        WHEN $22 AND unanswered > 0 THEN 1 ELSE 0 END AS units, \
-      CASE WHEN $9::bigint IS NULL AND $22 AND unanswered > 0 THEN unanswered ELSE price END AS rate FROM rate \
+      CASE WHEN $27::bigint IS NOT NULL THEN least(greatest(($32::integer - 1) / unit_seconds + 1, 1), limit_units) \
+        WHEN $40 AND unanswered > 0 THEN 1 ELSE 0 END AS units, \
+      CASE WHEN $27::bigint IS NULL AND $40 AND unanswered > 0 THEN unanswered ELSE price END AS rate FROM rate \
     UNION ALL SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM rate)), \
   charged AS (UPDATE accounts SET reserved = reserved - held.amount, spent = spent + counted.units * counted.rate, \
-    balance = balance - counted.units * counted.rate FROM held, counted WHERE accounts.sid = $20), \
+    balance = balance - counted.units * counted.rate FROM held, counted WHERE accounts.sid = $38), \
   billed AS (INSERT INTO bill_lines (order_id, account_sid, app_id, bill_day, type, call_sid, caller, called, started_at, \
       answered_at, ended_at, seconds, units, rate, fee, outcome, user_data) \
-    SELECT call_sid, account_sid, app_id, greatest(first_open, $13), {notification}, call_sid, coalesce(caller, ''), called, \
-      coalesce(dialled_at, accepted_at), answered_at, ended_at, $14, units, rate, units * rate, $15, user_data \
+    SELECT $41, account_sid, app_id, greatest(first_open, $31), {notification}, call_sid, coalesce(caller, ''), called, \
+      coalesce(dialled_at, accepted_at), answered_at, ended_at, $32, units, rate, units * rate, $33, user_data \
     FROM ended CROSS JOIN calendar CROSS JOIN counted), \
   owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
-    SELECT call_sid, app_id, $18, $19, $16, $17, {waiting}, ended_at, ended_at FROM ended WHERE $16::text IS NOT NULL) \
-  SELECT callee FROM gone"
+    SELECT call_sid, app_id, $36, $37, $34, $35, {waiting}, ended_at, ended_at FROM ended WHERE $34::text IS NOT NULL) \
+  SELECT callee FROM ours"
 );
 
 /// Nothing happens if the call is not ours any more.
@@ -45,17 +51,18 @@ pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool,
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
     let callback = ended.callback.as_ref();
     let tried = ended.outcome.was_tried();
+    let legs = LegArrays::of(&ended.legs);
     let transaction = client.transaction().await?;
-    let gone = query_in(
+    let ours = query_in(
         &transaction,
         END,
-        &[
+        &legs.and(&[
             &call.sid.as_str(),
             &lease.node.as_str(),
             &lease.fence,
             &ended.outcome.number(),
             &ended.trunk,
-            &i32::try_from(ended.attempts).unwrap_or(i32::MAX),
+            &i32::try_from(ended.tries).unwrap_or(i32::MAX),
             &millis(ended.dialled_at),
             &millis(ended.rang_at),
             &millis(ended.answered_at),
@@ -72,10 +79,11 @@ pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool,
             &call.account.as_str(),
             &Prefix::all_of(call.number.digits()),
             &tried,
-        ],
+            &ended.claimed.attempt.order_id(&call.sid),
+        ]),
     )
     .await?;
-    let callees = gone.iter().map(|row| row.string(0));
+    let callees = ours.iter().map(|row| row.string(0));
     let callees = callees.collect::<Result<Vec<_>, _>>()?;
     claiming::unpark(&transaction, &callees).await?;
     transaction.commit().await?;

@@ -29,6 +29,7 @@ mod bills;
 pub mod callbacks;
 mod claiming;
 mod ending;
+mod legs;
 mod queue;
 mod records;
 mod schema;

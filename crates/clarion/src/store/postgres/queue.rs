@@ -3,13 +3,14 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
+use super::legs::{KEEP_LEGS, LegArrays};
 use super::{PostgresStore, claiming, ending, query_in, sharing};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
     CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
-    Overdue, QueuedLanes,
+    Overdue, QueuedLanes, Requeue,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -40,12 +41,14 @@ const ANSWERED: &str = advance!("answered_at");
 const CALLS_TO: &str =
     postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
 const REQUEUE: &str = postgres!(
-    "WITH queued AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
-         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $6 \
-       WHERE call_sid = $2 AND node = $3 AND fence = $4 AND state = ANY($5) RETURNING call_sid, callee), \
-     uncounted AS (DELETE FROM callee_calls USING queued \
-       WHERE callee_calls.callee = queued.callee AND callee_calls.call_sid = queued.call_sid) \
-     SELECT callee FROM queued"
+    "WITH ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $19, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
+         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $20, legs = legs + cardinality($1::text[]) \
+       WHERE call_sid = $21 AND node = $22 AND fence = $23 AND state = ANY($24) \
+       RETURNING call_sid, callee, attempt, legs - cardinality($1::text[]) AS legs_before), ",
+    KEEP_LEGS,
+    ", uncounted AS (DELETE FROM callee_calls USING ours \
+       WHERE callee_calls.callee = ours.callee AND callee_calls.call_sid = ours.call_sid) \
+     SELECT callee FROM ours"
 );
 const HEARTBEAT: &str = postgres!(
     "WITH seen AS (INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version) \
@@ -59,7 +62,9 @@ const HEARTBEAT: &str = postgres!(
 const FORGET_CALLS: &str = postgres!(
     "WITH old AS (SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT $1) AS oldest \
        LEFT JOIN callbacks USING (call_sid) WHERE ended_at < $2 AND coalesce(callbacks.state, {delivered}) >= {delivered}), \
-     attempts AS (DELETE FROM callback_attempts USING old WHERE callback_attempts.call_sid = old.call_sid), \
+     deliveries AS (DELETE FROM callback_attempts USING old WHERE callback_attempts.call_sid = old.call_sid), \
+     legs_forgotten AS (DELETE FROM legs USING old WHERE legs.call_sid = old.call_sid), \
+     attempts_forgotten AS (DELETE FROM attempts USING old WHERE attempts.call_sid = old.call_sid), \
      settled AS (DELETE FROM callbacks USING old WHERE callbacks.call_sid = old.call_sid) \
      DELETE FROM calls USING old WHERE calls.call_sid = old.call_sid"
 );
@@ -107,7 +112,7 @@ impl CallQueue for PostgresStore {
             CallUpdate::Ringing { .. } => RANG,
             CallUpdate::Answered { .. } => ANSWERED,
         };
-        let (attempt, trunk) = queue::attempt_and_trunk(&update);
+        let (tries, trunk) = queue::tries_and_trunk(&update);
         let from = states(|state| queue::may_follow(state, &update));
         let changed = self
             .execute(
@@ -117,7 +122,7 @@ impl CallQueue for PostgresStore {
                     &queue::moment(&update).as_millisecond(),
                     &trunk,
                     &update.dialog(),
-                    &attempt,
+                    &tries,
                     &sid.as_str(),
                     &lease.node.as_str(),
                     &lease.fence,
@@ -131,23 +136,28 @@ impl CallQueue for PostgresStore {
 
     async fn requeue_call(
         &self,
-        sid: &CallSid,
-        lease: &Lease,
-        pause: SignedDuration,
-        attempts: u32,
+        claimed: &ClaimedCall,
+        requeue: Requeue,
     ) -> Result<bool, StoreError> {
         let from = states(|state| state.may_become(CallState::Queued));
+        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
+        let legs = LegArrays::of(&requeue.legs);
+        let pause = queue::is_pause(requeue.pause).then(|| millis(requeue.pause));
         let mut client = self.client().await?;
         let transaction = client.transaction().await?;
-        let values: super::Values<'_> = &[
-            &queue::is_pause(pause).then(|| millis(pause)),
-            &sid.as_str(),
-            &lease.node.as_str(),
-            &lease.fence,
-            &from,
-            &queue::stored_attempts(attempts),
-        ];
-        let rows = query_in(&transaction, REQUEUE, values).await?;
+        let rows = query_in(
+            &transaction,
+            REQUEUE,
+            &legs.and(&[
+                &pause,
+                &queue::stored_tries(requeue.tries),
+                &sid.as_str(),
+                &lease.node.as_str(),
+                &lease.fence,
+                &from,
+            ]),
+        )
+        .await?;
         let callees = rows.iter().map(|row| row.string(0));
         let callees = callees.collect::<Result<Vec<_>, _>>()?;
         claiming::unpark(&transaction, &callees).await?;

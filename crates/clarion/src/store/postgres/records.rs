@@ -5,10 +5,11 @@ use jiff::Timestamp;
 
 use super::PostgresStore;
 use crate::domain::account::AccountSid;
+use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::claim::{CallFilter, CallRecord};
 use crate::store::columns::Columns;
-use crate::store::statements::records;
+use crate::store::statements::{legs, records};
 use crate::store::{Records, StoreError};
 
 #[async_trait]
@@ -28,6 +29,20 @@ impl Records for PostgresStore {
             .query_opt(records::CALL.postgres, &[&sid.as_str()])
             .await?;
         row.as_ref().map(records::record).transpose()
+    }
+
+    async fn call_history(&self, sid: &CallSid) -> Result<CallHistory, StoreError> {
+        let attempts = self
+            .query(legs::ATTEMPTS.postgres, &[&sid.as_str()])
+            .await?;
+        let legs = self.query(legs::LEGS.postgres, &[&sid.as_str()]).await?;
+        Ok(CallHistory {
+            attempts: attempts
+                .iter()
+                .map(legs::attempt)
+                .collect::<Result<_, _>>()?,
+            legs: legs.iter().map(legs::leg).collect::<Result<_, _>>()?,
+        })
     }
 
     async fn list_calls(&self, filter: CallFilter) -> Result<Vec<CallRecord>, StoreError> {

@@ -31,6 +31,7 @@ mod claiming;
 mod ending;
 mod failure;
 mod inbox;
+mod legs;
 mod query;
 mod queue;
 mod queue_clock;

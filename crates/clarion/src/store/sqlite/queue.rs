@@ -7,13 +7,14 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::query::Query;
-use super::{SqliteStore, calls, claiming, ending};
+use super::queue_clock::QueueClock;
+use super::{SqliteStore, calls, claiming, ending, legs};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
     CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
-    Overdue, QueuedLanes,
+    Overdue, QueuedLanes, Requeue,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -40,7 +41,7 @@ const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
 const REQUEUE: &str = sqlite!(
     "UPDATE call_queue SET state = {queued}, due_at = coalesce($1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, dialog = NULL, \
-       seen_at = NULL, attempts = $3 WHERE call_sid = $2 RETURNING callee"
+       seen_at = NULL, attempts = $3, legs = legs + $4 WHERE call_sid = $2 RETURNING callee, legs - $4"
 );
 const CALLS_TO: &str =
     sqlite!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > $2");
@@ -58,7 +59,9 @@ const OLD_CALLS: &str = sqlite!(
     "SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT $1) AS oldest \
      LEFT JOIN callbacks USING (call_sid) WHERE ended_at < $2 AND coalesce(callbacks.state, {delivered}) >= {delivered}"
 );
-const FORGET_CALL: [&str; 3] = [
+const FORGET_CALL: [&str; 5] = [
+    sqlite!("DELETE FROM legs WHERE call_sid = $1"),
+    sqlite!("DELETE FROM attempts WHERE call_sid = $1"),
     sqlite!("DELETE FROM callback_attempts WHERE call_sid = $1"),
     sqlite!("DELETE FROM callbacks WHERE call_sid = $1"),
     sqlite!("DELETE FROM calls WHERE call_sid = $1"),
@@ -119,17 +122,12 @@ impl CallQueue for SqliteStore {
 
     async fn requeue_call(
         &self,
-        sid: &CallSid,
-        lease: &Lease,
-        pause: SignedDuration,
-        attempts: u32,
+        claimed: &ClaimedCall,
+        requeue: Requeue,
     ) -> Result<bool, StoreError> {
-        let (sid, lease, clock) = (sid.clone(), lease.clone(), self.clock.clone());
-        self.write(move |db| {
-            let due_at = queue::is_pause(pause).then(|| clock.after(pause));
-            requeue(db, &sid, &lease, due_at, attempts)
-        })
-        .await
+        let (claimed, clock) = (claimed.clone(), self.clock.clone());
+        self.write(move |db| put_back(db, &claimed, &requeue, &clock))
+            .await
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
@@ -268,13 +266,13 @@ fn advance(
         CallUpdate::Ringing { .. } => RANG,
         CallUpdate::Answered { .. } => ANSWERED,
     };
-    let (attempt, trunk) = queue::attempt_and_trunk(update);
+    let (tries, trunk) = queue::tries_and_trunk(update);
     let values = params![
         update.state().number(),
         queue::moment(update).as_millisecond(),
         trunk,
         update.dialog(),
-        attempt,
+        tries,
         sid.as_str()
     ];
     db.run(statement, values)?;
@@ -293,19 +291,28 @@ pub(super) fn held_state(
     })
 }
 
-fn requeue(
+fn put_back(
     db: &Connection,
-    sid: &CallSid,
-    lease: &Lease,
-    due_at: Option<i64>,
-    attempts: u32,
+    claimed: &ClaimedCall,
+    requeue: &Requeue,
+    clock: &QueueClock,
 ) -> Result<bool, StoreError> {
-    match held_state(db, sid, lease)? {
+    let sid = &claimed.call.sid;
+    match held_state(db, sid, &claimed.lease)? {
         Some(state) if state.may_become(CallState::Queued) => {}
         _ => return Ok(false),
     }
-    let values = params![due_at, sid.as_str(), queue::stored_attempts(attempts)];
-    let callee = db.only_row(REQUEUE, values, |row| row.string(0))?;
+    let due_at = queue::is_pause(requeue.pause).then(|| clock.after(requeue.pause));
+    let tries = queue::stored_tries(requeue.tries);
+    let values = params![
+        due_at,
+        sid.as_str(),
+        tries,
+        requeue.legs.len().cast_signed()
+    ];
+    let (callee, legs_before) =
+        db.only_row(REQUEUE, values, |row| Ok((row.string(0)?, row.number(1)?)))?;
+    legs::keep(db, claimed, &requeue.legs, legs_before)?;
     db.run(UNCOUNT, [&callee, sid.as_str()])?;
     claiming::unpark(db, &callee)?;
     Ok(true)

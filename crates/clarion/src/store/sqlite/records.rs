@@ -7,10 +7,11 @@ use rusqlite::params;
 use super::SqliteStore;
 use super::query::Query;
 use crate::domain::account::AccountSid;
+use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::claim::{CallFilter, CallRecord};
 use crate::store::columns::Columns;
-use crate::store::statements::records;
+use crate::store::statements::{legs, records};
 use crate::store::{Records, StoreError};
 
 #[async_trait]
@@ -35,6 +36,18 @@ impl Records for SqliteStore {
         self.read(move |db| {
             db.row(records::CALL.sqlite, [sid.as_str()], |row| {
                 records::record(row)
+            })
+        })
+        .await
+    }
+
+    async fn call_history(&self, sid: &CallSid) -> Result<CallHistory, StoreError> {
+        let sid = sid.clone();
+        self.read(move |db| {
+            let sid = [sid.as_str()];
+            Ok(CallHistory {
+                attempts: db.rows(legs::ATTEMPTS.sqlite, sid, |row| legs::attempt(row))?,
+                legs: db.rows(legs::LEGS.sqlite, sid, |row| legs::leg(row))?,
             })
         })
         .await

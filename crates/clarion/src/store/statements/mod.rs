@@ -11,6 +11,7 @@ pub mod audio_files;
 pub mod bill_files;
 pub mod bill_lines;
 pub mod callbacks;
+pub mod legs;
 mod names;
 pub mod queue;
 pub mod rates;

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::legs::attempt_number;
 use super::{Statement, statement};
 use crate::domain::call::{CallSid, NewCall, Priority};
 use crate::domain::call_state::CallState;
@@ -56,9 +57,10 @@ pub const DEPTH: Statement = statement!(
 );
 /// What a claimed call is read from.
 pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, calls.called, calls.number, \
-  calls.extension, calls.caller, calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts";
+  calls.extension, calls.caller, calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, \
+  queue.attempt";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 14;
+pub const CLAIMED_COLUMNS: usize = 15;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str =
     "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog";
@@ -134,7 +136,8 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
             node: node.clone(),
             fence: row.number(12)?,
         },
-        attempts: row.number(13)?,
+        tries: row.number(13)?,
+        attempt: attempt_number(row, 14)?,
     })
 }
 
@@ -174,16 +177,14 @@ pub fn moment(update: &CallUpdate) -> Timestamp {
     }
 }
 
-/// The number of the attempt that begins, or has another leg, and its trunk.
-pub fn attempt_and_trunk(update: &CallUpdate) -> (Option<i32>, Option<&str>) {
+/// How many trunks were tried, with the one that a leg goes over, and that one.
+pub fn tries_and_trunk(update: &CallUpdate) -> (Option<i32>, Option<&str>) {
     match update {
-        CallUpdate::Dialling { attempt, trunk, .. } => {
-            (Some(stored_attempts(*attempt)), Some(trunk))
-        }
+        CallUpdate::Dialling { tries, trunk, .. } => (Some(stored_tries(*tries)), Some(trunk)),
         _ => (None, None),
     }
 }
 
-pub fn stored_attempts(attempts: u32) -> i32 {
-    i32::try_from(attempts).unwrap_or(i32::MAX)
+pub fn stored_tries(tries: u32) -> i32 {
+    i32::try_from(tries).unwrap_or(i32::MAX)
 }

@@ -48,7 +48,7 @@ pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
         state: state(row, 7)?,
         outcome: outcome(row, 8)?,
         trunk: row.optional_string(9)?,
-        attempts: row.number(10)?,
+        tries: row.number(10)?,
         accepted_at: row.time(11)?,
         due_at: row.optional_time(12)?,
         dialled_at: row.optional_time(13)?,

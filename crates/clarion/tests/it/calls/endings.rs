@@ -97,7 +97,7 @@ async fn suspend_an_account(database: &str) {
             ("1", "0")
         );
         assert_eq!(stage.outcome(sid).await, Some(Outcome::Cancelled));
-        assert_eq!(stage.record(sid).await.attempts, 0);
+        assert_eq!(stage.record(sid).await.tries, 0);
     }
     assert_eq!(stage.record(&others).await.state, CallState::Queued);
 }

@@ -176,7 +176,7 @@ async fn a_call_that_waits_for_too_long_is_given_up_and_never_dialled() {
     );
     let record = stage.record(&waiting).await;
     assert_eq!(
-        (record.outcome, record.attempts, record.dialled_at),
+        (record.outcome, record.tries, record.dialled_at),
         (Some(Outcome::Expired), 0, None)
     );
     let waited = record.ended_at.unwrap().duration_since(record.accepted_at);

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use clarion::domain::leg::HungUpBy;
 use clarion::domain::outcome::Outcome;
 use phone::test_phone::{Script, Then};
 
 use super::stage::{Stage, field};
+use crate::support::eventually;
 use crate::support::telephone::Telephone;
 
 const HELLO: &str = "\"mediaTxt\":\"hello\"";
@@ -47,14 +49,37 @@ async fn a_trunk_that_answers_503_gives_the_call_to_the_next() {
         assert_eq!(field(&body, "state"), "0", "{code}");
         assert_eq!(fork.rang(), (1, 1), "{code}");
         let record = fork.stage.record(&sid).await;
-        assert_eq!(
-            (record.trunk.as_deref(), record.attempts),
-            (Some("second"), 2)
-        );
+        assert_eq!((record.trunk.as_deref(), record.tries), (Some("second"), 2));
+        let legs = fork.stage.legs(&sid).await;
+        let legs: Vec<_> = legs
+            .iter()
+            .map(|leg| (leg.trunk.as_str(), leg.sip_code, leg.hung_up_by))
+            .collect();
+        let refused = ("first", Some(code), HungUpBy::Nobody);
+        assert_eq!(legs, [refused, ("second", Some(200), HungUpBy::Them)]);
         // A new call to the peer, and still the same to whoever looks for it.
         let heard = fork.second.has_heard(&sid).await;
         assert_eq!(heard.call_id, format!("{sid}-2@clarion"));
         assert!(heard.answered);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_legs_of_every_round_are_kept() {
+    let telephone = Telephone::that(Script::refuse(503)).await;
+    let trunk = telephone.wide_trunk("overloaded", "");
+    let stage = Stage::on(&trunk, "[dispatch]\nretry_seconds = 1\n").await;
+    let sid = stage.call("13800000001", HELLO).await;
+    eventually("two rounds are stored", async || {
+        stage.legs(&sid).await.len() >= 2
+    })
+    .await;
+    for leg in stage.legs(&sid).await {
+        assert_eq!(
+            (leg.trunk.as_str(), leg.sip_code),
+            ("overloaded", Some(503))
+        );
+        assert!(leg.sent_at <= leg.ended_at && leg.answered_at.is_none());
     }
 }
 
@@ -74,10 +99,7 @@ async fn a_trunk_that_says_nothing_gives_the_call_to_the_next() {
     assert_eq!(field(&body, "state"), "0");
     assert_eq!(telephone.dialled().len(), 1);
     let record = stage.record(&sid).await;
-    assert_eq!(
-        (record.trunk.as_deref(), record.attempts),
-        (Some("second"), 2)
-    );
+    assert_eq!((record.trunk.as_deref(), record.tries), (Some("second"), 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -96,7 +118,7 @@ async fn nobody_rings_again_after_busy_or_declined() {
         assert_eq!(fork.rang(), (1, 0), "{code}");
         let record = fork.stage.record(&sid).await;
         assert_eq!(
-            (record.outcome, record.sip_code, record.attempts),
+            (record.outcome, record.sip_code, record.tries),
             (Some(outcome), Some(code), 1)
         );
     }

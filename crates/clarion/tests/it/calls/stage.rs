@@ -9,6 +9,7 @@ use clarion::domain::bill::BillLine;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::CallRecord;
+use clarion::domain::leg::Leg;
 use clarion::domain::outcome::Outcome;
 use clarion::store::Store;
 use jiff::Zoned;
@@ -100,6 +101,12 @@ impl Stage {
             .unwrap();
         assert_eq!(progress.state, CallState::Ended);
         progress.outcome
+    }
+
+    /// What is stored of a call's legs.
+    pub async fn legs(&self, sid: &CallSid) -> Vec<Leg> {
+        let history = self.server.store.call_history(sid).await.unwrap();
+        history.legs.into_iter().map(|one| one.leg).collect()
     }
 
     pub async fn record(&self, sid: &CallSid) -> CallRecord {

@@ -57,7 +57,7 @@ impl World {
         let note = Arc::clone(&dialled);
         tokio::spawn(async move {
             while let Some(call) = heard.recv().await {
-                // `callSid-attempt@clarion`
+                // `callSid-try@clarion`
                 let sid = call.call_id.split('-').next().unwrap().to_owned();
                 note.lock().unwrap().push(sid);
             }
@@ -220,6 +220,21 @@ pub async fn records(database: &Database) -> BTreeMap<String, (Option<String>, u
     }
 }
 
+/// Also where the process that dialled it is gone.
+async fn every_dialled_call_has_a_leg(database: &Database, calls: &[String]) {
+    let store = database.open(&Supervisor::new()).await.unwrap();
+    for sid in calls {
+        let sid = sid.parse().unwrap();
+        let record = store.call_record(&sid).await.unwrap().unwrap();
+        let history = store.call_history(&sid).await.unwrap();
+        let outcomes: Vec<_> = history.attempts.iter().map(|one| one.outcome).collect();
+        assert_eq!(outcomes, Vec::from_iter(record.outcome), "{record:?}");
+        let has_leg = !history.legs.is_empty();
+        assert!(has_leg || record.dialled_at.is_none(), "{record:?}");
+    }
+    store.close().await;
+}
+
 async fn judge(world: &World, installation: &Installation, lives: usize) {
     let history = world.history(&installation.database).await;
     let wrong = violations(&history);
@@ -229,6 +244,7 @@ async fn judge(world: &World, installation: &Installation, lives: usize) {
         wrong.len(),
         wrong.join("\n")
     );
+    every_dialled_call_has_a_leg(&installation.database, &history.accepted).await;
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     for (outcome, _) in history.records.values() {
         *outcomes

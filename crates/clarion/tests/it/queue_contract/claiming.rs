@@ -7,7 +7,7 @@ use clarion::domain::claim::{CalleeCaps, Claim, DueLane, Overdue};
 use clarion::store::Database;
 use jiff::SignedDuration;
 
-use super::{account, call, claim, claim_for, ended, node, now, pass};
+use super::{account, back, call, claim, claim_for, ended, node, now, pass};
 use crate::store_contract::{lane, order, order_queued, queueing, with_account};
 
 contract! {
@@ -125,7 +125,7 @@ async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Databa
         assert_eq!(count().await, 1, "turn {turn}");
         assert!(
             store
-                .requeue_call(&call.sid, &claimed.lease, SignedDuration::ZERO, 1)
+                .requeue_call(&claimed, back(SignedDuration::ZERO, 1))
                 .await
                 .unwrap()
         );

@@ -9,7 +9,7 @@ use clarion::domain::route::RouteKey;
 use clarion::store::Database;
 use jiff::SignedDuration;
 
-use super::{account, call, claim, claim_for, ended, node, now, pass, share};
+use super::{account, back, call, claim, claim_for, ended, node, now, pass, share};
 use crate::store_contract::{lane, order, order_queued, queueing, with_account};
 use crate::support::app_id;
 
@@ -125,9 +125,9 @@ async fn calls_to_a_busy_callee_are_looked_at_once_and_follow_each_other_by_urge
     let next = store.claim_calls(wish).await.unwrap();
     assert_eq!(next.len(), 1);
     assert_eq!(next[0].call.sid, alarm.sid, "the most urgent comes first");
-    let lease = &next[0].lease;
-    let back = store.requeue_call(&alarm.sid, lease, SignedDuration::from_secs(60), 1);
-    assert!(back.await.unwrap(), "the next one has its turn");
+    let requeue = back(SignedDuration::from_secs(60), 1);
+    let requeued = store.requeue_call(&next[0], requeue).await;
+    assert!(requeued.unwrap(), "the next one has its turn");
     for sid in &sids[1..5] {
         let claimed = claim(&store, &node(1), 9).await;
         assert_eq!(claimed.len(), 1);

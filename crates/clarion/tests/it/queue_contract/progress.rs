@@ -7,14 +7,14 @@ use clarion::domain::outcome::Outcome;
 use clarion::store::Database;
 use jiff::SignedDuration;
 
-use super::{LEASE, account, call, claim, dialling, ended, new_call, node, now, pass};
+use super::{LEASE, account, back, call, claim, dialling, ended, new_call, node, now, pass};
 use crate::store_contract::{order, with_account};
 use crate::support::{self};
 
 contract! {
     a_call_goes_through_its_states_and_ends_once,
     a_call_goes_back_to_the_queue_only_while_nothing_has_rung,
-    every_leg_is_known_by_its_dialog_and_counts_for_its_attempt,
+    every_leg_is_known_by_its_dialog_and_counts_for_its_try,
     a_running_call_is_cancelled_by_name,
     what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day,
     old_calls_are_forgotten_but_not_what_is_still_owed,
@@ -94,19 +94,11 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     );
     let later = now + SignedDuration::from_secs(10);
     let pause = SignedDuration::from_secs(10);
-    assert!(
-        store
-            .requeue_call(&call.sid, &claimed.lease, pause, 3)
-            .await
-            .unwrap()
-    );
+    assert!(store.requeue_call(&claimed, back(pause, 3)).await.unwrap());
     assert!(claim(&store, &node(1), 1).await.is_empty(), "not due yet");
     pass(&database, pause).await;
     let again = claim(&store, &node(1), 1).await.remove(0);
-    assert_eq!(
-        again.attempts, 3,
-        "trunks that could not be reached count too"
-    );
+    assert_eq!(again.tries, 3, "trunks that could not be reached count too");
     assert!(
         store
             .advance_call(&call.sid, &again.lease, dial)
@@ -123,15 +115,10 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
             .await
             .unwrap()
     );
-    assert!(
-        !store
-            .requeue_call(&call.sid, &again.lease, pause, 1)
-            .await
-            .unwrap()
-    );
+    assert!(!store.requeue_call(&again, back(pause, 1)).await.unwrap());
 }
 
-async fn every_leg_is_known_by_its_dialog_and_counts_for_its_attempt(database: Database) {
+async fn every_leg_is_known_by_its_dialog_and_counts_for_its_try(database: Database) {
     let store = with_account(&database).await;
     let now = now();
     let call = call("8613800000001");
@@ -155,7 +142,7 @@ async fn every_leg_is_known_by_its_dialog_and_counts_for_its_attempt(database: D
     let orphan = taken.await.unwrap().remove(0);
     assert_eq!(orphan.state, CallState::Ringing, "what has rung stays so");
     assert_eq!(orphan.dialog.unwrap(), "{\"trunk\":\"elsewhere\"}");
-    assert_eq!(orphan.claimed.attempts, 1, "three legs of one attempt");
+    assert_eq!(orphan.claimed.tries, 1, "three legs of one try");
 }
 
 async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) {

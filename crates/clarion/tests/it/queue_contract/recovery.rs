@@ -8,7 +8,7 @@ use clarion::domain::claim::{NodeId, OrphanedCall};
 use clarion::store::{Database, Store};
 use jiff::SignedDuration;
 
-use super::{LEASE, call, claim, dialling, ended, node, now, pass};
+use super::{LEASE, back, call, claim, dialling, ended, node, now, pass};
 use crate::store_contract::{order, with_account};
 use crate::support::{self};
 
@@ -47,7 +47,7 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     );
     assert!(
         !store
-            .requeue_call(&call.sid, &old.lease, SignedDuration::ZERO, 1)
+            .requeue_call(&old, back(SignedDuration::ZERO, 1))
             .await
             .unwrap()
     );
@@ -99,7 +99,7 @@ async fn a_call_of_our_own_that_nobody_works_at_is_taken_over(database: Database
     assert!(store.end_call(ended(&claimed[1], now)).await.unwrap());
     assert!(
         store
-            .requeue_call(&abandoned, &lost[0].claimed.lease, SignedDuration::ZERO, 1)
+            .requeue_call(&lost[0].claimed, back(SignedDuration::ZERO, 1))
             .await
             .unwrap()
     );

@@ -88,7 +88,7 @@ pub fn ended(
         claimed: claimed.clone(),
         outcome,
         trunk: None,
-        attempts: 1,
+        tries: 1,
         dialled_at: Some(answered_at.unwrap_or(ended_at)),
         rang_at: None,
         answered_at,

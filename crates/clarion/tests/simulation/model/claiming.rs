@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clarion::domain::attempt::AttemptNumber;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
@@ -193,7 +194,8 @@ impl QueueModel {
                 node: node.clone(),
                 fence: place.fence,
             },
-            attempts: place.attempts,
+            attempt: AttemptNumber::FIRST,
+            tries: place.tries,
         }
     }
 

@@ -13,7 +13,9 @@ use clarion::domain::account::{AccountSid, AppId};
 use clarion::domain::call::{CallSid, NewCall, Queueing};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::OwedCallback;
-use clarion::domain::claim::{CallUpdate, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding};
+use clarion::domain::claim::{
+    CallUpdate, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, Requeue,
+};
 use clarion::domain::customer_limits::{Customer, StartTokens};
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::NodePart;
@@ -54,7 +56,7 @@ pub struct Place {
     due_at: i64,
     expires_at: i64,
     pub state: CallState,
-    pub attempts: u32,
+    pub tries: u32,
     pub node: Option<NodeId>,
     fence: i64,
     /// It was taken to be ended, not to be dialled: its callee is not busy with it.
@@ -123,7 +125,7 @@ impl QueueModel {
             due_at: self.now + millis(order.queueing.pause),
             expires_at: self.now + millis(order.queueing.valid_for),
             state: CallState::Queued,
-            attempts: 0,
+            tries: 0,
             node: None,
             fence: 0,
             is_to_end: false,
@@ -164,9 +166,9 @@ impl QueueModel {
         }
         match update {
             CallUpdate::Dialling {
-                attempt, trunk, at, ..
+                tries, trunk, at, ..
             } => {
-                place.attempts = *attempt;
+                place.tries = *tries;
                 place.trunk = Some(trunk.clone());
                 place.dialled_at.get_or_insert(*at);
             }
@@ -179,13 +181,7 @@ impl QueueModel {
         true
     }
 
-    pub fn requeue(
-        &mut self,
-        sid: &CallSid,
-        lease: &Lease,
-        pause: SignedDuration,
-        attempts: u32,
-    ) -> bool {
+    pub fn requeue(&mut self, sid: &CallSid, lease: &Lease, requeue: &Requeue) -> bool {
         let now = self.now;
         let Some(place) = self.held(sid, lease) else {
             return false;
@@ -193,12 +189,12 @@ impl QueueModel {
         if !place.state.may_become(CallState::Queued) {
             return false;
         }
-        if pause > SignedDuration::ZERO {
-            place.due_at = now + millis(pause);
+        if requeue.pause > SignedDuration::ZERO {
+            place.due_at = now + millis(requeue.pause);
         }
         *place = Place {
             state: CallState::Queued,
-            attempts,
+            tries: requeue.tries,
             node: None,
             is_to_end: false,
             trunk: None,

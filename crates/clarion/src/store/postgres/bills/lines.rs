@@ -8,6 +8,7 @@ use jiff::civil::Date;
 
 use super::super::column;
 use super::super::session::Session;
+use crate::domain::attempt::call_of_order;
 use crate::domain::bill::import::{self, Imported, ImportedRecord, Known, NewLine};
 use crate::domain::bill::{BillLine, BillOf, LinePlace};
 use crate::store::StoreError;
@@ -104,7 +105,8 @@ async fn known(client: &Session, records: &[ImportedRecord]) -> Result<Known, St
         let line = (row.parsed(LINE_COLUMNS)?, bill_lines::line(&row)?);
         known.lines.insert(row.string(0)?, line);
     }
-    for row in client.query_once(KNOWN_CALLS, &[&ids]).await? {
+    let calls = column(records, |one| call_of_order(&one.record.line.order_id));
+    for row in client.query_once(KNOWN_CALLS, &[&calls]).await? {
         known.calls.insert(row.string(0)?);
     }
     Ok(known)

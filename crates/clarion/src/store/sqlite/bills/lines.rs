@@ -9,6 +9,7 @@ use rusqlite::{Connection, params};
 use super::super::query::Query;
 use super::rates;
 use crate::domain::account::AppId;
+use crate::domain::attempt::call_of_order;
 use crate::domain::bill::import::{self, Imported, ImportedRecord, Known, NewLine};
 use crate::domain::bill::{BillLine, BillOf, LinePlace};
 use crate::domain::claim::EndedCall;
@@ -120,8 +121,9 @@ fn known(db: &Connection, records: &[ImportedRecord]) -> Result<Known, StoreErro
             Ok((row.parsed(LINE_COLUMNS)?, bill_lines::line(row)?))
         })?;
         known.lines.extend(found.map(|found| (id.clone(), found)));
-        if db.exists(bill_lines::IS_CALL.sqlite, [id])? {
-            known.calls.insert(id.clone());
+        let call = call_of_order(id);
+        if db.exists(bill_lines::IS_CALL.sqlite, [call])? {
+            known.calls.insert(call.to_owned());
         }
     }
     Ok(known)

@@ -1,4 +1,4 @@
-//! What a refusal teaches us about the next attempt at the same address.
+//! What a refusal teaches us about the next INVITE to the same address.
 
 use std::net::SocketAddr;
 
@@ -9,17 +9,17 @@ use crate::trunk::Trunk;
 const LONGEST_SESSION: u32 = 86_400;
 
 #[derive(Debug, Default)]
-pub(super) struct NextAttempt {
+pub(super) struct NextInvite {
     redirected: Option<(String, SocketAddr)>,
     shortest_session: Option<u32>,
     /// A call that is tried again is a new call to the peer.
-    attempts: u32,
+    refusals: u32,
 }
 
-impl NextAttempt {
-    /// Returns true if the refusal suggests another attempt that the trunk's configuration allows.
+impl NextInvite {
+    /// Returns true if the refusal suggests another INVITE that the trunk's configuration allows.
     pub async fn learn(&mut self, refusal: &FailedInvite, trunk: &Trunk) -> bool {
-        self.attempts += 1;
+        self.refusals += 1;
         if let Some(seconds) = refusal.shortest_session() {
             let first_time = self.shortest_session.is_none();
             self.shortest_session = Some(seconds.min(LONGEST_SESSION));
@@ -44,8 +44,8 @@ impl NextAttempt {
     }
 
     pub fn apply(&self, invite: &mut Invite) {
-        if self.attempts > 0 {
-            invite.call_id = format!("{}-{}", self.attempts, invite.call_id);
+        if self.refusals > 0 {
+            invite.call_id = format!("{}-{}", self.refusals, invite.call_id);
         }
         if let Some((target, address)) = &self.redirected {
             invite.to.clone_from(target);

@@ -1,0 +1,44 @@
+//! The legs of a call in PostgreSQL: written by the statement that ends the call or puts it back into the queue.
+
+use tokio_postgres::types::ToSql;
+
+use crate::domain::leg::Leg;
+use crate::store::binding::Bind;
+use crate::store::statements::legs::{self, LEG, LEG_COLUMNS};
+use crate::store::statements::postgres;
+
+/// A part of a statement whose first values are the columns of the legs. Its part `ours` is the call's row in the queue, with its attempt and
+/// the number of legs that were stored before.
+pub const KEEP_LEGS: &str = postgres!(
+    "legs_kept AS (INSERT INTO legs (call_sid, attempt, leg, ",
+    LEG,
+    ") SELECT ours.call_sid, ours.attempt, ours.legs_before + place, ",
+    LEG,
+    " FROM ours CROSS JOIN unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
+       $8::smallint[], $9::smallint[], $10::text[], $11::smallint[], $12::text[], $13::integer[], $14::integer[], $15::integer[], \
+       $16::integer[], $17::integer[], $18::integer[]) WITH ORDINALITY AS leg (",
+    LEG,
+    ", place))"
+);
+
+/// The first values of such a statement: an array for each column.
+#[derive(Debug)]
+pub struct LegArrays<'a>([Vec<Bind<'a>>; LEG_COLUMNS]);
+
+impl<'a> LegArrays<'a> {
+    pub fn of(kept: &'a [Leg]) -> Self {
+        let mut columns = [const { Vec::new() }; LEG_COLUMNS];
+        for leg in kept {
+            for (column, value) in columns.iter_mut().zip(legs::values(leg)) {
+                column.push(value);
+            }
+        }
+        Self(columns)
+    }
+
+    /// All values of the statement.
+    pub fn and<'v>(&'v self, others: &[&'v (dyn ToSql + Sync)]) -> Vec<&'v (dyn ToSql + Sync)> {
+        let columns = self.0.iter().map(|column| column as &(dyn ToSql + Sync));
+        columns.chain(others.iter().copied()).collect()
+    }
+}

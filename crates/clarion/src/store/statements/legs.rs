@@ -1,0 +1,110 @@
+//! Attempts and legs: written once, when they are over, and read for operators.
+
+use std::time::Duration;
+
+use super::{Statement, statement};
+use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
+use crate::domain::leg::{HungUpBy, Leg, LegMedia};
+use crate::domain::outcome::Outcome;
+use crate::domain::phone_number::PhoneNumber;
+use crate::store::StoreError;
+use crate::store::binding::Bind;
+use crate::store::columns::Columns;
+
+/// What a leg consists of, besides where it belongs.
+pub const LEG: &str = "trunk, address, transport, sent_at, rang_at, answered_at, ended_at, sip_code, q850_cause, phrase, hung_up_by, \
+  codec, packets_sent, packets_late, packets_received, packets_lost, jitter, worst_jitter";
+/// The columns of `LEG`.
+pub const LEG_COLUMNS: usize = 18;
+
+pub const LEGS: Statement = statement!(
+    "SELECT ",
+    LEG,
+    ", attempt, leg FROM legs WHERE call_sid = $1 ORDER BY attempt, leg"
+);
+pub const ATTEMPTS: Statement = statement!(
+    "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at FROM attempts WHERE call_sid = $1 ORDER BY attempt"
+);
+
+/// The values of `LEG`. A peer may make figures as large as it likes: those that a column does not hold are cut.
+pub fn values(leg: &Leg) -> [Bind<'_>; LEG_COLUMNS] {
+    let media = (leg.media != LegMedia::default()).then_some(&leg.media);
+    let count = |figure: fn(&LegMedia) -> u128| {
+        Bind::of(media.map(|media| i64::from(i32::try_from(figure(media)).unwrap_or(i32::MAX))))
+    };
+    [
+        Bind::of(&leg.trunk),
+        Bind::of(leg.address.to_string()),
+        Bind::of(leg.transport.as_deref()),
+        Bind::of(leg.sent_at),
+        Bind::of(leg.rang_at),
+        Bind::of(leg.answered_at),
+        Bind::of(leg.ended_at),
+        Bind::of(
+            leg.sip_code
+                .and_then(|code| i16::try_from(code).ok())
+                .map(i64::from),
+        ),
+        Bind::of(leg.q850_cause.map(i64::from)),
+        Bind::of(leg.phrase.as_deref()),
+        Bind::of(i64::from(leg.hung_up_by.number())),
+        Bind::of(media.and_then(|media| media.codec.as_deref())),
+        count(|media| media.packets_sent.into()),
+        count(|media| media.packets_late.into()),
+        count(|media| media.packets_received.into()),
+        count(|media| media.packets_lost.into()),
+        count(|media| media.jitter.as_micros()),
+        count(|media| media.worst_jitter.as_micros()),
+    ]
+}
+
+/// Reads the columns of `LEG`, the attempt and the leg's number.
+pub fn leg(row: &impl Columns) -> Result<LegOfCall, StoreError> {
+    let figure = |column| Ok::<u32, StoreError>(row.optional_number(column)?.unwrap_or(0));
+    let micros = |column| Ok::<_, StoreError>(Duration::from_micros(figure(column)?.into()));
+    let hung_up_by = HungUpBy::from_number(row.number(10)?);
+    let leg = Leg {
+        trunk: row.string(0)?,
+        address: row.parsed(1)?,
+        transport: row.optional_string(2)?,
+        sent_at: row.time(3)?,
+        rang_at: row.optional_time(4)?,
+        answered_at: row.optional_time(5)?,
+        ended_at: row.time(6)?,
+        sip_code: row.optional_number(7)?,
+        q850_cause: row.optional_number(8)?,
+        phrase: row.optional_string(9)?,
+        hung_up_by: hung_up_by.unwrap_or(HungUpBy::Unknown),
+        media: LegMedia {
+            codec: row.optional_string(11)?,
+            packets_sent: figure(12)?,
+            packets_late: figure(13)?,
+            packets_received: figure(14)?,
+            packets_lost: figure(15)?,
+            jitter: micros(16)?,
+            worst_jitter: micros(17)?,
+        },
+    };
+    Ok(LegOfCall {
+        attempt: attempt_number(row, LEG_COLUMNS)?,
+        number: row.number(LEG_COLUMNS + 1)?,
+        leg,
+    })
+}
+
+pub fn attempt(row: &impl Columns) -> Result<Attempt, StoreError> {
+    let outcome = row.number(3)?;
+    Ok(Attempt {
+        number: attempt_number(row, 0)?,
+        to: PhoneNumber::from_stored(row.string(1)?, row.optional_string(2)?),
+        outcome: Outcome::from_number(outcome)
+            .ok_or_else(|| StoreError::failed(format!("there is no outcome {outcome}")))?,
+        dialled_at: row.optional_time(4)?,
+        answered_at: row.optional_time(5)?,
+        ended_at: row.time(6)?,
+    })
+}
+
+pub fn attempt_number(row: &impl Columns, column: usize) -> Result<AttemptNumber, StoreError> {
+    AttemptNumber::new(row.number(column)?).ok_or_else(|| StoreError::failed("an attempt 0"))
+}
