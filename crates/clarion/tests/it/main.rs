@@ -48,4 +48,5 @@ mod soak;
 mod status_codes;
 mod store_contract;
 mod supervision;
+mod upgrade;
 mod watching;
