@@ -31,8 +31,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Started(usize),
-    /// Nothing more can be started before a delivery ends, or before this time.
-    Idle(Option<Timestamp>),
+    /// Nothing more can be started before a delivery ends, or before this time has passed.
+    Idle(Option<SignedDuration>),
 }
 
 type Finished = Result<(Id, (WebhookResponse, Duration)), JoinError>;
@@ -100,7 +100,7 @@ impl Worker {
             watch.beat();
             let pause = match self.step().await {
                 Ok(Step::Started(_)) => continue,
-                Ok(Step::Idle(next_due)) => self.until(next_due),
+                Ok(Step::Idle(next_due)) => self.pause(next_due),
                 Err(error) => {
                     tracing::error!(%error, "callbacks have to wait");
                     sleep(PAUSE).await;
@@ -131,7 +131,6 @@ impl Worker {
         }
         let claim = CallbackClaim {
             node: self.node.clone(),
-            now: self.clock.now(),
             lease: self.lease,
             limit: u32::try_from(free).unwrap_or(u32::MAX),
             per_host: self.per_host,
@@ -158,20 +157,17 @@ impl Worker {
         Ok(())
     }
 
-    fn until(&self, due: Option<Timestamp>) -> Duration {
-        let wait = due.map(|due| due.duration_since(self.clock.now()));
-        let wait = wait.map_or(self.poll, |wait| {
-            wait.max(SignedDuration::ZERO).unsigned_abs()
-        });
-        wait.min(self.poll)
+    fn pause(&self, next_due: Option<SignedDuration>) -> Duration {
+        let wait = next_due.map(|wait| wait.max(SignedDuration::ZERO).unsigned_abs());
+        wait.map_or(self.poll, |wait| wait.min(self.poll))
     }
 
     fn begin(&mut self, callback: ClaimedCallback) {
         let started_at = self.clock.now();
-        let lag = started_at.duration_since(callback.due_at).as_secs_f64();
-        metrics::histogram!("clarion_callback_lag_seconds").record(lag.max(0.0));
+        let lag = callback.lag.as_secs_f64().max(0.0);
+        metrics::histogram!("clarion_callback_lag_seconds").record(lag);
         let (callback, sender) = (Arc::new(callback), Arc::clone(&self.sender));
-        let host = callback.url.host();
+        let host = callback.lease.key.receiver(&callback.url);
         self.hosts.begin(&host);
         let delivered = Arc::clone(&callback);
         let delivery = self.deliveries.spawn(async move {
@@ -206,9 +202,11 @@ impl Worker {
         let ended_at = self.clock.now();
         let random = f64::from(u32::from_be_bytes(random::bytes())) / f64::from(u32::MAX);
         let failures = held.callback.failures;
+        let passed = SignedDuration::try_from(took).unwrap_or(SignedDuration::MAX);
+        let time_left = held.callback.time_left.map(|left| left - passed);
         let next = self
             .schedule
-            .next(reply.verdict, failures, ended_at, reply.asked, random);
+            .next(reply.verdict, failures, time_left, reply.asked, random);
         tell(&held, &reply, took, next);
         self.ended.push(EndedAttempt {
             lease: held.callback.lease.clone(),
@@ -232,8 +230,8 @@ impl Worker {
         }
         let recorded = self.store.record_attempts(self.ended.clone()).await?;
         for ended in self.ended.drain(..) {
-            if !recorded.contains(&ended.lease.call) {
-                tracing::warn!(call = %ended.lease.call, "the lease on a callback was lost; it may be delivered again");
+            if !recorded.contains(&ended.lease.key) {
+                tracing::warn!(call = %ended.lease.key, "the lease on a callback was lost; it may be delivered again");
             }
         }
         Ok(())
@@ -266,13 +264,17 @@ impl Worker {
 fn tell(held: &Held, reply: &WebhookResponse, took: Duration, next: NextDelivery) {
     let word = reply.verdict.as_str();
     metrics::counter!("clarion_callback_attempts_total", "verdict" => word).increment(1);
-    let (call, host) = (&held.callback.lease.call, &held.host);
+    let (call, host) = (&held.callback.lease.key, &held.host);
     let (attempt, ms, status) = (held.callback.attempts + 1, took.as_millis(), reply.status);
     let error = reply.error.as_deref();
     match next {
         NextDelivery::Delivered => tracing::debug!(%call, host, attempt, ms, "callback delivered"),
-        NextDelivery::RetryAt(at) => {
-            tracing::info!(%call, host, attempt, ms, status, verdict = word, error, retry_at = %at, "callback failed");
+        NextDelivery::RetryAfter(wait) => {
+            tracing::info!(%call, host, attempt, ms, status, verdict = word, error, retry_after = %wait, "callback failed");
+        }
+        // Nobody waits for an event: the next one says more.
+        NextDelivery::GivenUp if call.is_event() => {
+            tracing::info!(%call, host, attempt, ms, status, verdict = word, error, "event given up");
         }
         NextDelivery::GivenUp => {
             metrics::counter!("clarion_callbacks_given_up_total").increment(1);

@@ -6,17 +6,15 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::print;
-use crate::clock::Clock;
 use crate::domain::account::AppId;
-use crate::domain::call::CallSid;
-use crate::domain::callback::{Callback, CallbackAttempt, CallbackState};
+use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey, CallbackState};
 use crate::store::{CallbackFilter, Store, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub enum CallbackCommand {
     /// List callbacks, those of the newest calls first
     List {
-        /// Only callbacks in this state: waiting, delivering, delivered or given-up
+        /// Only callbacks in this state: waiting, delivering, delivered, given-up or superseded
         #[arg(long)]
         state: Option<CallbackState>,
         /// Only callbacks of this application
@@ -25,9 +23,9 @@ pub enum CallbackCommand {
         /// Only callbacks to this receiver: name and port, such as example.com:443
         #[arg(long)]
         host: Option<String>,
-        /// Only callbacks of calls before this one, for the next page
+        /// Only callbacks before this one, for the next page
         #[arg(long, value_name = "CALLSID")]
-        before: Option<CallSid>,
+        before: Option<CallbackKey>,
         /// Number of callbacks at most
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
@@ -37,8 +35,9 @@ pub enum CallbackCommand {
     },
     /// Show a callback with all its attempts
     Show {
-        /// The callSid
-        call_sid: CallSid,
+        /// The callSid; for an event with its number, such as CALLSID/3
+        #[arg(value_name = "CALL_SID")]
+        key: CallbackKey,
         /// Show the body too, with the whole number and the data of the application
         #[arg(long)]
         body: bool,
@@ -48,19 +47,16 @@ pub enum CallbackCommand {
     },
     /// Send a callback again, whatever its state; a running server does so within seconds
     Replay {
-        /// The callSid
-        call_sid: CallSid,
+        /// The callSid; for an event with its number, such as CALLSID/3
+        #[arg(value_name = "CALL_SID")]
+        key: CallbackKey,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
 }
 
-pub async fn run(
-    command: CallbackCommand,
-    store: Arc<dyn Store>,
-    clock: Clock,
-) -> anyhow::Result<()> {
+pub async fn run(command: CallbackCommand, store: Arc<dyn Store>) -> anyhow::Result<()> {
     match command {
         CallbackCommand::List {
             state,
@@ -78,26 +74,22 @@ pub async fn run(
                 limit,
             };
             let found = store.callbacks(filter).await?;
-            print(json, &found.iter().map(summary).collect());
+            print(json, &found.iter().map(|one| summary(one, json)).collect());
         }
-        CallbackCommand::Show {
-            call_sid,
-            body,
-            json,
-        } => show(&*store, &call_sid, body, json).await?,
-        CallbackCommand::Replay { call_sid, json } => {
-            store.replay_callback(&call_sid, clock.now()).await?;
-            show(&*store, &call_sid, false, json).await?;
+        CallbackCommand::Show { key, body, json } => show(&*store, &key, body, json).await?,
+        CallbackCommand::Replay { key, json } => {
+            store.replay_callback(&key).await?;
+            show(&*store, &key, false, json).await?;
         }
     }
     Ok(())
 }
 
-async fn show(store: &dyn Store, sid: &CallSid, body: bool, json: bool) -> anyhow::Result<()> {
-    let found = store.callback(sid).await?;
-    let missing = || StoreError::Missing(format!("callback of call {sid}"));
+async fn show(store: &dyn Store, key: &CallbackKey, body: bool, json: bool) -> anyhow::Result<()> {
+    let found = store.callback(key).await?;
+    let missing = || StoreError::Missing(format!("callback of call {key}"));
     let (callback, attempts) = found.ok_or_else(missing)?;
-    let mut value = summary(&callback);
+    let mut value = summary(&callback, json);
     value["appId"] = callback.app.as_str().into();
     value["url"] = callback.url.without_query().into();
     value["webhookId"] = callback.webhook_id.as_str().into();
@@ -113,15 +105,23 @@ async fn show(store: &dyn Store, sid: &CallSid, body: bool, json: bool) -> anyho
     Ok(())
 }
 
-fn summary(callback: &Callback) -> Value {
+/// People see an event by the name that they ask for it with.
+fn summary(callback: &Callback, json: bool) -> Value {
+    let key = &callback.key;
+    let name = if json {
+        key.call.to_string()
+    } else {
+        key.to_string()
+    };
     json!({
-        "callSid": callback.call.as_str(),
+        "callSid": name,
         "state": callback.state.as_str(),
         "number": callback.number.as_ref().map(ToString::to_string),
         "host": callback.url.host(),
         "attempts": callback.attempts,
         "dueAt": callback.due_at.map(|time| time.to_string()),
         "finishedAt": callback.finished_at.map(|time| time.to_string()),
+        "event": key.is_event().then_some(key.seq),
     })
 }
 

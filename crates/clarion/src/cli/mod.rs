@@ -124,9 +124,9 @@ fn run(cli: Cli) -> anyhow::Result<()> {
                 bill::run(command, &config, store, clock)
             })
         }
-        Command::Callback(command) => with_store(&load()?, |store, clock| {
-            callback::run(command, store, clock)
-        }),
+        Command::Callback(command) => {
+            with_store(&load()?, |store, _| callback::run(command, store))
+        }
         Command::Call(command) => {
             let config = load()?;
             with_store(&config, |store, clock| {

@@ -1,4 +1,5 @@
-//! The verbs of the store that are about callbacks. They become owed in the transaction that ends a call.
+//! The verbs of the store that are about callbacks: one queue for final callbacks and events. They become owed in the transaction that ends
+//! a call, or that they are about.
 
 use std::collections::HashMap;
 
@@ -7,17 +8,23 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
 use crate::domain::account::AppId;
-use crate::domain::call::CallSid;
 use crate::domain::callback::{
-    Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, EndedAttempt,
+    Callback, CallbackAttempt, CallbackKey, CallbackLease, CallbackState, ClaimedCallback,
+    EndedAttempt,
 };
 
+/// Due times are by the store's own clock, as in the queue of calls: verbs are told how long, never when.
 #[async_trait]
 pub trait CallbackQueue: Send + Sync {
-    /// Takes leases on callbacks that are due, oldest first, at most as many as each host has capacity for.
+    /// Takes leases on callbacks that are due, oldest first, at most as many as each receiver has capacity for. Of the events of one call one is
+    /// taken at a time, the earliest of those that are due.
     async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError>;
     /// Records attempts and what follows from each, all in one transaction. Those whose lease was lost are left out; the others are returned.
-    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError>;
+    /// An event that was delivered supersedes the earlier ones of its call that still wait.
+    async fn record_attempts(
+        &self,
+        ended: Vec<EndedAttempt>,
+    ) -> Result<Vec<CallbackKey>, StoreError>;
     /// Gives leases back; the callbacks are due as before.
     async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError>;
     /// Frees the callbacks of holders that are gone: on SQLite everyone but `node`, on PostgreSQL whose lease has run out. Returns how many.
@@ -27,10 +34,10 @@ pub trait CallbackQueue: Send + Sync {
     /// A callback with its attempts, oldest first.
     async fn callback(
         &self,
-        sid: &CallSid,
+        key: &CallbackKey,
     ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError>;
     /// Makes a callback due now, at the beginning of the schedule, whatever became of it. Its attempts are kept.
-    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError>;
+    async fn replay_callback(&self, key: &CallbackKey) -> Result<(), StoreError>;
     async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError>;
 }
 
@@ -39,27 +46,26 @@ pub trait CallbackQueue: Send + Sync {
 pub struct CallbackClaim {
     /// This life of this process.
     pub node: String,
-    pub now: Timestamp,
     /// Longer than an attempt may take, so that leases need no renewal.
     pub lease: SignedDuration,
     pub limit: u32,
     pub per_host: u32,
-    /// Hosts that have less capacity than `per_host` at the moment.
+    /// Receivers that have less capacity than `per_host` at the moment (`CallbackKey::receiver`).
     pub capacity: HashMap<String, u32>,
 }
 
 impl CallbackClaim {
-    /// Of the hosts with something waiting, each with the time of its first: those to take from and how many, and the next due time of
-    /// the others. Hosts share what is free, and those with the least under way come first, so that a busy one cannot crowd others out.
+    /// Of the hosts with something waiting, each with the time until its first is due: those to take from and how many, and the time until
+    /// one of the others is due. Hosts share what is free, and those with the least under way come first, so that a busy one cannot crowd others out.
     pub(super) fn choose(
         &self,
-        waiting: Vec<(String, Timestamp)>,
-    ) -> (Vec<(String, u32)>, Option<Timestamp>) {
+        waiting: Vec<(String, SignedDuration)>,
+    ) -> (Vec<(String, u32)>, Option<SignedDuration>) {
         let next_due = waiting.iter().map(|(_, first)| *first);
-        let next_due = next_due.filter(|first| *first > self.now).min();
+        let next_due = next_due.filter(SignedDuration::is_positive).min();
         let mut due: Vec<_> = waiting
             .into_iter()
-            .filter(|(_, first)| *first <= self.now)
+            .filter(|(_, first)| !first.is_positive())
             .map(|(host, first)| {
                 let capacity = self.capacity.get(&host).copied().unwrap_or(self.per_host);
                 (
@@ -85,8 +91,8 @@ impl CallbackClaim {
 #[derive(Debug, Clone, Default)]
 pub struct ClaimedBatch {
     pub callbacks: Vec<ClaimedCallback>,
-    /// When the next one is due, of the hosts where none is due now.
-    pub next_due: Option<Timestamp>,
+    /// How long it takes until the next one is due, of the hosts where none is due now.
+    pub next_due: Option<SignedDuration>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -95,8 +101,8 @@ pub struct CallbackFilter {
     pub app: Option<AppId>,
     /// Name and port.
     pub host: Option<String>,
-    /// The page after this one: its last callSid.
-    pub before: Option<CallSid>,
+    /// The page after this one: its last.
+    pub before: Option<CallbackKey>,
     pub limit: u32,
 }
 
@@ -113,10 +119,9 @@ mod tests {
 
     #[test]
     fn hosts_share_what_is_free_and_the_least_busy_come_first() {
-        let at = |second| Timestamp::from_second(second).unwrap();
+        let at = |second: i64| SignedDuration::from_secs(second - 10);
         let claim = |limit, capacity: &[(&str, u32)]| CallbackClaim {
             node: "n".to_owned(),
-            now: at(10),
             lease: SignedDuration::ZERO,
             limit,
             per_host: 8,

@@ -34,6 +34,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0005_schema_info", 5),
     migration!("0006_request_keys", 6),
     migration!("0007_attempts_and_legs", 6),
+    migration!("0008_outbox", 8),
 ];
 
 /// The version that this program wants.

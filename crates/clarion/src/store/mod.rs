@@ -22,7 +22,7 @@ use thiserror::Error;
 use tokio::sync::Notify;
 
 use crate::domain::account::{AccountSid, AppId};
-use crate::domain::call::CallSid;
+use crate::domain::callback::CallbackKey;
 
 mod accounts;
 mod audio_files;
@@ -111,13 +111,13 @@ impl StoreError {
         Self::Missing(format!("application {id}"))
     }
 
-    fn no_callback(sid: &CallSid) -> Self {
-        Self::Missing(format!("callback of call {sid}"))
+    fn no_callback(key: &CallbackKey) -> Self {
+        Self::Missing(format!("callback of call {key}"))
     }
 
-    fn being_delivered(sid: &CallSid) -> Self {
+    fn being_delivered(key: &CallbackKey) -> Self {
         Self::Conflict(format!(
-            "the callback of call {sid} is being delivered right now; try again when that is over"
+            "the callback of call {key} is being delivered right now; try again when that is over"
         ))
     }
 }

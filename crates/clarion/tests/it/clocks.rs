@@ -2,10 +2,13 @@
 
 use clarion::dispatch::STOP_ALL;
 use clarion::domain::call::CallSid;
+use clarion::domain::callback::CallbackState;
 use jiff::SignedDuration;
 
 use crate::calls::stage::{Stage, on_postgres};
 use crate::support::child::Installation;
+use crate::support::owed::{owe, owed_to, pass};
+use crate::support::receiver::{Receiver, answer, ok};
 use crate::support::{TestServer, eventually, postgres};
 
 const TWO_HOURS: SignedDuration = SignedDuration::from_hours(2);
@@ -85,5 +88,49 @@ async fn a_node_that_is_two_hours_ahead_does_not_start() {
         .await;
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success());
-    assert!(said.contains("this machine's clock is 7200"), "{said}");
+    assert!(
+        said.contains("s ahead of the database's: more than a lease"),
+        "{said}"
+    );
+}
+
+/// A node whose clock is wrong when it tries and records, and wrong the other way while the callback waits.
+async fn a_retry_keeps_its_time(database: &str, skew: SignedDuration) {
+    let settings = format!(
+        "{database}[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\nretry_seconds = [600]\njitter = 0.0\n"
+    );
+    let server = TestServer::start_with(&settings).await;
+    let failing = Receiver::start(vec![answer(500, "", ""), ok()]).await;
+    let working = Receiver::start(vec![ok()]).await;
+    server.clock.skew(skew);
+    server.owe(&[failing.url()]).await;
+    eventually("the first attempt is recorded", async || {
+        server.callback(1).await.1.len() == 1
+    })
+    .await;
+    server.clock.skew(-skew * 2);
+    // Whoever claims this one has looked at the other one too.
+    let other = owed_to(&working.url(), 2, server.clock.now());
+    owe(&server.database, vec![other]).await;
+    server.deliver_callbacks();
+    server.callback_is(2, CallbackState::Delivered).await;
+    assert_eq!(server.callback(1).await.1.len(), 1, "not hastened: {skew}");
+    pass(&server.database, SignedDuration::from_secs(601)).await;
+    server.deliver_callbacks();
+    server.callback_is(1, CallbackState::Delivered).await;
+    assert_eq!(failing.received().len(), 2, "not delayed: {skew}");
+}
+
+#[tokio::test]
+async fn a_jump_of_the_clock_neither_delays_nor_hastens_a_retry() {
+    for skew in [TWO_HOURS, -TWO_HOURS] {
+        a_retry_keeps_its_time("", skew).await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_two_hours_off_neither_delays_nor_hastens_a_retry() {
+    for skew in [TWO_HOURS, -TWO_HOURS] {
+        a_retry_keeps_its_time(&on_postgres().await, skew).await;
+    }
 }

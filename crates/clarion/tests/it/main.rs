@@ -50,4 +50,5 @@ mod soak;
 mod status_codes;
 mod store_contract;
 mod supervision;
+mod upgrade;
 mod watching;

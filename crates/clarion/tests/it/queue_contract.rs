@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use clarion::domain::account::AccountSid;
 use clarion::domain::call::NewCall;
-use clarion::domain::callback::{OwedCallback, RespUrl};
+use clarion::domain::callback::{CallbackKey, OwedCallback, RespUrl};
 use clarion::domain::claim::{
     CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId, Requeue,
 };
@@ -122,7 +122,7 @@ fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
         legs: vec![],
         bill_day: "2026-11-15".parse().unwrap(),
         callback: claimed.call.resp_url.clone().map(|url| OwedCallback {
-            call: claimed.call.sid.clone(),
+            key: CallbackKey::of_end(claimed.call.sid.clone()),
             app: claimed.call.app.clone(),
             webhook_id: "msg_1".to_owned(),
             url,

@@ -4,6 +4,7 @@ mod accounts;
 mod audio_files;
 mod callbacks;
 mod calls;
+mod events;
 mod migrations;
 mod readiness;
 mod said_once;

@@ -154,7 +154,7 @@ impl WorldState {
         });
         let callbacks = self.model.callbacks.iter().map(|owed| {
             (
-                owed.call.to_string(),
+                owed.key.call.to_string(),
                 owed.webhook_id.clone(),
                 owed.body.clone(),
             )

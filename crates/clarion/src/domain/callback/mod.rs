@@ -1,32 +1,39 @@
-//! Reports how a call ended: the callback that is owed to an application, the result of each attempt to deliver it, and what follows.
+//! Reports how a call ended, and its events: what is owed to an application, the result of each attempt to deliver it, and what follows.
 //!
-//! A callback is delivered at least once. An attempt is recorded when it is over, so a crash before that repeats it, with the same
+//! A final callback is delivered at least once, however long that takes. Events arrive in their order, those that arrive: one is tried for a
+//! minute at most, and is dropped when a later one was delivered. Neither waits for the other.
+//!
+//! An attempt is recorded when it is over, so a crash before that repeats it, with the same
 //! webhook-id.
 
 use std::str::FromStr;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 mod answer;
+mod key;
 mod resp_url;
 mod schedule;
 mod signature;
 mod status_body;
 
 pub use self::answer::{judge, requested_wait};
+pub use self::key::{CallbackKey, EVENTS_AT};
 pub use self::resp_url::RespUrl;
 pub use self::schedule::RetrySchedule;
 pub use self::signature::sign;
 pub use self::status_body::{CallReport, status_body};
 use super::account::{AppId, CallbackSecret};
-use super::call::CallSid;
 use super::phone_number::PhoneNumber;
 
-/// A callback that is written in the commit that ends a call, if the request named a respUrl.
+/// How long an event may be tried.
+const EVENT_TIME: SignedDuration = SignedDuration::from_mins(1);
+
+/// What is written in the commit that ends a call, if the request named a respUrl; and for events, in the commit that they are about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwedCallback {
-    pub call: CallSid,
+    pub key: CallbackKey,
     pub app: AppId,
     /// The receiver recognises repeated deliveries by this id. It is stored, so that it stays the same even if a later version makes it
     /// differently.
@@ -38,15 +45,25 @@ pub struct OwedCallback {
 
 impl OwedCallback {
     pub fn new(report: &CallReport<'_>, app: AppId, url: RespUrl, zone: &TimeZone) -> Self {
+        let key = CallbackKey::of_end(report.call.clone());
         Self {
-            call: report.call.clone(),
+            webhook_id: key.webhook_id(),
+            key,
             app,
-            // A call has one final status, so its callSid is unique enough.
-            webhook_id: format!("msg_{}", report.call),
             url,
             body: status_body(report, zone),
             owed_at: report.ended_at,
         }
+    }
+
+    /// Where it waits.
+    pub fn receiver(&self) -> String {
+        self.key.receiver(&self.url)
+    }
+
+    /// How long it may be tried. A final callback is tried as often as its schedule says.
+    pub fn valid_for(&self) -> Option<SignedDuration> {
+        self.key.is_event().then_some(EVENT_TIME)
     }
 }
 
@@ -61,14 +78,17 @@ pub enum CallbackState {
     Delivered = 2,
     /// Every attempt of the schedule failed, or the receiver's address is not allowed.
     GivenUp = 3,
+    /// An event that was not delivered before a later one was.
+    Superseded = 4,
 }
 
 impl CallbackState {
-    pub const ALL: [CallbackState; 4] = [
+    pub const ALL: [CallbackState; 5] = [
         CallbackState::Waiting,
         CallbackState::Delivering,
         CallbackState::Delivered,
         CallbackState::GivenUp,
+        CallbackState::Superseded,
     ];
 
     pub fn number(self) -> i16 {
@@ -85,6 +105,7 @@ impl CallbackState {
             Self::Delivering => "delivering",
             Self::Delivered => "delivered",
             Self::GivenUp => "given-up",
+            Self::Superseded => "superseded",
         }
     }
 }
@@ -94,14 +115,16 @@ impl FromStr for CallbackState {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
-        found.ok_or_else(|| "write waiting, delivering, delivered or given-up".to_owned())
+        found.ok_or_else(|| {
+            "write waiting, delivering, delivered, given-up or superseded".to_owned()
+        })
     }
 }
 
 /// The right to deliver one callback. The fence grows with every claim, so a holder that has lost its lease cannot record any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackLease {
-    pub call: CallSid,
+    pub key: CallbackKey,
     pub fence: i64,
 }
 
@@ -113,7 +136,10 @@ pub struct ClaimedCallback {
     pub url: RespUrl,
     pub body: String,
     pub secret: Option<CallbackSecret>,
-    pub due_at: Timestamp,
+    /// How long it has been due.
+    pub lag: SignedDuration,
+    /// How long it may still be tried, if there is a limit to that.
+    pub time_left: Option<SignedDuration>,
     pub attempts: u32,
     /// Failed attempts since the callback was owed or last replayed. This is its place in the schedule.
     pub failures: u32,
@@ -195,7 +221,8 @@ pub struct CallbackAttempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextDelivery {
     Delivered,
-    RetryAt(Timestamp),
+    /// So long after this is recorded.
+    RetryAfter(SignedDuration),
     GivenUp,
 }
 
@@ -203,14 +230,14 @@ impl NextDelivery {
     pub fn state(self) -> CallbackState {
         match self {
             Self::Delivered => CallbackState::Delivered,
-            Self::RetryAt(_) => CallbackState::Waiting,
+            Self::RetryAfter(_) => CallbackState::Waiting,
             Self::GivenUp => CallbackState::GivenUp,
         }
     }
 
-    pub fn due_at(self) -> Option<Timestamp> {
+    pub fn wait(self) -> Option<SignedDuration> {
         match self {
-            Self::RetryAt(time) => Some(time),
+            Self::RetryAfter(wait) => Some(wait),
             Self::Delivered | Self::GivenUp => None,
         }
     }
@@ -228,7 +255,7 @@ pub struct EndedAttempt {
 /// A callback as the operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callback {
-    pub call: CallSid,
+    pub key: CallbackKey,
     pub app: AppId,
     /// The called number, or `None` if the call itself has been pruned.
     pub number: Option<PhoneNumber>,

@@ -1,6 +1,6 @@
 //! When a callback that was not delivered is tried again.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::{DeliveryResult, NextDelivery};
 
@@ -16,12 +16,13 @@ pub struct RetrySchedule {
 
 impl RetrySchedule {
     /// Decides what follows an attempt. `failures` is the number of failed attempts before this one, `asked` is the receiver's Retry-After,
-    /// `random` is from 0 to 1. A receiver can ask for more time than the schedule gives it, not for less.
+    /// `random` is from 0 to 1. A receiver can ask for more time than the schedule gives it, not for less. What would come after `time_left`
+    /// does not come.
     pub fn next(
         &self,
         verdict: DeliveryResult,
         failures: u32,
-        ended_at: Timestamp,
+        time_left: Option<SignedDuration>,
         asked: Option<SignedDuration>,
         random: f64,
     ) -> NextDelivery {
@@ -33,7 +34,10 @@ impl RetrySchedule {
             Some(wait) if verdict != DeliveryResult::Blocked => {
                 let asked = asked.unwrap_or_default().min(self.longest_asked);
                 let wait = stretched(*wait, self.jitter * random).max(asked);
-                NextDelivery::RetryAt(ended_at.checked_add(wait).unwrap_or(Timestamp::MAX))
+                if time_left.is_some_and(|left| wait > left) {
+                    return NextDelivery::GivenUp;
+                }
+                NextDelivery::RetryAfter(wait)
             }
             _ => NextDelivery::GivenUp,
         }
@@ -65,10 +69,9 @@ mod tests {
         random: f64,
     ) -> Option<i64> {
         let asked = asked.map(SignedDuration::from_secs);
-        let now = "2026-11-15T02:35:09Z".parse().unwrap();
-        let next = schedule().next(verdict, failures, now, asked, random);
-        next.due_at()
-            .map(|due| due.as_millisecond() - now.as_millisecond())
+        let next = schedule().next(verdict, failures, None, asked, random);
+        next.wait()
+            .map(|wait| i64::try_from(wait.as_millis()).unwrap())
     }
 
     #[test]
@@ -109,9 +112,26 @@ mod tests {
 
     #[test]
     fn what_is_delivered_or_blocked_is_not_tried_again() {
-        let now = Timestamp::UNIX_EPOCH;
-        let next = |verdict| schedule().next(verdict, 0, now, None, 0.0);
+        let next = |verdict| schedule().next(verdict, 0, None, None, 0.0);
         assert_eq!(next(DeliveryResult::Delivered), NextDelivery::Delivered);
         assert_eq!(next(DeliveryResult::Blocked), NextDelivery::GivenUp);
+    }
+
+    #[test]
+    fn what_has_a_limit_is_given_up_when_the_next_attempt_would_come_after_it() {
+        let next = |failures, left, asked| {
+            let (left, asked) = (
+                SignedDuration::from_secs(left),
+                SignedDuration::from_secs(asked),
+            );
+            let verdict = DeliveryResult::BadStatus;
+            schedule().next(verdict, failures, Some(left), Some(asked), 0.0)
+        };
+        let after = |seconds| NextDelivery::RetryAfter(SignedDuration::from_secs(seconds));
+        assert_eq!(next(0, 60, 0), after(5));
+        assert_eq!(next(1, 54, 0), after(30));
+        assert_eq!(next(1, 29, 0), NextDelivery::GivenUp);
+        assert_eq!(next(0, 60, 61), NextDelivery::GivenUp);
+        assert_eq!(next(0, -1, 0), NextDelivery::GivenUp);
     }
 }

@@ -1,64 +1,78 @@
-//! Callbacks in PostgreSQL. Leases run by the database's clock, so nodes need not agree on the time.
+//! Callbacks in PostgreSQL. Due times and leases are by the database's clock, so nodes need not agree on the time.
+
+use std::cmp::Reverse;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::SignedDuration;
 
 use super::session::Session;
 use super::{PostgresStore, bound, column};
-use crate::domain::call::CallSid;
 use crate::domain::callback::{
-    Callback, CallbackAttempt, CallbackLease, ClaimedCallback, EndedAttempt, OwedCallback,
+    Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
+    OwedCallback,
 };
+use crate::store::binding::millis;
 use crate::store::columns::Columns;
-use crate::store::statements::callbacks::{self, CLAIMED};
-use crate::store::statements::{postgres, queue};
+use crate::store::statements::callbacks::{
+    self, CLAIMED, CLAIMED_COLUMNS, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
+};
+use crate::store::statements::postgres;
 use crate::store::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch, StoreError,
 };
 
 const OWE: &str = postgres!(
-    "INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
-     SELECT call_sid, app_id, webhook_id, host, url, body, {waiting}, owed_at, owed_at \
-     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[]) \
-       AS batch (call_sid, app_id, webhook_id, host, url, body, owed_at) ON CONFLICT (call_sid) DO NOTHING"
+    "INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, due_at, expires_at) \
+     SELECT call_sid, seq, app_id, webhook_id, host, url, body, {waiting}, owed_at, {now}, {now} + valid_for \
+     FROM unnest($1::text[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[]) \
+       AS batch (call_sid, seq, app_id, webhook_id, host, url, body, owed_at, valid_for) ON CONFLICT DO NOTHING"
 );
-/// Each host that has something waiting, and when its first is due: one step of the index a host, however much waits for it.
+/// Each host that has something waiting, and how long it takes until its first is due: one step of the index a host, however much waits for it.
 const WAITING_HOSTS: &str = postgres!(
     "WITH RECURSIVE hosts AS ( \
        (SELECT host, due_at FROM callbacks WHERE state = {waiting} ORDER BY host, due_at LIMIT 1) \
        UNION ALL \
        SELECT next.host, next.due_at FROM hosts, LATERAL ( \
          SELECT host, due_at FROM callbacks WHERE state = {waiting} AND host > hosts.host ORDER BY host, due_at LIMIT 1) AS next) \
-     SELECT host, due_at FROM hosts"
+     SELECT host, due_at - {now} FROM hosts"
 );
 /// What another node is just claiming is passed over, not waited for.
 const CLAIM: &str = postgres!(
     "WITH free AS MATERIALIZED ( \
-       SELECT picked.call_sid FROM unnest($1::text[], $2::bigint[]) AS hosts (host, capacity), LATERAL ( \
-         SELECT call_sid, due_at FROM callbacks WHERE state = {waiting} AND host = hosts.host AND due_at <= $3 \
-         ORDER BY due_at LIMIT hosts.capacity FOR UPDATE SKIP LOCKED) AS picked \
-       ORDER BY picked.due_at LIMIT $4) \
-     UPDATE callbacks SET state = {delivering}, node = $5, fence = fence + 1, lease_until = {now} + $6 \
-     FROM free WHERE callbacks.call_sid = free.call_sid RETURNING ",
-    CLAIMED
+       SELECT picked.call_sid, picked.seq FROM unnest($1::text[], $2::bigint[]) AS hosts (host, capacity), LATERAL ( \
+         SELECT call_sid, seq, due_at FROM callbacks AS this WHERE state = {waiting} AND host = hosts.host AND due_at <= {now}",
+    IN_ORDER,
+    "{now}",
+    OF_THEIR_CALL,
+    "hosts.capacity FOR UPDATE OF this SKIP LOCKED) AS picked \
+       ORDER BY picked.due_at LIMIT $3) \
+     UPDATE callbacks SET state = {delivering}, node = $4, fence = fence + 1, lease_until = {now} + $5 \
+     FROM free WHERE callbacks.call_sid = free.call_sid AND callbacks.seq = free.seq RETURNING ",
+    CLAIMED,
+    ", {now}"
 );
 const RECORD: &str = postgres!(
-    "WITH batch AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], \
-       $7::bigint[], $8::text[], $9::smallint[], $10::text[], $11::text[]) AS batch (call_sid, fence, next, next_due, finished, \
+    "WITH batch AS (SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[], \
+       $8::bigint[], $9::text[], $10::smallint[], $11::text[], $12::text[]) AS batch (call_sid, seq, fence, next, wait, finished, \
        started_at, duration, verdict, status, error, answer)), \
-     held AS (UPDATE callbacks SET state = batch.next, due_at = batch.next_due, finished_at = batch.finished, \
+     held AS (UPDATE callbacks SET state = batch.next, due_at = {now} + batch.wait, finished_at = batch.finished, \
        attempts = attempts + 1, failures = failures + 1, node = NULL, lease_until = NULL FROM batch \
-       WHERE callbacks.call_sid = batch.call_sid AND callbacks.fence = batch.fence AND callbacks.state = {delivering} \
-       RETURNING callbacks.call_sid, callbacks.attempts) \
-     INSERT INTO callback_attempts (call_sid, attempt, started_at, duration, verdict, status, error, answer) \
-       SELECT call_sid, attempts, started_at, duration, verdict, status, error, answer FROM held JOIN batch USING (call_sid) \
-       RETURNING call_sid"
+       WHERE callbacks.call_sid = batch.call_sid AND callbacks.seq = batch.seq AND callbacks.fence = batch.fence \
+         AND callbacks.state = {delivering} \
+       RETURNING callbacks.call_sid, callbacks.seq, callbacks.attempts), \
+     superseded AS (UPDATE callbacks SET state = {superseded}, due_at = NULL, finished_at = batch.finished \
+       FROM held JOIN batch USING (call_sid, seq) WHERE held.seq > 0 AND batch.next = {delivered} \
+         AND callbacks.call_sid = held.call_sid AND callbacks.seq > 0 AND callbacks.seq < held.seq AND callbacks.state = {waiting}) \
+     INSERT INTO callback_attempts (call_sid, seq, attempt, started_at, duration, verdict, status, error, answer) \
+       SELECT call_sid, seq, attempts, started_at, duration, verdict, status, error, answer FROM held JOIN batch USING (call_sid, seq) \
+       RETURNING call_sid, seq"
 );
 const RELEASE: &str = postgres!(
     "UPDATE callbacks SET state = {waiting}, node = NULL, lease_until = NULL \
-     FROM unnest($1::text[], $2::bigint[]) AS held (call_sid, fence) \
-     WHERE callbacks.call_sid = held.call_sid AND callbacks.fence = held.fence AND state = {delivering}"
+     FROM unnest($1::text[], $2::integer[], $3::bigint[]) AS held (call_sid, seq, fence) \
+     WHERE callbacks.call_sid = held.call_sid AND callbacks.seq = held.seq AND callbacks.fence = held.fence AND state = {delivering}"
 );
+const REPLAY: &str = postgres!(callbacks::REPLAY, "{now}", UNLESS_DELIVERING);
 const RECLAIM: &str = postgres!(
     "UPDATE callbacks SET state = {waiting}, node = NULL, lease_until = NULL WHERE state = {delivering} AND lease_until < {now}"
 );
@@ -68,18 +82,27 @@ impl CallbackQueue for PostgresStore {
     async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
         let client = self.client().await?;
         let (hosts, next_due) = claim.choose(waiting_hosts(&client).await?);
-        let callbacks = if hosts.is_empty() {
-            Vec::new()
+        let taken = if hosts.is_empty() {
+            Some(Vec::new())
         } else {
             take(&client, &claim, &hosts).await?
         };
-        Ok(ClaimedBatch {
-            callbacks,
-            next_due,
+        Ok(match taken {
+            Some(callbacks) => ClaimedBatch {
+                callbacks,
+                next_due,
+            },
+            None => ClaimedBatch {
+                callbacks: Vec::new(),
+                next_due: Some(SignedDuration::ZERO),
+            },
         })
     }
 
-    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError> {
+    async fn record_attempts(
+        &self,
+        ended: Vec<EndedAttempt>,
+    ) -> Result<Vec<CallbackKey>, StoreError> {
         record(&*self.client().await?, &ended).await
     }
 
@@ -89,7 +112,8 @@ impl CallbackQueue for PostgresStore {
             .execute_once(
                 RELEASE,
                 &[
-                    &column(&leases, |lease| lease.call.as_str()),
+                    &column(&leases, |lease| lease.key.call.as_str()),
+                    &column(&leases, |lease| stored_seq(&lease.key)),
                     &column(&leases, |lease| lease.fence),
                 ],
             )
@@ -111,23 +135,20 @@ impl CallbackQueue for PostgresStore {
 
     async fn callback(
         &self,
-        sid: &CallSid,
+        key: &CallbackKey,
     ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
-        find(&*self.client().await?, sid).await
+        find(&*self.client().await?, key).await
     }
 
-    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError> {
+    async fn replay_callback(&self, key: &CallbackKey) -> Result<(), StoreError> {
         let client = self.client().await?;
-        let values: super::Values<'_> = &[&sid.as_str(), &now.as_millisecond()];
-        let replayed = client
-            .execute_once(callbacks::REPLAY.postgres, values)
-            .await?;
-        if replayed > 0 {
+        let values: super::Values<'_> = &[&key.call.as_str(), &stored_seq(key)];
+        if client.execute_once(REPLAY, values).await? > 0 {
             return Ok(());
         }
-        Err(match find(&client, sid).await? {
-            Some(_) => StoreError::being_delivered(sid),
-            None => StoreError::no_callback(sid),
+        Err(match find(&client, key).await? {
+            Some(_) => StoreError::being_delivered(key),
+            None => StoreError::no_callback(key),
         })
     }
 
@@ -140,61 +161,67 @@ impl CallbackQueue for PostgresStore {
     }
 }
 
-/// To be called in the transaction that ends the calls: one statement for the whole batch. Owing the same again changes nothing.
+fn stored_seq(key: &CallbackKey) -> i32 {
+    i32::try_from(key.seq).unwrap_or(i32::MAX)
+}
+
+/// To be called in the transaction that they are about: one statement for the whole batch. Owing the same again changes nothing.
 pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<(), StoreError> {
     client
         .execute_once(
             OWE,
             &[
-                &column(owed, |owed| owed.call.as_str()),
+                &column(owed, |owed| owed.key.call.as_str()),
+                &column(owed, |owed| stored_seq(&owed.key)),
                 &column(owed, |owed| owed.app.as_str()),
                 &column(owed, |owed| owed.webhook_id.as_str()),
-                &column(owed, |owed| owed.url.host()),
+                &column(owed, OwedCallback::receiver),
                 &column(owed, |owed| owed.url.as_str()),
                 &column(owed, |owed| owed.body.as_str()),
                 &column(owed, |owed| owed.owed_at.as_millisecond()),
+                &column(owed, |owed| owed.valid_for().map(millis)),
             ],
         )
         .await?;
     Ok(())
 }
 
-async fn waiting_hosts(client: &Session) -> Result<Vec<(String, Timestamp)>, StoreError> {
+async fn waiting_hosts(client: &Session) -> Result<Vec<(String, SignedDuration)>, StoreError> {
     let rows = client.query(WAITING_HOSTS, &[]).await?;
     rows.iter()
-        .map(|row| Ok((row.string(0)?, row.time(1)?)))
+        .map(|row| Ok((row.string(0)?, SignedDuration::from_millis(row.number(1)?))))
         .collect()
 }
 
+/// `None` if another node has begun an event of the same call in the same moment: nothing was taken.
 async fn take(
     client: &Session,
     claim: &CallbackClaim,
     hosts: &[(String, u32)],
-) -> Result<Vec<ClaimedCallback>, StoreError> {
+) -> Result<Option<Vec<ClaimedCallback>>, StoreError> {
     let lease = i64::try_from(claim.lease.as_millis()).unwrap_or(i64::MAX / 2);
-    let rows = client
-        .query(
-            CLAIM,
-            &[
-                &column(hosts, |(host, _)| host.as_str()),
-                &column(hosts, |(_, capacity)| i64::from(*capacity)),
-                &claim.now.as_millisecond(),
-                &i64::from(claim.limit),
-                &claim.node,
-                &lease,
-            ],
-        )
-        .await?;
-    let claimed = rows.iter().map(callbacks::claimed);
-    let mut claimed: Vec<_> = claimed.collect::<Result<_, _>>()?;
-    claimed.sort_by_key(|callback| callback.due_at);
-    Ok(claimed)
+    let values: super::Values<'_> = &[
+        &column(hosts, |(host, _)| host.as_str()),
+        &column(hosts, |(_, capacity)| i64::from(*capacity)),
+        &i64::from(claim.limit),
+        &claim.node,
+        &lease,
+    ];
+    let rows = match client.query(CLAIM, values).await {
+        Err(error) if error.is_duplicate() => return Ok(None),
+        rows => rows?,
+    };
+    let claimed = rows
+        .iter()
+        .map(|row| callbacks::claimed(row, row.number(CLAIMED_COLUMNS)?));
+    let mut claimed: Vec<_> = claimed.collect::<Result<_, StoreError>>()?;
+    claimed.sort_by_key(|callback| Reverse(callback.lag));
+    Ok(Some(claimed))
 }
 
 /// A statement alone is its own transaction: one round trip carries all the attempts and what follows from them.
-async fn record(client: &Session, ended: &[EndedAttempt]) -> Result<Vec<CallSid>, StoreError> {
-    let due = |ended: &EndedAttempt| ended.next.due_at().map(Timestamp::as_millisecond);
-    let finished = |ended: &EndedAttempt| match ended.next.due_at() {
+async fn record(client: &Session, ended: &[EndedAttempt]) -> Result<Vec<CallbackKey>, StoreError> {
+    let finished = |ended: &EndedAttempt| match ended.next.wait() {
         Some(_) => None,
         None => Some(ended.ended_at.as_millisecond()),
     };
@@ -203,10 +230,11 @@ async fn record(client: &Session, ended: &[EndedAttempt]) -> Result<Vec<CallSid>
         .query(
             RECORD,
             &[
-                &column(ended, |ended| ended.lease.call.as_str()),
+                &column(ended, |ended| ended.lease.key.call.as_str()),
+                &column(ended, |ended| stored_seq(&ended.lease.key)),
                 &column(ended, |ended| ended.lease.fence),
                 &column(ended, |ended| ended.next.state().number()),
-                &column(ended, due),
+                &column(ended, |ended| ended.next.wait().map(millis)),
                 &column(ended, finished),
                 &column(ended, |ended| ended.attempt.started_at.as_millisecond()),
                 &column(ended, |ended| ended.attempt.milliseconds),
@@ -217,14 +245,14 @@ async fn record(client: &Session, ended: &[EndedAttempt]) -> Result<Vec<CallSid>
             ],
         )
         .await?;
-    rows.iter().map(queue::call_sid).collect()
+    rows.iter().map(callbacks::key).collect()
 }
 
 async fn find(
     client: &Session,
-    sid: &CallSid,
+    key: &CallbackKey,
 ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
-    let values: super::Values<'_> = &[&sid.as_str()];
+    let values: super::Values<'_> = &[&key.call.as_str(), &stored_seq(key)];
     let found = client
         .query_opt_once(callbacks::FIND.postgres, values)
         .await?;

@@ -6,6 +6,7 @@ use super::legs::{KEEP_LEGS, LegArrays};
 use super::session::Session;
 use super::{claiming, query_in};
 use crate::domain::bill::rating::Prefix;
+use crate::domain::callback::OwedCallback;
 use crate::domain::claim::EndedCall;
 use crate::store::StoreError;
 use crate::store::columns::Columns;
@@ -41,7 +42,7 @@ const END: &str = postgres!(
       coalesce(dialled_at, accepted_at), answered_at, ended_at, $32, units, rate, units * rate, $33, user_data \
     FROM ended CROSS JOIN calendar CROSS JOIN counted), \
   owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
-    SELECT call_sid, app_id, $36, $37, $34, $35, {waiting}, ended_at, ended_at FROM ended WHERE $34::text IS NOT NULL) \
+    SELECT call_sid, app_id, $36, $37, $34, $35, {waiting}, ended_at, {now} FROM ended WHERE $34::text IS NOT NULL) \
   SELECT callee FROM ours"
 );
 
@@ -75,7 +76,7 @@ pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool,
             &callback.map(|owed| owed.url.as_str()),
             &callback.map(|owed| owed.body.as_str()),
             &callback.map(|owed| owed.webhook_id.as_str()),
-            &callback.map(|owed| owed.url.host()),
+            &callback.map(OwedCallback::receiver),
             &call.account.as_str(),
             &Prefix::all_of(call.number.digits()),
             &tried,

@@ -58,10 +58,10 @@ const HEARTBEAT: &str = postgres!(
        AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)) \
      SELECT count(*), {now} FROM nodes WHERE lease_until > {now} AND node <> $1"
 );
-/// The oldest calls first: callSids sort by time. One whose callback is still owed is kept until that is settled.
 const FORGET_CALLS: &str = postgres!(
-    "WITH old AS (SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT $1) AS oldest \
-       LEFT JOIN callbacks USING (call_sid) WHERE ended_at < $2 AND coalesce(callbacks.state, {delivered}) >= {delivered}), \
+    "WITH old AS (",
+    queue::OLD_CALLS.postgres,
+    "), \
      deliveries AS (DELETE FROM callback_attempts USING old WHERE callback_attempts.call_sid = old.call_sid), \
      legs_forgotten AS (DELETE FROM legs USING old WHERE legs.call_sid = old.call_sid), \
      attempts_forgotten AS (DELETE FROM attempts USING old WHERE attempts.call_sid = old.call_sid), \

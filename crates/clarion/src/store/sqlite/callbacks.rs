@@ -1,47 +1,60 @@
 //! Callbacks in SQLite. A lease belongs to the life of the one process that serves, so it has no end of its own.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::SignedDuration;
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::SqliteStore;
 use super::query::Query;
-use crate::domain::call::CallSid;
+use super::queue_clock::QueueClock;
 use crate::domain::callback::{
-    Callback, CallbackAttempt, CallbackLease, ClaimedCallback, EndedAttempt, OwedCallback,
+    Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
+    NextDelivery, OwedCallback,
 };
+use crate::store::binding::millis;
 use crate::store::columns::Columns;
-use crate::store::statements::callbacks::{self, CLAIMED};
+use crate::store::statements::callbacks::{
+    self, CLAIMED, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
+};
 use crate::store::statements::sqlite;
 use crate::store::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch, StoreError,
 };
 
 const OWE: &str = sqlite!(
-    "INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, {waiting}, $7, $7) ON CONFLICT DO NOTHING"
+    "INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, due_at, expires_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, {waiting}, $8, $9, $10) ON CONFLICT DO NOTHING"
 );
 const NEXT_HOST: &str = sqlite!(
     "SELECT host, due_at FROM callbacks WHERE state = {waiting} AND host > $1 ORDER BY host, due_at LIMIT 1"
 );
 const DUE: &str = sqlite!(
-    "SELECT call_sid FROM callbacks WHERE state = {waiting} AND host = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3"
+    "SELECT call_sid, seq FROM callbacks AS this WHERE state = {waiting} AND host = $1 AND due_at <= $2",
+    IN_ORDER,
+    "$2",
+    OF_THEIR_CALL,
+    "$3"
 );
 const TAKE: &str = sqlite!(
-    "UPDATE callbacks SET state = {delivering}, node = $2, fence = fence + 1 WHERE call_sid = $1 RETURNING ",
+    "UPDATE callbacks SET state = {delivering}, node = $3, fence = fence + 1 WHERE call_sid = $1 AND seq = $2 RETURNING ",
     CLAIMED
 );
 const RECORD: &str = sqlite!(
-    "UPDATE callbacks SET state = $3, due_at = $4, finished_at = $5, attempts = attempts + 1, failures = failures + 1, node = NULL \
-     WHERE call_sid = $1 AND fence = $2 AND state = {delivering} RETURNING attempts"
+    "UPDATE callbacks SET state = $4, due_at = $5, finished_at = $6, attempts = attempts + 1, failures = failures + 1, node = NULL \
+     WHERE call_sid = $1 AND seq = $2 AND fence = $3 AND state = {delivering} RETURNING attempts"
+);
+const SUPERSEDE: &str = sqlite!(
+    "UPDATE callbacks SET state = {superseded}, due_at = NULL, finished_at = $3 \
+     WHERE call_sid = $1 AND seq > 0 AND seq < $2 AND state = {waiting}"
 );
 const RECORD_ATTEMPT: &str = sqlite!(
-    "INSERT INTO callback_attempts (call_sid, attempt, started_at, duration, verdict, status, error, answer) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+    "INSERT INTO callback_attempts (call_sid, seq, attempt, started_at, duration, verdict, status, error, answer) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 );
 const RELEASE: &str = sqlite!(
-    "UPDATE callbacks SET state = {waiting}, node = NULL WHERE call_sid = $1 AND fence = $2 AND state = {delivering}"
+    "UPDATE callbacks SET state = {waiting}, node = NULL WHERE call_sid = $1 AND seq = $2 AND fence = $3 AND state = {delivering}"
 );
+const REPLAY: &str = sqlite!(callbacks::REPLAY, "$3", UNLESS_DELIVERING);
 const RECLAIM: &str = sqlite!(
     "UPDATE callbacks SET state = {waiting}, node = NULL WHERE state = {delivering} AND node <> $1"
 );
@@ -50,11 +63,15 @@ const RECLAIM: &str = sqlite!(
 impl CallbackQueue for SqliteStore {
     async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
         // Looking is left to a reader: the writer is not kept from its work by what waits for hosts without capacity.
-        let (hosts, next_due) = claim.choose(self.read(waiting_hosts).await?);
+        let clock = self.clock.clone();
+        let waiting = self.read(move |db| waiting_hosts(db, clock.now())).await?;
+        let (hosts, next_due) = claim.choose(waiting);
         let callbacks = if hosts.is_empty() {
             Vec::new()
         } else {
-            self.write(move |db| take(db, &claim, &hosts)).await?
+            let clock = self.clock.clone();
+            self.write(move |db| take(db, &claim, &hosts, clock.now()))
+                .await?
         };
         Ok(ClaimedBatch {
             callbacks,
@@ -62,12 +79,16 @@ impl CallbackQueue for SqliteStore {
         })
     }
 
-    async fn record_attempts(&self, ended: Vec<EndedAttempt>) -> Result<Vec<CallSid>, StoreError> {
+    async fn record_attempts(
+        &self,
+        ended: Vec<EndedAttempt>,
+    ) -> Result<Vec<CallbackKey>, StoreError> {
+        let clock = self.clock.clone();
         self.write(move |db| {
             let mut recorded = Vec::with_capacity(ended.len());
             for attempt in &ended {
-                if record(db, attempt)? {
-                    recorded.push(attempt.lease.call.clone());
+                if record(db, attempt, &clock)? {
+                    recorded.push(attempt.lease.key.clone());
                 }
             }
             Ok(recorded)
@@ -78,7 +99,8 @@ impl CallbackQueue for SqliteStore {
     async fn release_callbacks(&self, leases: Vec<CallbackLease>) -> Result<(), StoreError> {
         self.write(move |db| {
             for lease in &leases {
-                db.run(RELEASE, params![lease.call.as_str(), lease.fence])?;
+                let (sid, seq) = (lease.key.call.as_str(), lease.key.seq);
+                db.run(RELEASE, params![sid, seq, lease.fence])?;
             }
             Ok(())
         })
@@ -104,22 +126,22 @@ impl CallbackQueue for SqliteStore {
 
     async fn callback(
         &self,
-        sid: &CallSid,
+        key: &CallbackKey,
     ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
-        let sid = sid.clone();
-        self.read(move |db| find(db, &sid)).await
+        let key = key.clone();
+        self.read(move |db| find(db, &key)).await
     }
 
-    async fn replay_callback(&self, sid: &CallSid, now: Timestamp) -> Result<(), StoreError> {
-        let sid = sid.clone();
+    async fn replay_callback(&self, key: &CallbackKey) -> Result<(), StoreError> {
+        let (key, clock) = (key.clone(), self.clock.clone());
         self.write(move |db| {
-            let values = params![sid.as_str(), now.as_millisecond()];
-            if db.run(callbacks::REPLAY.sqlite, values)? > 0 {
+            let values = params![key.call.as_str(), key.seq, clock.now()];
+            if db.run(REPLAY, values)? > 0 {
                 return Ok(());
             }
-            Err(match find(db, &sid)? {
-                Some(_) => StoreError::being_delivered(&sid),
-                None => StoreError::no_callback(&sid),
+            Err(match find(db, &key)? {
+                Some(_) => StoreError::being_delivered(&key),
+                None => StoreError::no_callback(&key),
             })
         })
         .await
@@ -131,27 +153,34 @@ impl CallbackQueue for SqliteStore {
     }
 }
 
-/// To be called in the transaction that ends the call. Owing the same again changes nothing.
-pub fn owe(db: &Connection, owed: &OwedCallback) -> Result<(), StoreError> {
+/// To be called in the transaction that it is about. Owing the same again changes nothing.
+pub fn owe(db: &Connection, owed: &OwedCallback, now: i64) -> Result<(), StoreError> {
     let values = params![
-        owed.call.as_str(),
+        owed.key.call.as_str(),
+        owed.key.seq,
         owed.app.as_str(),
         owed.webhook_id,
-        owed.url.host(),
+        owed.receiver(),
         owed.url.as_str(),
         owed.body,
         owed.owed_at.as_millisecond(),
+        now,
+        owed.valid_for().map(|time| now + millis(time)),
     ];
     db.run(OWE, values)?;
     Ok(())
 }
 
-/// Each host that has something waiting, and when its first is due: one step of the index a host, however much waits for it.
-fn waiting_hosts(db: &Connection) -> Result<Vec<(String, Timestamp)>, StoreError> {
-    let mut hosts: Vec<(String, Timestamp)> = Vec::new();
+/// Each host that has something waiting, and how long it takes until its first is due: one step of the index a host, however much waits for
+/// it.
+fn waiting_hosts(db: &Connection, now: i64) -> Result<Vec<(String, SignedDuration)>, StoreError> {
+    let mut hosts: Vec<(String, SignedDuration)> = Vec::new();
     loop {
         let after = hosts.last().map_or("", |(host, _)| host);
-        let next = db.row(NEXT_HOST, [after], |row| Ok((row.string(0)?, row.time(1)?)))?;
+        let next = db.row(NEXT_HOST, [after], |row| {
+            let due_at: i64 = row.number(1)?;
+            Ok((row.string(0)?, SignedDuration::from_millis(due_at - now)))
+        })?;
         match next {
             Some(host) => hosts.push(host),
             None => return Ok(hosts),
@@ -163,38 +192,42 @@ fn take(
     db: &Connection,
     claim: &CallbackClaim,
     hosts: &[(String, u32)],
+    now: i64,
 ) -> Result<Vec<ClaimedCallback>, StoreError> {
     let mut claimed = Vec::new();
     for (host, capacity) in hosts {
         let left = u64::from(claim.limit).saturating_sub(claimed.len() as u64);
         let limit = left.min((*capacity).into()).cast_signed();
-        let due = params![host, claim.now.as_millisecond(), limit];
-        for sid in db.rows(DUE, due, |row| row.string(0))? {
-            let taken = db.row(TAKE, params![sid, claim.node], |row| {
-                callbacks::claimed(row)
-            })?;
-            claimed.extend(taken);
+        for key in db.rows(DUE, params![host, now, limit], |row| callbacks::key(row))? {
+            let values = params![key.call.as_str(), key.seq, claim.node];
+            claimed.extend(db.row(TAKE, values, |row| callbacks::claimed(row, now))?);
         }
     }
     Ok(claimed)
 }
 
 /// False if the lease was lost.
-fn record(db: &Connection, ended: &EndedAttempt) -> Result<bool, StoreError> {
-    let (sid, due_at) = (ended.lease.call.as_str(), ended.next.due_at());
+fn record(db: &Connection, ended: &EndedAttempt, clock: &QueueClock) -> Result<bool, StoreError> {
+    let (key, wait) = (&ended.lease.key, ended.next.wait());
+    let finished_at = ended.ended_at.as_millisecond();
     let values = params![
-        sid,
+        key.call.as_str(),
+        key.seq,
         ended.lease.fence,
         ended.next.state().number(),
-        due_at.map(Timestamp::as_millisecond),
-        due_at.is_none().then(|| ended.ended_at.as_millisecond()),
+        wait.map(|wait| clock.after(wait)),
+        wait.is_none().then_some(finished_at),
     ];
     let Some(number) = db.row(RECORD, values, |row| row.number::<u32>(0))? else {
         return Ok(false);
     };
+    if key.is_event() && ended.next == NextDelivery::Delivered {
+        db.run(SUPERSEDE, params![key.call.as_str(), key.seq, finished_at])?;
+    }
     let attempt = &ended.attempt;
     let values = params![
-        sid,
+        key.call.as_str(),
+        key.seq,
         number,
         attempt.started_at.as_millisecond(),
         attempt.milliseconds,
@@ -209,15 +242,16 @@ fn record(db: &Connection, ended: &EndedAttempt) -> Result<bool, StoreError> {
 
 fn find(
     db: &Connection,
-    sid: &CallSid,
+    key: &CallbackKey,
 ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
-    let found = db.row(callbacks::FIND.sqlite, [sid.as_str()], |row| {
+    let values = params![key.call.as_str(), key.seq];
+    let found = db.row(callbacks::FIND.sqlite, values, |row| {
         callbacks::callback(row)
     })?;
     let Some(callback) = found else {
         return Ok(None);
     };
-    let attempts = db.rows(callbacks::ATTEMPTS.sqlite, [sid.as_str()], |row| {
+    let attempts = db.rows(callbacks::ATTEMPTS.sqlite, values, |row| {
         callbacks::attempt(row)
     })?;
     Ok(Some((callback, attempts)))

@@ -19,7 +19,7 @@ const END: &str = sqlite!(
 );
 
 /// All of it, or nothing of it if the call is not ours any more.
-pub(super) fn end(db: &Connection, ended: &EndedCall) -> Result<bool, StoreError> {
+pub(super) fn end(db: &Connection, ended: &EndedCall, now: i64) -> Result<bool, StoreError> {
     let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
     let held = params![call.sid.as_str(), lease.node.as_str(), lease.fence];
     let left = db.row(LEAVE_QUEUE, held, |row| {
@@ -47,7 +47,7 @@ pub(super) fn end(db: &Connection, ended: &EndedCall) -> Result<bool, StoreError
     legs::keep_attempt(db, ended)?;
     bills::bill_call(db, ended)?;
     if let Some(owed) = &ended.callback {
-        callbacks::owe(db, owed)?;
+        callbacks::owe(db, owed, now)?;
     }
     Ok(true)
 }

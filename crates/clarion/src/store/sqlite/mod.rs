@@ -34,7 +34,7 @@ mod inbox;
 mod legs;
 mod query;
 mod queue;
-mod queue_clock;
+pub mod queue_clock;
 mod records;
 mod schema;
 mod writer;

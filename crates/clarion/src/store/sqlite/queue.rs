@@ -54,11 +54,6 @@ const HEARTBEAT: &str = sqlite!(
 const FORGET_NODES: &str = sqlite!(
     "DELETE FROM nodes WHERE lease_until < $1 - {day} AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)"
 );
-/// The oldest calls first: callSids sort by time. One whose callback is still owed is kept until that is settled.
-const OLD_CALLS: &str = sqlite!(
-    "SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT $1) AS oldest \
-     LEFT JOIN callbacks USING (call_sid) WHERE ended_at < $2 AND coalesce(callbacks.state, {delivered}) >= {delivered}"
-);
 const FORGET_CALL: [&str; 5] = [
     sqlite!("DELETE FROM legs WHERE call_sid = $1"),
     sqlite!("DELETE FROM attempts WHERE call_sid = $1"),
@@ -131,7 +126,9 @@ impl CallQueue for SqliteStore {
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
-        self.write(move |db| ending::end(db, &ended)).await
+        let clock = self.clock.clone();
+        self.write(move |db| ending::end(db, &ended, clock.now()))
+            .await
     }
 
     async fn take_orphaned_calls(
@@ -320,7 +317,7 @@ fn put_back(
 
 fn forget(db: &Connection, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
     let values = params![limit, before.as_millisecond()];
-    let old = db.rows(OLD_CALLS, values, |row| row.string(0))?;
+    let old = db.rows(queue::OLD_CALLS.sqlite, values, |row| row.string(0))?;
     for sid in &old {
         for forget in FORGET_CALL {
             db.run(forget, [sid])?;

@@ -1,10 +1,11 @@
 //! Callbacks: what is owed and what became of it.
 
+use jiff::SignedDuration;
+
 use super::{Statement, statement};
-use crate::domain::account::AppId;
-use crate::domain::call::CallSid;
 use crate::domain::callback::{
-    Callback, CallbackAttempt, CallbackLease, CallbackState, ClaimedCallback, RespUrl,
+    Callback, CallbackAttempt, CallbackKey, CallbackLease, CallbackState, ClaimedCallback,
+    EVENTS_AT, RespUrl,
 };
 use crate::domain::phone_number::PhoneNumber;
 use crate::store::binding::Bind;
@@ -12,16 +13,24 @@ use crate::store::columns::Columns;
 use crate::store::{CallbackBacklog, CallbackFilter, StoreError};
 
 const CALLBACK: &str = "SELECT call_sid, callbacks.app_id, calls.number, calls.extension, webhook_id, url, body, state, \
-    callbacks.attempts, owed_at, due_at, finished_at FROM callbacks LEFT JOIN calls USING (call_sid)";
+    callbacks.attempts, owed_at, due_at, finished_at, seq FROM callbacks LEFT JOIN calls USING (call_sid)";
 
-pub const FIND: Statement = statement!(CALLBACK, " WHERE call_sid = $1");
+pub const FIND: Statement = statement!(CALLBACK, " WHERE call_sid = $1 AND seq = $2");
 pub const ATTEMPTS: Statement = statement!(
-    "SELECT started_at, duration, verdict, status, error, answer FROM callback_attempts WHERE call_sid = $1 ORDER BY attempt"
+    "SELECT started_at, duration, verdict, status, error, answer FROM callback_attempts WHERE call_sid = $1 AND seq = $2 \
+     ORDER BY attempt"
 );
-pub const REPLAY: Statement = statement!(
-    "UPDATE callbacks SET state = {waiting}, due_at = $2, failures = 0, finished_at = NULL \
-     WHERE call_sid = $1 AND state <> {delivering}"
-);
+/// Before the moment from which it is due.
+pub const REPLAY: &str =
+    "UPDATE callbacks SET state = {waiting}, failures = 0, finished_at = NULL, due_at = ";
+/// After that.
+pub const UNLESS_DELIVERING: &str = " WHERE call_sid = $1 AND seq = $2 AND state <> {delivering}";
+/// What may be delivered of the things that are due: every final callback (`this`), and of each call's events the earliest while none is under
+/// way. Before the moment by which they are due.
+pub const IN_ORDER: &str = " AND (this.seq = 0 OR NOT EXISTS (SELECT 1 FROM callbacks AS other \
+     WHERE other.call_sid = this.call_sid AND other.seq > 0 AND (other.state = {delivering} \
+       OR other.state = {waiting} AND other.seq < this.seq AND other.due_at <= ";
+pub const OF_THEIR_CALL: &str = "))) ORDER BY due_at LIMIT ";
 /// One question for each state, because each has an index of its own.
 pub const BACKLOG: Statement = statement!(
     "SELECT CAST(sum(waiting) AS BIGINT), min(oldest) FROM (\
@@ -29,8 +38,10 @@ pub const BACKLOG: Statement = statement!(
        SELECT count(*), min(owed_at) FROM callbacks WHERE state = {delivering}) AS parts"
 );
 /// What a claimed callback is read from.
-pub const CLAIMED: &str = "callbacks.call_sid, fence, webhook_id, url, body, due_at, attempts, failures, \
+pub const CLAIMED: &str = "callbacks.call_sid, callbacks.seq, fence, webhook_id, url, body, due_at, expires_at, attempts, failures, \
     (SELECT callback_secret FROM applications WHERE id = app_id)";
+/// The columns of `CLAIMED`.
+pub const CLAIMED_COLUMNS: usize = 11;
 
 /// The question for callbacks that a filter lets through, the newest first, and its values. `mark` stands before the number of a value.
 pub fn list(filter: &CallbackFilter, mark: char) -> (String, Vec<Bind<'_>>) {
@@ -40,17 +51,28 @@ pub fn list(filter: &CallbackFilter, mark: char) -> (String, Vec<Bind<'_>>) {
         |state| format!("state = {}", state.number()),
     );
     let mut values = vec![Bind::of(filter.limit)];
-    for (condition, value) in [
-        ("callbacks.app_id =", filter.app.as_ref().map(AppId::as_str)),
-        ("host =", filter.host.as_deref()),
-        ("call_sid <", filter.before.as_ref().map(CallSid::as_str)),
-    ] {
-        if let Some(value) = value {
-            values.push(value.into());
-            conditions.push_str(&format!(" AND {condition} {mark}{}", values.len()));
-        }
+    let mut marked = |value| {
+        values.push(value);
+        format!("{mark}{}", values.len())
+    };
+    if let Some(app) = &filter.app {
+        let app = marked(app.as_str().into());
+        conditions.push_str(&format!(" AND callbacks.app_id = {app}"));
     }
-    let text = format!("{CALLBACK} WHERE {conditions} ORDER BY call_sid DESC LIMIT {mark}1");
+    if let Some(host) = &filter.host {
+        let events = marked(format!("{EVENTS_AT}{host}").into());
+        let host = marked(host.into());
+        conditions.push_str(&format!(" AND host IN ({host}, {events})"));
+    }
+    if let Some(before) = &filter.before {
+        let (call, seq) = (
+            marked(before.call.as_str().into()),
+            marked(before.seq.into()),
+        );
+        conditions.push_str(&format!(" AND (call_sid, seq) < ({call}, {seq})"));
+    }
+    let text =
+        format!("{CALLBACK} WHERE {conditions} ORDER BY call_sid DESC, seq DESC LIMIT {mark}1");
     (text, values)
 }
 
@@ -58,7 +80,10 @@ pub fn callback(row: &impl Columns) -> Result<Callback, StoreError> {
     let (number, extension) = (row.optional_string(2)?, row.optional_string(3)?);
     let state = row.number(7)?;
     Ok(Callback {
-        call: row.parsed(0)?,
+        key: CallbackKey {
+            call: row.parsed(0)?,
+            seq: row.number(12)?,
+        },
         app: row.parsed(1)?,
         number: number.map(|digits| PhoneNumber::from_stored(digits, extension)),
         webhook_id: row.string(4)?,
@@ -84,20 +109,31 @@ pub fn attempt(row: &impl Columns) -> Result<CallbackAttempt, StoreError> {
     })
 }
 
-/// Reads the columns of `CLAIMED`.
-pub fn claimed(row: &impl Columns) -> Result<ClaimedCallback, StoreError> {
+/// A callSid and a number.
+pub fn key(row: &impl Columns) -> Result<CallbackKey, StoreError> {
+    Ok(CallbackKey {
+        call: row.parsed(0)?,
+        seq: row.number(1)?,
+    })
+}
+
+/// Reads the columns of `CLAIMED`, at this moment of the store's clock.
+pub fn claimed(row: &impl Columns, now: i64) -> Result<ClaimedCallback, StoreError> {
+    let due_at: i64 = row.number(6)?;
+    let expires_at: Option<i64> = row.optional_number(7)?;
     Ok(ClaimedCallback {
         lease: CallbackLease {
-            call: row.parsed(0)?,
-            fence: row.number(1)?,
+            key: key(row)?,
+            fence: row.number(2)?,
         },
-        webhook_id: row.string(2)?,
-        url: RespUrl::from_stored(row.string(3)?),
-        body: row.string(4)?,
-        due_at: row.time(5)?,
-        attempts: row.number(6)?,
-        failures: row.number(7)?,
-        secret: row.optional_parsed(8)?,
+        webhook_id: row.string(3)?,
+        url: RespUrl::from_stored(row.string(4)?),
+        body: row.string(5)?,
+        lag: SignedDuration::from_millis(now - due_at),
+        time_left: expires_at.map(|expires_at| SignedDuration::from_millis(expires_at - now)),
+        attempts: row.number(8)?,
+        failures: row.number(9)?,
+        secret: row.optional_parsed(10)?,
     })
 }
 

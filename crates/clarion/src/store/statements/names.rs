@@ -23,6 +23,7 @@ const NAMES: &[Name] = &[
     same("waiting", number(CallbackState::Waiting as i16)),
     same("delivering", number(CallbackState::Delivering as i16)),
     same("delivered", number(CallbackState::Delivered as i16)),
+    same("superseded", number(CallbackState::Superseded as i16)),
     same("active", AccountState::Active.as_str()),
     same(
         "notification",
@@ -62,6 +63,7 @@ const fn number(number: i16) -> &'static str {
         0 => "0",
         1 => "1",
         2 => "2",
+        4 => "4",
         14 => "14",
         _ => panic!("no statement needs this number yet"),
     }

@@ -55,6 +55,11 @@ pub const DEPTH: Statement = statement!(
     "SELECT (SELECT count(*) FROM call_queue WHERE node IS NULL), \
        (SELECT accepted_at FROM call_queue JOIN calls USING (call_sid) WHERE node IS NULL ORDER BY call_queue.call_sid LIMIT 1)"
 );
+/// The oldest calls first: callSids sort by time. One that still owes something is kept until that is settled.
+pub const OLD_CALLS: Statement = statement!(
+    "SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT $1) AS oldest \
+     WHERE ended_at < $2 AND NOT EXISTS (SELECT 1 FROM callbacks WHERE callbacks.call_sid = oldest.call_sid AND state < {delivered})"
+);
 /// What a claimed call is read from.
 pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, calls.called, calls.number, \
   calls.extension, calls.caller, calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, \

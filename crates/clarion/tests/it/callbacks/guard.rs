@@ -12,9 +12,10 @@ use clarion::domain::callback::{
     CallbackLease, CallbackState, ClaimedCallback, DeliveryResult, RespUrl,
 };
 use clarion::outgoing::resolver::Resolve;
+use jiff::SignedDuration;
 
 use crate::support::TestServer;
-use crate::support::owed::{call, now};
+use crate::support::owed::{key, now};
 use crate::support::receiver::{Receiver, ok};
 
 #[tokio::test]
@@ -132,14 +133,15 @@ async fn deliver_by(resolver: &Arc<Liar>) -> WebhookResponse {
     let sender = WebhookSender::new(&config.callbacks, resolver).unwrap();
     let callback = ClaimedCallback {
         lease: CallbackLease {
-            call: call(1),
+            key: key(1),
             fence: 1,
         },
         webhook_id: "msg_1".into(),
         url: RespUrl::parse("http://rebinding.example/").unwrap(),
         body: "x".into(),
         secret: None,
-        due_at: now(),
+        lag: SignedDuration::ZERO,
+        time_left: None,
         attempts: 0,
         failures: 0,
     };

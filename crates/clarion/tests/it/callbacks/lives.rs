@@ -12,7 +12,7 @@ use tokio_postgres::NoTls;
 
 use super::SETTINGS;
 use crate::support::child::Installation;
-use crate::support::owed::{call, now, owe, owed_to};
+use crate::support::owed::{call, key, now, owe, owed_to};
 use crate::support::receiver::{Manner, Receiver, answer, ok};
 use crate::support::{TestServer, ZONE, eventually, postgres};
 
@@ -55,7 +55,7 @@ async fn a_delivery_cut_off_by_a_kill_is_repeated_with_the_same_webhook_id() {
             .await
             .unwrap();
         eventually("it is delivered", async || {
-            let (callback, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
+            let (callback, attempts) = store.callback(&key(1)).await.unwrap().unwrap();
             callback.state == CallbackState::Delivered && attempts.len() == 1
         })
         .await;

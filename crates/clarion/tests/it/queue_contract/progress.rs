@@ -1,10 +1,13 @@
 //! From one state to the next, and the one end.
 
+use std::collections::HashMap;
+
 use clarion::domain::call::{CallSid, NewCall};
 use clarion::domain::call_state::CallState;
+use clarion::domain::callback::CallbackKey;
 use clarion::domain::claim::CallUpdate;
 use clarion::domain::outcome::Outcome;
-use clarion::store::Database;
+use clarion::store::{CallbackClaim, Database};
 use jiff::SignedDuration;
 
 use super::{LEASE, account, back, call, claim, dialling, ended, new_call, node, now, pass};
@@ -16,6 +19,7 @@ contract! {
     a_call_goes_back_to_the_queue_only_while_nothing_has_rung,
     every_leg_is_known_by_its_dialog_and_counts_for_its_try,
     a_running_call_is_cancelled_by_name,
+    what_an_end_owes_is_due_at_once_whatever_the_clock_of_its_node_says,
     what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day,
     old_calls_are_forgotten_but_not_what_is_still_owed,
 }
@@ -167,8 +171,32 @@ async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) 
     assert!(is_there(&owing.sid).await && is_there(&alive.sid).await);
     support::settle_callback(&database, &owing.sid).await;
     assert_eq!(store.forget_calls(later, 10).await.unwrap(), 1);
-    assert!(store.callback(&owing.sid).await.unwrap().is_none());
+    let key = CallbackKey::of_end(owing.sid);
+    assert!(store.callback(&key).await.unwrap().is_none());
     assert!(is_there(&alive.sid).await, "it has not ended");
+}
+
+async fn what_an_end_owes_is_due_at_once_whatever_the_clock_of_its_node_says(database: Database) {
+    let store = with_account(&database).await;
+    let right = support::clock().now();
+    for hours in [-2, 2] {
+        let call = call("8613800000001");
+        store.accept_call(order(call.clone())).await.unwrap();
+        let claimed = claim(&store, &node(1), 1).await.remove(0);
+        let end = ended(&claimed, right + SignedDuration::from_hours(hours));
+        assert!(store.end_call(end).await.unwrap());
+        let claim = CallbackClaim {
+            node: "n".to_owned(),
+            lease: LEASE,
+            limit: 10,
+            per_host: 10,
+            capacity: HashMap::new(),
+        };
+        let batch = store.claim_callbacks(claim).await.unwrap();
+        assert_eq!(batch.callbacks.len(), 1, "{hours} h");
+        assert_eq!(batch.callbacks[0].lease.key.call, call.sid);
+        assert!(batch.callbacks[0].lag < SignedDuration::from_mins(10));
+    }
 }
 
 async fn a_running_call_is_cancelled_by_name(database: Database) {

@@ -12,8 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::order;
 use super::with_account;
-use crate::support::app_id;
-use crate::support::owed::{call, owe, owed_to};
+use crate::support::owed::{call, key, owe, owed_to, pass};
+use crate::support::{self, app_id};
 
 contract! {
     an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs,
@@ -39,7 +39,6 @@ fn after(seconds: i64) -> Timestamp {
 fn claim(node: &str) -> CallbackClaim {
     CallbackClaim {
         node: node.to_owned(),
-        now: now(),
         lease: SignedDuration::from_secs(60),
         limit: 100,
         per_host: 10,
@@ -75,6 +74,15 @@ fn ended(callback: &ClaimedCallback, verdict: DeliveryResult, next: NextDelivery
     }
 }
 
+/// The limit, less the time that the test has taken.
+fn assert_is_in_a(seconds: i64, wait: Option<SignedDuration>) {
+    let (wait, limit) = (
+        wait.expect("a next one"),
+        SignedDuration::from_secs(seconds),
+    );
+    assert!(wait > SignedDuration::ZERO && wait <= limit, "{wait}");
+}
+
 async fn an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs(
     database: Database,
 ) {
@@ -88,14 +96,22 @@ async fn an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs(
     let found = claimed(&*store, claim("n")).await;
     let owed = owed_to("http://h/cb?a=1", 1, now());
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].lease.call, owed.call);
+    assert_eq!(found[0].lease.key, owed.key);
     assert_eq!((&found[0].body, &found[0].url), (&owed.body, &owed.url));
     assert_eq!(found[0].webhook_id, owed.webhook_id);
     assert_eq!((found[0].attempts, found[0].failures), (0, 0));
-    assert_eq!((found[0].due_at, &found[0].secret), (now(), &Some(secret)));
+    assert_eq!(
+        (found[0].time_left, &found[0].secret),
+        (None, &Some(secret))
+    );
+    assert!(
+        (0..60).contains(&found[0].lag.as_secs()),
+        "{:?}",
+        found[0].lag
+    );
     assert_eq!(claimed(&*store, claim("n")).await, []);
     assert_eq!(claimed(&*store, claim("other")).await, []);
-    let (callback, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
+    let (callback, attempts) = store.callback(&key(1)).await.unwrap().unwrap();
     assert_eq!(callback.state, CallbackState::Delivering);
     assert_eq!(attempts, []);
 }
@@ -122,7 +138,12 @@ async fn each_host_gets_what_it_has_room_for_and_the_next_due_time_is_told(datab
         "http://c:81/",
     ];
     let store = owing(&database, &urls).await;
-    owe(&database, vec![owed_to("http://d/", 9, after(60))]).await;
+    owe(&database, vec![owed_to("http://d/", 9, now())]).await;
+    let later = format!(
+        "UPDATE callbacks SET due_at = due_at + 60000 WHERE call_sid = '{}'",
+        call(9)
+    );
+    support::execute(&database, &later).await;
     let mut small = claim("n");
     small.per_host = 2;
     small.capacity = HashMap::from([("c:81".to_owned(), 0)]);
@@ -134,14 +155,14 @@ async fn each_host_gets_what_it_has_room_for_and_the_next_due_time_is_told(datab
         .collect();
     hosts.sort();
     assert_eq!(hosts, ["a:80", "a:80", "b:80"]);
-    assert_eq!(batch.next_due, Some(after(60)));
+    assert_is_in_a(60, batch.next_due);
     small.capacity = HashMap::from([("a:80".to_owned(), 0)]);
     small.limit = 1;
     let batch = store.claim_callbacks(small.clone()).await.unwrap();
     assert_eq!(batch.callbacks[0].url.host(), "c:81");
     let batch = store.claim_callbacks(small.clone()).await.unwrap();
     assert_eq!(batch.callbacks, [], "only a host without room is left");
-    small.now = after(60);
+    pass(&database, SignedDuration::from_secs(60)).await;
     let batch = store.claim_callbacks(small).await.unwrap();
     assert_eq!(batch.callbacks[0].url.host(), "d:80");
 }
@@ -158,36 +179,33 @@ async fn many_claims_at_once_never_give_one_callback_twice(database: Database) {
     let mut seen = std::collections::HashSet::new();
     while let Some(found) = claiming.join_next().await {
         for callback in found.unwrap() {
-            assert!(seen.insert(callback.lease.call.clone()));
+            assert!(seen.insert(callback.lease.key.clone()));
         }
     }
     while seen.len() < 200 {
         let found = claimed(&*store, claim("n")).await;
         assert!(!found.is_empty(), "{} of 200", seen.len());
-        seen.extend(found.into_iter().map(|callback| callback.lease.call));
+        seen.extend(found.into_iter().map(|callback| callback.lease.key));
     }
 }
 
 async fn attempts_are_recorded_with_what_follows_from_them(database: Database) {
     let store = owing(&database, &["http://a/", "http://b/"]).await;
     let found = claimed(&*store, claim("n")).await;
-    let later = NextDelivery::RetryAt(after(30));
+    let later = NextDelivery::RetryAfter(SignedDuration::from_secs(30));
     let attempts: Vec<_> = found
         .iter()
         .map(|callback| ended(callback, DeliveryResult::BadStatus, later))
         .collect();
     let mut recorded = store.record_attempts(attempts.clone()).await.unwrap();
     recorded.sort();
-    assert_eq!(recorded, [call(1), call(2)]);
+    assert_eq!(recorded, [key(1), key(2)]);
     let batch = store.claim_callbacks(claim("n")).await.unwrap();
-    assert_eq!(
-        (batch.callbacks.len(), batch.next_due),
-        (0, Some(after(30)))
-    );
+    assert_eq!(batch.callbacks, []);
+    assert_is_in_a(30, batch.next_due);
 
-    let mut due = claim("n");
-    due.now = after(30);
-    let found = claimed(&*store, due).await;
+    pass(&database, SignedDuration::from_secs(30)).await;
+    let found = claimed(&*store, claim("n")).await;
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].attempts, found[0].failures), (1, 1));
     let follows = [NextDelivery::Delivered, NextDelivery::GivenUp];
@@ -196,7 +214,7 @@ async fn attempts_are_recorded_with_what_follows_from_them(database: Database) {
     let last = last.map(|((callback, verdict), next)| ended(callback, verdict, next));
     store.record_attempts(last.collect()).await.unwrap();
     for (callback, next) in found.iter().zip(follows) {
-        let sid = &callback.lease.call;
+        let sid = &callback.lease.key;
         let (stored, history) = store.callback(sid).await.unwrap().unwrap();
         assert_eq!((stored.state, stored.attempts), (next.state(), 2));
         assert_eq!((stored.due_at, stored.finished_at), (None, Some(after(1))));
@@ -224,7 +242,7 @@ async fn a_lost_lease_records_nothing(database: Database) {
         .release_callbacks(vec![stale[0].lease.clone()])
         .await
         .unwrap();
-    let (callback, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
+    let (callback, attempts) = store.callback(&key(1)).await.unwrap().unwrap();
     assert_eq!(callback.state, CallbackState::Delivering);
     assert_eq!(attempts, []);
     let delivered = ended(
@@ -236,7 +254,7 @@ async fn a_lost_lease_records_nothing(database: Database) {
         .record_attempts(vec![delivered.clone()])
         .await
         .unwrap();
-    assert_eq!(twice, [call(1)]);
+    assert_eq!(twice, [key(1)]);
     assert_eq!(store.record_attempts(vec![delivered]).await.unwrap(), []);
 }
 
@@ -261,11 +279,11 @@ async fn released_and_lost_callbacks_are_due_again(database: Database) {
 async fn a_replay_starts_the_schedule_again_and_keeps_the_attempts(database: Database) {
     let store = owing(&database, &["http://a/"]).await;
     let found = claimed(&*store, claim("n")).await;
-    let busy = store.replay_callback(&call(1), now()).await;
+    let busy = store.replay_callback(&key(1)).await;
     assert!(matches!(busy, Err(StoreError::Conflict(_))), "{busy:?}");
     let given_up = ended(&found[0], DeliveryResult::TimedOut, NextDelivery::GivenUp);
     store.record_attempts(vec![given_up]).await.unwrap();
-    store.replay_callback(&call(1), now()).await.unwrap();
+    store.replay_callback(&key(1)).await.unwrap();
     let found = claimed(&*store, claim("n")).await;
     assert_eq!((found[0].attempts, found[0].failures), (1, 0));
     let delivered = ended(
@@ -274,15 +292,15 @@ async fn a_replay_starts_the_schedule_again_and_keeps_the_attempts(database: Dat
         NextDelivery::Delivered,
     );
     store.record_attempts(vec![delivered]).await.unwrap();
-    let (_, attempts) = store.callback(&call(1)).await.unwrap().unwrap();
+    let (_, attempts) = store.callback(&key(1)).await.unwrap().unwrap();
     let verdicts: Vec<_> = attempts.iter().map(|attempt| attempt.verdict).collect();
     assert_eq!(
         verdicts,
         [DeliveryResult::TimedOut, DeliveryResult::Delivered]
     );
-    let missing = store.replay_callback(&call(2), now()).await;
+    let missing = store.replay_callback(&key(2)).await;
     assert!(matches!(missing, Err(StoreError::Missing(_))));
-    assert_eq!(store.callback(&call(2)).await.unwrap(), None);
+    assert_eq!(store.callback(&key(2)).await.unwrap(), None);
 }
 
 async fn lists_are_filtered_and_paged(database: Database) {
@@ -295,7 +313,7 @@ async fn lists_are_filtered_and_paged(database: Database) {
     store.record_attempts(vec![given_up]).await.unwrap();
     let numbers = async |filter: CallbackFilter| {
         let found = store.callbacks(filter).await.unwrap();
-        let sids = found.iter().map(|callback| callback.call.to_string());
+        let sids = found.iter().map(|callback| callback.key.to_string());
         sids.map(|sid| sid.trim_start_matches('0').to_owned())
             .collect::<Vec<_>>()
     };
@@ -319,7 +337,7 @@ async fn lists_are_filtered_and_paged(database: Database) {
     let filter = CallbackFilter {
         host: Some("a:80".into()),
         app: Some(app_id()),
-        before: Some(call(3)),
+        before: Some(key(3)),
         ..all.clone()
     };
     assert_eq!(numbers(filter).await, ["1"]);

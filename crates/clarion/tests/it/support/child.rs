@@ -62,11 +62,16 @@ impl Installation {
 
     /// Returns an installation that has only settings: with PostgreSQL if an address is given, with SQLite otherwise.
     pub fn empty(postgres: &str) -> Self {
+        Self::empty_with(postgres, WAITING_TRUNK)
+    }
+
+    /// The same, with settings of the test.
+    pub fn empty_with(postgres: &str, settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = format!("sqlite:{}", folder.path().join("clarion.db").display());
         let url = if postgres.is_empty() { &file } else { postgres };
         Self {
-            config: write_config(folder.path(), url, WAITING_TRUNK),
+            config: write_config(folder.path(), url, settings),
             database: Database::parse(url).unwrap(),
             folder,
         }

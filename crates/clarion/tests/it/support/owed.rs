@@ -2,9 +2,10 @@
 
 use clarion::domain::call::CallSid;
 use clarion::domain::callback::{
-    CallReport, Callback, CallbackAttempt, CallbackState, OwedCallback, RespUrl,
+    CallReport, Callback, CallbackAttempt, CallbackKey, CallbackState, OwedCallback, RespUrl,
 };
 use clarion::domain::outcome::Outcome;
+use clarion::store::sqlite::queue_clock::QueueClock;
 use clarion::store::{Database, postgres, sqlite};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -13,6 +14,31 @@ use super::{APP, TestServer, eventually};
 
 pub fn call(number: u32) -> CallSid {
     format!("{number:032x}").parse().unwrap()
+}
+
+/// Names the final callback of a call.
+pub fn key(number: u32) -> CallbackKey {
+    CallbackKey::of_end(call(number))
+}
+
+/// Returns an event of a call.
+pub fn event_to(url: &str, number: u32, seq: u32) -> OwedCallback {
+    let key = CallbackKey { seq, ..key(number) };
+    OwedCallback {
+        webhook_id: key.webhook_id(),
+        body: format!("<request><action>CallState</action><seq>{seq}</seq></request>"),
+        key,
+        ..owed_to(url, number, now())
+    }
+}
+
+/// Time passes for what is owed.
+pub async fn pass(database: &Database, time: SignedDuration) {
+    let millis = time.as_millis();
+    let past = format!(
+        "UPDATE callbacks SET due_at = due_at - {millis}, expires_at = expires_at - {millis}"
+    );
+    super::execute(database, &past).await;
 }
 
 /// Returns a callback about a call that ended just now, after thirty seconds.
@@ -38,9 +64,10 @@ pub async fn owe(database: &Database, owed: Vec<OwedCallback>) {
             let path = path.clone();
             let write = move || {
                 let mut db = sqlite::connect(&path).unwrap();
+                let now = QueueClock::read(&db).unwrap().now();
                 let transaction = db.transaction().unwrap();
                 for owed in &owed {
-                    sqlite::callbacks::owe(&transaction, owed).unwrap();
+                    sqlite::callbacks::owe(&transaction, owed, now).unwrap();
                 }
                 transaction.commit().unwrap();
             };
@@ -72,7 +99,7 @@ impl TestServer {
     }
 
     pub async fn callback(&self, number: u32) -> (Callback, Vec<CallbackAttempt>) {
-        let found = self.store.callback(&call(number)).await.unwrap();
+        let found = self.store.callback(&key(number)).await.unwrap();
         found.expect("a callback that is owed")
     }
 

@@ -53,6 +53,11 @@ impl StatementError {
         }
     }
 
+    /// There is a row already that this one must not be beside.
+    pub fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Refused { code: Some(code), .. } if code == SqlState::UNIQUE_VIOLATION.code())
+    }
+
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown(_))
     }

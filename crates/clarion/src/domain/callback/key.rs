@@ -1,0 +1,98 @@
+//! Names one of the things that are owed for a call: its final callback, or one of its events.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::RespUrl;
+use crate::domain::call::CallSid;
+
+/// Events to a receiver wait apart from final callbacks to it, so that these never wait for them.
+pub const EVENTS_AT: &str = "events@";
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallbackKey {
+    pub call: CallSid,
+    /// 0 is the final callback. Events count from 1, in the order in which they happened.
+    pub seq: u32,
+}
+
+impl CallbackKey {
+    /// The final callback of a call.
+    pub fn of_end(call: CallSid) -> Self {
+        Self { call, seq: 0 }
+    }
+
+    pub fn is_event(&self) -> bool {
+        self.seq > 0
+    }
+
+    /// The receiver recognises repeated deliveries by this id.
+    pub fn webhook_id(&self) -> String {
+        match self.seq {
+            0 => format!("msg_{}", self.call),
+            seq => format!("msg_{}_{seq}", self.call),
+        }
+    }
+
+    /// Where it waits: with everything else that goes to the same host and is of its kind.
+    pub fn receiver(&self, url: &RespUrl) -> String {
+        match self.seq {
+            0 => url.host(),
+            _ => format!("{EVENTS_AT}{}", url.host()),
+        }
+    }
+}
+
+/// As operators write it: `callSid` for the final callback, `callSid/3` for an event.
+impl fmt::Display for CallbackKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.seq {
+            0 => self.call.fmt(f),
+            seq => write!(f, "{}/{seq}", self.call),
+        }
+    }
+}
+
+impl FromStr for CallbackKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((call, seq)) = text.split_once('/') else {
+            return text.parse().map(Self::of_end);
+        };
+        let seq = seq.parse().ok().filter(|seq| *seq > 0);
+        Ok(Self {
+            call: call.parse()?,
+            seq: seq.ok_or("the number of an event is 1 or more")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_final_callback_has_the_name_of_its_call_and_an_event_a_number_too() {
+        let call = "26111502351000001000000000000000";
+        let url = RespUrl::parse("https://example.com/cb").unwrap();
+        for (text, id, receiver) in [
+            (call.to_owned(), format!("msg_{call}"), "example.com:443"),
+            (
+                format!("{call}/7"),
+                format!("msg_{call}_7"),
+                "events@example.com:443",
+            ),
+        ] {
+            let key: CallbackKey = text.parse().unwrap();
+            assert_eq!(key.to_string(), text);
+            assert_eq!(
+                (key.webhook_id(), key.receiver(&url)),
+                (id, receiver.to_owned())
+            );
+        }
+        for wrong in ["x", "x/1", &format!("{call}/0"), &format!("{call}/")] {
+            assert!(wrong.parse::<CallbackKey>().is_err(), "{wrong}");
+        }
+    }
+}
