@@ -21,9 +21,9 @@ const END: &str = postgres!(
     ", \
   calendar AS (SELECT first_open FROM bill_calendar FOR SHARE), \
   ended AS (UPDATE calls SET outcome = $22, trunk = $23, attempts = $24, dialled_at = $25, rang_at = $26, answered_at = $27, \
-    ended_at = $28, sip_code = $29, reason = $30 FROM ours WHERE calls.call_sid = ours.call_sid RETURNING calls.*), \
+    ended_at = $28, sip_code = $29, reason = $30 FROM ours WHERE calls.call_sid = ours.call_sid RETURNING calls.*, ours.attempt), \
   tried AS (INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at) \
-    SELECT call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at FROM ended JOIN ours USING (call_sid)), \
+    SELECT call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at FROM ended), \
   held AS (DELETE FROM call_reservations USING ours WHERE call_reservations.call_sid = ours.call_sid RETURNING call_reservations.*), \
   rate AS (SELECT unit_seconds, price, unanswered, units AS limit_units FROM held UNION ALL \
     (SELECT unit_seconds, price, unanswered, 2147483647 FROM rates \

@@ -55,7 +55,7 @@ fn answered() -> Leg {
             packets_received: 480,
             packets_lost: 20,
             jitter: Duration::from_micros(1_250),
-            worst_jitter: Duration::from_micros(30_000),
+            worst_jitter: Duration::from_millis(30),
         },
         ..refused("second", 200)
     }
