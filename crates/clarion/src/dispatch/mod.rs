@@ -239,8 +239,10 @@ async fn join_nodes(
         node: node.clone(),
         pool: Arc::clone(pool),
     };
-    if planted::is(PlantedBug::ShareNotAwaited) {
-        pool.grant_whole();
+    if planted::is(PlantedBug::ShareNotAwaited)
+        && let Some(lease) = node.lease_watch.current()
+    {
+        pool.grant_whole(&lease);
     } else {
         sharing.step().await?;
     }

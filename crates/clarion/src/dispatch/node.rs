@@ -61,7 +61,7 @@ pub struct LeaseWatch {
 }
 
 impl LeaseWatch {
-    fn new(end: LeaseEnd, clock: Clock, lease: SignedDuration) -> Self {
+    pub fn new(end: LeaseEnd, clock: Clock, lease: SignedDuration) -> Self {
         let held = match end {
             LeaseEnd::Time => Some(Arc::new(Mutex::new(HeldTime::new(lease.unsigned_abs())))),
             LeaseEnd::Process => None,

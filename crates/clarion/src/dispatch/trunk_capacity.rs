@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::node::HeldLease;
 use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 
 /// Calls may be claimed for starts that are no further away than this.
@@ -14,6 +15,8 @@ const AHEAD: Duration = Duration::from_millis(100);
 pub struct GrantedCapacity {
     whole: TrunkCapacity,
     grant: TrunkGrant,
+    /// The grant is worth nothing after a gap in the leases: others may have been granted the same since.
+    lease: Option<HeldLease>,
     /// Channels that are given out, and how many of them have not been dialled on yet.
     in_use: u32,
     waiting: u32,
@@ -32,6 +35,7 @@ impl GrantedCapacity {
                 rate: 0,
                 keep: 0,
             },
+            lease: None,
             in_use: 0,
             waiting: 0,
             next_start: now,
@@ -49,12 +53,17 @@ impl GrantedCapacity {
         }
     }
 
-    pub fn grant(&mut self, grant: TrunkGrant) {
-        self.grant = grant;
+    /// The lease held when the grant was asked for.
+    pub fn grant(&mut self, grant: TrunkGrant, lease: HeldLease) {
+        (self.grant, self.lease) = (grant, Some(lease));
     }
 
-    pub fn grant_whole(&mut self) {
-        self.grant = TrunkGrant::whole(self.whole);
+    pub fn grant_whole(&mut self, lease: HeldLease) {
+        self.grant(TrunkGrant::whole(self.whole), lease);
+    }
+
+    fn is_granted(&self) -> bool {
+        self.lease.as_ref().is_some_and(HeldLease::holds)
     }
 
     /// Calls are due, and nothing is left for them. Whether more could be granted than is.
@@ -62,7 +71,7 @@ impl GrantedCapacity {
         let all = TrunkGrant::whole(self.whole);
         let has_all = self.grant.channels >= all.channels && self.grant.rate >= all.rate;
         self.wants_more |= !has_all;
-        !has_all
+        !has_all || !self.is_granted()
     }
 
     /// How many more calls may take a channel now.
@@ -71,6 +80,9 @@ impl GrantedCapacity {
         let Some(distance) = self.distance() else {
             return 0;
         };
+        if !self.is_granted() {
+            return 0;
+        }
         let ahead = (now + AHEAD).saturating_duration_since(self.next_start.max(now));
         let starts = if ahead.is_zero() {
             0
@@ -115,7 +127,7 @@ impl GrantedCapacity {
 
     /// When the next call may start, where a channel is free and only the distance to the last start keeps it.
     pub fn next_start(&self, now: Instant) -> Option<Duration> {
-        let is_free = self.grant.channels > self.in_use && self.grant.rate > 0;
+        let is_free = self.is_granted() && self.grant.channels > self.in_use && self.grant.rate > 0;
         let wait = self.next_start.saturating_duration_since(now + AHEAD);
         is_free.then_some(wait)
     }
@@ -132,7 +144,13 @@ impl GrantedCapacity {
 
 #[cfg(test)]
 mod tests {
+    use jiff::tz::TimeZone;
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::super::node::LeaseWatch;
     use super::*;
+    use crate::clock::Clock;
+    use crate::domain::claim::LeaseEnd;
 
     fn capacity(channels: u32, per_second: u32, now: Instant) -> GrantedCapacity {
         let whole = TrunkCapacity {
@@ -141,8 +159,34 @@ mod tests {
         };
         let mut capacity = GrantedCapacity::new(whole, now);
         assert_eq!(capacity.left(now), 0, "nothing is granted yet");
-        capacity.grant(TrunkGrant::whole(whole));
+        capacity.grant_whole(held(&LeaseWatch::new(
+            LeaseEnd::Process,
+            Clock::new(TimeZone::UTC),
+            SignedDuration::ZERO,
+        )));
         capacity
+    }
+
+    fn held(watch: &LeaseWatch) -> HeldLease {
+        watch.current().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_grant_is_worth_nothing_after_a_gap_in_the_leases() {
+        let clock = Clock::of_runtime(TimeZone::UTC, Timestamp::UNIX_EPOCH);
+        let watch = LeaseWatch::new(LeaseEnd::Time, clock, SignedDuration::from_secs(5));
+        let mut capacity = capacity(3, 10, Instant::now());
+        watch.renewed(watch.now());
+        capacity.grant_whole(held(&watch));
+        assert!(capacity.left(Instant::now()) > 0 && !capacity.want_more());
+        // The process stands still, and its heartbeat goes on before it has asked for its part again.
+        tokio::time::advance(Duration::from_secs(10)).await;
+        watch.renewed(watch.now());
+        assert_eq!(capacity.left(Instant::now()), 0);
+        assert!(!capacity.take(Instant::now()) && capacity.next_start(Instant::now()).is_none());
+        assert!(capacity.want_more(), "it asks at once");
+        capacity.grant_whole(held(&watch));
+        assert!(capacity.left(Instant::now()) > 0);
     }
 
     #[test]
@@ -200,7 +244,8 @@ mod tests {
             rate: 50_000,
             keep: 2,
         };
-        capacity.grant(contested);
+        let lease = capacity.lease.clone().unwrap();
+        capacity.grant(contested, lease);
         assert!(capacity.give_back(true));
         assert_eq!(capacity.left(now), 0, "three run, and three is what it has");
         assert!(capacity.give_back(true) && !capacity.give_back(true));

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::breaker::Breaker;
 use super::lock;
+use super::node::HeldLease;
 use super::trunk_capacity::GrantedCapacity;
 use super::trunk_line::TrunkLine;
 use crate::config::TrunkSettings;
@@ -210,19 +211,19 @@ impl TrunkPool {
         requests.collect()
     }
 
-    /// What this node may use from now on.
-    pub fn grant(&self, grants: &[(String, TrunkGrant)]) {
+    /// What this node may use from now on, for as long as the lease holds that held when it asked.
+    pub fn grant(&self, grants: &[(String, TrunkGrant)], lease: &HeldLease) {
         for (name, grant) in grants {
             if let Some(trunk) = self.named(name) {
-                lock(&trunk.capacity).grant(*grant);
+                lock(&trunk.capacity).grant(*grant, lease.clone());
             }
         }
     }
 
     /// As if this node were alone: a bug, where it is not.
-    pub(super) fn grant_whole(&self) {
+    pub(super) fn grant_whole(&self, lease: &HeldLease) {
         for trunk in &self.trunks {
-            lock(&trunk.capacity).grant_whole();
+            lock(&trunk.capacity).grant_whole(lease.clone());
         }
     }
 

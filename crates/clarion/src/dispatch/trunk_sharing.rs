@@ -33,15 +33,18 @@ impl TrunkSharing {
         }
     }
 
-    /// Asks for this node's part of every trunk.
+    /// Asks for this node's part of every trunk. A node whose leases are over must show first that it lives.
     pub async fn step(&self) -> Result<(), StoreError> {
+        let Some(lease) = self.node.lease_watch.current() else {
+            return Ok(());
+        };
         let requests = self.pool.grant_requests();
         let grants = self
             .node
             .store
             .share_trunks(&self.node.id, requests)
             .await?;
-        self.pool.grant(&grants);
+        self.pool.grant(&grants, &lease);
         Ok(())
     }
 }

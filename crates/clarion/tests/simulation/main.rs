@@ -7,15 +7,19 @@
 mod chance;
 #[path = "../it/lives/checker.rs"]
 mod checker;
+mod databases;
 mod history;
 mod life;
 mod line;
+#[path = "../it/lives/records.rs"]
+mod lives;
 mod model;
 mod network;
 mod node;
 mod node_store;
 mod panics;
 mod plan;
+mod support;
 mod weather;
 mod world;
 

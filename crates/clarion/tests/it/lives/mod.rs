@@ -2,6 +2,7 @@
 //! two lives of the process, and no leg stays up. A short run here; `make crash` runs hundreds of rounds (`CRASH_ROUNDS`).
 
 pub mod checker;
+mod records;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,6 +20,7 @@ use supervisor::Supervisor;
 use tokio::task::JoinSet;
 
 use self::checker::{History, violations};
+pub use self::records::records;
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
 use crate::support::{eventually_within, postgres};
@@ -184,40 +186,6 @@ pub fn fields(url: &str) -> String {
     let suffix = ["0001", "0002", "0003", "0004", "0005", "0001"][number as usize % 6];
     let number = number % 10_000;
     format!("\"to\":\"138{number:04}{suffix}\",\"mediaTxt\":\"hello\",\"respUrl\":\"{url}\"")
-}
-
-/// Outcome and number of bill lines of every call, read without any of our own code.
-pub async fn records(database: &Database) -> BTreeMap<String, (Option<String>, u64)> {
-    let query = "SELECT calls.call_sid, max(bill_lines.outcome), count(bill_lines.order_id) FROM calls \
-                 LEFT JOIN bill_lines ON bill_lines.call_sid = calls.call_sid WHERE calls.outcome IS NOT NULL GROUP BY calls.call_sid";
-    match database {
-        Database::Sqlite(path) => {
-            let db = rusqlite::Connection::open(path).unwrap();
-            let mut statement = db.prepare(query).unwrap();
-            let rows = statement.query_map([], |row| {
-                Ok((
-                    row.get(0)?,
-                    (row.get(1)?, row.get::<_, i64>(2)?.unsigned_abs()),
-                ))
-            });
-            rows.unwrap().map(Result::unwrap).collect()
-        }
-        Database::Postgres(config) => {
-            let rows = postgres::connect(config.url())
-                .await
-                .query(query, &[])
-                .await
-                .unwrap();
-            rows.iter()
-                .map(|row| {
-                    (
-                        row.get(0),
-                        (row.get(1), row.get::<_, i64>(2).unsigned_abs()),
-                    )
-                })
-                .collect()
-        }
-    }
 }
 
 /// Also where the process that dialled it is gone.

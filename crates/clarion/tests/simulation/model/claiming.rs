@@ -245,12 +245,13 @@ impl QueueModel {
         let heartbeat = self.nodes.get(holder.as_str()).map(|row| row.heartbeat_at);
         let accepted_at = self.calls[sid].call.accepted_at;
         let place = self.place_of(sid);
-        place.seen_at = place.seen_at.or(heartbeat);
-        let place = place.clone();
-        let seen = place
-            .seen_at
-            .map(|at| Timestamp::from_millisecond(at).expect("a time of this age"));
+        let time = |millis| Timestamp::from_millisecond(millis).expect("a time of this age");
+        // What was known when it was taken over for the first time stays.
+        let seen = place.seen_at.or(heartbeat).map(time);
         let moments = [seen, place.answered_at, place.rang_at, place.dialled_at];
+        let last_seen = moments.into_iter().flatten().next().unwrap_or(accepted_at);
+        place.seen_at = Some(last_seen.as_millisecond());
+        let place = place.clone();
         OrphanedCall {
             claimed: self.hand_over(sid, node),
             state: place.state,
@@ -259,7 +260,7 @@ impl QueueModel {
             rang_at: place.rang_at,
             answered_at: place.answered_at,
             dialog: place.dialog,
-            last_seen: moments.into_iter().flatten().next().unwrap_or(accepted_at),
+            last_seen,
         }
     }
 }

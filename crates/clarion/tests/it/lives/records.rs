@@ -1,0 +1,41 @@
+//! What a database says of its calls, read without any of our own code.
+
+use std::collections::BTreeMap;
+
+use clarion::store::Database;
+
+use crate::support::postgres;
+
+/// Outcome and number of bill lines of every call.
+pub async fn records(database: &Database) -> BTreeMap<String, (Option<String>, u64)> {
+    let query = "SELECT calls.call_sid, max(bill_lines.outcome), count(bill_lines.order_id) FROM calls \
+                 LEFT JOIN bill_lines ON bill_lines.call_sid = calls.call_sid WHERE calls.outcome IS NOT NULL GROUP BY calls.call_sid";
+    match database {
+        Database::Sqlite(path) => {
+            let db = rusqlite::Connection::open(path).unwrap();
+            let mut statement = db.prepare(query).unwrap();
+            let rows = statement.query_map([], |row| {
+                Ok((
+                    row.get(0)?,
+                    (row.get(1)?, row.get::<_, i64>(2)?.unsigned_abs()),
+                ))
+            });
+            rows.unwrap().map(Result::unwrap).collect()
+        }
+        Database::Postgres(config) => {
+            let rows = postgres::connect(config.url())
+                .await
+                .query(query, &[])
+                .await
+                .unwrap();
+            rows.iter()
+                .map(|row| {
+                    (
+                        row.get(0),
+                        (row.get(1), row.get::<_, i64>(2).unsigned_abs()),
+                    )
+                })
+                .collect()
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! One step after the other, in a database and in the model.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use clarion::domain::call::{CallSid, NewCall, Priority, Queueing};
+use clarion::domain::call_state::CallState;
+use clarion::domain::callback::{CallbackKey, OwedCallback, RespUrl};
+use clarion::domain::claim::{
+    CallRecord, CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, LeaseEnd,
+    NodeId, Requeue,
+};
+use clarion::domain::customer_limits::{CallLimits, Customer};
+use clarion::domain::outcome::Outcome;
+use clarion::domain::phone_number::PhoneNumber;
+use clarion::domain::prompt::Prompt;
+use clarion::domain::request_key::{CallOrder, RequestId, RequestKey};
+use clarion::domain::route::RouteKey;
+use clarion::store::Store;
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::verbs::{Action, Request, Step};
+use super::{ACCOUNT, APPS};
+use crate::model::{ModelCall, QueueModel};
+use crate::world::epoch;
+
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+const EVERYTHING: u32 = 1000;
+
+type Outcomes = BTreeMap<String, (Option<String>, u64)>;
+
+pub struct Comparison<'a> {
+    stores: &'a [Arc<dyn Store>],
+    model: QueueModel,
+    /// Everything that was ever accepted, and every lease that was ever given.
+    orders: Vec<CallOrder>,
+    leases: Vec<ClaimedCall>,
+    /// Moments that nodes tell go on by a second with every step.
+    moment: Timestamp,
+}
+
+impl<'a> Comparison<'a> {
+    pub fn new(stores: &'a [Arc<dyn Store>], lease_end: LeaseEnd) -> Self {
+        Self {
+            stores,
+            model: QueueModel::new(lease_end, epoch().as_millisecond()),
+            orders: Vec::new(),
+            leases: Vec::new(),
+            moment: epoch(),
+        }
+    }
+
+    fn store(&self, node: u8) -> &'a dyn Store {
+        &*self.stores[usize::from(node) % self.stores.len()]
+    }
+
+    pub async fn step(&mut self, action: Action) -> Result<(), TestCaseError> {
+        self.moment += SignedDuration::from_secs(1);
+        let any = self.store(0);
+        match action {
+            Action::Accept(request) => {
+                let order = self.order(request);
+                self.orders.push(order.clone());
+                self.accept(order).await?;
+            }
+            Action::AcceptAgain(place) => {
+                if let Some(order) = one_of(&self.orders, place) {
+                    self.accept(order).await?;
+                }
+            }
+            Action::Find(name) => {
+                let (app, id) = (APPS[0].parse().unwrap(), request_id(name));
+                let found = any.find_request(&app, &id).await.unwrap();
+                prop_assert_eq!(found, self.model.find_request(&app, &id));
+            }
+            Action::Lanes => self.lanes().await?,
+            Action::Claim {
+                node,
+                calls,
+                at_once,
+            } => self.claim(node, calls, at_once).await?,
+            Action::Overdue(of) => self.overdue(of).await?,
+            Action::Advance(lease, step) => self.advance(lease, step).await?,
+            Action::Requeue(lease, later, tries) => {
+                self.requeue(lease, later, tries).await?;
+            }
+            Action::End(lease, outcome) => self.end(lease, outcome).await?,
+            Action::Heartbeat(of, lives) => {
+                let lease = if lives { HOUR } else { SignedDuration::ZERO };
+                let (id, now) = (node(of), self.moment);
+                let standing = self.store(of).heartbeat(&id, now, lease).await.unwrap();
+                let known = self.model.heartbeat(&id, now, lease);
+                prop_assert_eq!(standing.nodes, known.nodes);
+            }
+            Action::Orphans(of, given_up) => self.orphans(of, given_up).await?,
+            Action::Leave(of) => {
+                self.store(of).leave(&node(of)).await.unwrap();
+                self.model.leave(&node(of));
+            }
+            Action::Held(of) => {
+                let mut held = self.store(of).held_calls(&node(of)).await.unwrap();
+                held.sort();
+                prop_assert_eq!(held, self.model.held_calls(&node(of)));
+            }
+            Action::Cancel(place) => {
+                if let Some(order) = one_of(&self.orders, place) {
+                    let sid = &order.call.sid;
+                    let state = any.cancel_call(sid).await.unwrap();
+                    prop_assert_eq!(state, self.model.cancel(sid));
+                }
+            }
+            Action::Cancelled(of) => {
+                let mut cancelled = self.store(of).cancelled_calls(&node(of)).await.unwrap();
+                cancelled.sort();
+                prop_assert_eq!(cancelled, self.model.cancelled_calls(&node(of)));
+            }
+            Action::Depth => {
+                prop_assert_eq!(any.queue_depth().await.unwrap(), self.model.queue_depth());
+            }
+            Action::CallsTo(callee) => {
+                let callee = number(callee).callee();
+                let calls = any.calls_to(&callee, HOUR).await.unwrap();
+                prop_assert_eq!(calls, self.model.calls_to(&callee, HOUR));
+            }
+        }
+        Ok(())
+    }
+
+    async fn accept(&mut self, order: CallOrder) -> Result<(), TestCaseError> {
+        let accepted = self.store(0).accept_call(order.clone()).await.unwrap();
+        prop_assert_eq!(accepted, self.model.accept(order));
+        Ok(())
+    }
+
+    /// A store may still tell of lanes in which nothing can be claimed: it finds out when it looks at them. It must not hide one.
+    async fn lanes(&mut self) -> Result<(), TestCaseError> {
+        let known = self.store(0).queued_lanes().await.unwrap();
+        let told: Vec<_> = known.due.into_iter().map(|due| due.lane).collect();
+        for (sid, call) in &self.model.calls {
+            let is_first = |other: &CallSid| other == sid;
+            let others = self.claimable_of(call);
+            if others.iter().all(is_first) && self.model.may_be_claimed(sid) {
+                prop_assert!(told.contains(&call.lane()), "{sid} waits in a lane unseen");
+            }
+        }
+        Ok(())
+    }
+
+    /// The calls for a call's callee that may be claimed.
+    fn claimable_of(&self, call: &ModelCall) -> Vec<CallSid> {
+        let callee = call.call.number.callee();
+        let calls = self.model.calls.iter();
+        calls
+            .filter(|(sid, other)| {
+                other.call.number.callee() == callee && self.model.may_be_claimed(sid)
+            })
+            .map(|(sid, _)| sid.clone())
+            .collect()
+    }
+
+    /// Which of several calls is taken is the store's to decide; whether it may be taken is not, nor whether any is left although it might.
+    async fn claim(
+        &mut self,
+        of: u8,
+        calls: [u32; 4],
+        at_once: Option<u32>,
+    ) -> Result<(), TestCaseError> {
+        let claim = claim(of, calls, at_once);
+        let mut ledger = self.model.ledger(&claim);
+        let mut room: BTreeMap<Lane, u32> = BTreeMap::new();
+        for share in &claim.shares {
+            room.insert(share.lane.clone(), share.calls);
+        }
+        let claimed = self.store(of).claim_calls(claim.clone()).await.unwrap();
+        for call in &claimed {
+            let (account, app) = (&call.call.account, &call.call.app);
+            let sid = &call.call.sid;
+            prop_assert!(self.model.may_be_claimed(sid), "{sid} may not be claimed");
+            prop_assert!(ledger.left(account, app) > 0, "{sid} is beyond the limit");
+            let left = room.get_mut(&self.model.calls[sid].lane());
+            let left = left.filter(|left| **left > 0);
+            prop_assert!(left.is_some(), "{sid} was not asked for");
+            *left.unwrap() -= 1;
+            ledger.take(account, app);
+            prop_assert_eq!(call, &self.model.take(sid, &claim.node));
+        }
+        self.model.keep_tokens(&ledger);
+        let has_room = |sid: &CallSid| {
+            let call = &self.model.calls[sid];
+            let room = room.get(&call.lane()).copied().unwrap_or(0);
+            room.min(ledger.left(&call.call.account, &call.call.app)) > 0
+        };
+        for (sid, call) in &self.model.calls {
+            if self.model.may_be_claimed(sid) && self.claimable_of(call).iter().all(has_room) {
+                prop_assert!(false, "{sid} was left although it might be claimed");
+            }
+        }
+        self.leases.extend(claimed);
+        Ok(())
+    }
+
+    async fn overdue(&mut self, of: u8) -> Result<(), TestCaseError> {
+        let store = self.store(of);
+        let mut overdue = store.claim_overdue(&node(of), EVERYTHING).await.unwrap();
+        overdue.sort_by(|(a, _), (b, _)| a.call.sid.cmp(&b.call.sid));
+        prop_assert_eq!(&overdue, &self.model.claim_overdue(&node(of), EVERYTHING));
+        self.leases
+            .extend(overdue.into_iter().map(|(claimed, _)| claimed));
+        Ok(())
+    }
+
+    async fn advance(&mut self, lease: usize, step: Step) -> Result<(), TestCaseError> {
+        let Some(claimed) = one_of(&self.leases, lease) else {
+            return Ok(());
+        };
+        let (at, dialog) = (self.moment, format!("{{\"at\":\"{}\"}}", self.moment));
+        let update = match step {
+            Step::Dialling => CallUpdate::Dialling {
+                tries: claimed.tries + 1,
+                trunk: "east".to_owned(),
+                at,
+                dialog,
+            },
+            Step::Ringing => CallUpdate::Ringing { at, dialog: None },
+            Step::Answered => CallUpdate::Answered {
+                at,
+                dialog: Some(dialog),
+            },
+        };
+        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
+        let advanced = self.store(0).advance_call(sid, lease, update.clone()).await;
+        prop_assert_eq!(advanced.unwrap(), self.model.advance(sid, lease, &update));
+        Ok(())
+    }
+
+    async fn requeue(
+        &mut self,
+        lease: usize,
+        later: bool,
+        tries: u32,
+    ) -> Result<(), TestCaseError> {
+        let Some(claimed) = one_of(&self.leases, lease) else {
+            return Ok(());
+        };
+        let pause = if later { HOUR } else { SignedDuration::ZERO };
+        let requeue = Requeue {
+            pause,
+            tries,
+            legs: vec![],
+        };
+        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
+        let known = self.model.requeue(sid, lease, &requeue);
+        let requeued = self.store(0).requeue_call(&claimed, requeue);
+        prop_assert_eq!(requeued.await.unwrap(), known);
+        Ok(())
+    }
+
+    async fn end(&mut self, lease: usize, outcome: Outcome) -> Result<(), TestCaseError> {
+        let Some(claimed) = one_of(&self.leases, lease) else {
+            return Ok(());
+        };
+        let ended = ended(claimed, outcome, self.moment);
+        let is_ended = self.store(0).end_call(ended.clone()).await.unwrap();
+        prop_assert_eq!(is_ended, self.model.end(ended));
+        Ok(())
+    }
+
+    async fn orphans(&mut self, of: u8, given_up: Vec<usize>) -> Result<(), TestCaseError> {
+        let given_up = given_up.into_iter();
+        let given_up = given_up.filter_map(|place| one_of(&self.orders, place));
+        let given_up: Vec<_> = given_up.map(|order| order.call.sid).collect();
+        let given_up = given_up.into_iter().filter(|sid| {
+            let place = self
+                .model
+                .calls
+                .get(sid)
+                .and_then(|call| call.place.as_ref());
+            place.is_some_and(|place| place.node == Some(node(of)))
+        });
+        let given_up: Vec<_> = given_up.collect();
+        let (store, id, lease) = (self.store(of), node(of), SignedDuration::ZERO);
+        let orphans = store.take_orphaned_calls(&id, lease, &given_up, EVERYTHING);
+        let mut orphans = orphans.await.unwrap();
+        orphans.sort_by(|a, b| a.claimed.call.sid.cmp(&b.claimed.call.sid));
+        let mut known = self.model.take_orphaned(&id, lease, &given_up, EVERYTHING);
+        if self.model.lease_end == LeaseEnd::Time {
+            // Heartbeats are by the database's clock there.
+            for orphan in orphans.iter_mut().chain(&mut known) {
+                orphan.last_seen = epoch();
+            }
+        }
+        prop_assert_eq!(&orphans, &known);
+        self.leases
+            .extend(known.into_iter().map(|orphan| orphan.claimed));
+        Ok(())
+    }
+
+    /// Calls, outcomes, bill lines and owed callbacks.
+    pub async fn judge_state(&self, outcomes: &Outcomes) -> Result<(), TestCaseError> {
+        for (sid, call) in &self.model.calls {
+            let record = self.store(0).call_record(sid).await.unwrap();
+            let record = record.map(|record| CallRecord {
+                due_at: None,
+                ..record
+            });
+            prop_assert_eq!(record, Some(self.record(call)));
+            let callback = self
+                .store(0)
+                .callback(&CallbackKey::of_end(sid.clone()))
+                .await
+                .unwrap();
+            let callback = callback.map(|(callback, _)| (callback.webhook_id, callback.body));
+            let owed = self
+                .model
+                .callbacks
+                .iter()
+                .find(|owed| owed.key.call == *sid);
+            let owed = owed.map(|owed| (owed.webhook_id.clone(), owed.body.clone()));
+            prop_assert_eq!(callback, owed);
+        }
+        let lines = self.model.bill_lines.iter().map(|line| {
+            let outcome = Some(line.outcome.as_str().to_owned());
+            (line.sid().to_string(), (outcome, 1))
+        });
+        prop_assert_eq!(outcomes, &lines.collect::<Outcomes>());
+        Ok(())
+    }
+
+    fn record(&self, call: &ModelCall) -> CallRecord {
+        let new = &call.call;
+        let end = self
+            .model
+            .bill_lines
+            .iter()
+            .find(|end| end.sid() == &new.sid);
+        let place = call.place.as_ref();
+        CallRecord {
+            sid: new.sid.clone(),
+            account: new.account.clone(),
+            app: new.app.clone(),
+            called: new.called.clone(),
+            number: new.number.clone(),
+            caller: new.caller.clone(),
+            state: place.map_or(CallState::Ended, |place| place.state),
+            outcome: end.map(|end| end.outcome),
+            trunk: end.map_or_else(|| place?.trunk.clone(), |end| end.trunk.clone()),
+            tries: end.map_or_else(|| place.map_or(0, |p| p.tries), |end| end.tries),
+            accepted_at: new.accepted_at,
+            due_at: None,
+            dialled_at: end.map_or_else(|| place?.dialled_at, |end| end.dialled_at),
+            rang_at: end.map_or_else(|| place?.rang_at, |end| end.rang_at),
+            answered_at: end.map_or_else(|| place?.answered_at, |end| end.answered_at),
+            ended_at: end.map(|end| end.ended_at),
+            sip_code: end.and_then(|end| end.sip_code),
+            reason: end.and_then(|end| end.reason.clone()),
+        }
+    }
+
+    fn order(&self, request: Request) -> CallOrder {
+        let digits = number(request.callee).digits().to_owned();
+        CallOrder {
+            call: NewCall {
+                sid: format!("{:032}", self.orders.len()).parse().unwrap(),
+                account: ACCOUNT.parse().unwrap(),
+                app: APPS[usize::from(request.app)].parse().unwrap(),
+                accepted_at: self.moment,
+                called: digits,
+                number: number(request.callee),
+                caller: None,
+                prompt: Prompt {
+                    speech: None,
+                    files: Vec::new(),
+                    plays: 1,
+                },
+                max_talk: None,
+                resp_url: Some(RespUrl::from_stored("http://example.com/cb".to_owned())),
+                user_data: None,
+            },
+            queueing: Queueing {
+                route: RouteKey::default(),
+                priority: priority(request.urgent),
+                pause: if request.later {
+                    HOUR
+                } else {
+                    SignedDuration::ZERO
+                },
+                valid_for: if request.expired {
+                    SignedDuration::ZERO
+                } else {
+                    HOUR * 2
+                },
+            },
+            request: request.name.map(|name| RequestKey {
+                id: request_id(name),
+                digest: format!("{request:?}"),
+            }),
+        }
+    }
+}
+
+fn one_of<T: Clone>(all: &[T], place: usize) -> Option<T> {
+    let place = place.checked_rem(all.len())?;
+    Some(all[place].clone())
+}
+
+fn node(number: u8) -> NodeId {
+    NodeId::new([number; 8])
+}
+
+fn number(callee: u8) -> PhoneNumber {
+    PhoneNumber::from_stored(format!("861380000000{callee}"), None)
+}
+
+fn priority(urgent: bool) -> Priority {
+    Priority::new(if urgent { 1 } else { 5 }).unwrap()
+}
+
+fn request_id(name: u8) -> RequestId {
+    let name = format!("request {name}");
+    RequestId::read(Some(&name), None).unwrap().unwrap()
+}
+
+fn claim(of: u8, calls: [u32; 4], at_once: Option<u32>) -> Claim {
+    let lanes = APPS.iter().flat_map(|app| [(app, true), (app, false)]);
+    let shares = lanes.zip(calls).map(|((app, urgent), calls)| LaneShare {
+        account: ACCOUNT.parse().unwrap(),
+        lane: Lane {
+            app: app.parse().unwrap(),
+            route: RouteKey::default(),
+            priority: priority(urgent),
+        },
+        calls,
+    });
+    let limits = at_once.map(|at_once| {
+        let limits = CallLimits {
+            at_once,
+            per_second: u32::MAX,
+        };
+        (Customer::Account(ACCOUNT.parse().unwrap()), limits)
+    });
+    Claim {
+        node: node(of),
+        shares: shares.filter(|share| share.calls > 0).collect(),
+        limits: HashMap::from_iter(limits),
+        caps: CalleeCaps::default(),
+    }
+}
+
+fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall {
+    let call = &claimed.call;
+    let callback = call.resp_url.clone().map(|url| OwedCallback {
+        key: CallbackKey::of_end(call.sid.clone()),
+        webhook_id: format!("msg_{}", call.sid),
+        app: call.app.clone(),
+        url,
+        body: format!("<request>{}</request>", outcome.as_str()),
+        owed_at: at,
+    });
+    EndedCall {
+        outcome,
+        trunk: Some("east".to_owned()),
+        tries: claimed.tries + 1,
+        dialled_at: Some(at),
+        rang_at: None,
+        answered_at: (outcome == Outcome::Talked).then_some(at),
+        ended_at: at + SignedDuration::from_millis(1500),
+        sip_code: Some(200),
+        reason: None,
+        legs: vec![],
+        bill_day: "2027-01-15".parse().unwrap(),
+        callback,
+        claimed,
+    }
+}

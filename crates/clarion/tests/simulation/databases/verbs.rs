@@ -1,0 +1,111 @@
+//! What nodes may ask of the queue.
+
+use clarion::domain::outcome::Outcome;
+use proptest::prelude::*;
+
+pub const NODES: u8 = 3;
+
+#[derive(Debug, Clone)]
+pub enum Action {
+    Accept(Request),
+    /// A call that was accepted is sent again.
+    AcceptAgain(usize),
+    Find(u8),
+    Lanes,
+    Claim {
+        node: u8,
+        /// Calls of each lane, by application and urgency.
+        calls: [u32; 4],
+        at_once: Option<u32>,
+    },
+    Overdue(u8),
+    /// A lease of all that were ever given: it may be over.
+    Advance(usize, Step),
+    Requeue(usize, bool, u32),
+    End(usize, Outcome),
+    Heartbeat(u8, bool),
+    /// Those of its own calls that it has given up, by their place among all.
+    Orphans(u8, Vec<usize>),
+    Leave(u8),
+    Held(u8),
+    Cancel(usize),
+    Cancelled(u8),
+    Depth,
+    CallsTo(u8),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    Dialling,
+    Ringing,
+    Answered,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    pub app: bool,
+    pub callee: u8,
+    pub urgent: bool,
+    /// Not due for an hour.
+    pub later: bool,
+    /// Expired already.
+    pub expired: bool,
+    pub name: Option<u8>,
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let rarely = || proptest::bool::weighted(0.15);
+    let name = proptest::option::weighted(0.2, 0..3_u8);
+    (
+        any::<bool>(),
+        0..4_u8,
+        any::<bool>(),
+        rarely(),
+        rarely(),
+        name,
+    )
+        .prop_map(|(app, callee, urgent, later, expired, name)| Request {
+            app,
+            callee,
+            urgent,
+            later,
+            expired,
+            name,
+        })
+}
+
+pub fn action() -> impl Strategy<Value = Action> {
+    let node = || 0..NODES;
+    let one_of_all = || any::<prop::sample::Index>().prop_map(|index| index.index(1000));
+    let step = prop_oneof![
+        3 => Just(Step::Dialling),
+        1 => Just(Step::Ringing),
+        1 => Just(Step::Answered),
+    ];
+    let outcome = prop::sample::select(Outcome::ALL);
+    let calls = prop::array::uniform4(0..4_u32);
+    let at_once = proptest::option::weighted(0.3, 0..4_u32);
+    prop_oneof![
+        8 => request().prop_map(Action::Accept),
+        1 => one_of_all().prop_map(Action::AcceptAgain),
+        1 => (0..3_u8).prop_map(Action::Find),
+        2 => Just(Action::Lanes),
+        8 => (node(), calls, at_once)
+            .prop_map(|(node, calls, at_once)| Action::Claim { node, calls, at_once }),
+        2 => node().prop_map(Action::Overdue),
+        5 => (one_of_all(), step).prop_map(|(lease, step)| Action::Advance(lease, step)),
+        4 => (one_of_all(), any::<bool>(), 0..5_u32)
+            .prop_map(|(lease, later, tries)| Action::Requeue(lease, later, tries)),
+        4 => (one_of_all(), outcome).prop_map(|(lease, outcome)| Action::End(lease, outcome)),
+        4 => (node(), proptest::bool::weighted(0.75))
+            .prop_map(|(node, lives)| Action::Heartbeat(node, lives)),
+        3 => (node(), prop::collection::vec(one_of_all(), 0..3))
+            .prop_map(|(node, given_up)| Action::Orphans(node, given_up)),
+        1 => node().prop_map(Action::Leave),
+        1 => node().prop_map(Action::Held),
+        2 => one_of_all().prop_map(Action::Cancel),
+        1 => node().prop_map(Action::Cancelled),
+        1 => Just(Action::Depth),
+        1 => (0..4_u8).prop_map(Action::CallsTo),
+    ]
+}
