@@ -48,11 +48,12 @@ pub async fn measure(
     let mut commits = Seconds::new(start, seconds);
     match database {
         Database::Sqlite(path) => {
-            let connection = sqlite::connect(path)?;
+            let mut connection = sqlite::connect(path)?;
             // The log is copied back beside the commits, as it is in the server.
             let checkpointer =
                 Checkpointer::start(sqlite::connect(path)?, path, &Supervisor::new())?;
             let backlog = checkpointer.backlog();
+            backlog.watch(&mut connection)?;
             while Instant::now() < end {
                 let batch = batch(customer, BATCH);
                 let began = Instant::now();

@@ -261,7 +261,7 @@ pub const METRICS: &[Metric] = {
             Gauge,
             "clarion_store_wal_bytes",
             &[],
-            "size of SQLite's write-ahead log; it is restarted at 64 MiB, and at 512 MiB at the latest",
+            "size of SQLite's write-ahead log; it is restarted at 8 MiB, and at 256 MiB at the latest",
         ),
         metric(
             Counter,

@@ -36,13 +36,14 @@ pub struct PlainLoop {
 
 impl PlainLoop {
     pub fn start(path: &Path, care: LogCare) -> anyhow::Result<Self> {
-        let connection = sqlite::connect(path)?;
+        let mut connection = sqlite::connect(path)?;
         let checkpointer = match care {
-            LogCare::Stores => Some(Checkpointer::start(
-                sqlite::connect(path)?,
-                path,
-                &Supervisor::new(),
-            )?),
+            LogCare::Stores => {
+                let reading = sqlite::connect(path)?;
+                let checkpointer = Checkpointer::start(reading, path, &Supervisor::new())?;
+                checkpointer.backlog().watch(&mut connection)?;
+                Some(checkpointer)
+            }
             LogCare::Sqlites => {
                 connection.pragma_update(None, "wal_autocheckpoint", SQLITES_OWN)?;
                 None

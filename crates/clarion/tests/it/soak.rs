@@ -12,8 +12,8 @@ use crate::support::child::{Caller, Installation};
 const CONNECTIONS: usize = 8;
 /// What may come on top of the memory after the first quarter: caches that are still filling, the allocator's slack.
 const SLACK: u64 = 96 << 20;
-/// 512 MiB is where the writer starts the log anew whatever it costs; one batch and one look later at the latest.
-const LONGEST_LOG: u64 = 640 << 20;
+/// 256 MiB is where the writer starts the log anew whatever it costs; one batch and one pass later at the latest.
+const LONGEST_LOG: u64 = 320 << 20;
 
 fn duration() -> Duration {
     let seconds = std::env::var("SOAK_SECONDS").map_or(6, |seconds| {

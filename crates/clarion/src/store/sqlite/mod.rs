@@ -84,7 +84,9 @@ impl SqliteStore {
             .with_context(|| format!("cannot use the database {}", path.display()))?;
         let clock = QueueClock::read(&connection)?;
         let checkpointer = Checkpointer::start(connect(&path)?, &path, supervisor)?;
-        let writer = Writer::start(connection, checkpointer.backlog(), supervisor)?;
+        let backlog = checkpointer.backlog();
+        backlog.watch(&mut connection)?;
+        let writer = Writer::start(connection, backlog, supervisor)?;
         Ok(Self {
             path,
             clock,

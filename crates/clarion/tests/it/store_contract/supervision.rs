@@ -87,9 +87,9 @@ async fn a_checkpoint_thread_that_panics_is_started_anew_and_the_log_stays_bound
     .await;
     store.accept_call(order(call(1))).await.unwrap();
     eventually("it is up again", async || supervisor.down().is_empty()).await;
-    // More than the log may hold before it is started anew: 64 MiB.
+    // More than the log may hold before it is started anew: 8 MiB.
     let before = log_number(&path);
-    for number in 2..42 {
+    for number in 2..12 {
         let long = NewCall {
             user_data: Some("x".repeat(2 << 20)),
             ..call(number)
