@@ -33,6 +33,8 @@ pub struct Trunk {
     resolver: Resolver,
     addresses: Mutex<Addresses>,
     health: watch::Sender<Health>,
+    /// Whether we register, where the trunk wants a registration.
+    duty: watch::Receiver<bool>,
     stop: CancellationToken,
 }
 
@@ -45,6 +47,18 @@ impl Trunk {
         signalling: Arc<Signalling>,
         resolver: Resolver,
     ) -> Arc<Self> {
+        let (_, always) = watch::channel(true);
+        Self::start_on_duty(supervisor, config, signalling, resolver, always)
+    }
+
+    /// The same, but registers only while `duty` says so: others may do it for us.
+    pub fn start_on_duty(
+        supervisor: &Supervisor,
+        config: SipTrunkConfig,
+        signalling: Arc<Signalling>,
+        resolver: Resolver,
+        duty: watch::Receiver<bool>,
+    ) -> Arc<Self> {
         let (health, _) = watch::channel(Health::Unknown);
         let trunk = Arc::new(Self {
             config,
@@ -55,6 +69,7 @@ impl Trunk {
                 asked: None,
             }),
             health,
+            duty,
             stop: CancellationToken::new(),
         });
         let (name, cared_for) = (&trunk.config.name, Arc::clone(&trunk));
@@ -161,10 +176,11 @@ impl Trunk {
     fn set_health(&self, health: Health) {
         let changed = *self.health.borrow() != health;
         if changed {
-            if let Health::Down { why } = &health {
-                tracing::warn!(trunk = self.config.name, why, "the trunk is down");
-            } else {
-                tracing::info!(trunk = self.config.name, "the trunk is up");
+            let trunk = &self.config.name;
+            match &health {
+                Health::Down { why } => tracing::warn!(trunk, why, "the trunk is down"),
+                Health::Up => tracing::info!(trunk, "the trunk is up"),
+                Health::Unknown => {}
             }
             self.health.send_replace(health);
         }

@@ -16,7 +16,7 @@ use phone::signalling::{
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, Trunk};
 use supervisor::Supervisor;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::trunk_line::TrunkLine;
@@ -27,6 +27,7 @@ use crate::config::{Config, LoopbackSettings, TrunkSettings};
 struct SipLine {
     phone: Arc<Phone>,
     trunk: Arc<Trunk>,
+    duty: watch::Sender<bool>,
     /// The telephone behind a loopback trunk.
     _telephone: Option<TestPhone>,
 }
@@ -48,6 +49,10 @@ impl TrunkLine for SipLine {
 
     fn health(&self) -> Health {
         self.trunk.health().borrow().clone()
+    }
+
+    fn registration_duty(&self) -> Option<&watch::Sender<bool>> {
+        self.trunk.config.register.map(|_| &self.duty)
     }
 
     fn stop(&self) {
@@ -96,9 +101,12 @@ async fn start_line(
         sip.media.sockets = SocketChoice::Shared(phone.media().shared_line()?);
     }
     let signalling = endpoint(supervisor, &settings.signalling()?, endpoints).await?;
+    let (duty, on_duty) = watch::channel(false);
+    let resolver = Resolver::default();
     Ok(SipLine {
         phone: Arc::clone(phone),
-        trunk: Trunk::start(supervisor, sip, signalling, Resolver::default()),
+        trunk: Trunk::start_on_duty(supervisor, sip, signalling, resolver, on_duty),
+        duty,
         _telephone: telephone,
     })
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use phone::call::{CallEvent, CallRequest, PlacedCall};
 use phone::signalling::{DialogSnapshot, SignallingError};
 use phone::trunk::Health;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 #[async_trait]
@@ -22,6 +22,10 @@ pub trait TrunkLine: fmt::Debug + Send + Sync {
     /// Ends a leg of an earlier process. False if the peer did not answer.
     async fn end_orphan(&self, dialog: &DialogSnapshot) -> Result<bool, SignallingError>;
     fn health(&self) -> Health;
+    /// Of a trunk that wants a registration: whether this node has to register. Nobody has to until it is said.
+    fn registration_duty(&self) -> Option<&watch::Sender<bool>> {
+        None
+    }
     /// Takes a registration back, and asks the peer no more.
     fn stop(&self);
 }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::SignedDuration;
 use supervisor::Supervisor;
 use tokio::sync::Notify;
 
 use super::{CallQueue, Store, StoreError};
 use crate::domain::account::{AccountLimits, AccountSid, AppId, AppLimits};
 use crate::domain::call::CallSid;
-use crate::domain::claim::Lease;
+use crate::domain::claim::{Lease, NodeId};
 
 #[async_trait]
 pub trait DispatchStore: CallQueue + fmt::Debug {
@@ -29,6 +30,13 @@ pub trait DispatchStore: CallQueue + fmt::Debug {
         lease: &Lease,
         longest_talk: u32,
     ) -> Result<Option<u32>, StoreError>;
+    /// Takes or keeps the duty to register a trunk, as `BillBook::take_duty`. It ends with the node.
+    async fn registration_duty(
+        &self,
+        trunk: &str,
+        node: &NodeId,
+        lease: SignedDuration,
+    ) -> Result<bool, StoreError>;
     /// As `Store::wake_up`.
     fn woken(&self, supervisor: &Supervisor) -> Arc<Notify>;
 }
@@ -58,6 +66,16 @@ impl<S: Store> DispatchStore for S {
         longest_talk: u32,
     ) -> Result<Option<u32>, StoreError> {
         self.tighten_reservation(sid, lease, longest_talk).await
+    }
+
+    async fn registration_duty(
+        &self,
+        trunk: &str,
+        node: &NodeId,
+        lease: SignedDuration,
+    ) -> Result<bool, StoreError> {
+        self.take_duty(&format!("register:{trunk}"), node, lease)
+            .await
     }
 
     fn woken(&self, supervisor: &Supervisor) -> Arc<Notify> {

@@ -44,6 +44,7 @@ mod poolers;
 mod quality;
 mod queue_contract;
 mod quirks;
+mod registrations;
 mod requests;
 mod silence;
 mod soak;

@@ -301,6 +301,16 @@ impl DispatchStore for NodeStore {
         self.read("limits", |_| Default::default()).await
     }
 
+    /// No trunk of the simulation wants a registration.
+    async fn registration_duty(
+        &self,
+        _: &str,
+        _: &NodeId,
+        _: SignedDuration,
+    ) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     async fn operator_switches(&self) -> Result<Vec<(String, String)>, StoreError> {
         self.read("switches", |_| ()).await?;
         Ok(self.world.state().switches.clone())

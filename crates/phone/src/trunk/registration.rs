@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use supervisor::Watch;
+use tokio::sync::watch;
 
 use super::Trunk;
-use super::health::Checks;
+use super::health::{Checks, Health};
 use crate::signalling::{Registered, Registration};
 
 /// A registration is renewed when this part of it is over.
@@ -14,31 +15,51 @@ const RENEW_AFTER: f64 = 0.8;
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Registers and renews until the trunk is stopped; then takes the registration back.
+/// While it is our duty and until the trunk is stopped, registers and renews; then takes the registration back.
 pub(super) async fn keep_registered(trunk: Arc<Trunk>, time: Duration, watch: Watch) {
-    let mut checks = Checks::new(LONGEST_PAUSE);
-    let mut registration = None;
-    while let Some(registered) = trunk
-        .unless_stopped(Box::pin(register(&trunk, &mut registration, time)))
+    let mut duty = trunk.duty.clone();
+    while trunk
+        .unless_stopped(becomes(&mut duty, true))
         .await
+        .is_some()
     {
-        watch.beat();
-        let next = checks.judge(&trunk, registered);
-        if trunk
-            .unless_stopped(tokio::time::sleep(next))
-            .await
-            .is_none()
-        {
-            break;
+        let mut registration = None;
+        tokio::select! {
+            _ = trunk.unless_stopped(becomes(&mut duty, false)) => {}
+            () = renew(&trunk, &mut registration, time, &watch) => {}
+        }
+        // Whoever has the duty now knows whether the trunk is there.
+        trunk.set_health(Health::Unknown);
+        if let Some(mut registration) = registration {
+            let _ = trunk
+                .signalling()
+                .register(&mut registration, Duration::ZERO)
+                .await;
         }
     }
-    if let Some(mut registration) = registration {
-        let _ = trunk
-            .signalling()
-            .register(&mut registration, Duration::ZERO)
-            .await;
-    }
     watch.release();
+}
+
+/// Waits until it is so; for ever if nobody can change it any more.
+async fn becomes(duty: &mut watch::Receiver<bool>, wanted: bool) {
+    if duty.wait_for(|is| *is == wanted).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// Never comes back.
+async fn renew(
+    trunk: &Trunk,
+    registration: &mut Option<Registration>,
+    time: Duration,
+    watch: &Watch,
+) {
+    let mut checks = Checks::new(LONGEST_PAUSE);
+    loop {
+        let registered = Box::pin(register(trunk, registration, time)).await;
+        watch.beat();
+        tokio::time::sleep(checks.judge(trunk, registered)).await;
+    }
 }
 
 /// Registers with the first address that accepts it. Returns the time until the next renewal.

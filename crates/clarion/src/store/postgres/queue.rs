@@ -209,7 +209,8 @@ impl CallQueue for PostgresStore {
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
-        for leave in [sharing::LEAVE, queue::LEAVE.postgres] {
+        let duties = queue::LEAVE_DUTIES.postgres;
+        for leave in [sharing::LEAVE, duties, queue::LEAVE.postgres] {
             self.execute(leave, &[&node.as_str()]).await?;
         }
         Ok(())

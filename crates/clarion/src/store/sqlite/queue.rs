@@ -186,8 +186,13 @@ impl CallQueue for SqliteStore {
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
         let node = node.clone();
-        self.write(move |db| db.run(queue::LEAVE.sqlite, [node.as_str()]).map(drop))
-            .await
+        self.write(move |db| {
+            for leave in [queue::LEAVE_DUTIES.sqlite, queue::LEAVE.sqlite] {
+                db.run(leave, [node.as_str()])?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     async fn held_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {

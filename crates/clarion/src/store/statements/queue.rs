@@ -45,6 +45,8 @@ pub const HELD_STATE: Statement = statement!(
 pub const LEAVE: Statement = statement!(
     "DELETE FROM nodes WHERE node = $1 AND NOT EXISTS (SELECT 1 FROM call_queue WHERE node = $1)"
 );
+/// What it had to do, others may do at once.
+pub const LEAVE_DUTIES: Statement = statement!("DELETE FROM leases WHERE node = $1");
 pub const HELD_BY: Statement = statement!("SELECT call_sid FROM call_queue WHERE node = $1");
 pub const CANCEL: Statement =
     statement!("UPDATE call_queue SET cancelled = TRUE WHERE call_sid = $1 RETURNING state");
