@@ -2,10 +2,12 @@
 # Long tests have targets of their own; `make test` runs a short form of each.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-anytime lint check audit bench crash campaign soak fuzz setup release dist install deb
+.PHONY: help demo test test-anytime lint check audit bench crash campaign simulation soak fuzz setup release dist install deb
 
 CARGO ?= cargo
 CRASH_ROUNDS ?= 100
+SIMULATION_HISTORIES ?= 100000
+MODEL_CASES ?= 2000
 SOAK_SECONDS ?= 600
 SOAK_CALLS ?= 20000
 OVERLOAD_SECONDS ?= 60
@@ -72,6 +74,11 @@ crash: setup ## Kill the server (-9) under load and with calls in every state: a
 
 campaign: setup ## A thousand faults of every kind on each database, while clients place calls (RESUME=1)
 	scripts/campaign $(if $(RESUME),--resume) $(SETUPS)
+
+simulation: setup ## Simulate a hundred thousand histories of dispatch with faults, and compare the databases with the model of the queue at length
+	SIMULATION_HISTORIES=$(SIMULATION_HISTORIES) SIMULATION_FROM=$(SIMULATION_FROM) SIMULATION_SEED=$(SIMULATION_SEED) SIMULATION_THREADS=$$(nproc) \
+	  MODEL_CASES=$(MODEL_CASES) scripts/with-postgres $(CARGO) test --profile simulation --package clarion --test simulation -- \
+	  --nocapture --test-threads 1 $(if $(SIMULATION_SEED),whatever)
 
 soak: setup ## Run twenty thousand calls, a minute of overload and ten minutes of load: no leaks, flat memory, bounded log
 	LEAK_CALLS=$(SOAK_CALLS) $(CARGO) test --package phone --test leak -- --nocapture

@@ -19,6 +19,7 @@ use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use crate::life::{Blow, Life};
+use crate::network::Network;
 use crate::node::SimulatedNode;
 use crate::node_store::NodeStore;
 use crate::panics;
@@ -102,8 +103,10 @@ async fn live(seed: u64, read: bool) -> Verdict {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     let mut state = world.state();
+    let mut wrong = state.judge();
+    wrong.extend(stage.too_many_starts(&state.network));
     Verdict {
-        wrong: state.judge(),
+        wrong,
         fingerprint: state.fingerprint(),
         calls: state.model.calls.len(),
         invites: state.network.legs().len(),
@@ -147,6 +150,22 @@ impl Stage {
     fn note(&self, place: usize, what: &str) {
         let mut state = self.world.state();
         self.world.note(&mut state, place, what, "");
+    }
+
+    /// A trunk's rate holds in any second to within one start a node. Where something goes wrong, INVITEs wait for their commits, and
+    /// then leave together.
+    fn too_many_starts(&self, network: &Network) -> Vec<String> {
+        let plan = &self.plan;
+        if !plan.faults.is_empty() || !plan.strikes.is_empty() {
+            return Vec::new();
+        }
+        let trunks = TRUNKS.iter().zip(&plan.trunks);
+        let too_many = trunks.filter_map(|(name, trunk)| {
+            let (most, rate) = (network.most_in_a_second(name), trunk.per_second);
+            let allowed = rate as usize + plan.nodes.len();
+            (most > allowed).then(|| format!("{most} starts in a second, {rate} of {name}"))
+        });
+        too_many.collect()
     }
 
     /// Process after process at one place. One that cannot start is started again, as a service manager does.

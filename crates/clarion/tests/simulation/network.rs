@@ -211,6 +211,21 @@ impl Network {
         of_call.filter(|leg| !leg.was_refused()).count() > 0
     }
 
+    /// The most INVITEs of a trunk in any second.
+    pub fn most_in_a_second(&self, trunk: &str) -> usize {
+        // One that was lost left half a second before it arrived.
+        let of_trunk = |leg: &&NetworkLeg| leg.trunk == trunk && !leg.script.is_lost;
+        let sent = self.legs.iter().filter(of_trunk).map(|leg| leg.sent_at);
+        let sent: Vec<_> = sent.collect();
+        let within = |first: &Instant| {
+            let until = *first + Duration::from_secs(1);
+            sent.iter()
+                .filter(|at| (*first..until).contains(at))
+                .count()
+        };
+        sent.iter().map(within).max().unwrap_or(0)
+    }
+
     /// Calls whose record contradicts what the network has seen.
     pub fn contradictions(&self, model: &QueueModel) -> Vec<String> {
         let mut wrong = Vec::new();

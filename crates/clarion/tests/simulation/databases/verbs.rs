@@ -43,7 +43,7 @@ pub enum Step {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    pub app: bool,
+    pub app: u8,
     pub callee: u8,
     pub urgent: bool,
     /// Not due for an hour.
@@ -56,22 +56,16 @@ pub struct Request {
 fn request() -> impl Strategy<Value = Request> {
     let rarely = || proptest::bool::weighted(0.15);
     let name = proptest::option::weighted(0.2, 0..3_u8);
-    (
-        any::<bool>(),
-        0..4_u8,
-        any::<bool>(),
-        rarely(),
-        rarely(),
-        name,
-    )
-        .prop_map(|(app, callee, urgent, later, expired, name)| Request {
+    (0..2_u8, 0..4_u8, any::<bool>(), rarely(), rarely(), name).prop_map(
+        |(app, callee, urgent, later, expired, name)| Request {
             app,
             callee,
             urgent,
             later,
             expired,
             name,
-        })
+        },
+    )
 }
 
 pub fn action() -> impl Strategy<Value = Action> {
