@@ -2,18 +2,17 @@
 
 use jiff::Timestamp;
 
+use super::claiming::UNPARK;
 use super::session::Session;
-use super::{claiming, query_in};
 use crate::domain::bill::rating::Prefix;
 use crate::domain::claim::EndedCall;
 use crate::store::StoreError;
-use crate::store::columns::Columns;
 use crate::store::statements::postgres;
 
 /// The line's price is that of `domain::bill::rating`: by the reservation, where there is one, or else by the account's rate with the
 /// longest prefix, or else by the platform's. The calendar's row is held in share (see `bills::lines`), and read as it is after waiting.
 const END: &str = postgres!(
-    "WITH gone AS (DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3 RETURNING call_sid, callee), \
+    "WITH gone AS (DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3 RETURNING call_sid), \
   calendar AS (SELECT first_open FROM bill_calendar FOR SHARE), \
   ended AS (UPDATE calls SET outcome = $4, trunk = $5, attempts = $6, dialled_at = $7, rang_at = $8, answered_at = $9, \
     ended_at = $10, sip_code = $11, reason = $12 FROM gone WHERE calls.call_sid = gone.call_sid RETURNING calls.*), \
@@ -36,7 +35,7 @@ const END: &str = postgres!(
     FROM ended CROSS JOIN calendar CROSS JOIN counted), \
   owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
     SELECT call_sid, app_id, $18, $19, $16, $17, {waiting}, ended_at, ended_at FROM ended WHERE $16::text IS NOT NULL) \
-  SELECT callee FROM gone"
+  SELECT 1 FROM gone"
 );
 
 /// Nothing happens if the call is not ours any more.
@@ -45,39 +44,32 @@ pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool,
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
     let callback = ended.callback.as_ref();
     let tried = ended.outcome.was_tried();
-    let transaction = client.transaction().await?;
-    let gone = query_in(
-        &transaction,
-        END,
-        &[
-            &call.sid.as_str(),
-            &lease.node.as_str(),
-            &lease.fence,
-            &ended.outcome.number(),
-            &ended.trunk,
-            &i32::try_from(ended.attempts).unwrap_or(i32::MAX),
-            &millis(ended.dialled_at),
-            &millis(ended.rang_at),
-            &millis(ended.answered_at),
-            &ended.ended_at.as_millisecond(),
-            &ended.sip_code.and_then(|code| i16::try_from(code).ok()),
-            &ended.reason,
-            &ended.bill_day.to_string(),
-            &ended.whole_seconds().cast_signed(),
-            &ended.outcome.as_str(),
-            &callback.map(|owed| owed.url.as_str()),
-            &callback.map(|owed| owed.body.as_str()),
-            &callback.map(|owed| owed.webhook_id.as_str()),
-            &callback.map(|owed| owed.url.host()),
-            &call.account.as_str(),
-            &Prefix::all_of(call.number.digits()),
-            &tried,
-        ],
-    )
-    .await?;
-    let callees = gone.iter().map(|row| row.string(0));
-    let callees = callees.collect::<Result<Vec<_>, _>>()?;
-    claiming::unpark(&transaction, &callees).await?;
-    transaction.commit().await?;
-    Ok(callees.len() == 1)
+    let end: super::Values<'_> = &[
+        &call.sid.as_str(),
+        &lease.node.as_str(),
+        &lease.fence,
+        &ended.outcome.number(),
+        &ended.trunk,
+        &i32::try_from(ended.attempts).unwrap_or(i32::MAX),
+        &millis(ended.dialled_at),
+        &millis(ended.rang_at),
+        &millis(ended.answered_at),
+        &ended.ended_at.as_millisecond(),
+        &ended.sip_code.and_then(|code| i16::try_from(code).ok()),
+        &ended.reason,
+        &ended.bill_day.to_string(),
+        &ended.whole_seconds().cast_signed(),
+        &ended.outcome.as_str(),
+        &callback.map(|owed| owed.url.as_str()),
+        &callback.map(|owed| owed.body.as_str()),
+        &callback.map(|owed| owed.webhook_id.as_str()),
+        &callback.map(|owed| owed.url.host()),
+        &call.account.as_str(),
+        &Prefix::all_of(call.number.digits()),
+        &tried,
+    ];
+    // If the call was not ours, what is unparked finds its callee busy and is parked again.
+    let unpark: super::Values<'_> = &[&vec![call.number.callee()]];
+    let gone = client.commit_both((END, end), (UNPARK, unpark));
+    Ok(gone.await?.len() == 1)
 }

@@ -13,6 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use self::accept::Accepter;
+use self::plan_age::PlanAge;
 pub use self::session::PooledSession;
 use self::session::{ConnectError, Connector, SessionPool, TimeLimit, Transaction, Values};
 use self::waking::NodeSignals;
@@ -29,6 +30,7 @@ mod bills;
 pub mod callbacks;
 mod claiming;
 mod ending;
+mod plan_age;
 mod queue;
 mod records;
 mod schema;
@@ -48,6 +50,7 @@ pub struct PostgresStore {
     accepter: Accepter,
     connector: Arc<Connector>,
     signals: NodeSignals,
+    plans: PlanAge,
     listening: OnceLock<(SessionPool, TaskGuard)>,
     /// One readiness probe at a time.
     probe: Arc<Semaphore>,
@@ -80,6 +83,7 @@ impl PostgresStore {
             accepter,
             connector,
             signals,
+            plans: PlanAge::default(),
             listening: OnceLock::new(),
             probe: Arc::new(Semaphore::new(1)),
         })

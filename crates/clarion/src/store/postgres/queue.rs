@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{PostgresStore, claiming, ending, query_in, sharing};
+use super::claiming::UNPARK_BEHIND;
+use super::{PostgresStore, claiming, ending, sharing};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
@@ -45,7 +46,7 @@ const REQUEUE: &str = postgres!(
        WHERE call_sid = $2 AND node = $3 AND fence = $4 AND state = ANY($5) RETURNING call_sid, callee), \
      uncounted AS (DELETE FROM callee_calls USING queued \
        WHERE callee_calls.callee = queued.callee AND callee_calls.call_sid = queued.call_sid) \
-     SELECT callee FROM queued"
+     SELECT 1 FROM queued"
 );
 const HEARTBEAT: &str = postgres!(
     "WITH seen AS (INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version) \
@@ -137,9 +138,7 @@ impl CallQueue for PostgresStore {
         attempts: u32,
     ) -> Result<bool, StoreError> {
         let from = states(|state| state.may_become(CallState::Queued));
-        let mut client = self.client().await?;
-        let transaction = client.transaction().await?;
-        let values: super::Values<'_> = &[
+        let requeue: super::Values<'_> = &[
             &queue::is_pause(pause).then(|| millis(pause)),
             &sid.as_str(),
             &lease.node.as_str(),
@@ -147,12 +146,10 @@ impl CallQueue for PostgresStore {
             &from,
             &queue::stored_attempts(attempts),
         ];
-        let rows = query_in(&transaction, REQUEUE, values).await?;
-        let callees = rows.iter().map(|row| row.string(0));
-        let callees = callees.collect::<Result<Vec<_>, _>>()?;
-        claiming::unpark(&transaction, &callees).await?;
-        transaction.commit().await?;
-        Ok(callees.len() == 1)
+        let mut client = self.client().await?;
+        let unpark: super::Values<'_> = &[&sid.as_str()];
+        let rows = client.commit_both((REQUEUE, requeue), (UNPARK_BEHIND, unpark));
+        Ok(rows.await?.len() == 1)
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
@@ -183,8 +180,10 @@ impl CallQueue for PostgresStore {
         let schema = i32::try_from(WANTED).unwrap_or(i32::MAX);
         let values: super::Values<'_> = &[&node.as_str(), &millis(lease), &schema];
         let row = self.query_one(HEARTBEAT, values).await?;
+        let nodes = row.number::<u32>(0)? + 1;
+        self.signals.note_nodes(nodes);
         Ok(NodeStanding {
-            nodes: row.number::<u32>(0)? + 1,
+            nodes,
             database_time: Some(row.time(1)?),
         })
     }
@@ -226,7 +225,11 @@ impl CallQueue for PostgresStore {
     }
 
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError> {
-        queue::depth(&self.query_one(queue::DEPTH.postgres, &[]).await?)
+        let depth = queue::depth(&self.query_one(queue::DEPTH.postgres, &[]).await?)?;
+        if self.plans.is_outgrown(depth.0) {
+            self.pool.forget_plans();
+        }
+        Ok(depth)
     }
 
     async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError> {
