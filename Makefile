@@ -64,7 +64,9 @@ else
 	$(CARGO) build --profile dist --workspace
 	target/dist/clarion-bench calls --write-table docs/measured.md
 	scripts/with-postgres target/dist/clarion-bench accepts --write-table docs/measured.md
-	scripts/with-postgres target/dist/clarion-bench job --write-table docs/measured.md
+	POSTGRES_OPTIONS="-c shared_preload_libraries=pg_stat_statements" scripts/with-postgres target/dist/clarion-bench job --write-table docs/measured.md
+	scripts/with-postgres target/dist/clarion-bench backlog --write-table docs/measured.md
+	POSTGRES_OPTIONS="-c shared_preload_libraries=pg_stat_statements" scripts/with-postgres target/dist/clarion-bench nodes --write-table docs/measured.md
 	target/dist/clarion-bench sound --write-table docs/measured.md
 	scripts/with-postgres target/dist/clarion-bench bills --write-table docs/measured.md
 endif

@@ -1,14 +1,18 @@
 //! What Clarion can do on this machine, measured beside what the machine itself can do in the same run.
 
 mod accepts;
+mod backlog;
 mod bills;
 mod calls;
 mod compare;
+mod database_work;
 mod job;
 mod latency;
 mod machine;
+mod nodes;
 mod options;
 mod others;
+mod queue_node;
 mod report;
 mod server;
 mod sound;
@@ -35,6 +39,8 @@ struct Cli {
 enum Command {
     /// Durable accepts a second over HTTPS, beside the raw group-commit rate of the same disk
     Accepts(accepts::AcceptsOptions),
+    /// What a long queue costs: the verbs of the queue with and without a backlog
+    Backlog(backlog::BacklogOptions),
     /// A day with millions of lines: closing it, downloading it, asking for it, beside the databases' own exports
     Bills(bills::BillsOptions),
     /// Calls a second and playing calls at once, beside SIPp and the bare socket
@@ -46,6 +52,8 @@ enum Command {
     Engine(calls::engine::CallingEngine),
     /// Whole jobs a second: request, call, message, hang-up, callback
     Job(job::JobOptions),
+    /// Several nodes on one PostgreSQL: calls claimed and ended a second, and statements of nodes that have nothing to do
+    Nodes(nodes::NodesOptions),
     /// Speech, prompts from the cache and resampling, beside the speech engine's own program
     Sound(sound::SoundOptions),
 }
@@ -69,6 +77,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     };
     match command {
         Command::Accepts(options) => one_thread()?.block_on(accepts::run(options)),
+        Command::Backlog(options) => one_thread()?.block_on(backlog::run(options)),
         Command::Bills(options) => one_thread()?.block_on(bills::run(options)),
         Command::Calls(options) => one_thread()?.block_on(calls::run(options)),
         Command::Sound(options) => one_thread()?.block_on(sound::run(options)),
@@ -77,6 +86,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             tokio::runtime::Runtime::new()?.block_on(compare::run(options))
         }
         Command::Job(options) => tokio::runtime::Runtime::new()?.block_on(job::run(options)),
+        Command::Nodes(options) => tokio::runtime::Runtime::new()?.block_on(nodes::run(options)),
         Command::Engine(engine) => tokio::runtime::Runtime::new()?.block_on(engine.run()),
     }
 }

@@ -6,6 +6,8 @@ use std::fs;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::usage::TICKS_A_SECOND;
+
 /// Shares of all cores: above them a second counts as disturbed. Other programs slow a server down by their share, but a hypervisor
 /// stops it altogether for a moment, so that little of it already shows in a p99.
 const PROGRAMS: f64 = 0.1;
@@ -14,14 +16,23 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// The processes that take part in a measurement: these and their children. Everybody else on the machine is `others`.
 #[derive(Debug, Clone)]
-pub struct Ours(Vec<u32>);
+pub struct Ours(Processes);
 
-impl Ours {
-    /// This program with the servers that it starts, and a PostgreSQL by the number of any of its processes, if it runs here.
-    pub fn with_postgres(backend: Option<u32>) -> Self {
-        let stat = backend.and_then(|id| fs::read_to_string(format!("/proc/{id}/stat")).ok());
+/// Some processes and their children.
+#[derive(Debug, Clone)]
+pub struct Processes(Vec<u32>);
+
+impl Processes {
+    /// All of a PostgreSQL that runs here, by the number of any of its processes.
+    pub fn of_postgres(backend: u32) -> Self {
+        let stat = fs::read_to_string(format!("/proc/{backend}/stat")).ok();
         let postmaster = stat.and_then(|stat| Some(Process::read(&stat)?.parent));
-        Self(postmaster.into_iter().chain([std::process::id()]).collect())
+        Self(postmaster.into_iter().collect())
+    }
+
+    /// Seconds of processor so far, those of children that have ended included.
+    pub fn cpu(&self) -> f64 {
+        self.ticks() / TICKS_A_SECOND
     }
 
     fn ticks(&self) -> f64 {
@@ -34,6 +45,20 @@ impl Ours {
             .filter(|process| self.0.contains(&process.id) || self.0.contains(&process.parent))
             .map(|process| process.ticks)
             .sum()
+    }
+}
+
+impl Ours {
+    /// This program with the servers that it starts, and a PostgreSQL by the number of any of its processes, if it runs here.
+    pub fn with_postgres(backend: Option<u32>) -> Self {
+        let postgres = backend.map(Processes::of_postgres);
+        let mut all = postgres.unwrap_or(Processes(Vec::new()));
+        all.0.push(std::process::id());
+        Self(all)
+    }
+
+    fn ticks(&self) -> f64 {
+        self.0.ticks()
     }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 /// Linux tells processor time in hundredths of a second, whatever its own clock ticks.
-const TICKS_A_SECOND: f64 = 100.0;
+pub const TICKS_A_SECOND: f64 = 100.0;
 const PAGE: u64 = 4096;
 
 /// What a process has used so far.

@@ -20,7 +20,7 @@ use jiff::SignedDuration;
 pub const NO_LIMIT: u32 = 1_000_000;
 const TEXT: &str = "您的订单已发货，请留意查收。Your order is on its way.";
 pub const RESP_URL: &str = "https://shop.example/voice/status";
-const EXPIRES_AFTER: SignedDuration = SignedDuration::from_hours(1);
+pub const EXPIRES_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Debug)]
 pub struct BenchCustomer {
@@ -92,6 +92,11 @@ impl BenchCustomer {
     /// How many calls were asked for so far.
     pub fn orders(&self) -> u64 {
         self.orders.load(Ordering::Relaxed)
+    }
+
+    /// The next call has a number that is so much higher.
+    pub fn skip_orders(&self, orders: u64) {
+        self.orders.fetch_add(orders, Ordering::Relaxed);
     }
 
     fn next_order(&self) -> u64 {

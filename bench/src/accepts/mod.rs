@@ -4,12 +4,12 @@
 //! The machine is often shared, so nothing is measured once: rounds alternate between the empty and the full database and between raw
 //! and HTTPS, rounds that others have disturbed are measured again, and the medians of the quietest count.
 
-mod commits;
+pub mod commits;
 pub mod customer;
 pub mod figures;
 mod history;
 pub mod load;
-mod progress;
+pub mod progress;
 mod raw;
 pub mod site;
 mod table;
@@ -53,6 +53,9 @@ pub struct AcceptsOptions {
     /// inconclusive, 0 leaves it out
     #[arg(long, default_value_t = 9)]
     commit_rounds: usize,
+    /// Accepts a second in that comparison [default: half of what was measured; needed with --rounds 0]
+    #[arg(long)]
+    commit_rate: Option<f64>,
     /// Seconds to wait before a measurement while others use the machine, at most
     #[arg(long, default_value_t = 120)]
     patience: u64,
@@ -170,7 +173,8 @@ impl Bench<'_> {
             let (site, row) = (full, &mut rows[1]);
             row.long = Some(self.long_load(site, &ours).await?);
         }
-        rows[0].commits = self.commits(empty, rows[0].rate() / 2.0, &ours).await?;
+        let rate = self.options.commit_rate.unwrap_or(rows[0].rate() / 2.0);
+        rows[0].commits = self.commits(empty, rate, &ours).await?;
         Ok(rows)
     }
 

@@ -8,6 +8,7 @@ const ON_A_TERMINAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Progress {
+    what: &'static str,
     total: u64,
     began: Instant,
     shown: Instant,
@@ -15,8 +16,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn of(total: u64) -> Self {
+    pub fn of(what: &'static str, total: u64) -> Self {
         Self {
+            what,
             total,
             began: Instant::now(),
             shown: Instant::now(),
@@ -44,8 +46,8 @@ impl Progress {
             ("", "\n")
         };
         print!(
-            "{before}  filling in ended calls: {done} of {} ({percent:.0} %), {rate:.0}/s, {left:.0} s left{after}",
-            self.total
+            "{before}  filling in {}: {done} of {} ({percent:.0} %), {rate:.0}/s, {left:.0} s left{after}",
+            self.what, self.total
         );
         if self.terminal && done == self.total {
             println!();

@@ -145,6 +145,15 @@ impl Site {
         Ok(())
     }
 
+    /// The database learns how its tables are filled, as it does by itself after a while.
+    pub async fn analyze(&self) -> anyhow::Result<()> {
+        if let Database::Postgres(config) = &self.database {
+            let client = connect(config.url()).await?;
+            client.batch_execute("VACUUM ANALYZE call_queue").await?;
+        }
+        Ok(())
+    }
+
     /// Is there room for so many bytes where the database lies? A PostgreSQL on another machine is taken at its word.
     pub async fn check_space(&self, needed: u64) -> anyhow::Result<()> {
         let folder = match &self.database {
@@ -212,12 +221,12 @@ impl Site {
     }
 }
 
-fn database_name(url: &str) -> anyhow::Result<String> {
+pub fn database_name(url: &str) -> anyhow::Result<String> {
     Ok(Url::parse(url)?.path().trim_start_matches('/').to_owned())
 }
 
 /// The database that every cluster has.
-fn cluster(url: &str) -> anyhow::Result<String> {
+pub fn cluster(url: &str) -> anyhow::Result<String> {
     let mut url = Url::parse(url)?;
     url.set_path("postgres");
     Ok(url.into())

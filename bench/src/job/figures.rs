@@ -7,6 +7,7 @@ use clarion::clock::Clock;
 use jiff::tz::TimeZone;
 
 use super::ledger::Job;
+use crate::database_work::DatabaseWork;
 use crate::latency::{Latencies, Spread};
 use crate::machine::Machine;
 
@@ -25,6 +26,8 @@ pub struct JobRow {
     pub placing: Duration,
     /// Of the server alone, in seconds.
     pub cpu: f64,
+    /// Of a PostgreSQL, from the start of the server to its end.
+    pub database_work: Option<DatabaseWork>,
     pub idle_bytes: u64,
     pub byte_limit: u64,
     pub peak_concurrency: usize,
@@ -82,6 +85,20 @@ impl JobRow {
         self.cpu * 1e3 / self.jobs.len().max(1) as f64
     }
 
+    /// Processor of a PostgreSQL, its commits and its statements.
+    fn database_work(&self) -> [String; 3] {
+        let of_a_job = |number: f64| number / self.jobs.len().max(1) as f64;
+        let Some(work) = self.database_work else {
+            return ["–".to_owned(), "–".to_owned(), "–".to_owned()];
+        };
+        let statements = work.statements.map(of_a_job);
+        [
+            format!("{:.2} ms", of_a_job(work.cpu * 1e3)),
+            format!("{:.1}", of_a_job(work.commits)),
+            statements.map_or_else(|| "–".to_owned(), |number| format!("{number:.1}")),
+        ]
+    }
+
     fn megabytes(&self) -> f64 {
         self.byte_limit.max(self.idle_bytes) as f64 / 1e6
     }
@@ -99,10 +116,11 @@ impl JobRow {
 
 impl fmt::Display for JobRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [database_cpu, commits, statements] = self.database_work();
         write!(
             f,
             "{} jobs/s: {} of {} done, {} at once; p50/p99/max to the answer {}, to the INVITE {}, from the hang-up to the callback {}; \
-             {:.2} ms of processor a job, {:.0} MB, {:.2} % late packets",
+             {:.2} ms of processor a job (database {}, {} commits, {} statements), {:.0} MB, {:.2} % late packets",
             self.rate,
             self.done(),
             self.jobs.len(),
@@ -111,6 +129,9 @@ impl fmt::Display for JobRow {
             self.to_invite(),
             self.to_callback(),
             self.cpu_millis(),
+            database_cpu,
+            commits,
+            statements,
             self.megabytes(),
             self.late_percent()
         )
@@ -121,17 +142,17 @@ pub fn table(seconds: u32, machine: &Machine, rows: &[JobRow]) -> String {
     let mut text = format!(
         "{}, Clarion {}. {machine}.\n\n`clarion serve` in a process of its own; application, test phone and receiver of callbacks in another, on the same cores. {seconds} s at each rate, at a steady pace. A job is a \
          request over HTTPS, its call with the whole message ({}), and its callback; a rate is held when every job was done, asking kept its pace, and 99 % of the INVITEs came within a second. Times in ms, from when the request was due; \
-         processor and memory are those of the server alone (PostgreSQL's come on top).\n\n",
+         processor and memory are those of the server alone; the work of PostgreSQL counts from the start of the server to its end.\n\n",
         Clock::new(TimeZone::system()).wall().date(),
         env!("CARGO_PKG_VERSION"),
         rows.first().map_or_else(String::new, message),
     );
-    text.push_str("| database | jobs/s asked | done | done/s | calls at once | request → answer p50 / p99 | request → INVITE p50 / p99 / max | hang-up → callback p50 / p99 | processor per job | memory | more than idle, per call | late packets (> 5 ms) | |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
+    text.push_str("| database | jobs/s asked | done | done/s | calls at once | request → answer p50 / p99 | request → INVITE p50 / p99 / max | hang-up → callback p50 / p99 | processor per job | of PostgreSQL | its commits per job | its statements per job | memory | more than idle, per call | late packets (> 5 ms) | |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
     for row in rows {
         let (answer, invite, told) = (row.to_answer(), row.to_invite(), row.to_callback());
         let _ = writeln!(
             text,
-            "| {} | {} | {} of {} | {:.1} | {} | {:.1} / {:.1} | {:.1} / {:.1} / {:.0} | {:.1} / {:.1} | {:.2} ms | {:.0} MB | {:.0} kB | {:.2} % | {} |",
+            "| {} | {} | {} of {} | {:.1} | {} | {:.1} / {:.1} | {:.1} / {:.1} / {:.0} | {:.1} / {:.1} | {:.2} ms | {} | {:.0} MB | {:.0} kB | {:.2} % | {} |",
             row.database,
             row.rate,
             row.done(),
@@ -146,6 +167,7 @@ pub fn table(seconds: u32, machine: &Machine, rows: &[JobRow]) -> String {
             millis(told.p50),
             millis(told.p99),
             row.cpu_millis(),
+            row.database_work().join(" | "),
             row.megabytes(),
             row.kilobytes_a_call(),
             row.late_percent(),

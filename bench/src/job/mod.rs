@@ -26,6 +26,7 @@ use self::telephone::BenchTelephone;
 use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::Site;
 use crate::calls::engine::raise_file_limit;
+use crate::database_work::DatabaseMeter;
 use crate::machine::Machine;
 use crate::options::{DatabaseOptions, PlaceOptions};
 use crate::server::{self, BenchServer};
@@ -121,6 +122,11 @@ pub async fn at_rate(
     let telephone = BenchTelephone::start(&ledger).await?;
     let receiver = CallbackReceiver::start(&ledger).await?;
     let settings = settings(&telephone);
+    let meter = DatabaseMeter::of(site).await?;
+    let work = match &meter {
+        Some(meter) => Some(meter.so_far().await?),
+        None => None,
+    };
     let mut server =
         BenchServer::start_with(program, &site.folder, &site.address(), &settings).await?;
     let application = LoadApplication::connect(
@@ -154,6 +160,10 @@ pub async fn at_rate(
     let after = Usage::of(server.id()?)?;
     let metrics = server.metrics().await?;
     server.stop().await?;
+    let database_work = match meter.zip(work) {
+        Some((meter, before)) => Some(meter.so_far().await?.since(before)),
+        None => None,
+    };
     let since = |name: &str| metrics.value(name) - packets.value(name);
     Ok(JobRow {
         database: site.version().await?,
@@ -161,6 +171,7 @@ pub async fn at_rate(
         placing: placed,
         jobs: ledger.take(),
         cpu: after.cpu - before.cpu,
+        database_work,
         idle_bytes: before.bytes,
         byte_limit: limit.0,
         peak_concurrency: limit.1,

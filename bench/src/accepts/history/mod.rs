@@ -18,7 +18,7 @@ const STEP: u64 = 50_000;
 
 pub async fn fill(site: &Site, customer: &BenchCustomer, calls: u64) -> anyhow::Result<()> {
     let past = Past::new(customer, calls);
-    let mut progress = Progress::of(calls);
+    let mut progress = Progress::of("ended calls", calls);
     match &site.database {
         Database::Sqlite(path) => sqlite::fill(path, &past, &mut progress),
         Database::Postgres(config) => postgres::fill(config.url(), &past, &mut progress).await,

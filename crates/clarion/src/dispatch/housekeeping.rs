@@ -28,7 +28,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Calls ended in one go that were never dialled.
 const MAX_OVERDUE: u32 = 1000;
 /// Ends that are written at once: they share commits.
-pub const ENDS_AT_ONCE: usize = 64;
+pub const ENDS_AT_ONCE: usize = 256;
 /// One end may take this long: an end that the database does not take must not keep the others waiting, nor the heartbeat. It is tried
 /// again when no task is found to work at the call.
 const TIME_FOR_ONE_END: Duration = Duration::from_secs(2);

@@ -1,5 +1,6 @@
 //! What every store promises about the queue: leases, fences, one end. One suite, run on SQLite and on PostgreSQL.
 
+mod backlog;
 mod claiming;
 mod lanes;
 mod legs;

@@ -33,11 +33,11 @@ const ACCOUNT_LOCKS: i32 = CALLEE_LOCKS + 1;
 const LANES: &str = postgres!(
     "WITH RECURSIVE lanes AS ((",
     NEXT_LANE,
-    "('', '', 0::smallint)",
+    "('', '', 0::smallint, {last_moment})",
     LANE_ORDER,
     ") UNION ALL SELECT next.* FROM lanes, LATERAL (",
     NEXT_LANE,
-    "(lanes.app_id, lanes.route, lanes.priority)",
+    "(lanes.app_id, lanes.route, lanes.priority, {last_moment})",
     LANE_ORDER,
     ") AS next) SELECT lanes.*, {now} FROM lanes"
 );
@@ -97,20 +97,31 @@ const DEFER: &str = postgres!(
 );
 const SET_ASIDE: &str =
     postgres!("UPDATE call_queue SET parked = {set_aside} WHERE call_sid = ANY($1)");
-/// The callees are free: the next call for each takes its place in its lane. What another node is just taking is its to deal with.
-const UNPARK: &str = postgres!(
+/// The callees are free: the next call for each takes its place in its lane. What another node is just taking is its to deal with. A call that
+/// ends or goes back is told of by the statement before: this one sees what was parked while that one waited.
+pub(super) const UNPARK: &str = postgres!(
     queue::UNPARK,
-    "(SELECT next.call_sid FROM unnest($1::text[]) AS free (callee) CROSS JOIN LATERAL (\
-       SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = free.callee ORDER BY priority, due_at, call_sid LIMIT 1) AS next)"
+    "= ANY(ARRAY(SELECT next.call_sid FROM unnest($1::text[]) AS free (callee) CROSS JOIN LATERAL ",
+    NEXT_PARKED,
+    "))"
 );
+/// The same for the callee of a call that is in the queue.
+pub(super) const UNPARK_BEHIND: &str = postgres!(
+    queue::UNPARK,
+    "= ANY(ARRAY(SELECT next.call_sid FROM call_queue AS free CROSS JOIN LATERAL ",
+    NEXT_PARKED,
+    " WHERE free.call_sid = $1))"
+);
+const NEXT_PARKED: &str = "(SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = free.callee \
+  ORDER BY priority, due_at, call_sid LIMIT 1) AS next";
 const OVERDUE_CALLS: &str = postgres!(
     "WITH expired AS (SELECT call_sid FROM call_queue WHERE node IS NULL AND expires_at <= {now} \
          ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED), \
      unwanted AS (SELECT call_sid FROM call_queue WHERE cancelled AND node IS NULL LIMIT $1 FOR UPDATE SKIP LOCKED), \
-     suspended AS (SELECT call_sid FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
-         JOIN call_queue AS queue ON queue.app_id = applications.id \
-         WHERE accounts.state <> '{active}' AND queue.node IS NULL AND queue.parked = {in_lane} \
-         LIMIT $1 FOR UPDATE OF queue SKIP LOCKED), \
+     suspended AS (SELECT queue.call_sid FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
+         CROSS JOIN LATERAL (SELECT call_sid FROM call_queue WHERE app_id = applications.id AND node IS NULL AND parked = {in_lane} \
+           LIMIT $1 FOR UPDATE SKIP LOCKED) AS queue \
+         WHERE accounts.state <> '{active}' LIMIT $1), \
      overdue AS (SELECT call_sid, bool_and(wanted) AS wanted FROM (SELECT call_sid, FALSE AS wanted FROM expired \
          UNION ALL SELECT call_sid, TRUE FROM unwanted UNION ALL SELECT call_sid, TRUE FROM suspended) AS found GROUP BY call_sid), \
      queue AS (UPDATE call_queue SET state = {claimed}, node = $2, fence = fence + 1, parked = {set_aside} \
@@ -425,13 +436,4 @@ pub(super) async fn take_orphaned(
     let orphans = orphans.collect::<Result<_, _>>()?;
     transaction.commit().await?;
     Ok(orphans)
-}
-
-/// To be called in the transaction that ends a call or puts it back, after the statement that does so.
-pub(super) async fn unpark(
-    transaction: &Transaction<'_>,
-    callees: &[String],
-) -> Result<(), StoreError> {
-    query_in(transaction, UNPARK, &[&callees]).await?;
-    Ok(())
 }

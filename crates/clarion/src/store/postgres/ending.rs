@@ -2,21 +2,20 @@
 
 use jiff::Timestamp;
 
+use super::claiming::UNPARK;
 use super::legs::{KEEP_LEGS, LegArrays};
 use super::session::Session;
-use super::{claiming, query_in};
 use crate::domain::bill::rating::Prefix;
 use crate::domain::callback::OwedCallback;
 use crate::domain::claim::EndedCall;
 use crate::store::StoreError;
-use crate::store::columns::Columns;
 use crate::store::statements::postgres;
 
 /// The line's price is that of `domain::bill::rating`: by the reservation, where there is one, or else by the account's rate with the
 /// longest prefix, or else by the platform's. The calendar's row is held in share (see `bills::lines`), and read as it is after waiting.
 const END: &str = postgres!(
     "WITH ours AS (DELETE FROM call_queue WHERE call_sid = $19 AND node = $20 AND fence = $21 \
-    RETURNING call_sid, callee, attempt, legs AS legs_before), ",
+    RETURNING call_sid, attempt, legs AS legs_before), ",
     KEEP_LEGS,
     ", \
   calendar AS (SELECT first_open FROM bill_calendar FOR SHARE), \
@@ -43,7 +42,7 @@ const END: &str = postgres!(
     FROM ended CROSS JOIN calendar CROSS JOIN counted), \
   owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
     SELECT call_sid, app_id, $36, $37, $34, $35, {waiting}, ended_at, {now} FROM ended WHERE $34::text IS NOT NULL) \
-  SELECT callee FROM ours"
+  SELECT 1 FROM ours"
 );
 
 /// Nothing happens if the call is not ours any more.
@@ -53,40 +52,34 @@ pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool,
     let callback = ended.callback.as_ref();
     let tried = ended.outcome.was_tried();
     let legs = LegArrays::of(&ended.legs);
-    let transaction = client.transaction().await?;
-    let ours = query_in(
-        &transaction,
-        END,
-        &legs.and(&[
-            &call.sid.as_str(),
-            &lease.node.as_str(),
-            &lease.fence,
-            &ended.outcome.number(),
-            &ended.trunk,
-            &i32::try_from(ended.tries).unwrap_or(i32::MAX),
-            &millis(ended.dialled_at),
-            &millis(ended.rang_at),
-            &millis(ended.answered_at),
-            &ended.ended_at.as_millisecond(),
-            &ended.sip_code.and_then(|code| i16::try_from(code).ok()),
-            &ended.reason,
-            &ended.bill_day.to_string(),
-            &ended.whole_seconds().cast_signed(),
-            &ended.outcome.as_str(),
-            &callback.map(|owed| owed.url.as_str()),
-            &callback.map(|owed| owed.body.as_str()),
-            &callback.map(|owed| owed.webhook_id.as_str()),
-            &callback.map(OwedCallback::receiver),
-            &call.account.as_str(),
-            &Prefix::all_of(call.number.digits()),
-            &tried,
-            &ended.claimed.attempt.order_id(&call.sid),
-        ]),
-    )
-    .await?;
-    let callees = ours.iter().map(|row| row.string(0));
-    let callees = callees.collect::<Result<Vec<_>, _>>()?;
-    claiming::unpark(&transaction, &callees).await?;
-    transaction.commit().await?;
-    Ok(callees.len() == 1)
+    let end: super::Values<'_> = &[
+        &call.sid.as_str(),
+        &lease.node.as_str(),
+        &lease.fence,
+        &ended.outcome.number(),
+        &ended.trunk,
+        &i32::try_from(ended.tries).unwrap_or(i32::MAX),
+        &millis(ended.dialled_at),
+        &millis(ended.rang_at),
+        &millis(ended.answered_at),
+        &ended.ended_at.as_millisecond(),
+        &ended.sip_code.and_then(|code| i16::try_from(code).ok()),
+        &ended.reason,
+        &ended.bill_day.to_string(),
+        &ended.whole_seconds().cast_signed(),
+        &ended.outcome.as_str(),
+        &callback.map(|owed| owed.url.as_str()),
+        &callback.map(|owed| owed.body.as_str()),
+        &callback.map(|owed| owed.webhook_id.as_str()),
+        &callback.map(OwedCallback::receiver),
+        &call.account.as_str(),
+        &Prefix::all_of(call.number.digits()),
+        &tried,
+        &ended.claimed.attempt.order_id(&call.sid),
+    ];
+    // If the call was not ours, what is unparked finds its callee busy and is parked again.
+    let unpark: super::Values<'_> = &[&vec![call.number.callee()]];
+    let end = legs.and(end);
+    let ours = client.commit_both((END, &end), (UNPARK, unpark));
+    Ok(ours.await?.len() == 1)
 }

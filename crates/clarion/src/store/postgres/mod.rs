@@ -13,6 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use self::accept::Accepter;
+use self::plan_age::PlanAge;
 pub use self::session::PooledSession;
 use self::session::{ConnectError, Connector, SessionPool, TimeLimit, Transaction, Values};
 use self::waking::NodeSignals;
@@ -30,6 +31,7 @@ pub mod callbacks;
 mod claiming;
 mod ending;
 mod legs;
+mod plan_age;
 mod queue;
 mod records;
 mod schema;
@@ -51,6 +53,7 @@ pub struct PostgresStore {
     heartbeats: SessionPool,
     connector: Arc<Connector>,
     signals: NodeSignals,
+    plans: PlanAge,
     listening: OnceLock<(SessionPool, TaskGuard)>,
     /// One readiness probe at a time.
     probe: Arc<Semaphore>,
@@ -84,6 +87,7 @@ impl PostgresStore {
             accepter,
             connector,
             signals,
+            plans: PlanAge::default(),
             listening: OnceLock::new(),
             probe: Arc::new(Semaphore::new(1)),
         })

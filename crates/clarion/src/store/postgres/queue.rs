@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
+use super::claiming::UNPARK_BEHIND;
 use super::legs::{KEEP_LEGS, LegArrays};
-use super::{PostgresStore, claiming, ending, query_in, sharing};
+use super::{PostgresStore, claiming, ending, sharing};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
@@ -48,7 +49,7 @@ const REQUEUE: &str = postgres!(
     KEEP_LEGS,
     ", uncounted AS (DELETE FROM callee_calls USING ours \
        WHERE callee_calls.callee = ours.callee AND callee_calls.call_sid = ours.call_sid) \
-     SELECT callee FROM ours"
+     SELECT 1 FROM ours"
 );
 const HEARTBEAT: &str = postgres!(
     "WITH seen AS (INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version) \
@@ -143,26 +144,20 @@ impl CallQueue for PostgresStore {
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         let legs = LegArrays::of(&requeue.legs);
         let pause = queue::is_pause(requeue.pause).then(|| millis(requeue.pause));
+        let tries = queue::stored_tries(requeue.tries);
+        let requeue: super::Values<'_> = &[
+            &pause,
+            &tries,
+            &sid.as_str(),
+            &lease.node.as_str(),
+            &lease.fence,
+            &from,
+        ];
+        let requeue = legs.and(requeue);
         let mut client = self.client().await?;
-        let transaction = client.transaction().await?;
-        let rows = query_in(
-            &transaction,
-            REQUEUE,
-            &legs.and(&[
-                &pause,
-                &queue::stored_tries(requeue.tries),
-                &sid.as_str(),
-                &lease.node.as_str(),
-                &lease.fence,
-                &from,
-            ]),
-        )
-        .await?;
-        let callees = rows.iter().map(|row| row.string(0));
-        let callees = callees.collect::<Result<Vec<_>, _>>()?;
-        claiming::unpark(&transaction, &callees).await?;
-        transaction.commit().await?;
-        Ok(callees.len() == 1)
+        let unpark: super::Values<'_> = &[&sid.as_str()];
+        let rows = client.commit_both((REQUEUE, &requeue), (UNPARK_BEHIND, unpark));
+        Ok(rows.await?.len() == 1)
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
@@ -194,8 +189,10 @@ impl CallQueue for PostgresStore {
         let values: super::Values<'_> = &[&node.as_str(), &millis(lease), &schema];
         let session = self.heartbeats.get(self.usual).await?;
         let row = session.query_one(HEARTBEAT, values).await?;
+        let nodes = row.number::<u32>(0)? + 1;
+        self.signals.note_nodes(nodes);
         Ok(NodeStanding {
-            nodes: row.number::<u32>(0)? + 1,
+            nodes,
             database_time: Some(row.time(1)?),
         })
     }
@@ -238,7 +235,11 @@ impl CallQueue for PostgresStore {
     }
 
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError> {
-        queue::depth(&self.query_one(queue::DEPTH.postgres, &[]).await?)
+        let depth = queue::depth(&self.query_one(queue::DEPTH.postgres, &[]).await?)?;
+        if self.plans.is_outgrown(depth.0) {
+            self.pool.forget_plans();
+        }
+        Ok(depth)
     }
 
     async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError> {

@@ -2,6 +2,7 @@
 //! is told may be lost; every node still looks at the queue by itself now and then.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use supervisor::{Supervisor, TaskGuard, Watch};
@@ -29,9 +30,16 @@ pub struct NodeSignals {
     pub queued: Arc<Notify>,
     /// Another node has.
     pub woken: Arc<Notify>,
+    /// The last heartbeat saw no other node: there is nobody to tell. Who has just started looks by itself.
+    alone: Arc<AtomicBool>,
 }
 
 impl NodeSignals {
+    /// So many nodes live, this one included.
+    pub fn note_nodes(&self, nodes: u32) {
+        self.alone.store(nodes <= 1, Ordering::Relaxed);
+    }
+
     /// Listens and tells until the guard is dropped.
     pub fn start(&self, pool: SessionPool, limit: TimeLimit, supervisor: &Supervisor) -> TaskGuard {
         let signals = self.clone();
@@ -68,6 +76,9 @@ impl NodeSignals {
             tokio::select! {
                 () = session.told() => self.woken.notify_one(),
                 () = self.queued.notified() => {
+                    if self.alone.load(Ordering::Relaxed) {
+                        continue;
+                    }
                     sleep_until(next_tell).await;
                     session.query(TELL, &[&session.signature()]).await?;
                     next_tell = Instant::now() + DISTANCE;

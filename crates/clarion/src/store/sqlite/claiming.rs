@@ -16,7 +16,7 @@ use crate::store::statements::sqlite;
 /// Calls of one lane that one claim looks at, at most. Those that it cannot take it parks, defers or sets aside: it meets none of them again.
 const MOST_LOOKED_AT: usize = 1_000;
 
-const LANE_AFTER: &str = sqlite!(NEXT_LANE, "($1, $2, $3)", LANE_ORDER);
+const LANE_AFTER: &str = sqlite!(NEXT_LANE, "($1, $2, $3, {last_moment})", LANE_ORDER);
 const DUE_CALLS: &str = sqlite!(
     "SELECT call_sid, callee, expires_at <= $4 OR cancelled = 1 FROM call_queue \
      WHERE app_id = $1 AND route = $2 AND priority = $3 AND node IS NULL AND parked = {in_lane} AND due_at <= $4 \
@@ -44,7 +44,7 @@ const PARK: &str = sqlite!("UPDATE call_queue SET parked = $2 WHERE call_sid = $
 const DEFER: &str = sqlite!("UPDATE call_queue SET due_at = $2 WHERE call_sid = $1");
 const UNPARK: &str = sqlite!(
     queue::UNPARK,
-    "(SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = $1 ORDER BY priority, due_at, call_sid LIMIT 1)"
+    "IN (SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = $1 ORDER BY priority, due_at, call_sid LIMIT 1)"
 );
 const TAKE: &str = sqlite!(
     "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2 WHERE call_sid = $3"
@@ -59,7 +59,8 @@ const COUNT: &str = sqlite!(
 );
 const FORGET_COUNTED: &str = sqlite!("DELETE FROM callee_calls WHERE claimed_at < $1 - {day}");
 
-/// Why a call is overdue, and which ones are. All of them are asked with the same values.
+/// Why a call is overdue, and which ones are. All of them are asked with the same values. SQLite, which does not know how few calls are cancelled
+/// and accounts suspended, is told what to begin with.
 const OVERDUE: [(Overdue, &str); 3] = [
     (
         Overdue::Expired,
@@ -70,14 +71,14 @@ const OVERDUE: [(Overdue, &str); 3] = [
     (
         Overdue::Cancelled,
         sqlite!(
-            "SELECT call_sid FROM call_queue WHERE cancelled = 1 AND node IS NULL AND $1 > 0 LIMIT $2"
+            "SELECT call_sid FROM call_queue INDEXED BY call_queue_cancelled WHERE cancelled = 1 AND node IS NULL AND $1 > 0 LIMIT $2"
         ),
     ),
     (
         Overdue::Cancelled,
         sqlite!(
-            "SELECT call_sid FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
-               JOIN call_queue AS queue ON queue.app_id = applications.id \
+            "SELECT call_sid FROM accounts CROSS JOIN applications ON applications.account_sid = accounts.sid \
+               CROSS JOIN call_queue AS queue ON queue.app_id = applications.id \
              WHERE accounts.state <> '{active}' AND queue.node IS NULL AND queue.parked = {in_lane} AND $1 > 0 LIMIT $2"
         ),
     ),

@@ -23,6 +23,8 @@ use super::{Inspection, Store, StoreError};
 
 mod accounts;
 mod audio_files;
+#[cfg(test)]
+mod backlog_tests;
 mod bills;
 pub mod callbacks;
 pub mod calls;

@@ -33,6 +33,8 @@ const NAMES: &[Name] = &[
     same("minute", "60000"),
     same("hour", "3600000"),
     same("day", "86400000"),
+    // Later than any other.
+    same("last_moment", "9223372036854775807"),
     // Whoever has been gone for this long has been hung up on.
     same("moment", "5000"),
     // No INVITE leaves with less than this left on the lease: whoever takes the call over must find that it was dialled.

@@ -27,16 +27,16 @@ pub enum Waiting {
     SetAside = 2,
 }
 
-/// The next lane after a given one, and when its first call is due: one step of the index.
-pub const NEXT_LANE: &str = "SELECT applications.account_sid, queue.app_id, queue.route, queue.priority, queue.due_at \
-     FROM call_queue AS queue CROSS JOIN applications \
-     WHERE queue.node IS NULL AND queue.parked = {in_lane} AND applications.id = queue.app_id \
-       AND (queue.app_id, queue.route, queue.priority) > ";
+/// The next lane after a given one, and when its first call is due: one step of the index. It is asked for what comes after the last moment of
+/// the given lane, because SQLite would otherwise step over every call of it.
+pub const NEXT_LANE: &str = "SELECT queue.account_sid, queue.app_id, queue.route, queue.priority, queue.due_at FROM call_queue AS queue \
+     WHERE queue.node IS NULL AND queue.parked = {in_lane} AND (queue.app_id, queue.route, queue.priority, queue.due_at) > ";
 pub const LANE_ORDER: &str =
     " ORDER BY queue.app_id, queue.route, queue.priority, queue.due_at LIMIT 1";
-/// The next call for a callee who is free now takes its place in its lane.
+/// The next call for a callee who is free now takes its place in its lane. The sum keeps the index of parked calls out of it: PostgreSQL would read all of
+/// them, by a plan that was made while there were hardly any.
 pub const UNPARK: &str =
-    "UPDATE call_queue SET parked = {in_lane} WHERE parked = {parked} AND call_sid IN ";
+    "UPDATE call_queue SET parked = {in_lane} WHERE parked + 0 = {parked} AND call_sid ";
 /// The state of a call that a lease still holds.
 pub const HELD_STATE: Statement = statement!(
     "SELECT state FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3{for_update}"

@@ -60,6 +60,10 @@ async fn whoever_queues_a_call_wakes_the_others() {
     let (first, second) = (with_account(&database).await, open(&database).await);
     let supervisor = Supervisor::new();
     let (_own, woken) = (first.wake_up(&supervisor), second.wake_up(&supervisor));
+    // The first one believes itself alone until its next heartbeat.
+    for (store, number) in [(&first, 1), (&second, 2), (&first, 1)] {
+        store.heartbeat(&node(number), now(), LEASE).await.unwrap();
+    }
     // It takes a moment until a node listens; what was told before that is not heard.
     eventually("the other one wakes", async || {
         first

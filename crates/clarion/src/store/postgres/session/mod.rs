@@ -67,6 +67,8 @@ pub struct Session {
     told: Arc<ToldByOthers>,
     prepared: Mutex<HashMap<String, Statement>>,
     limit: TimeLimit,
+    /// See `SessionPool::forget_plans`.
+    plans: u32,
     in_transaction: AtomicBool,
     /// Statements whose answers nobody has seen.
     unanswered: AtomicU32,
@@ -90,6 +92,7 @@ impl Session {
             told,
             prepared: Mutex::default(),
             limit: TimeLimit::each(Duration::ZERO),
+            plans: 0,
             in_transaction: AtomicBool::new(false),
             unanswered: AtomicU32::new(0),
             silent: AtomicBool::new(false),
@@ -177,6 +180,14 @@ impl Session {
         let answer = self.client.batch_execute(sql);
         self.answered(self.deadline(), self.effect(sql), answer)
             .await
+    }
+
+    /// Statements stay prepared and are planned anew. If it fails, the old plans are only slower, or the next statement fails too.
+    async fn forget_plans(&self) {
+        let answer = self.client.batch_execute("DISCARD PLANS");
+        let _ = self
+            .answered(self.deadline(), Effect::Nothing, answer)
+            .await;
     }
 
     async fn prepare(&self, until: Instant, sql: &str) -> Result<Statement, StatementError> {

@@ -2,7 +2,7 @@
 //! trusted either.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub struct SessionPool(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     connector: Arc<Connector>,
+    /// Sessions that have not yet forgotten plans of an earlier number do so before they are lent again.
+    plans: AtomicU32,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Session>>,
 }
@@ -30,6 +32,7 @@ impl SessionPool {
     pub fn new(connector: Arc<Connector>, size: usize) -> Self {
         Self(Arc::new(Shared {
             connector,
+            plans: AtomicU32::new(0),
             permits: Arc::new(Semaphore::new(size)),
             idle: Mutex::default(),
         }))
@@ -49,11 +52,21 @@ impl SessionPool {
             None => shared.connector.connect(limit.until).boxed().await?,
         };
         session.limit = limit;
+        let plans = shared.plans.load(Ordering::Relaxed);
+        if session.plans != plans {
+            session.plans = plans;
+            session.forget_plans().await;
+        }
         Ok(PooledSession {
             session: Some(session),
             shared: Arc::clone(shared),
             _permit: permit,
         })
+    }
+
+    /// The tables have changed so much that every statement is better planned anew.
+    pub fn forget_plans(&self) {
+        self.0.plans.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn close(&self) {

@@ -1,0 +1,68 @@
+//! Makes a queue long, with the store's own statements in large batches.
+
+use clarion::domain::phone_number::PhoneNumber;
+use clarion::domain::request_key::CallOrder;
+use clarion::store::{Database, postgres, sqlite};
+use jiff::SignedDuration;
+
+use crate::accepts::commits::commit;
+use crate::accepts::customer::{BenchCustomer, EXPIRES_AFTER};
+use crate::accepts::progress::Progress;
+use crate::accepts::site::Site;
+
+const STEP: u64 = 1_000;
+/// Nobody else is called by this number.
+const ONE_CALLEE: &str = "8613900000000";
+
+/// What is special about the calls.
+pub struct Filling {
+    pub callee: Option<&'static str>,
+    pub valid_for: SignedDuration,
+}
+
+pub fn usual() -> Filling {
+    Filling {
+        callee: None,
+        valid_for: EXPIRES_AFTER,
+    }
+}
+
+pub fn to_one_callee() -> Filling {
+    Filling {
+        callee: Some(ONE_CALLEE),
+        ..usual()
+    }
+}
+
+pub async fn fill(
+    site: &Site,
+    customer: &BenchCustomer,
+    calls: u64,
+    filling: &Filling,
+) -> anyhow::Result<()> {
+    let mut progress = Progress::of("queued calls", calls);
+    let mut done = 0;
+    while done < calls {
+        let step = STEP.min(calls - done);
+        let orders: Vec<_> = (0..step).map(|_| order(customer, filling)).collect();
+        match &site.database {
+            Database::Sqlite(path) => commit(&sqlite::connect(path)?, &orders)?,
+            Database::Postgres(config) => {
+                let client = postgres::connect(config).await?;
+                postgres::accept::insert(&client, &orders).await?;
+            }
+        }
+        done += step;
+        progress.show(done);
+    }
+    site.analyze().await
+}
+
+fn order(customer: &BenchCustomer, filling: &Filling) -> CallOrder {
+    let mut order = customer.order();
+    order.queueing.valid_for = filling.valid_for;
+    if let Some(callee) = filling.callee {
+        order.call.number = PhoneNumber::from_stored(callee.to_owned(), None);
+    }
+    order
+}

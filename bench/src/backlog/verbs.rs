@@ -1,0 +1,80 @@
+//! How long each verb of the queue takes, one after the other.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clarion::domain::outcome::Outcome;
+
+use crate::accepts::customer::BenchCustomer;
+use crate::accepts::figures::{median, millis};
+use crate::latency::Latencies;
+use crate::queue_node::QueueNode;
+
+/// In the order of the figures.
+pub const VERBS: [&str; 7] = [
+    "accept",
+    "look for lanes",
+    "claim (with the look)",
+    "end",
+    "look for overdue calls",
+    "heartbeat",
+    "count the queue",
+];
+
+/// Medians in milliseconds, in the order of `VERBS`.
+#[derive(Debug, Clone, Copy)]
+pub struct VerbTimes(pub [f64; VERBS.len()]);
+
+impl VerbTimes {
+    pub fn median(rounds: &[Self]) -> Self {
+        Self(std::array::from_fn(|verb| {
+            median(rounds, |round| round.0[verb])
+        }))
+    }
+}
+
+pub async fn measure(
+    node: &QueueNode,
+    customer: &BenchCustomer,
+    times: usize,
+) -> anyhow::Result<VerbTimes> {
+    let mut latencies: [Latencies; VERBS.len()] = Default::default();
+    for _ in 0..times {
+        for (latencies, time) in latencies.iter_mut().zip(one_of_each(node, customer).await?) {
+            latencies.add(time);
+        }
+    }
+    Ok(VerbTimes(
+        latencies.map(|latencies| millis(latencies.spread().p50)),
+    ))
+}
+
+/// Every verb once. The queue is as long afterwards as before.
+async fn one_of_each(
+    node: &QueueNode,
+    customer: &BenchCustomer,
+) -> anyhow::Result<[Duration; VERBS.len()]> {
+    let mut times = [Duration::ZERO; VERBS.len()];
+    let mut began = Instant::now();
+    let mut place = 0;
+    let mut note = || {
+        times[place] = began.elapsed();
+        place += 1;
+        began = Instant::now();
+    };
+    node.store.accept_call(customer.order()).await?;
+    note();
+    node.store.queued_lanes().await?;
+    note();
+    let claimed = node.claim(1).await?.pop().context("a call is due")?;
+    note();
+    node.end(claimed, Outcome::Talked).await?;
+    note();
+    node.store.claim_overdue(&node.id, 1000).await?;
+    note();
+    node.heartbeat().await?;
+    note();
+    node.store.queue_depth().await?;
+    note();
+    Ok(times)
+}
