@@ -11,6 +11,7 @@ use clarion::store::{CallbackClaim, CallbackFilter, Database, Store};
 use jiff::SignedDuration;
 
 use super::{open, with_account};
+use crate::support::PATIENCE;
 use crate::support::owed::{call, event_to, key, now, owe, owed_to, pass};
 
 contract! {
@@ -218,9 +219,8 @@ async fn two_events_of_a_call_are_never_under_way_at_once(database: Database) {
             }
         });
     }
-    while let Some(ended) = nodes.join_next().await {
-        ended.unwrap();
-    }
+    let all = tokio::time::timeout(PATIENCE, nodes.join_all()).await;
+    all.expect("every event comes to its end");
     let delivered = delivered.lock().unwrap();
     for number in 1..=10 {
         let of_call = delivered.iter().filter(|key| key.call == call(number));
