@@ -35,6 +35,8 @@ const TIME_FOR_ONE_END: Duration = Duration::from_secs(2);
 /// Calls forgotten in one commit: a short one, between others. Five hundred a second are more than calls end in the long run on most
 /// machines.
 const MAX_FORGOTTEN: u32 = 500;
+/// Where nothing was old enough, it is looked for again after this.
+const NOTHING_TO_FORGET: Duration = Duration::from_secs(10);
 /// A request may be repeated for so long after its call has ended.
 const REQUESTS_KEPT: SignedDuration = SignedDuration::from_hours(48);
 
@@ -52,16 +54,19 @@ pub struct Housekeeping {
 
 impl Housekeeping {
     pub async fn run(self: Arc<Self>, watch: Watch, stop: CancellationToken) {
-        let mut depth = DepthGauge::default();
+        let mut pace = Pace {
+            depth: DepthGauge::default(),
+            next_forgetting: Instant::now(),
+        };
         let mut tick = tokio::time::interval(INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while stop.run_until_cancelled(tick.tick()).await.is_some() {
             watch.beat();
-            self.step(&watch, &mut depth).await;
+            self.step(&watch, &mut pace).await;
         }
     }
 
-    async fn step(&self, watch: &Watch, depth: &mut DepthGauge) {
+    async fn step(&self, watch: &Watch, pace: &mut Pace) {
         if let Err(error) = self.end_overdue(watch).await {
             tracing::error!(%error, "overdue calls could not be ended");
         }
@@ -71,13 +76,20 @@ impl Housekeeping {
         if let Err(error) = self.switches.read().await {
             tracing::error!(%error, "the operator's switches could not be read");
         }
-        depth.set(&self.recorder.node).await;
+        pace.depth.set(&self.recorder.node).await;
         self.set_gauges();
         self.customers.forget_idle();
         self.prompt_guard.try_again(Instant::now());
         self.quality_guard.look();
-        if let Err(error) = self.forget_old_calls().await {
-            tracing::error!(%error, "calls that are too old to be kept could not be forgotten");
+        if Instant::now() < pace.next_forgetting {
+            return;
+        }
+        match self.forget_old_calls().await {
+            Ok(true) => {}
+            Ok(false) => pace.next_forgetting = Instant::now() + NOTHING_TO_FORGET,
+            Err(error) => {
+                tracing::error!(%error, "calls that are too old to be kept could not be forgotten");
+            }
         }
     }
 
@@ -105,27 +117,30 @@ impl Housekeeping {
 
     async fn hang_up_cancelled(&self) -> Result<(), StoreError> {
         let node = &self.recorder.node;
+        if self.recorder.running.is_empty() {
+            return Ok(());
+        }
         for sid in node.store.cancelled_calls(&node.id).await? {
             self.recorder.running.hang_up(&sid);
         }
         Ok(())
     }
 
-    async fn forget_old_calls(&self) -> Result<(), StoreError> {
+    /// True if there may be more.
+    async fn forget_old_calls(&self) -> Result<bool, StoreError> {
         let node = &self.recorder.node;
         let names_before = node.clock.now() - REQUESTS_KEPT;
-        node.store
-            .forget_requests(names_before, MAX_FORGOTTEN)
-            .await?;
+        let names = node.store.forget_requests(names_before, MAX_FORGOTTEN);
+        let names = names.await?;
         let Some(retention) = self.retention else {
-            return Ok(());
+            return Ok(names > 0);
         };
         let before = node.clock.now() - retention;
         let forgotten = node.store.forget_calls(before, MAX_FORGOTTEN).await?;
         if forgotten > 0 {
             tracing::debug!(forgotten, "calls are too old to be kept");
         }
-        Ok(())
+        Ok(names > 0 || forgotten > 0)
     }
 
     fn set_gauges(&self) {
@@ -146,6 +161,13 @@ impl Housekeeping {
             metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(trunk.calls()));
         }
     }
+}
+
+/// What is done less often than the rest.
+#[derive(Debug)]
+struct Pace {
+    depth: DepthGauge,
+    next_forgetting: Instant,
 }
 
 /// The length of the queue. Counting a long queue takes time, so it is done rarely enough that it takes a hundredth of it at most.

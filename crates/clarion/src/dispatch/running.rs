@@ -51,6 +51,10 @@ impl RunningCalls {
         calls.values().filter(|call| call.state == state).count()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.calls().is_empty()
+    }
+
     pub fn contains(&self, sid: &CallSid) -> bool {
         self.calls().contains_key(sid)
     }

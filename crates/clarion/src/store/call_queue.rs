@@ -93,6 +93,6 @@ pub trait CallQueue: Send + Sync {
     async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError>;
     /// Forgets calls that ended before, with their attempts, legs and callbacks; at most so many, the oldest first. What is still owed is kept. How many went.
     async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
-    /// Forgets the names of requests whose calls ended before; at most so many, the oldest first.
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<(), StoreError>;
+    /// Forgets the names of requests whose calls ended before; at most so many, the oldest first. How many went.
+    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -286,8 +286,8 @@ impl CallQueue for NodeStore {
         Ok(0)
     }
 
-    async fn forget_requests(&self, _before: Timestamp, _limit: u32) -> Result<(), StoreError> {
-        Ok(())
+    async fn forget_requests(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
+        Ok(0)
     }
 }
 

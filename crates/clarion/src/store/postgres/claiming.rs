@@ -132,11 +132,12 @@ const OVERDUE_CALLS: &str = postgres!(
 );
 /// Calls of nodes whose leases have run out, and those that nobody works at. A node that has not itself been steady for a lease takes none of
 /// the former: the others may have missed the database as it did. A node that is just renewing its lease is waited for.
-const LOST_NODES: &str = postgres!(
-    "SELECT node FROM nodes WHERE node <> $1 AND lease_until <= {now} \
-       AND EXISTS (SELECT 1 FROM nodes AS own WHERE own.node = $1 AND own.steady_since <= {now} - $2) \
-       AND EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node) ORDER BY node FOR UPDATE"
-);
+const LOST_NODES: &str = postgres!(SEEN_LOST, " ORDER BY node FOR UPDATE");
+/// The same without waiting: most of the time there are none.
+const ANY_LOST_NODES: &str = postgres!(SEEN_LOST);
+const SEEN_LOST: &str = "SELECT node FROM nodes WHERE node <> $1 AND lease_until <= {now} \
+  AND EXISTS (SELECT 1 FROM nodes AS own WHERE own.node = $1 AND own.steady_since <= {now} - $2) \
+  AND EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)";
 const ORPHANED_CALLS: &str = postgres!(
     "WITH orphaned AS (SELECT call_sid, node FROM call_queue WHERE node = $2 AND call_sid = ANY($3) OR node = ANY($4) \
        LIMIT $1 FOR UPDATE SKIP LOCKED), \
@@ -418,8 +419,12 @@ pub(super) async fn take_orphaned(
     abandoned: &[CallSid],
     limit: u32,
 ) -> Result<Vec<OrphanedCall>, StoreError> {
+    let values: super::Values<'_> = &[&node.as_str(), &lease];
+    if abandoned.is_empty() && client.query(ANY_LOST_NODES, values).await?.is_empty() {
+        return Ok(Vec::new());
+    }
     let transaction = client.transaction().await?;
-    let lost = query_in(&transaction, LOST_NODES, &[&node.as_str(), &lease]).await?;
+    let lost = query_in(&transaction, LOST_NODES, values).await?;
     let lost = lost.iter().map(|row| row.string(0));
     let lost = lost.collect::<Result<Vec<_>, _>>()?;
     if lost.is_empty() && abandoned.is_empty() {

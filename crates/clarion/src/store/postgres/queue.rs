@@ -248,10 +248,9 @@ impl CallQueue for PostgresStore {
         row.number(0)
     }
 
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<(), StoreError> {
+    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let values: super::Values<'_> = &[&i64::from(limit), &before.as_millisecond()];
-        self.execute(requests::FORGET.postgres, values).await?;
-        Ok(())
+        self.execute(requests::FORGET.postgres, values).await
     }
 
     async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {

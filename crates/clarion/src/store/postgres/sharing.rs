@@ -41,39 +41,30 @@ pub(super) async fn share(
     node: &NodeId,
     requests: &[GrantRequest],
 ) -> Result<Vec<(String, TrunkGrant)>, StoreError> {
-    let transaction = client.transaction().await?;
     let trunks = column(requests, |request| request.trunk.as_str());
+    let seen = TrunkParts::read(client, &trunks).await?;
+    // Most of the time nothing changes, and nobody has to be asked to hold still.
+    if let Some(grants) = requests
+        .iter()
+        .map(|request| seen.settled(node, request))
+        .collect()
+    {
+        return Ok(grants);
+    }
+    let transaction = client.transaction().await?;
     let locked = query_in(&transaction, LOCK, &[&trunks, &TRUNK_LOCKS]).await?;
     let locked = locked.iter().map(|row| row.string(0));
     let locked = locked.collect::<Result<Vec<_>, _>>()?;
     query_in(&transaction, FORGET, &[&locked]).await?;
-    let mut parts = Vec::new();
-    let mut now = 0;
-    for row in query_in(&transaction, PARTS, &[&locked]).await? {
-        now = row.number(6)?;
-        let part = NodePart {
-            channels: row.number(2)?,
-            rate: row.number(3)?,
-            in_use: row.number(4)?,
-            wanting_since: row.optional_number(5)?,
-        };
-        parts.push((row.string(0)?, row.string(1)?, part));
-    }
+    let names: Vec<_> = locked.iter().map(String::as_str).collect();
+    let seen = TrunkParts::read(&transaction, &names).await?;
     let mut kept = Vec::new();
     let mut grants = Vec::new();
     for request in requests
         .iter()
         .filter(|request| locked.contains(&request.trunk))
     {
-        let of_trunk = parts.iter().filter(|(trunk, ..)| *trunk == request.trunk);
-        let (own, others): (Vec<_>, Vec<_>) = of_trunk.partition(|(_, of, _)| of == node.as_str());
-        let rank = others
-            .iter()
-            .filter(|(_, of, _)| of.as_str() < node.as_str());
-        let rank = u32::try_from(rank.count()).unwrap_or(u32::MAX);
-        let own = own.first().map(|(.., part)| *part).unwrap_or_default();
-        let others: Vec<_> = others.iter().map(|(.., part)| *part).collect();
-        let (part, grant) = regrant(request, own, &others, rank, now);
+        let (_, part, grant) = seen.regrant(node, request);
         kept.push((request.trunk.as_str(), part));
         grants.push((request.trunk.clone(), grant));
     }
@@ -89,4 +80,59 @@ pub(super) async fn share(
     query_in(&transaction, KEEP, values).await?;
     transaction.commit().await?;
     Ok(grants)
+}
+
+/// Who has which part of which trunk.
+struct TrunkParts {
+    /// Trunk, node and its part.
+    parts: Vec<(String, String, NodePart)>,
+    now: i64,
+}
+
+impl TrunkParts {
+    async fn read(session: &Session, trunks: &[&str]) -> Result<Self, StoreError> {
+        let mut seen = Self {
+            parts: Vec::new(),
+            now: 0,
+        };
+        for row in session.query(PARTS, &[&trunks]).await? {
+            seen.now = row.number(6)?;
+            let part = NodePart {
+                channels: row.number(2)?,
+                rate: row.number(3)?,
+                in_use: row.number(4)?,
+                wanting_since: row.optional_number(5)?,
+            };
+            seen.parts.push((row.string(0)?, row.string(1)?, part));
+        }
+        Ok(seen)
+    }
+
+    /// The part of this node as it is, as it shall be, and what that lets it use.
+    fn regrant(
+        &self,
+        node: &NodeId,
+        request: &GrantRequest,
+    ) -> (Option<NodePart>, NodePart, TrunkGrant) {
+        let of_trunk = self
+            .parts
+            .iter()
+            .filter(|(trunk, ..)| *trunk == request.trunk);
+        let (own, others): (Vec<_>, Vec<_>) = of_trunk.partition(|(_, of, _)| of == node.as_str());
+        let rank = others
+            .iter()
+            .filter(|(_, of, _)| of.as_str() < node.as_str());
+        let rank = u32::try_from(rank.count()).unwrap_or(u32::MAX);
+        let own = own.first().map(|(.., part)| *part);
+        let others: Vec<_> = others.iter().map(|(.., part)| *part).collect();
+        let (part, grant) = regrant(request, own.unwrap_or_default(), &others, rank, self.now);
+        (own, part, grant)
+    }
+
+    /// The grant of a node whose part stays as it is written down. One that wants more has parts of nodes that are gone forgotten.
+    fn settled(&self, node: &NodeId, request: &GrantRequest) -> Option<(String, TrunkGrant)> {
+        let (own, part, grant) = self.regrant(node, request);
+        let is_settled = own == Some(part) && !request.wants_more;
+        is_settled.then(|| (request.trunk.clone(), grant))
+    }
 }

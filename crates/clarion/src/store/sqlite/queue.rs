@@ -239,10 +239,11 @@ impl CallQueue for SqliteStore {
         .await
     }
 
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<(), StoreError> {
+    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.write(move |db| {
             let values = params![limit, before.as_millisecond()];
-            db.run(requests::FORGET.sqlite, values).map(drop)
+            let forgotten = db.run(requests::FORGET.sqlite, values)?;
+            Ok(forgotten as u64)
         })
         .await
     }
