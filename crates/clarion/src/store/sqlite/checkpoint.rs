@@ -6,7 +6,7 @@
 //!
 //! A commit syncs the log, and it waits for whatever else is being synced on the same disk. Before a log is started anew, SQLite syncs the
 //! database file. So little may be left to sync at any time: the thread copies and syncs whenever a few hundred frames have come in, and the
-//! log is short. The figures are in `docs/decisions/0020-the-log-is-copied-in-small-steps.md`.
+//! log is short. The figures are in `docs/decisions/0023-the-log-is-copied-in-small-steps.md`.
 
 use std::fs::File;
 use std::mem::ManuallyDrop;
