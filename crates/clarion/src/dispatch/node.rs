@@ -6,7 +6,6 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use super::lock;
-use super::planted::{self, PlantedBug};
 use crate::clock::Clock;
 use crate::domain::claim::{LeaseEnd, NodeId};
 use crate::store::{DispatchStore, StoreError};
@@ -107,9 +106,6 @@ impl HeldLease {
         let Some(held) = &self.watch.held else {
             return true;
         };
-        if planted::is(PlantedBug::LeaseNotChecked) {
-            return true;
-        }
         lock(held).current(self.watch.clock.steady()) == Some(self.stretch)
     }
 }
