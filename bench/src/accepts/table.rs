@@ -144,7 +144,7 @@ impl AcceptsReport {
     fn write_bars(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n| bar | database | measured | |\n|---|---|---:|---|")?;
         for pair in self.rows.chunks(2) {
-            for row in pair {
+            for row in pair.iter().filter(|row| !row.rounds.is_empty()) {
                 let place = format!("{}, {} ended calls", row.database, thousands(row.history));
                 let share = row.median(Figures::share_of_raw) * 100.0;
                 writeln!(
@@ -164,7 +164,9 @@ impl AcceptsReport {
                     commits.write_bars(f, &row.database)?;
                 }
             }
-            if let [empty, full] = pair {
+            if let [empty, full] = pair
+                && !empty.rounds.is_empty()
+            {
                 let kept = full.rate() / empty.rate() * 100.0;
                 writeln!(
                     f,
