@@ -43,12 +43,19 @@ impl GrantedCapacity {
         }
     }
 
-    /// What is asked for next, and nothing is wanted until calls find nothing left again.
+    /// What is asked for next, and nothing is wanted until calls find nothing left again. What others want is given back first: no call
+    /// takes it while the question is on its way.
     pub fn request(&mut self, trunk: &str) -> GrantRequest {
+        self.grant.channels = self.grant.given_back(self.in_use);
         GrantRequest {
             trunk: trunk.to_owned(),
             whole: self.whole,
             in_use: self.in_use,
+            keeps: if self.is_granted() {
+                self.grant.channels
+            } else {
+                0
+            },
             wants_more: std::mem::take(&mut self.wants_more),
         }
     }
@@ -115,9 +122,7 @@ impl GrantedCapacity {
         self.in_use = self.in_use.saturating_sub(1);
         self.waiting = self.waiting.saturating_sub(u32::from(!was_started));
         let is_beyond = self.grant.channels > self.grant.keep;
-        if is_beyond {
-            self.grant.channels = self.grant.keep.max(self.in_use);
-        }
+        self.grant.channels = self.grant.given_back(self.in_use);
         is_beyond
     }
 

@@ -16,6 +16,8 @@ pub struct GrantRequest {
     pub trunk: String,
     pub whole: TrunkCapacity,
     pub in_use: u32,
+    /// It may go on to use as many before it is answered: they are not granted to others.
+    pub keeps: u32,
     /// Calls are due that could start if its part were larger.
     pub wants_more: bool,
 }
@@ -36,7 +38,7 @@ pub struct NodePart {
 pub struct TrunkGrant {
     pub channels: u32,
     pub rate: i64,
-    /// While others want more: a channel beyond this number is given back as soon as its call ends.
+    /// While others want more: a channel beyond this number is given back as soon as it is free.
     pub keep: u32,
 }
 
@@ -48,6 +50,11 @@ impl TrunkGrant {
             rate: i64::from(whole.per_second) * 1000,
             keep: whole.channels,
         }
+    }
+
+    /// What stays with a node that uses so many, when it gives back what others want.
+    pub fn given_back(self, in_use: u32) -> u32 {
+        self.channels.min(self.keep.max(in_use))
     }
 }
 
@@ -86,7 +93,9 @@ pub fn regrant(
         } else {
             keep.min(own.channels)
         };
-        fair_part.max(own.in_use.saturating_add(more))
+        fair_part
+            .max(request.keeps)
+            .max(own.in_use.saturating_add(more))
     } else if request.wants_more {
         own.channels.saturating_mul(2).max(fair).max(own.in_use + 1)
     } else {
@@ -125,6 +134,12 @@ fn waits_longest(own: &NodePart, others: &[NodePart], rank: u32) -> bool {
 mod tests {
     use super::*;
 
+    const NONE: TrunkGrant = TrunkGrant {
+        channels: 0,
+        rate: 0,
+        keep: 0,
+    };
+
     /// Nodes that ask in turn, as they would through the store.
     struct Nodes {
         whole: TrunkCapacity,
@@ -139,15 +154,10 @@ mod tests {
                 channels,
                 per_second,
             };
-            let none = TrunkGrant {
-                channels: 0,
-                rate: 0,
-                keep: 0,
-            };
             Self {
                 whole,
                 parts: vec![NodePart::default(); nodes],
-                grants: vec![none; nodes],
+                grants: vec![NONE; nodes],
                 now: 0,
             }
         }
@@ -158,12 +168,14 @@ mod tests {
                 trunk: "trunk".to_owned(),
                 whole: self.whole,
                 in_use,
+                keeps: self.grants[node].given_back(in_use),
                 wants_more,
             };
             let mut others = self.parts.clone();
             let own = others.remove(node);
             let rank = u32::try_from(node).unwrap();
             let (part, grant) = regrant(&request, own, &others, rank, self.now);
+            assert!(part.channels >= request.keeps, "{part:?} {request:?}");
             (self.parts[node], self.grants[node]) = (part, grant);
             let channels: u32 = self.parts.iter().map(|part| part.channels).sum();
             let rate: i64 = self.parts.iter().map(|part| part.rate).sum();
@@ -183,8 +195,10 @@ mod tests {
         let alone = nodes.ask(0, 0, false);
         assert_eq!((alone.channels, alone.rate), (10, 4000));
         nodes.parts.push(NodePart::default());
-        nodes.grants.push(alone);
+        nodes.grants.push(NONE);
         assert_eq!(nodes.ask(1, 0, true).channels, 0, "nothing is left");
+        let busy = nodes.ask(0, 9, true);
+        assert_eq!((busy.channels, busy.keep), (10, 5), "now it knows");
         let busy = nodes.ask(0, 9, true);
         assert_eq!((busy.channels, busy.keep), (9, 5), "its calls go on");
         assert_eq!(nodes.ask(1, 0, true).channels, 1);
@@ -216,8 +230,8 @@ mod tests {
                 }
             }
             if let Some(node) = running.take() {
-                // Its call ends, and beyond what it may keep it starts no other one.
-                let keep = nodes.grants[node].keep;
+                // While its call goes on it learns that others want the channel. When the call ends, it has nothing that it may keep.
+                let keep = nodes.ask(node, 1, true).keep;
                 assert_eq!(nodes.ask(node, 0, true).channels.min(keep), 0);
             }
         }

@@ -22,6 +22,7 @@ async fn ask(store: &Arc<dyn Store>, of: u8, in_use: u32, wants_more: bool) -> T
         trunk: "east".to_owned(),
         whole: WHOLE,
         in_use,
+        keeps: in_use,
         wants_more,
     };
     let grants = store.share_trunks(&node(of), vec![request]).await.unwrap();

@@ -28,7 +28,9 @@ const APPS: [&str; 2] = [
     "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb1",
 ];
 const LONGEST: usize = 60;
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 10] = [
+    "attempts",
+    "legs",
     "call_queue",
     "calls",
     "callee_calls",
