@@ -43,7 +43,7 @@ pub(super) async fn keep_registered(trunk: Arc<Trunk>, time: Duration, watch: Wa
 /// Waits until it is so; for ever if nobody can change it any more.
 async fn becomes(duty: &mut watch::Receiver<bool>, wanted: bool) {
     if duty.wait_for(|is| *is == wanted).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
