@@ -23,6 +23,9 @@ pub struct GrantedCapacity {
     next_start: Instant,
     /// Calls were due that found nothing left.
     wants_more: bool,
+    questions: i64,
+    /// The last question has not been answered: it may have arrived, and may still arrive.
+    is_in_doubt: bool,
 }
 
 impl GrantedCapacity {
@@ -40,6 +43,8 @@ impl GrantedCapacity {
             waiting: 0,
             next_start: now,
             wants_more: false,
+            questions: 0,
+            is_in_doubt: false,
         }
     }
 
@@ -47,8 +52,11 @@ impl GrantedCapacity {
     /// takes it while the question is on its way.
     pub fn request(&mut self, trunk: &str) -> GrantRequest {
         self.grant.channels = self.grant.given_back(self.in_use);
+        self.questions += 1;
         GrantRequest {
             trunk: trunk.to_owned(),
+            question: self.questions,
+            is_after_doubt: std::mem::replace(&mut self.is_in_doubt, true),
             whole: self.whole,
             in_use: self.in_use,
             keeps: if self.is_granted() {
@@ -63,6 +71,7 @@ impl GrantedCapacity {
     /// The lease held when the grant was asked for.
     pub fn grant(&mut self, grant: TrunkGrant, lease: HeldLease) {
         (self.grant, self.lease) = (grant, Some(lease));
+        self.is_in_doubt = false;
     }
 
     pub fn grant_whole(&mut self, lease: HeldLease) {

@@ -14,6 +14,10 @@ pub struct TrunkCapacity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRequest {
     pub trunk: String,
+    /// A node's questions are numbered from 1 on. One that arrives after a later one is too old to change anything.
+    pub question: i64,
+    /// Nobody knows what became of the question before. It may still arrive: so this one is written down, even if it changes nothing else.
+    pub is_after_doubt: bool,
     pub whole: TrunkCapacity,
     pub in_use: u32,
     /// It may go on to use as many before it is answered: they are not granted to others.
@@ -31,6 +35,16 @@ pub struct NodePart {
     pub in_use: u32,
     /// In milliseconds of the store's clock.
     pub wanting_since: Option<i64>,
+    /// The last question that changed it.
+    pub question: i64,
+}
+
+impl NodePart {
+    /// The same, but for the question that it comes from.
+    pub fn is_as(self, other: Self) -> bool {
+        let question = other.question;
+        Self { question, ..self } == other
+    }
 }
 
 /// What a node may use from now on.
@@ -68,7 +82,16 @@ pub fn regrant(
     now: i64,
 ) -> (NodePart, TrunkGrant) {
     let whole = request.whole;
+    if request.question <= own.question {
+        let grant = TrunkGrant {
+            channels: own.channels,
+            rate: own.rate,
+            keep: own.channels,
+        };
+        return (own, grant);
+    }
     let own = NodePart {
+        question: request.question,
         in_use: request.in_use,
         wanting_since: request.wants_more.then(|| own.wanting_since.unwrap_or(now)),
         ..own
@@ -166,6 +189,8 @@ mod tests {
             self.now += 1;
             let request = GrantRequest {
                 trunk: "trunk".to_owned(),
+                question: self.now,
+                is_after_doubt: false,
                 whole: self.whole,
                 in_use,
                 keeps: self.grants[node].given_back(in_use),
@@ -211,6 +236,19 @@ mod tests {
             "idle, it keeps its part"
         );
         assert_eq!(nodes.ask(1, 5, false).channels, 5);
+    }
+
+    #[test]
+    fn a_question_that_arrives_after_a_later_one_changes_nothing() {
+        let mut nodes = Nodes::new(10, 4, 2);
+        nodes.ask(0, 0, true);
+        let late = nodes.now;
+        nodes.ask(1, 5, true);
+        nodes.ask(0, 5, true);
+        let part = nodes.parts[0];
+        nodes.now = late - 1;
+        nodes.ask(0, 0, false);
+        assert_eq!(nodes.parts[0], part);
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0006_request_keys", 6),
     migration!("0007_attempts_and_legs", 6),
     migration!("0008_outbox", 8),
+    migration!("0009_grant_questions", 8),
 ];
 
 /// The version that this program wants.

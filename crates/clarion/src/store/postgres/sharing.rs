@@ -22,15 +22,16 @@ const FORGET: &str = postgres!(
        AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = trunk_grants.node)"
 );
 const PARTS: &str = postgres!(
-    "SELECT trunk, node, channels, rate, in_use, wanting_since, {now} FROM trunk_grants WHERE trunk = ANY($1) \
-     UNION ALL SELECT '', '', 0, 0, 0, NULL, {now} ORDER BY 1, 2"
+    "SELECT trunk, node, channels, rate, in_use, wanting_since, {now}, question FROM trunk_grants WHERE trunk = ANY($1) \
+     UNION ALL SELECT '', '', 0, 0, 0, NULL, {now}, 0 ORDER BY 1, 2"
 );
 const KEEP: &str = postgres!(
-    "INSERT INTO trunk_grants (trunk, node, channels, rate, in_use, wanting_since) \
-       SELECT trunk, $1, channels, rate, in_use, wanting_since \
-       FROM unnest($2::text[], $3::integer[], $4::bigint[], $5::integer[], $6::bigint[]) AS own (trunk, channels, rate, in_use, wanting_since) \
+    "INSERT INTO trunk_grants (trunk, node, channels, rate, in_use, wanting_since, question) \
+       SELECT trunk, $1, channels, rate, in_use, wanting_since, question \
+       FROM unnest($2::text[], $3::integer[], $4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) \
+         AS own (trunk, channels, rate, in_use, wanting_since, question) \
      ON CONFLICT (trunk, node) DO UPDATE SET channels = excluded.channels, rate = excluded.rate, in_use = excluded.in_use, \
-       wanting_since = excluded.wanting_since"
+       wanting_since = excluded.wanting_since, question = excluded.question"
 );
 pub(super) const LEAVE: &str = postgres!(
     "DELETE FROM trunk_grants WHERE node = $1 AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = $1)"
@@ -76,6 +77,7 @@ pub(super) async fn share(
         &column(&kept, |(_, part)| part.rate),
         &column(&kept, |(_, part)| integer(part.in_use)),
         &column(&kept, |(_, part)| part.wanting_since),
+        &column(&kept, |(_, part)| part.question),
     ];
     query_in(&transaction, KEEP, values).await?;
     transaction.commit().await?;
@@ -102,6 +104,7 @@ impl TrunkParts {
                 rate: row.number(3)?,
                 in_use: row.number(4)?,
                 wanting_since: row.optional_number(5)?,
+                question: row.number(7)?,
             };
             seen.parts.push((row.string(0)?, row.string(1)?, part));
         }
@@ -132,7 +135,9 @@ impl TrunkParts {
     /// The grant of a node whose part stays as it is written down. One that wants more has parts of nodes that are gone forgotten.
     fn settled(&self, node: &NodeId, request: &GrantRequest) -> Option<(String, TrunkGrant)> {
         let (own, part, grant) = self.regrant(node, request);
-        let is_settled = own == Some(part) && !request.wants_more;
+        let is_settled = own.is_some_and(|own| part.is_as(own))
+            && !request.wants_more
+            && !request.is_after_doubt;
         is_settled.then(|| (request.trunk.clone(), grant))
     }
 }

@@ -1,6 +1,7 @@
 //! How nodes share a trunk, and wake each other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use clarion::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
@@ -18,8 +19,11 @@ const WHOLE: TrunkCapacity = TrunkCapacity {
 
 async fn ask(store: &Arc<dyn Store>, of: u8, in_use: u32, wants_more: bool) -> TrunkGrant {
     store.heartbeat(&node(of), now(), LEASE).await.unwrap();
+    static QUESTION: AtomicI64 = AtomicI64::new(1);
     let request = GrantRequest {
         trunk: "east".to_owned(),
+        question: QUESTION.fetch_add(1, Ordering::Relaxed),
+        is_after_doubt: false,
         whole: WHOLE,
         in_use,
         keeps: in_use,

@@ -1,0 +1,1 @@
+-- On SQLite one process has every trunk to itself: nothing is shared.
