@@ -17,9 +17,10 @@ const WHOLE: TrunkCapacity = TrunkCapacity {
     per_second: 6,
 };
 
+static QUESTION: AtomicI64 = AtomicI64::new(1);
+
 async fn ask(store: &Arc<dyn Store>, of: u8, in_use: u32, wants_more: bool) -> TrunkGrant {
     store.heartbeat(&node(of), now(), LEASE).await.unwrap();
-    static QUESTION: AtomicI64 = AtomicI64::new(1);
     let request = GrantRequest {
         trunk: "east".to_owned(),
         question: QUESTION.fetch_add(1, Ordering::Relaxed),
