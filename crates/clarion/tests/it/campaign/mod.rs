@@ -135,10 +135,9 @@ async fn chapter(setup: Setup, seed: u64, count: usize) {
     );
 }
 
-/// A seed of its own each time, which is printed.
+/// The first faults of the campaign's first chapter.
 async fn short(setup: Setup) {
-    let seed = u64::from(u32::from_be_bytes(clarion::random::bytes()));
-    chapter(setup, seed, 4).await;
+    chapter(setup, 1, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
