@@ -29,15 +29,6 @@ pub enum Setup {
 }
 
 impl Setup {
-    fn parse(text: &str) -> Self {
-        match text {
-            "sqlite" => Self::Sqlite,
-            "postgres" => Self::Postgres(1),
-            "nodes" => Self::Postgres(3),
-            _ => panic!("CAMPAIGN_SETUP is sqlite, postgres or nodes"),
-        }
-    }
-
     fn name(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
@@ -56,9 +47,11 @@ impl Setup {
 }
 
 /// A setting of the campaign.
-fn told<T: std::str::FromStr>(name: &str) -> Option<T> {
-    let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
+fn told<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
+    std::env::var(name).map_or(otherwise, |value| {
+        let value = value.parse();
+        value.unwrap_or_else(|_| panic!("{name} is a number"))
+    })
 }
 
 /// Every kind once, in an order of the seed's, before any comes again.
@@ -74,7 +67,9 @@ fn plan(rng: &mut StdRng, setup: Setup, count: usize) -> Vec<Fault> {
     plan
 }
 
-async fn chapter(setup: Setup, seed: u64, count: usize) {
+/// The first faults of the first chapter, unless `scripts/campaign` wants another one.
+async fn chapter(setup: Setup) {
+    let (seed, count) = (told("CAMPAIGN_SEED", 1), told("CAMPAIGN_FAULTS", 4));
     let mut rng = StdRng::seed_from_u64(seed);
     let plan = plan(&mut rng, setup, count);
     println!("campaign {} seed {seed}: {plan:?}", setup.name());
@@ -135,38 +130,19 @@ async fn chapter(setup: Setup, seed: u64, count: usize) {
     );
 }
 
-/// The first faults of the campaign's first chapter.
-async fn short(setup: Setup) {
-    chapter(setup, 1, 4).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_ends_once_whatever_happens_on_sqlite() {
-    short(Setup::Sqlite).await;
+    chapter(Setup::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_ends_once_whatever_happens_on_postgres() {
-    short(Setup::Postgres(1)).await;
+    chapter(Setup::Postgres(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_ends_once_whatever_happens_to_three_nodes() {
-    short(Setup::Postgres(3)).await;
-}
-
-/// The chapter that the environment names, for `scripts/campaign`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "scripts/campaign runs it"]
-async fn one_chapter() {
-    let setup: String = told("CAMPAIGN_SETUP").expect("CAMPAIGN_SETUP");
-    let seed = told("CAMPAIGN_SEED").expect("CAMPAIGN_SEED");
-    chapter(
-        Setup::parse(&setup),
-        seed,
-        told("CAMPAIGN_FAULTS").unwrap_or(10),
-    )
-    .await;
+    chapter(Setup::Postgres(3)).await;
 }
 
 #[test]
