@@ -92,8 +92,9 @@ async fn the_metrics_name_every_task_and_the_one_that_is_down() {
         eventually(task, async || shown(task, 1).await).await;
     }
     let mut connection = server.client().connect().await.unwrap();
-    server.supervisor().request_panic("housekeeping");
+    // All servers of this process share the metric: one that starts in this moment says that its own is up.
     eventually("the metric tells", async || {
+        server.supervisor().request_panic("housekeeping");
         let (_, metrics) = connection.get("/metrics").await.unwrap();
         metrics.contains("clarion_task_up{task=\"housekeeping\"} 0")
     })

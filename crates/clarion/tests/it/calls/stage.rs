@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clarion::client::{ApiCredentials, Client, Connection, Signature};
+use clarion::clock::Clock;
 use clarion::domain::account::{Account, AppId};
 use clarion::domain::bill::BillLine;
 use clarion::domain::call::CallSid;
@@ -41,25 +42,31 @@ pub struct Stage {
 impl Stage {
     /// On a trunk that leads to the telephone in the server, which records what it hears.
     pub async fn new(more: &str) -> Self {
+        Self::prepared(more, async |_, _| {}).await
+    }
+
+    /// As `new`, on a database that the test has prepared.
+    pub async fn prepared(more: &str, prepare: impl AsyncFnOnce(&dyn Store, &Clock)) -> Self {
         let recordings = tempfile::tempdir().unwrap();
         let loopback = format!(
             "[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\nrecord = {:?}\n",
             recordings.path()
         );
-        Self::start(&settings(more, &loopback), recordings).await
+        let settings = settings(more, &loopback);
+        Self {
+            receiver: Receiver::start(vec![ok()]).await,
+            server: TestServer::start_prepared(&settings, prepare).await,
+            recordings,
+            reported: AtomicUsize::new(0),
+        }
     }
 
     /// On trunks of the test's own.
     pub async fn on(trunks: &str, more: &str) -> Self {
-        let recordings = tempfile::tempdir().unwrap();
-        Self::start(&settings(more, trunks), recordings).await
-    }
-
-    async fn start(settings: &str, recordings: tempfile::TempDir) -> Self {
         Self {
             receiver: Receiver::start(vec![ok()]).await,
-            server: TestServer::start_with(settings).await,
-            recordings,
+            server: TestServer::start_with(&settings(more, trunks)).await,
+            recordings: tempfile::tempdir().unwrap(),
             reported: AtomicUsize::new(0),
         }
     }

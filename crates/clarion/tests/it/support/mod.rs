@@ -98,6 +98,15 @@ impl TestServer {
 
     /// Starts a server with settings of the test, on top of the test defaults.
     pub async fn start_with(settings: &str) -> Self {
+        Self::start_prepared(settings, async |_, _| {}).await
+    }
+
+    /// Starts a server on a database that the test has prepared. A test that has to know that a running server obeys a switch sets it here:
+    /// metrics cannot tell, since all servers of a process share them.
+    pub async fn start_prepared(
+        settings: &str,
+        prepare: impl AsyncFnOnce(&dyn Store, &Clock),
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
         std::fs::create_dir_all(&config.data_dir).unwrap();
@@ -106,6 +115,7 @@ impl TestServer {
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let clock = clock();
+        prepare(&*store, &clock).await;
         let server = Server::start(config, clock.clone()).await.unwrap();
         Self {
             address: server.addresses[0],
