@@ -9,6 +9,7 @@ use phone::ending::{Cause, Ending, Failure};
 use phone::leg_record::LegRecord;
 use sound::PromptError;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -17,7 +18,7 @@ use super::end_reason::EndReason;
 use super::leg_records;
 use super::playback::{Playback, PlaybackPlan};
 use super::prompt_guard::{self, PromptGuard};
-use super::recorder::{CallRecorder, NoLeave};
+use super::recorder::{CallRecorder, NoLeave, RETRY_COMMIT};
 use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
 use crate::domain::call::NewCall;
 use crate::domain::claim::ClaimedCall;
@@ -233,7 +234,15 @@ impl CallRunner {
         let recording = async {
             let mut events = Vec::new();
             let mut leave = Ok(());
-            while happened.recv_many(&mut events, MAX_EVENTS).await > 0 {
+            loop {
+                let more = happened.recv_many(&mut events, MAX_EVENTS);
+                let more = match progress.unwritten {
+                    Some(_) => timeout(RETRY_COMMIT, more).await,
+                    None => Ok(more.await),
+                };
+                if more == Ok(0) {
+                    break;
+                }
                 // Somebody is there: the trunk works, however long the call lasts.
                 if events.iter().any(is_progress) {
                     trunk.note(true);

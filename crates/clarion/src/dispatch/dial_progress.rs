@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::claim::ClaimedCall;
+use crate::domain::claim::{CallUpdate, ClaimedCall};
 use crate::domain::leg::Leg;
 
 /// What is known of a claimed call so far.
@@ -19,6 +19,8 @@ pub struct DialProgress {
     pub hung_up_at: Option<Timestamp>,
     /// Those that are over, in order.
     pub legs: Vec<Leg>,
+    /// What the database did not take of the leg under way, and is tried again while it lasts.
+    pub unwritten: Option<CallUpdate>,
 }
 
 impl DialProgress {
@@ -32,6 +34,7 @@ impl DialProgress {
             answered_at: None,
             hung_up_at: None,
             legs: Vec::new(),
+            unwritten: None,
         }
     }
 }

@@ -19,8 +19,8 @@ use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall, Requeue};
 use crate::store::StoreError;
 
-/// A commit that fails is tried again: the database may be away for a moment, and the call is over in any case.
-const RETRY_COMMIT: Duration = Duration::from_millis(500);
+/// A commit that fails is tried again: the database may be away for a moment.
+pub const RETRY_COMMIT: Duration = Duration::from_millis(500);
 
 /// Why an INVITE got no leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct CallRecorder {
 }
 
 impl CallRecorder {
-    /// Records what has happened on the line, and gives leave to INVITEs that are ready. An error if one got none.
+    /// Records what has happened on the line and what could not be written before, and gives leave to INVITEs that are ready. An error if one got none.
     pub async fn record_progress(
         &self,
         progress: &mut DialProgress,
@@ -71,7 +71,10 @@ impl CallRecorder {
         events: impl Iterator<Item = CallEvent>,
     ) -> Result<(), NoLeave> {
         let now = self.node.clock.now();
-        let mut unrecorded = Unrecorded::default();
+        let mut unrecorded = Unrecorded {
+            furthest: progress.unwritten.take(),
+            ..Unrecorded::default()
+        };
         for event in events {
             match event {
                 CallEvent::Ready(dialog, request) => {
@@ -98,12 +101,14 @@ impl CallRecorder {
         Ok(())
     }
 
-    async fn write(&self, progress: &DialProgress, unrecorded: Unrecorded) {
+    async fn write(&self, progress: &mut DialProgress, unrecorded: Unrecorded) {
         if let Some(update) = unrecorded.furthest {
             let sid = &progress.claimed.call.sid;
             self.running.set_state(sid, update.state());
-            // If the call is not ours any more, the next heartbeat hangs it up. What could not be written is made good by the end.
-            let _ = self.advance(&progress.claimed, update).await;
+            // If the call is not ours any more, the next heartbeat hangs it up. What could not be written is made good by the end at the
+            // latest; until then nobody else could hang up.
+            let advanced = self.advance(&progress.claimed, update.clone()).await;
+            progress.unwritten = advanced.is_err().then_some(update);
             self.recorded_point.reach();
         }
         drop(unrecorded.waiting);
@@ -137,6 +142,8 @@ impl CallRecorder {
             Ok(false) => return Err(NoLeave::TakenOver),
             Err(_) => return Err(NoLeave::Unwritten),
         }
+        // It would be written over what belongs to this leg.
+        progress.unwritten = None;
         let sid = &progress.claimed.call.sid;
         self.running.set_state(sid, CallState::Dialling);
         measure_setup(progress, trunk_try, self.node.clock.now());

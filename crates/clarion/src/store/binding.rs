@@ -27,6 +27,15 @@ impl Bind<'_> {
     pub fn of(value: impl Into<Self>) -> Self {
         value.into()
     }
+
+    pub fn into_owned(self) -> Bind<'static> {
+        match self {
+            Self::Null => Bind::Null,
+            Self::Flag(flag) => Bind::Flag(flag),
+            Self::Integer(number) => Bind::Integer(number),
+            Self::Text(text) => Bind::Text(Cow::Owned(text.into_owned())),
+        }
+    }
 }
 
 impl<'a, T: Into<Bind<'a>>> From<Option<T>> for Bind<'a> {

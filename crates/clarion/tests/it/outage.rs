@@ -266,3 +266,31 @@ async fn an_end_that_the_database_does_not_take_keeps_no_other_call() {
     client.batch_execute(allow).await.unwrap();
     eventually("it is tried again", async || has_ended(&refused).await).await;
 }
+
+/// Until the answer is written, another process could only cancel the call, which ends no call that is answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_the_database_does_not_take_is_written_while_the_call_lasts() {
+    let (server, database) = calling().await;
+    let client = postgres::connect(&database).await;
+    // A sequence counts what is refused too.
+    let refuse_twice = "CREATE SEQUENCE answers; \
+         CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN \
+           IF nextval('answers') <= 2 THEN RAISE EXCEPTION 'refused'; END IF; RETURN NEW; END $$ LANGUAGE plpgsql; \
+         CREATE TRIGGER refused BEFORE UPDATE OF answered_at ON call_queue FOR EACH ROW \
+           WHEN (NEW.answered_at IS NOT NULL) EXECUTE FUNCTION refuse()";
+    client.batch_execute(refuse_twice).await.unwrap();
+    let text = "long enough ".repeat(30);
+    let fields = format!("<to>13800000000</to><mediaTxt>{text}</mediaTxt>");
+    let sid: CallSid = call_sid(&server.call_xml(&fields).await).parse().unwrap();
+    let account = server.credentials().sid;
+    eventually("the answer is written", async || {
+        let progress = server.store.call_progress(&account, &sid).await.unwrap();
+        let state = progress.unwrap().state;
+        assert_ne!(state, CallState::Ended, "the call lasts");
+        state == CallState::Answered
+    })
+    .await;
+    let tries = client.query_one("SELECT last_value FROM answers", &[]);
+    assert_eq!(tries.await.unwrap().get::<_, i64>(0), 3);
+    server.store.cancel_call(&sid).await.unwrap();
+}

@@ -2,6 +2,7 @@
 
 mod backlog;
 mod claiming;
+mod group_commit;
 mod lanes;
 mod legs;
 mod progress;

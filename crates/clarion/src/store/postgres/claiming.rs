@@ -53,9 +53,11 @@ const LOOK: &str = postgres!(
      ORDER BY lane.place, queue.due_at, queue.call_sid"
 );
 /// Which of those may be called is judged by a statement that comes after the locks: it sees what every node before has committed. A busy
-/// callee's call is held in share, so that it cannot end before what is parked behind it is there to be found.
+/// callee's call is held in share, so that it cannot end before what is parked behind it is there to be found. Ends take them in the same
+/// order.
 const JUDGE: &str = postgres!(
-    "WITH busy AS MATERIALIZED (SELECT callee FROM call_queue WHERE callee = ANY($1) AND node IS NOT NULL AND parked = {in_lane} FOR KEY SHARE) \
+    "WITH busy AS MATERIALIZED (SELECT callee FROM call_queue WHERE callee = ANY($1) AND node IS NOT NULL AND parked = {in_lane} \
+       ORDER BY callee FOR KEY SHARE) \
      SELECT callee, callee IN (SELECT callee FROM busy), greatest(\
          CASE WHEN $2::bigint > 0 THEN {minute} + (SELECT claimed_at FROM callee_calls AS calls \
            WHERE calls.callee = wanted.callee AND claimed_at > {now} - {minute} ORDER BY claimed_at DESC LIMIT 1 OFFSET $2 - 1) END, \
@@ -104,13 +106,6 @@ pub(super) const UNPARK: &str = postgres!(
     "= ANY(ARRAY(SELECT next.call_sid FROM unnest($1::text[]) AS free (callee) CROSS JOIN LATERAL ",
     NEXT_PARKED,
     "))"
-);
-/// The same for the callee of a call that is in the queue.
-pub(super) const UNPARK_BEHIND: &str = postgres!(
-    queue::UNPARK,
-    "= ANY(ARRAY(SELECT next.call_sid FROM call_queue AS free CROSS JOIN LATERAL ",
-    NEXT_PARKED,
-    " WHERE free.call_sid = $1))"
 );
 const NEXT_PARKED: &str = "(SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = free.callee \
   ORDER BY priority, due_at, call_sid LIMIT 1) AS next";

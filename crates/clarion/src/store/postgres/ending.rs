@@ -2,13 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::claiming::UNPARK;
-use super::legs::{KEEP_LEGS, LegArrays};
-use super::session::Session;
+use super::group_commit::Change;
+use super::group_commit::owned;
+use super::legs::{self, KEEP_LEGS};
 use crate::domain::bill::rating::Prefix;
 use crate::domain::callback::OwedCallback;
 use crate::domain::claim::EndedCall;
-use crate::store::StoreError;
 use crate::store::statements::postgres;
 
 /// The line's price is that of `domain::bill::rating`: by the reservation, where there is one, or else by the account's rate with the
@@ -46,40 +45,42 @@ const END: &str = postgres!(
 );
 
 /// Nothing happens if the call is not ours any more.
-pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool, StoreError> {
+pub(super) fn end(ended: &EndedCall) -> Change {
     let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
     let callback = ended.callback.as_ref();
-    let tried = ended.outcome.was_tried();
-    let legs = LegArrays::of(&ended.legs);
-    let end: super::Values<'_> = &[
-        &call.sid.as_str(),
-        &lease.node.as_str(),
-        &lease.fence,
-        &ended.outcome.number(),
-        &ended.trunk,
-        &i32::try_from(ended.tries).unwrap_or(i32::MAX),
-        &millis(ended.dialled_at),
-        &millis(ended.rang_at),
-        &millis(ended.answered_at),
-        &ended.ended_at.as_millisecond(),
-        &ended.sip_code.and_then(|code| i16::try_from(code).ok()),
-        &ended.reason,
-        &ended.bill_day.to_string(),
-        &ended.whole_seconds().cast_signed(),
-        &ended.outcome.as_str(),
-        &callback.map(|owed| owed.url.as_str()),
-        &callback.map(|owed| owed.body.as_str()),
-        &callback.map(|owed| owed.webhook_id.as_str()),
-        &callback.map(OwedCallback::receiver),
-        &call.account.as_str(),
-        &Prefix::all_of(call.number.digits()),
-        &tried,
-        &ended.claimed.attempt.order_id(&call.sid),
-    ];
-    // If the call was not ours, what is unparked finds its callee busy and is parked again.
-    let unpark: super::Values<'_> = &[&vec![call.number.callee()]];
-    let end = legs.and(end);
-    let ours = client.commit_both((END, &end), (UNPARK, unpark));
-    Ok(ours.await?.len() == 1)
+    let prefixes = Prefix::all_of(call.number.digits()).into_iter();
+    let prefixes: Vec<String> = prefixes.map(str::to_owned).collect();
+    let mut values = legs::columns(&ended.legs);
+    values.extend(owned![
+        call.sid.as_str().to_owned(),
+        lease.node.as_str().to_owned(),
+        lease.fence,
+        ended.outcome.number(),
+        ended.trunk.clone(),
+        i32::try_from(ended.tries).unwrap_or(i32::MAX),
+        millis(ended.dialled_at),
+        millis(ended.rang_at),
+        millis(ended.answered_at),
+        ended.ended_at.as_millisecond(),
+        ended.sip_code.and_then(|code| i16::try_from(code).ok()),
+        ended.reason.clone(),
+        ended.bill_day.to_string(),
+        ended.whole_seconds().cast_signed(),
+        ended.outcome.as_str(),
+        callback.map(|owed| owed.url.as_str().to_owned()),
+        callback.map(|owed| owed.body.as_str().to_owned()),
+        callback.map(|owed| owed.webhook_id.as_str().to_owned()),
+        callback.map(OwedCallback::receiver),
+        call.account.as_str().to_owned(),
+        prefixes,
+        ended.outcome.was_tried(),
+        ended.claimed.attempt.order_id(&call.sid),
+    ]);
+    Change {
+        sid: call.sid.clone(),
+        sql: END,
+        values,
+        frees: Some(call.number.callee()),
+    }
 }

@@ -22,23 +22,13 @@ pub const KEEP_LEGS: &str = postgres!(
 );
 
 /// The first values of such a statement: an array for each column.
-#[derive(Debug)]
-pub struct LegArrays<'a>([Vec<Bind<'a>>; LEG_COLUMNS]);
-
-impl<'a> LegArrays<'a> {
-    pub fn of(kept: &'a [Leg]) -> Self {
-        let mut columns = [const { Vec::new() }; LEG_COLUMNS];
-        for leg in kept {
-            for (column, value) in columns.iter_mut().zip(legs::values(leg)) {
-                column.push(value);
-            }
+pub fn columns(kept: &[Leg]) -> Vec<Box<dyn ToSql + Send + Sync>> {
+    let mut columns: [Vec<Bind<'static>>; LEG_COLUMNS] = [const { Vec::new() }; LEG_COLUMNS];
+    for leg in kept {
+        for (column, value) in columns.iter_mut().zip(legs::values(leg)) {
+            column.push(value.into_owned());
         }
-        Self(columns)
     }
-
-    /// All values of the statement.
-    pub fn and<'v>(&'v self, others: &[&'v (dyn ToSql + Sync)]) -> Vec<&'v (dyn ToSql + Sync)> {
-        let columns = self.0.iter().map(|column| column as &(dyn ToSql + Sync));
-        columns.chain(others.iter().copied()).collect()
-    }
+    let boxed = |column| Box::new(column) as Box<dyn ToSql + Send + Sync>;
+    columns.into_iter().map(boxed).collect()
 }

@@ -13,6 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use self::accept::Accepter;
+use self::group_commit::GroupCommit;
 use self::plan_age::PlanAge;
 pub use self::session::PooledSession;
 use self::session::{ConnectError, Connector, SessionPool, TimeLimit, Transaction, Values};
@@ -30,6 +31,7 @@ mod bills;
 pub mod callbacks;
 mod claiming;
 mod ending;
+mod group_commit;
 mod legs;
 mod plan_age;
 mod queue;
@@ -40,6 +42,9 @@ mod sharing;
 mod waking;
 
 const CONNECTIONS: usize = 8;
+/// So long changes gather for their next commit.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(3);
+const ENDS_PAUSE: Duration = Duration::from_millis(10);
 /// A migration may have to rewrite tables, or to wait for another node that does.
 const MIGRATION: Duration = Duration::from_secs(3600);
 
@@ -49,6 +54,10 @@ pub struct PostgresStore {
     usual: TimeLimit,
     long: TimeLimit,
     accepter: Accepter,
+    /// How far calls have come.
+    progress: GroupCommit,
+    /// Calls that have ended, or go back into the queue.
+    ends: GroupCommit,
     /// A connection of its own: a heartbeat never waits behind the work of the calls.
     heartbeats: SessionPool,
     connector: Arc<Connector>,
@@ -79,8 +88,15 @@ impl PostgresStore {
         let signals = NodeSignals::default();
         let queued = Arc::clone(&signals.queued);
         let accepter = Accepter::start(accepting, usual, queued, supervisor);
+        // Calls wait for their progress to be written, and nobody waits for their ends.
+        let group_commit = |name, pause| {
+            let pool = SessionPool::new(Arc::clone(&connector), 1);
+            GroupCommit::start(name, pool, usual, pause, supervisor)
+        };
         Ok(Self {
             pool,
+            progress: group_commit("store-progress", PROGRESS_PAUSE),
+            ends: group_commit("store-ends", ENDS_PAUSE),
             heartbeats: SessionPool::new(Arc::clone(&connector), 1),
             usual,
             long: TimeLimit::each(config.deadlines.long),
@@ -230,6 +246,8 @@ impl Store for PostgresStore {
             pool.close();
         }
         self.accepter.close();
+        self.progress.close();
+        self.ends.close();
         self.heartbeats.close();
         self.pool.close();
     }

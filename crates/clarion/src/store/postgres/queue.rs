@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::claiming::UNPARK_BEHIND;
-use super::legs::{KEEP_LEGS, LegArrays};
+use super::group_commit::{Change, owned};
+use super::legs::{self, KEEP_LEGS};
 use super::{PostgresStore, claiming, ending, sharing};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
@@ -31,7 +31,8 @@ macro_rules! advance {
             $column,
             ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = coalesce($5, attempts) \
              WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) \
-               AND (NOT $10 OR EXISTS (SELECT 1 FROM nodes WHERE nodes.node = $7 AND nodes.lease_until > {now} + {margin}))"
+               AND (NOT $10 OR EXISTS (SELECT 1 FROM nodes WHERE nodes.node = $7 AND nodes.lease_until > {now} + {margin})) \
+             RETURNING 1"
         )
     };
 }
@@ -114,25 +115,25 @@ impl CallQueue for PostgresStore {
             CallUpdate::Answered { .. } => ANSWERED,
         };
         let (tries, trunk) = queue::tries_and_trunk(&update);
-        let from = states(|state| queue::may_follow(state, &update));
-        let changed = self
-            .execute(
-                statement,
-                &[
-                    &update.state().number(),
-                    &queue::moment(&update).as_millisecond(),
-                    &trunk,
-                    &update.dialog(),
-                    &tries,
-                    &sid.as_str(),
-                    &lease.node.as_str(),
-                    &lease.fence,
-                    &from,
-                    &matches!(update, CallUpdate::Dialling { .. }),
-                ],
-            )
-            .await?;
-        Ok(changed == 1)
+        let values = owned![
+            update.state().number(),
+            queue::moment(&update).as_millisecond(),
+            trunk.map(str::to_owned),
+            update.dialog().map(str::to_owned),
+            tries,
+            sid.as_str().to_owned(),
+            lease.node.as_str().to_owned(),
+            lease.fence,
+            states(|state| queue::may_follow(state, &update)),
+            matches!(update, CallUpdate::Dialling { .. }),
+        ];
+        let change = Change {
+            sid: sid.clone(),
+            sql: statement,
+            values: values.into(),
+            frees: None,
+        };
+        self.progress.commit(change).await
     }
 
     async fn requeue_call(
@@ -140,28 +141,27 @@ impl CallQueue for PostgresStore {
         claimed: &ClaimedCall,
         requeue: Requeue,
     ) -> Result<bool, StoreError> {
-        let from = states(|state| state.may_become(CallState::Queued));
-        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
-        let legs = LegArrays::of(&requeue.legs);
-        let pause = queue::is_pause(requeue.pause).then(|| millis(requeue.pause));
-        let tries = queue::stored_tries(requeue.tries);
-        let requeue: super::Values<'_> = &[
-            &pause,
-            &tries,
-            &sid.as_str(),
-            &lease.node.as_str(),
-            &lease.fence,
-            &from,
-        ];
-        let requeue = legs.and(requeue);
-        let mut client = self.client().await?;
-        let unpark: super::Values<'_> = &[&sid.as_str()];
-        let rows = client.commit_both((REQUEUE, &requeue), (UNPARK_BEHIND, unpark));
-        Ok(rows.await?.len() == 1)
+        let (call, lease) = (&claimed.call, &claimed.lease);
+        let mut values = legs::columns(&requeue.legs);
+        values.extend(owned![
+            queue::is_pause(requeue.pause).then(|| millis(requeue.pause)),
+            queue::stored_tries(requeue.tries),
+            call.sid.as_str().to_owned(),
+            lease.node.as_str().to_owned(),
+            lease.fence,
+            states(|state| state.may_become(CallState::Queued)),
+        ]);
+        let change = Change {
+            sid: call.sid.clone(),
+            sql: REQUEUE,
+            values,
+            frees: Some(call.number.callee()),
+        };
+        self.ends.commit(change).await
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
-        ending::end(&mut *self.client().await?, &ended).await
+        self.ends.commit(ending::end(&ended)).await
     }
 
     async fn take_orphaned_calls(
@@ -238,6 +238,7 @@ impl CallQueue for PostgresStore {
         let depth = queue::depth(&self.query_one(queue::DEPTH.postgres, &[]).await?)?;
         if self.plans.is_outgrown(depth.0) {
             self.pool.forget_plans();
+            self.ends.forget_plans();
         }
         Ok(depth)
     }

@@ -49,6 +49,18 @@ async fn an_accepter_that_panics_is_a_failure() {
 }
 
 #[tokio::test]
+async fn a_group_commit_that_panics_is_a_failure() {
+    for name in ["store-progress", "store-ends"] {
+        let database = postgres::empty().await;
+        let supervisor = Supervisor::new();
+        let _store = open_with(&database, &supervisor).await;
+        assert!(supervisor.request_panic(name), "{:?}", names(&supervisor));
+        let failure = tokio::time::timeout(support::PATIENCE, supervisor.failed());
+        assert_eq!(failure.await.unwrap().task, name);
+    }
+}
+
+#[tokio::test]
 async fn a_store_that_is_closed_or_dropped_leaves_no_task_and_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = Database::Sqlite(folder.path().join("clarion.db"));

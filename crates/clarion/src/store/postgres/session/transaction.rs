@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
-use futures_util::future::join4;
+use futures_util::future::maybe_done;
 use tokio_postgres::Row;
 
 use super::{Effect, Session, StatementError, Values};
@@ -23,33 +23,49 @@ impl Session {
         Ok(Transaction { session: self })
     }
 
-    /// The rows of the first of two statements that take effect together. They are sent at once with the commit: one round trip instead of
-    /// four. The second sees what was committed by others until the first was done, and is carried out whatever the first has found.
-    pub async fn commit_both(
+    /// The rows of each of some statements that take effect together. They are sent at once with the commit: one round trip for all. Each
+    /// sees what was committed by others until the one before it was done. One alone is its own transaction.
+    pub async fn commit_all(
         &mut self,
-        first: (&str, Values<'_>),
-        second: (&str, Values<'_>),
-    ) -> Result<Vec<Row>, StatementError> {
+        statements: &[(&str, Values<'_>)],
+    ) -> Result<Vec<Vec<Row>>, StatementError> {
+        if let [(sql, values)] = statements {
+            return Ok(vec![self.query(sql, values).await?]);
+        }
         let until = self.deadline();
-        let one = self.prepare(until, first.0).await?;
-        let other = self.prepare(until, second.0).await?;
+        let mut prepared = Vec::with_capacity(statements.len());
+        for (sql, _) in statements {
+            prepared.push(self.prepare(until, sql).await?);
+        }
         let client = &self.client;
-        // What is polled is sent, and they are polled in this order.
-        let all = join4(
-            client.batch_execute("BEGIN"),
-            client.query(&one, first.1),
-            client.query(&other, second.1),
-            client.batch_execute("COMMIT"),
-        );
         let answer = async {
-            let (begun, rows, others, committed) = all.await;
-            begun?;
-            let rows = rows?;
-            others?;
+            let begun = sent(client.batch_execute("BEGIN"));
+            let mut rows = Vec::with_capacity(statements.len());
+            for (statement, (_, values)) in prepared.iter().zip(statements) {
+                rows.push(sent(client.query(statement, values)));
+            }
+            let committed = sent(client.batch_execute("COMMIT"));
+            begun.await?;
+            let mut answers = Vec::with_capacity(rows.len());
+            for rows in rows {
+                answers.push(rows.await?);
+            }
             // After a failure it rolls back, and that is no failure of its own.
-            committed.map(|()| rows)
+            committed.await?;
+            Ok(answers)
         };
         self.answered(until, Effect::Lasting, answer).await
+    }
+}
+
+/// The first poll sends a statement. What it answers is waited for by whoever awaits this.
+fn sent<F: Future>(statement: F) -> impl Future<Output = F::Output> {
+    let mut statement = Box::pin(maybe_done(statement));
+    let _ = statement.as_mut().now_or_never();
+    async move {
+        statement.as_mut().await;
+        let output = statement.as_mut().take_output();
+        output.expect("it is done and was not taken before")
     }
 }
 
