@@ -54,7 +54,7 @@ impl Measurement<'_> {
     pub async fn run(&self, subject: &Subject) -> anyhow::Result<Vec<f64>> {
         match subject.workload {
             Workload::Calls => self.calls().await,
-            Workload::Job => self.job(&subject.kind).await,
+            Workload::Job | Workload::Nodes => self.job(subject).await,
             Workload::Accepts => self.accepts(&subject.kind).await,
             Workload::Bills => self.bills().await,
             Workload::Sound => self.sound(),
@@ -91,26 +91,33 @@ impl Measurement<'_> {
         ])
     }
 
-    async fn job(&self, kind: &DatabaseKind) -> anyhow::Result<Vec<f64>> {
+    async fn job(&self, subject: &Subject) -> anyhow::Result<Vec<f64>> {
         let customer = customer();
-        let site = self.site(kind, &customer).await?;
+        let site = self.site(&subject.kind, &customer).await?;
         let load = JobLoad {
             seconds: self.seconds,
             text: TEXT.to_owned(),
             connections: CONNECTIONS,
+            nodes: subject.nodes,
         };
         let rate = self.share(JOBS_PER_SECOND);
         let row = job::at_rate(&self.side.clarion, &load, &site, &customer, rate).await;
         site.remove().await;
         let row = row?;
         ensure!(row.done() == row.jobs.len(), "{row}");
-        Ok(vec![
+        let mut figures = vec![
             row.cpu_millis(),
             millis(row.to_answer().p50),
             millis(row.to_invite().p50),
             millis(row.to_invite().p99),
             millis(row.to_callback().p50),
-        ])
+        ];
+        figures.extend(
+            row.of_the_database()
+                .into_iter()
+                .flat_map(|(cpu, commits)| [cpu, commits]),
+        );
+        Ok(figures)
     }
 
     async fn accepts(&self, kind: &DatabaseKind) -> anyhow::Result<Vec<f64>> {

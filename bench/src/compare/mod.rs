@@ -103,7 +103,7 @@ impl Comparing<'_> {
     async fn rounds(self) -> anyhow::Result<ComparedRow> {
         let others = InterferenceShare::from_now(Ours::with_postgres(None));
         let began = Instant::now();
-        let mut pairs = vec![Vec::new(); self.subject.workload.figures().len()];
+        let mut pairs = vec![Vec::new(); self.subject.figures().len()];
         let mut spare = SPARE_MEASUREMENTS;
         for round in 0..self.options.rounds {
             let mut figures = [Vec::new(), Vec::new()];
@@ -146,7 +146,7 @@ impl Comparing<'_> {
     fn show_progress(&self, done: usize, time: Duration, pairs: &[Vec<FigurePair>]) {
         let rounds = self.options.rounds;
         let left = time.as_secs_f64() / done as f64 * (rounds - done) as f64;
-        let first = &self.subject.workload.figures()[0];
+        let first = &self.subject.figures()[0];
         if let Some(pair) = pairs[0].last() {
             println!(
                 "{}, round {done} of {rounds}, {}: base {:.3} ms, new {:.3} ms, ratio {:.3}; about {left:.0} s left",

@@ -51,7 +51,7 @@ pub fn table(
         "\n| what | figure | base | new | new/base | 95 % interval | tolerance | verdict |\n|---|---|---:|---:|---:|---:|---:|---|\n",
     );
     for row in rows {
-        for (figure, pairs) in row.subject.workload.figures().iter().zip(&row.pairs) {
+        for (figure, pairs) in row.subject.figures().iter().zip(&row.pairs) {
             let _ = writeln!(text, "{}", line(&row.subject, figure, pairs));
         }
     }
@@ -102,8 +102,9 @@ mod tests {
         let subject = Subject {
             workload: Workload::Job,
             kind: DatabaseKind::Sqlite,
+            nodes: 1,
         };
-        let figure = &Workload::Job.figures()[0];
+        let figure = &subject.figures()[0];
         let pairs = |new: &[f64]| -> Vec<FigurePair> {
             let pair = |new: &f64| FigurePair {
                 base: 4.0,

@@ -18,6 +18,8 @@ pub enum Workload {
     Calls,
     /// Whole jobs
     Job,
+    /// Whole jobs on two and on three nodes, which share a PostgreSQL
+    Nodes,
     /// Accepting requests
     Accepts,
     /// Closing a day
@@ -53,6 +55,16 @@ const JOB: &[Figure] = &[
     figure("request → INVITE, p99", TAIL_TIME),
     figure("hang-up → callback, p50", MEDIAN_TIME),
 ];
+/// The same, and what PostgreSQL does for it.
+const JOB_AND_DATABASE: &[Figure] = &[
+    figure("processor per job", PROCESSOR),
+    figure("request → answer, p50", MEDIAN_TIME),
+    figure("request → INVITE, p50", MEDIAN_TIME),
+    figure("request → INVITE, p99", TAIL_TIME),
+    figure("hang-up → callback, p50", MEDIAN_TIME),
+    figure("processor of the database per job", PROCESSOR),
+    figure("commits per job", PROCESSOR),
+];
 const ACCEPTS: &[Figure] = &[
     figure("processor per accept", PROCESSOR),
     figure("request → answer, p50", MEDIAN_TIME),
@@ -65,23 +77,13 @@ const BILLS: &[Figure] = &[
 const SOUND: &[Figure] = &[figure("processor for the whole run", PROCESSOR)];
 
 impl Workload {
-    pub fn figures(self) -> &'static [Figure] {
-        match self {
-            Self::Calls => CALLS,
-            Self::Job => JOB,
-            Self::Accepts => ACCEPTS,
-            Self::Bills => BILLS,
-            Self::Sound => SOUND,
-        }
-    }
-
     /// What of each version takes part, so that a reader knows what a ratio is a ratio of.
     pub fn explanation(self) -> &'static str {
         match self {
             Self::Calls => {
                 "the calling engine (SIP and RTP) of each version in its own `clarion-bench engine`, against the same SIPp and the same counter of packets"
             }
-            Self::Job => {
+            Self::Job | Self::Nodes => {
                 "`clarion serve` of each version; application, test phone and receiver of callbacks are those of the new version"
             }
             Self::Accepts => {
@@ -99,14 +101,22 @@ impl Workload {
     /// The databases on which it is compared: those asked for, where the database is part of what is measured.
     pub fn subjects(self, kinds: &[DatabaseKind]) -> Vec<Subject> {
         let kinds = match self {
-            Self::Job | Self::Accepts => kinds,
+            Self::Job | Self::Accepts | Self::Nodes => kinds,
             Self::Calls | Self::Bills | Self::Sound => &[DatabaseKind::Sqlite],
         };
+        let nodes: &[u16] = match self {
+            Self::Nodes => &[2, 3],
+            _ => &[1],
+        };
+        let is_subject =
+            |kind: &&DatabaseKind| self != Self::Nodes || matches!(kind, DatabaseKind::Postgres(_));
+        let kinds = kinds.iter().filter(is_subject);
         kinds
-            .iter()
-            .map(|kind| Subject {
+            .flat_map(|kind| nodes.iter().map(|nodes| (kind.clone(), *nodes)))
+            .map(|(kind, nodes)| Subject {
                 workload: self,
-                kind: kind.clone(),
+                kind,
+                nodes,
             })
             .collect()
     }
@@ -125,10 +135,27 @@ impl fmt::Display for Workload {
 pub struct Subject {
     pub workload: Workload,
     pub kind: DatabaseKind,
+    pub nodes: u16,
+}
+
+impl Subject {
+    pub fn figures(&self) -> &'static [Figure] {
+        match (self.workload, &self.kind) {
+            (Workload::Calls, _) => CALLS,
+            (Workload::Job, DatabaseKind::Sqlite) => JOB,
+            (Workload::Job | Workload::Nodes, _) => JOB_AND_DATABASE,
+            (Workload::Accepts, _) => ACCEPTS,
+            (Workload::Bills, _) => BILLS,
+            (Workload::Sound, _) => SOUND,
+        }
+    }
 }
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.workload == Workload::Nodes {
+            return write!(f, "job on PostgreSQL with {} nodes", self.nodes);
+        }
         let on = match (self.workload, &self.kind) {
             (Workload::Job | Workload::Accepts, DatabaseKind::Sqlite) => " on SQLite",
             (Workload::Job | Workload::Accepts, DatabaseKind::Postgres(_)) => " on PostgreSQL",

@@ -36,7 +36,7 @@ struct Asker {
 
 impl LoadApplication {
     pub async fn connect(
-        server: &BenchServer,
+        servers: &[BenchServer],
         customer: &BenchCustomer,
         ledger: &Arc<Ledger>,
         text: &str,
@@ -44,7 +44,7 @@ impl LoadApplication {
         connections: usize,
     ) -> anyhow::Result<Self> {
         let mut open = Vec::new();
-        for _ in 0..connections.max(1) {
+        for server in servers.iter().cycle().take(connections.max(servers.len())) {
             open.push(Mutex::new(server.client.connect().await?));
         }
         let asker = Asker {

@@ -85,6 +85,13 @@ impl JobRow {
         self.cpu * 1e3 / self.jobs.len().max(1) as f64
     }
 
+    /// Milliseconds of processor of a PostgreSQL, and its commits, for each job.
+    pub fn of_the_database(&self) -> Option<(f64, f64)> {
+        let jobs = self.jobs.len().max(1) as f64;
+        let work = self.database_work?;
+        Some((work.cpu * 1e3 / jobs, work.commits / jobs))
+    }
+
     /// Processor of a PostgreSQL, its commits and its statements.
     fn database_work(&self) -> [String; 3] {
         let of_a_job = |number: f64| number / self.jobs.len().max(1) as f64;

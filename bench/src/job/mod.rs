@@ -9,6 +9,7 @@ mod ledger;
 mod receiver;
 mod telephone;
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use clap::Args;
 use clarion::clock::Clock;
+use clarion::store::Database;
 use jiff::tz::TimeZone;
 
 use self::application::LoadApplication;
@@ -52,6 +54,9 @@ pub struct JobLoad {
     /// Kept-alive HTTPS connections
     #[arg(long, default_value_t = CONNECTIONS)]
     pub connections: usize,
+    /// Servers that share a PostgreSQL; the requests come to all of them in turn
+    #[arg(long, default_value_t = 1)]
+    pub nodes: u16,
 }
 
 #[derive(Debug, Args)]
@@ -110,7 +115,7 @@ async fn measure(options: &JobOptions, site: &Site, rows: &mut Vec<JobRow>) -> a
     Ok(())
 }
 
-/// One rate, on a server of its own: `program` is the `clarion` that is measured.
+/// One rate, on servers of its own: `program` is the `clarion` that is measured.
 pub async fn at_rate(
     program: &Path,
     load: &JobLoad,
@@ -121,16 +126,14 @@ pub async fn at_rate(
     let ledger = Arc::new(Ledger::default());
     let telephone = BenchTelephone::start(&ledger).await?;
     let receiver = CallbackReceiver::start(&ledger).await?;
-    let settings = settings(&telephone);
     let meter = DatabaseMeter::of(site).await?;
     let work = match &meter {
         Some(meter) => Some(meter.so_far().await?),
         None => None,
     };
-    let mut server =
-        BenchServer::start_with(program, &site.folder, &site.address(), &settings).await?;
+    let mut servers = start(program, site, &telephone, load.nodes).await?;
     let application = LoadApplication::connect(
-        &server,
+        &servers,
         customer,
         &ledger,
         &load.text,
@@ -149,22 +152,24 @@ pub async fn at_rate(
         ledger.take()
     );
     ledger.take();
-    let (before, packets) = (Usage::of(server.id()?)?, server.metrics().await?);
+    let processes = servers.iter().map(BenchServer::id);
+    let processes: Vec<u32> = processes.collect::<Result<_, _>>()?;
+    let before = Totals::of(&processes, &mut servers).await?;
 
     let (watching, placing) = tokio::join!(
-        watch(server.id()?, &ledger, &application),
+        watch(&processes, &ledger, &application),
         application.ask_at(rate, load.seconds),
     );
     let (placed, limit) = (placing?, watching?);
     until_done(&ledger).await;
-    let after = Usage::of(server.id()?)?;
-    let metrics = server.metrics().await?;
-    server.stop().await?;
+    let after = Totals::of(&processes, &mut servers).await?;
+    for server in servers {
+        server.stop().await?;
+    }
     let database_work = match meter.zip(work) {
         Some((meter, before)) => Some(meter.so_far().await?.since(before)),
         None => None,
     };
-    let since = |name: &str| metrics.value(name) - packets.value(name);
     Ok(JobRow {
         database: site.version().await?,
         rate,
@@ -175,31 +180,89 @@ pub async fn at_rate(
         idle_bytes: before.bytes,
         byte_limit: limit.0,
         peak_concurrency: limit.1,
-        packets: since("clarion_media_packets_total"),
-        late: since("clarion_media_packets_late_total"),
+        packets: after.packets - before.packets,
+        late: after.late - before.late,
     })
 }
 
+/// Each in a folder of its own.
+async fn start(
+    program: &Path,
+    site: &Site,
+    telephone: &BenchTelephone,
+    nodes: u16,
+) -> anyhow::Result<Vec<BenchServer>> {
+    ensure!(
+        nodes == 1 || matches!(site.database, Database::Postgres(_)),
+        "several servers need PostgreSQL"
+    );
+    let ports = 10_000 / nodes.max(1);
+    let mut servers = Vec::new();
+    for node in 0..nodes.max(1) {
+        let folder = match node {
+            0 => site.folder.clone(),
+            _ => site.folder.join(format!("node-{node}")),
+        };
+        std::fs::create_dir_all(&folder)?;
+        let first = 10_000 + node * ports;
+        let settings = settings(telephone, first..=first + ports - 1);
+        servers.push(BenchServer::start_with(program, &folder, &site.address(), &settings).await?);
+    }
+    Ok(servers)
+}
+
+/// What all servers have used and done so far.
+struct Totals {
+    cpu: f64,
+    bytes: u64,
+    packets: f64,
+    late: f64,
+}
+
+impl Totals {
+    async fn of(processes: &[u32], servers: &mut [BenchServer]) -> anyhow::Result<Self> {
+        let mut totals = Self {
+            cpu: 0.0,
+            bytes: 0,
+            packets: 0.0,
+            late: 0.0,
+        };
+        for (process, server) in processes.iter().zip(servers) {
+            let (used, metrics) = (Usage::of(*process)?, server.metrics().await?);
+            totals.cpu += used.cpu;
+            totals.bytes += used.bytes;
+            totals.packets += metrics.value("clarion_media_packets_total");
+            totals.late += metrics.value("clarion_media_packets_late_total");
+        }
+        Ok(totals)
+    }
+}
+
 /// Nothing but the machine is to be the limit.
-fn settings(telephone: &BenchTelephone) -> String {
+fn settings(telephone: &BenchTelephone, ports: RangeInclusive<u16>) -> String {
+    let (first, last) = (ports.start(), ports.end());
     format!(
         "[callbacks]\nallowed_networks = ['127.0.0.0/8']\n[dispatch]\ncalls_at_once = 1000000\ncalls_per_second = 1000000\n\
-         [media]\nbind = '127.0.0.1'\nports = '10000-19999'\n\
+         [media]\nbind = '127.0.0.1'\nports = '{first}-{last}'\n\
          [[trunk]]\nname = 'telephone'\nhost = '{}'\nbind = '127.0.0.1:0'\noptions_seconds = 0\nchannels = 1000000\ncalls_per_second = 1000000\nprefixes = ['']\n",
         telephone.address()
     )
 }
 
-/// The most memory that the server held, and the most calls that were under way, while jobs are asked for.
+/// The most memory that the servers held, and the most calls that were under way, while jobs are asked for.
 async fn watch(
-    server: u32,
+    servers: &[u32],
     ledger: &Ledger,
     application: &LoadApplication,
 ) -> anyhow::Result<(u64, usize)> {
     let (mut bytes, mut calls) = (0, 0);
     while !application.has_asked() {
         tokio::time::sleep(LOOK).await;
-        bytes = bytes.max(Usage::of(server)?.bytes);
+        let mut now = 0;
+        for server in servers {
+            now += Usage::of(*server)?.bytes;
+        }
+        bytes = bytes.max(now);
         calls = calls.max(ledger.under_way());
     }
     Ok((bytes, calls))
