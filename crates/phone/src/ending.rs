@@ -30,6 +30,8 @@ pub struct Failure {
     pub q850: Option<Q850>,
     /// True if an 18x came before. After that no other trunk is tried.
     pub rang: bool,
+    /// The peer asks to be left alone for this time (Retry-After).
+    pub retry_after: Option<Duration>,
 }
 
 /// The cause, as somebody who waits for the call would say it.
@@ -141,6 +143,7 @@ impl Failure {
             response: None,
             q850: None,
             rang: false,
+            retry_after: None,
         }
     }
 
@@ -152,7 +155,14 @@ impl Failure {
         }
     }
 
-    /// True if another trunk may be tried: only while nothing has rung, and only when the trouble lies with this trunk.
+    /// The final response, where it says why the call failed. It does not where we gave the call up ourselves.
+    pub fn reason(&self) -> Option<(u16, Option<u8>)> {
+        let (code, _) = self.response.as_ref()?;
+        let q850 = self.q850.as_ref().map(|q850| q850.cause);
+        (self.cause == Cause::from_response(*code, q850)).then_some((*code, q850))
+    }
+
+    /// True if another address of the trunk may be tried: only while nothing has rung, and only when the trouble lies with this one.
     pub fn may_fail_over(&self) -> bool {
         !self.rang
             && matches!(
@@ -269,6 +279,7 @@ mod tests {
             response: None,
             q850: None,
             rang,
+            retry_after: None,
         };
         for cause in Cause::ALL {
             assert!(!failure(cause, true).may_fail_over(), "{cause:?}");

@@ -134,6 +134,7 @@ mod tests {
             response: Some((486, phrase.to_owned())),
             q850,
             rang: false,
+            retry_after: None,
         };
         let leg = OpenLeg::new("192.0.2.1:5060".parse().unwrap(), Transport::Udp);
         leg.failed(&failure, None, MediaStats::default())

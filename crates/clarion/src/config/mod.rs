@@ -49,7 +49,9 @@ pub use self::prompts::PromptsConfig;
 pub use self::rates::RatesConfig;
 use self::section::{LARGEST_MIB, Mistake, Section};
 pub use self::speech::{SpeechConfig, SpeechService};
-pub use self::trunk::{EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkSettings};
+pub use self::trunk::{
+    EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkHealthSettings, TrunkSettings,
+};
 pub use self::values::{HttpUrl, PemFiles, parse_codec, parse_network, parse_ports};
 use crate::domain::phone_number::NumberingPlan;
 

@@ -229,6 +229,26 @@ impl Section {
             .transpose()
     }
 
+    /// A number or a text, such as `503` or `"500-599"`.
+    pub fn number_or_text<T, E: Display>(
+        &mut self,
+        key: &str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<T, Mistake> {
+        let text = match self.take(key)? {
+            Value::String(text) => text,
+            Value::Integer(number) => number.to_string(),
+            other => return Err(self.wrong_type(key, "integer or string", &other)),
+        };
+        parse(&text).map_err(|rule| self.mistake(key, rule))
+    }
+
+    /// Whether a setting that has no default is there.
+    pub fn has(&mut self, key: &str) -> bool {
+        self.asked.insert(key.to_owned());
+        self.table.contains_key(key)
+    }
+
     /// An empty text means `None`.
     pub fn path_or_none(&mut self, key: &str) -> Result<Option<PathBuf>, Mistake> {
         Ok(self.text_or_none(key)?.map(PathBuf::from))

@@ -2,7 +2,10 @@
 //! value.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::Context;
 use phone::call::MediaOptions;
@@ -15,6 +18,7 @@ use super::overlay::overlay;
 use super::section::{Mistake, Section};
 use super::values::{PemFiles, parse_codec};
 use crate::domain::prefix::Prefix;
+use crate::domain::response_policy::{ResponsePolicy, ResponseRule};
 use crate::domain::route::{Rewrite, TrunkRoute};
 
 /// Every setting of a trunk with its default.
@@ -37,6 +41,20 @@ pub struct TrunkSettings {
     /// All calls of the trunk use one pair of ports.
     pub shared_port: bool,
     pub loopback: Option<LoopbackSettings>,
+    /// What becomes of calls that it refuses.
+    pub policy: ResponsePolicy,
+    pub health: TrunkHealthSettings,
+}
+
+/// When a trunk whose calls fail is left alone, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct TrunkHealthSettings {
+    /// Different numbers in a row that it refused.
+    pub refusals: u32,
+    /// Different numbers in a row to which it said nothing.
+    pub silences: u32,
+    pub first_pause: Duration,
+    pub longest_pause: Duration,
 }
 
 /// Where SIP is sent from and received at.
@@ -150,10 +168,71 @@ fn read(section: &mut Section) -> Result<TrunkSettings, Mistake> {
         endpoint: endpoint(section, loopback.is_some())?,
         sip: sip(section, &route.name, loopback.is_some())?,
         shared_port: section.flag("shared_port")?,
+        policy: policy(section)?,
+        health: health(section)?,
         route,
         channels,
         calls_per_second,
         loopback,
+    })
+}
+
+fn health(section: &mut Section) -> Result<TrunkHealthSettings, Mistake> {
+    let first_pause = section.seconds("pause_seconds", 1..=LONGEST)?;
+    let longest_pause = section.seconds("longest_pause_seconds", 1..=LONGEST)?;
+    if longest_pause < first_pause {
+        let rule = "must not be shorter than pause_seconds";
+        return Err(section.mistake("longest_pause_seconds", rule));
+    }
+    Ok(TrunkHealthSettings {
+        refusals: section.number("refusals", 1..=10_000)?,
+        silences: section.number("silences", 1..=10_000)?,
+        first_pause,
+        longest_pause,
+    })
+}
+
+fn policy(section: &mut Section) -> Result<ResponsePolicy, Mistake> {
+    let kind = section.parsed("carrier")?;
+    let own = section.elements("responses", response_rule)?;
+    Ok(ResponsePolicy::new(own, kind))
+}
+
+/// `{ code = "603", phrase = "suspended", then = "trunk-down" }`. Code and Q.850 cause may be ranges.
+fn response_rule(section: &mut Section) -> Result<ResponseRule, Mistake> {
+    let codes = section.number_or_text("code", |text| range(text, &(300..=699)))?;
+    let q850 = if section.has("q850") {
+        Some(section.number_or_text("q850", |text| range(text, &(1..=127)))?)
+    } else {
+        None
+    };
+    let phrase = if section.has("phrase") {
+        section.text_or_none("phrase")?
+    } else {
+        None
+    };
+    let then = section.parsed("then")?;
+    Ok(ResponseRule {
+        codes,
+        q850,
+        phrase,
+        then,
+    })
+}
+
+/// `503`, or `500-599`.
+fn range<T>(text: &str, within: &RangeInclusive<T>) -> Result<RangeInclusive<T>, String>
+where
+    T: FromStr + PartialOrd + Copy + std::fmt::Display,
+{
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let number = |text: &str| text.trim().parse::<T>().ok();
+    let read = number(first).zip(number(last));
+    let read = read
+        .filter(|(first, last)| first <= last && within.contains(first) && within.contains(last));
+    read.map(|(first, last)| first..=last).ok_or_else(|| {
+        let (least, most) = (within.start(), within.end());
+        format!("`{text}` is no number from {least} to {most}, nor a range of them such as {least}-{most}")
     })
 }
 

@@ -13,8 +13,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::breaker::Evidence;
 use super::dial_progress::{DialProgress, TrunkTry};
-use super::end_reason::EndReason;
+use super::end_reason::{self, EndReason};
 use super::leg_records;
 use super::playback::{Playback, PlaybackPlan};
 use super::prompt_guard::{self, PromptGuard};
@@ -23,6 +24,7 @@ use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
 use crate::domain::call::NewCall;
 use crate::domain::claim::ClaimedCall;
 use crate::domain::outcome::Outcome;
+use crate::domain::response_policy::{Judgement, ResponsePolicy, Verdict};
 use crate::random;
 
 /// A call is retried after this time while too many other prompts are being rendered.
@@ -32,6 +34,8 @@ const FIRST_PROMPT_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PROMPT_PAUSE: SignedDuration = SignedDuration::from_secs(60);
 /// A call is retried after this time when there was no leave to dial it: the database did not take it, or the lease is uncertain.
 const WHEN_WITHHELD: SignedDuration = SignedDuration::from_secs(1);
+/// A trunk may ask us to wait for this long at most (Retry-After).
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// Events of a call that are written down together at most.
 const MAX_EVENTS: usize = 16;
 
@@ -64,8 +68,8 @@ enum Next {
 /// What came of trying one trunk.
 enum Tried {
     Ended(EndReason),
-    /// Nothing has rung: another trunk may have it.
-    Failed(Failure),
+    /// Nothing has rung, and the answer is not about the callee.
+    Refused(Failure, Judgement),
     TakenOver,
     /// Nothing was sent, because of us: there was no leave, or the call was given up before there was.
     Withheld,
@@ -118,7 +122,7 @@ impl CallRunner {
         let Ok(paid) = reserved.await else {
             return Next::Requeue(WHEN_WITHHELD);
         };
-        let mut tried = Vec::new();
+        let mut tried = TriedTrunks::default();
         loop {
             // The operator has cancelled it, or the server stops: nothing has rung, and the queue knows what to do with it.
             if hang_up.is_cancelled() {
@@ -128,28 +132,37 @@ impl CallRunner {
                 Ok(channel) => channel,
                 Err(NoChannel::NoRoute) => return Next::End(EndReason::plain(Outcome::NoRoute)),
                 // Another call was quicker. This one keeps its place.
-                Err(_) if tried.is_empty() => return Next::Requeue(SignedDuration::ZERO),
-                Err(NoChannel::Full | NoChannel::Down) => {
-                    return Next::Requeue(self.back_off(progress.tries, tried.len()));
+                Err(_) if tried.names.is_empty() => return Next::Requeue(SignedDuration::ZERO),
+                // Every trunk of its route has said that it does not carry the call, and none that it may do so later.
+                Err(NoChannel::Tried) if let Some(refusal) = tried.all_refused() => {
+                    return Next::End(refusal);
+                }
+                Err(NoChannel::Full | NoChannel::Down | NoChannel::Tried) => {
+                    let back_off = self.back_off(progress.tries, tried.names.len());
+                    return Next::Requeue(
+                        tried.pause.map_or(back_off, |asked| back_off.max(asked)),
+                    );
                 }
             };
             let trunk = Arc::clone(&taken.trunk);
             match self.try_trunk(progress, taken, &plan, paid, hang_up).await {
                 Tried::Ended(reason) => {
-                    trunk.note(true);
+                    trunk.note(Evidence::Worked);
                     return Next::End(reason);
                 }
                 Tried::TakenOver => return Next::TakenOver,
                 // The first look of the next round finds out that it was given up.
                 Tried::Withheld if hang_up.is_cancelled() => {}
                 Tried::Withheld => return Next::Requeue(WHEN_WITHHELD),
-                Tried::Failed(failure) => {
-                    trunk.note(false);
-                    tracing::info!(trunk = trunk.name(), %failure, "a trunk failed; trying the next");
-                    tried.push(trunk.name().to_owned());
+                Tried::Refused(failure, judgement) => {
+                    let verdict = judgement.verdict.as_str();
+                    tracing::info!(trunk = trunk.name(), %failure, verdict, "a trunk failed; trying the next");
+                    let callee = progress.claimed.call.number.digits();
+                    trunk.note(evidence(&failure, judgement, callee));
+                    tried.add(trunk.name(), &failure, judgement);
                 }
             }
-            channel = self.channel(&progress.claimed.call, &tried);
+            channel = self.channel(&progress.claimed.call, &tried.names);
         }
     }
 
@@ -188,7 +201,7 @@ impl CallRunner {
         let clock = self.recorder.node.clock.reading();
         let legs = legs.map(|record| leg_records::leg(record, &trunk_try.trunk, clock));
         progress.legs.extend(legs);
-        let tried = conclude(progress, placed.ending, leave);
+        let tried = conclude(progress, placed.ending, leave, trunk.policy());
         // A number under which nothing was sent is used again.
         if !(nothing_left && matches!(tried, Tried::Withheld)) {
             progress.tries = trunk_try.number;
@@ -245,7 +258,7 @@ impl CallRunner {
                 }
                 // Somebody is there: the trunk works, however long the call lasts.
                 if events.iter().any(is_progress) {
-                    trunk.note(true);
+                    trunk.note(Evidence::Worked);
                 }
                 let events = events.drain(..);
                 let recorded = self.recorder.record_progress(progress, trunk_try, events);
@@ -278,7 +291,48 @@ impl CallRunner {
     }
 }
 
-fn conclude(progress: &mut DialProgress, ending: Ending, leave: Result<(), NoLeave>) -> Tried {
+/// The trunks that were tried for a call since it was claimed, and what they said.
+#[derive(Default)]
+struct TriedTrunks {
+    names: Vec<String>,
+    /// One of them may carry the call later.
+    may_wait: bool,
+    /// The longest time that one of them asked for.
+    pause: Option<SignedDuration>,
+    last: Option<EndReason>,
+}
+
+impl TriedTrunks {
+    fn add(&mut self, trunk: &str, failure: &Failure, judgement: Judgement) {
+        self.names.push(trunk.to_owned());
+        self.may_wait |= judgement.verdict != Verdict::NextTrunk;
+        let asked = failure.retry_after.map(|asked| asked.min(LONGEST_WAIT));
+        let asked = asked.and_then(|asked| SignedDuration::try_from(asked).ok());
+        self.pause = self.pause.max(asked);
+        self.last = Some(EndReason::of_failure(failure, judgement.outcome));
+    }
+
+    /// How the call ends if there is no trunk left and none asked to wait.
+    fn all_refused(&mut self) -> Option<EndReason> {
+        self.last.take_if(|_| !self.may_wait)
+    }
+}
+
+/// What a refusal says about the trunk.
+fn evidence<'a>(failure: &Failure, judgement: Judgement, callee: &'a str) -> Evidence<'a> {
+    match (failure.cause, judgement.verdict) {
+        (Cause::TimedOut | Cause::TransportDown, _) => Evidence::Silent(callee),
+        (_, Verdict::TrunkDown) => Evidence::Down,
+        _ => Evidence::Refused(callee),
+    }
+}
+
+fn conclude(
+    progress: &mut DialProgress,
+    ending: Ending,
+    leave: Result<(), NoLeave>,
+    policy: &ResponsePolicy,
+) -> Tried {
     match ending {
         Ending::Talked { time, .. } => {
             let dialled = progress
@@ -294,11 +348,14 @@ fn conclude(progress: &mut DialProgress, ending: Ending, leave: Result<(), NoLea
             tracing::warn!(reason = ?leave.err(), "there was no leave to dial");
             Tried::Withheld
         }
-        Ending::Failed(failure) if failure.may_fail_over() => Tried::Failed(failure),
         Ending::Failed(failure) => {
+            let judgement = end_reason::judge(&failure, policy);
+            if judgement.verdict != Verdict::Final && !failure.rang {
+                return Tried::Refused(failure, judgement);
+            }
             // A callee who answered in the moment in which we gave up, or could not be talked to, is not billed.
             progress.answered_at = None;
-            Tried::Ended(EndReason::of_failure(&failure))
+            Tried::Ended(EndReason::of_failure(&failure, judgement.outcome))
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use phone::ending::{Cause, Failure};
 
+use crate::domain::leg::Leg;
 use crate::domain::outcome::Outcome;
+use crate::domain::response_policy::{Judgement, ResponsePolicy, TrunkResponse, Verdict};
 
 /// Why a call ended as it did.
 #[derive(Debug, Clone)]
@@ -28,27 +30,66 @@ impl EndReason {
         }
     }
 
-    pub fn of_failure(failure: &Failure) -> Self {
+    /// It was tried in vain until it had waited for too long.
+    pub fn expired(legs: &[Leg]) -> Self {
+        let Some(last) = legs.last() else {
+            return Self::plain(Outcome::Expired);
+        };
+        let said = match (last.sip_code, &last.phrase) {
+            (Some(code), Some(phrase)) => format!("{code} {phrase}"),
+            (Some(code), None) => code.to_string(),
+            (None, _) => "no response".to_owned(),
+        };
+        let times = match legs.len() {
+            1 => "once".to_owned(),
+            legs => format!("{legs} times"),
+        };
+        let text = format!(
+            "dialled {times} in vain; the last trunk, {}, said: {said}",
+            last.trunk
+        );
         Self {
-            outcome: match failure.cause {
-                Cause::Busy => Outcome::Busy,
-                Cause::Declined => Outcome::Declined,
-                Cause::NoAnswer => Outcome::NotAnswered,
-                Cause::Cancelled => Outcome::Cancelled,
-                Cause::NoRoute => Outcome::InvalidNumber,
-                Cause::Unavailable
-                | Cause::Rejected
-                | Cause::BadMedia
-                | Cause::TimedOut
-                | Cause::TransportDown => Outcome::TrunkFailure,
-                // It rang, or may have, and then our lease was not certain any more.
-                Cause::Withheld | Cause::LeaveLost => Outcome::Interrupted,
-            },
+            outcome: Outcome::Expired,
+            sip_code: last.sip_code,
+            text: Some(text),
+        }
+    }
+
+    pub fn of_failure(failure: &Failure, outcome: Outcome) -> Self {
+        Self {
+            outcome,
             sip_code: failure.response.as_ref().map(|(code, _)| *code),
             // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
             text: Some(failure.to_string().replace(char::is_control, " ")),
         }
     }
+}
+
+/// What becomes of a call that failed: by the trunk's policy where a response says why, and otherwise by our own knowledge.
+pub fn judge(failure: &Failure, policy: &ResponsePolicy) -> Judgement {
+    if let Some((code, q850)) = failure.reason() {
+        let said = failure.response.as_ref().map(|(_, phrase)| phrase.as_str());
+        let told = failure.q850.as_ref().and_then(|q850| q850.text.as_deref());
+        return policy.judge(&TrunkResponse {
+            code,
+            q850,
+            phrases: [said.unwrap_or_default(), told.unwrap_or_default()],
+        });
+    }
+    let (verdict, outcome) = match failure.cause {
+        Cause::Busy => (Verdict::Final, Outcome::Busy),
+        Cause::Declined => (Verdict::Final, Outcome::Declined),
+        Cause::NoAnswer => (Verdict::Final, Outcome::NotAnswered),
+        Cause::Cancelled => (Verdict::Final, Outcome::Cancelled),
+        Cause::NoRoute => (Verdict::Final, Outcome::InvalidNumber),
+        Cause::Rejected | Cause::BadMedia => (Verdict::NextTrunk, Outcome::TrunkFailure),
+        Cause::Unavailable | Cause::TimedOut | Cause::TransportDown => {
+            (Verdict::Wait, Outcome::TrunkFailure)
+        }
+        // It rang, or may have, and then our lease was not certain any more.
+        Cause::Withheld | Cause::LeaveLost => (Verdict::Final, Outcome::Interrupted),
+    };
+    Judgement { verdict, outcome }
 }
 
 #[cfg(test)]
@@ -62,8 +103,10 @@ mod tests {
             response: Some((486, "Bu\0sy\r\nHere".to_owned())),
             q850: None,
             rang: true,
+            retry_after: None,
         };
-        let reason_of_end = EndReason::of_failure(&failure);
+        let judgement = judge(&failure, &ResponsePolicy::default());
+        let reason_of_end = EndReason::of_failure(&failure, judgement.outcome);
         assert_eq!(reason_of_end.outcome, Outcome::Busy);
         let reason = reason_of_end.text.unwrap();
         assert!(!reason.contains(char::is_control), "{reason:?}");

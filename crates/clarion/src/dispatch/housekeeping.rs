@@ -20,7 +20,7 @@ use super::recorder::CallRecorder;
 use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
 use crate::domain::call_state::CallState;
-use crate::domain::claim::Overdue;
+use crate::domain::claim::{ClaimedCall, Overdue};
 use crate::domain::outcome::Outcome;
 use crate::store::StoreError;
 
@@ -103,16 +103,26 @@ impl Housekeeping {
             }
             futures_util::stream::iter(overdue)
                 .for_each_concurrent(ENDS_AT_ONCE, |(claimed, why)| {
-                    let outcome = match why {
-                        Overdue::Expired => Outcome::Expired,
-                        Overdue::Cancelled => Outcome::Cancelled,
-                    };
-                    let progress = DialProgress::new(claimed);
-                    within_limit(self.recorder.end(progress, EndReason::plain(outcome)))
+                    within_limit(self.end_one(claimed, why))
                 })
                 .await;
             watch.beat();
         }
+    }
+
+    async fn end_one(&self, claimed: ClaimedCall, why: Overdue) {
+        let reason = match why {
+            Overdue::Cancelled => EndReason::plain(Outcome::Cancelled),
+            Overdue::Expired if claimed.tries == 0 => EndReason::plain(Outcome::Expired),
+            // It was dialled in vain. A record that says so is better than one that does not; one that cannot be read is no reason to wait.
+            Overdue::Expired => {
+                let store = &self.recorder.node.store;
+                let legs = store.legs_so_far(&claimed.call.sid).await;
+                EndReason::expired(&legs.unwrap_or_default())
+            }
+        };
+        let progress = DialProgress::new(claimed);
+        self.recorder.end(progress, reason).await;
     }
 
     async fn hang_up_cancelled(&self) -> Result<(), StoreError> {

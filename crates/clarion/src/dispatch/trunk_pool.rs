@@ -10,12 +10,13 @@ use phone::trunk::Health;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::breaker::Breaker;
+use super::breaker::{Breaker, Evidence};
 use super::lock;
 use super::node::HeldLease;
 use super::trunk_capacity::GrantedCapacity;
 use super::trunk_line::TrunkLine;
 use crate::config::TrunkSettings;
+use crate::domain::response_policy::ResponsePolicy;
 use crate::domain::route;
 use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 
@@ -100,13 +101,13 @@ impl PooledTrunk {
         !self.drained.load(Ordering::Relaxed) && self.line.health().usable()
     }
 
-    pub fn note(&self, worked: bool) {
-        let mut breaker = lock(&self.breaker);
-        if worked {
-            breaker.worked();
-        } else {
-            breaker.failed(Instant::now());
-        }
+    pub fn note(&self, evidence: Evidence<'_>) {
+        lock(&self.breaker).note(evidence, Instant::now());
+    }
+
+    /// What becomes of calls that it refuses.
+    pub fn policy(&self) -> &ResponsePolicy {
+        &self.settings.policy
     }
 
     /// A called number as this trunk wants it.
@@ -155,6 +156,8 @@ pub enum NoChannel {
     Full,
     /// Those that do are down or failing.
     Down,
+    /// Those that do have been tried.
+    Tried,
 }
 
 impl TrunkPool {
@@ -168,9 +171,9 @@ impl TrunkPool {
             Arc::new(PooledTrunk {
                 capacity: Mutex::new(GrantedCapacity::new(whole, Instant::now())),
                 share_changed: Arc::clone(&share_changed),
+                breaker: Mutex::new(Breaker::new(settings.health)),
                 settings,
                 line,
-                breaker: Mutex::default(),
                 drained: AtomicBool::new(false),
             })
         });
@@ -258,20 +261,21 @@ impl TrunkPool {
             return Err(NoChannel::NoRoute);
         }
         let now = Instant::now();
-        let mut full = false;
+        let (mut full, mut untried) = (false, false);
         for trunk in order.into_iter().map(|place| &self.trunks[place]) {
             if tried.iter().any(|name| name == trunk.name()) {
                 continue;
             }
+            untried = true;
             match trunk.channel(now) {
                 Some(channel) => return Ok(channel),
                 None => full |= trunk.may_be_tried(now),
             }
         }
-        Err(if full {
-            NoChannel::Full
-        } else {
-            NoChannel::Down
+        Err(match (untried, full) {
+            (false, _) => NoChannel::Tried,
+            (true, true) => NoChannel::Full,
+            (true, false) => NoChannel::Down,
         })
     }
 

@@ -15,6 +15,7 @@ pub mod phone_number;
 pub mod prefix;
 pub mod prompt;
 pub mod request_key;
+pub mod response_policy;
 pub mod route;
 pub mod status_code;
 pub mod token_bucket;

@@ -5,12 +5,14 @@ mod blocks;
 mod examples;
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clarion::domain::bill::call_type::CallType;
 use clarion::domain::bill::{COLUMNS, csv, record};
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
+use clarion::domain::response_policy::{self, CarrierKind, Judgement, Verdict};
 use clarion::domain::status_code::StatusCode;
 use clarion::telemetry::METRICS;
 
@@ -85,6 +87,51 @@ fn the_table_of_outcomes_is_that_of_the_code() {
         .unwrap();
     }
     check("docs/calls.md", "outcomes", &outcomes);
+}
+
+fn range<T: PartialEq + std::fmt::Display>(range: &RangeInclusive<T>) -> String {
+    let (first, last) = (range.start(), range.end());
+    if first == last {
+        return first.to_string();
+    }
+    format!("{first}–{last}")
+}
+
+fn becomes(judgement: Judgement) -> String {
+    let (verdict, outcome) = (judgement.verdict, judgement.outcome.as_str());
+    match verdict {
+        Verdict::Final => format!("{} | {outcome}", verdict.meaning()),
+        _ => format!("`{}`: {} | {outcome}", verdict.as_str(), verdict.meaning()),
+    }
+}
+
+#[test]
+fn what_becomes_of_refused_calls_is_what_the_code_does() {
+    let mut codes =
+        "| code | what becomes of the call | outcome, where it ends |\n|---|---|---|\n".to_owned();
+    for (of, judgement) in response_policy::default_table() {
+        let _ = writeln!(codes, "| {} | {} |", range(&of), becomes(judgement));
+    }
+    check("docs/calls.md", "responses", &codes);
+    let mut causes =
+        "| Q.850 cause | what becomes of the call | outcome, where it ends |\n|---|---|---|\n"
+            .to_owned();
+    for (of, judgement) in response_policy::cause_table() {
+        let _ = writeln!(causes, "| {} | {} |", range(&of), becomes(judgement));
+    }
+    check("docs/calls.md", "causes", &causes);
+    let mut kinds = "| `carrier` | code | what becomes of the call | outcome, where it ends | because |\n|---|---|---|---|---|\n".to_owned();
+    for kind in CarrierKind::ALL {
+        for (of, judgement, why) in kind.differences() {
+            let _ = writeln!(
+                kinds,
+                "| `{kind}` | {} | {} | {why} |",
+                range(of),
+                becomes(*judgement)
+            );
+        }
+    }
+    check("docs/calls.md", "carriers", &kinds);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod heard;
 mod limits;
 mod outcomes;
 mod prompts;
+mod refusals;
 mod reports;
 mod routes;
 pub mod stage;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::child::{Caller, Installation};
-use crate::support::{PATIENCE, eventually};
+use crate::support::{PATIENCE, eventually, preload};
 
 /// Compiles the faulty disk and returns the library's path.
 pub fn failing_disk(folder: &Path) -> PathBuf {
@@ -25,7 +25,7 @@ async fn after_a_failed_sync_nothing_more_is_promised_and_the_process_ends() {
     let fault = installation.folder.path().join("fault");
     let library = failing_disk(installation.folder.path());
     let mut server = installation
-        .start_with(&[("LD_PRELOAD", &library), ("DISK_FAULT", &fault)])
+        .start_with(&[("LD_PRELOAD", &preload(&library)), ("DISK_FAULT", &fault)])
         .await;
     let mut caller = Caller::connect(&server.client).await.unwrap();
     let before = caller.place_call().await.unwrap();
@@ -57,7 +57,7 @@ async fn a_full_disk_refuses_calls_until_there_is_room_again() {
     let fault = installation.folder.path().join("fault");
     let library = failing_disk(installation.folder.path());
     let server = installation
-        .start_with(&[("LD_PRELOAD", &library), ("DISK_FAULT", &fault)])
+        .start_with(&[("LD_PRELOAD", &preload(&library)), ("DISK_FAULT", &fault)])
         .await;
     let mut caller = Caller::connect(&server.client).await.unwrap();
     let before = caller.place_call().await.unwrap();

@@ -1,5 +1,7 @@
 //! Reading headers that the library has no type for, or has one only in some versions.
 
+use std::time::Duration;
+
 use rsipstack::sip::{HasHeaders, Header, Response};
 
 use crate::ending::Q850;
@@ -20,4 +22,11 @@ pub(super) fn q850(response: &Response) -> Option<Q850> {
         _ => None,
     });
     reasons.into_iter().find_map(Q850::from_reason)
+}
+
+/// How long a peer asks to be left alone (RFC 3261 section 20.33): seconds, and perhaps a comment or parameters behind them.
+pub(super) fn retry_after(response: &Response) -> Option<Duration> {
+    let value = header_value(response, "Retry-After")?;
+    let seconds = value.split(['(', ';']).next()?.trim().parse::<u32>().ok()?;
+    Some(Duration::from_secs(seconds.into()))
 }

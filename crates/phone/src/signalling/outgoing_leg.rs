@@ -10,7 +10,7 @@ use super::answer_hold::AnswerHold;
 use super::dialog::OwnedDialog;
 use super::dialog_states::{DialogEvent, SessionChange, interpret};
 use super::established_leg::{EstablishedLeg, LegEvent};
-use super::headers::q850;
+use super::headers::{q850, retry_after};
 use super::invite_outcome::{Answer, FailedInvite, InviteResult, code_and_reason};
 use super::orphan::DialogSnapshot;
 use crate::ending::{Cause, Failure, Side};
@@ -50,6 +50,7 @@ impl Progress {
             response: None,
             q850: None,
             rang: self.rang(),
+            retry_after: None,
         }
     }
 }
@@ -258,6 +259,7 @@ fn failure_of(response: &Response, rang: bool) -> Failure {
         response: Some(code_and_reason(response)),
         q850,
         rang,
+        retry_after: retry_after(response),
     }
 }
 

@@ -60,6 +60,12 @@ const HEARTBEAT: &str = postgres!(
        AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)) \
      SELECT count(*), {now} FROM nodes WHERE lease_until > {now} AND node <> $1"
 );
+/// The name stays for a while: a claim that is still on its way when the node leaves would otherwise be held by a name that nobody knows, and
+/// never be taken over. While calls are held by it, its lease runs out by itself.
+const LEAVE: &str = postgres!(
+    "UPDATE nodes SET lease_until = {now} WHERE node = $1 AND lease_until > {now} \
+       AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = $1)"
+);
 const FORGET_CALLS: &str = postgres!(
     "WITH old AS (",
     queue::OLD_CALLS.postgres,
@@ -207,7 +213,7 @@ impl CallQueue for PostgresStore {
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
         let duties = queue::LEAVE_DUTIES.postgres;
-        for leave in [sharing::LEAVE, duties, queue::LEAVE.postgres] {
+        for leave in [sharing::LEAVE, duties, LEAVE] {
             self.execute(leave, &[&node.as_str()]).await?;
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::disk::failing_disk;
 use crate::support::child::{ChildServer, Installation};
 use crate::support::cluster::Cluster;
 use crate::support::proxy::Proxy;
-use crate::support::{eventually, postgres};
+use crate::support::{eventually, postgres, preload};
 
 /// The database of each: PostgreSQL, with a proxy before it for each node.
 struct Shared {
@@ -103,7 +103,9 @@ impl Shared {
     /// The rows that each living node has.
     async fn ids(&self) -> Vec<String> {
         let client = postgres::connect(&self.url).await;
-        let rows = client.query("SELECT node FROM nodes", &[]).await.unwrap();
+        // The names of those that have left stay for a while.
+        let living = "SELECT node FROM nodes WHERE lease_until > extract(epoch FROM clock_timestamp()) * 1000";
+        let rows = client.query(living, &[]).await.unwrap();
         rows.iter().map(|row| row.get(0)).collect()
     }
 
@@ -115,7 +117,7 @@ impl Shared {
 }
 
 fn on_disk(command: &mut Command, disk: &Disk, files: &str) {
-    command.env("LD_PRELOAD", &disk.library);
+    command.env("LD_PRELOAD", preload(&disk.library));
     command.env("DISK_FAULT", &disk.fault);
     command.env("DISK_FAULT_FILES", files);
 }

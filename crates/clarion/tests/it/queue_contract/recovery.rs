@@ -15,6 +15,30 @@ use crate::support::{self};
 contract! {
     whoever_has_lost_a_call_changes_nothing_any_more,
     a_call_of_our_own_that_nobody_works_at_is_taken_over,
+    what_a_node_claims_after_it_has_left_is_taken_over,
+}
+
+/// A claim may still be on its way to the database when its node says good-bye, and nobody hears what it got.
+async fn what_a_node_claims_after_it_has_left_is_taken_over(database: Database) {
+    let store = with_account(&database).await;
+    let call = call("8613800000001");
+    store.accept_call(order(call.clone())).await.unwrap();
+    for number in [1, 2] {
+        let node = node(number);
+        store.heartbeat(&node, now(), LEASE).await.unwrap();
+    }
+    store.cancel_call(&call.sid).await.unwrap();
+    store.leave(&node(1)).await.unwrap();
+    assert_eq!(store.claim_overdue(&node(1), 10).await.unwrap().len(), 1);
+    lose(&database, &store, &node(2)).await;
+    let lost = take_orphaned(&store, &node(2), &[]).await;
+    assert_eq!(lost.len(), 1);
+    assert!(
+        store
+            .end_call(ended(&lost[0].claimed, now()))
+            .await
+            .unwrap()
+    );
 }
 
 async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {

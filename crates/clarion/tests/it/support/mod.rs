@@ -17,7 +17,7 @@ pub mod sip_peer;
 pub mod telephone;
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -275,6 +275,16 @@ pub async fn eventually_within(
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// What `LD_PRELOAD` has to be for a program that gets this library beside those that this process has (scripts/test-anytime).
+pub fn preload(library: &Path) -> PathBuf {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD") {
+        all.push(" ");
+        all.push(others);
+    }
+    all.into()
 }
 
 /// Returns a port for a program that needs a fixed one. No other test of this process gets it, and it is outside the ranges from which the

@@ -86,6 +86,11 @@ impl ModelCall {
         self.place.as_ref()?.node.as_ref()
     }
 
+    /// It waits for its end.
+    pub fn is_cancelled(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| place.is_cancelled)
+    }
+
     /// It is being made: it keeps its callee busy and counts for its customer.
     fn is_under_way(&self) -> bool {
         let place = self.place.as_ref();

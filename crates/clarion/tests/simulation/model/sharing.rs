@@ -67,7 +67,15 @@ impl QueueModel {
     pub fn leave(&mut self, node: &NodeId) {
         if self.held_calls(node).is_empty() {
             self.parts.retain(|(_, of), _| of.as_str() != node.as_str());
-            self.nodes.remove(node.as_str());
+            // A claim that is still on its way finds the name of whoever it is for.
+            match self.lease_end {
+                LeaseEnd::Process => drop(self.nodes.remove(node.as_str())),
+                LeaseEnd::Time => {
+                    if let Some(row) = self.nodes.get_mut(node.as_str()) {
+                        row.lease_until = row.lease_until.min(self.now);
+                    }
+                }
+            }
         }
     }
 }

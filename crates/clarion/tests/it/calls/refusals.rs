@@ -1,0 +1,148 @@
+//! What becomes of calls that trunks refuse, by the trunk's policy.
+
+use std::time::Duration;
+
+use clarion::domain::outcome::Outcome;
+use phone::test_phone::Script;
+
+use super::stage::{Customer, Stage, field};
+use crate::support::eventually;
+use crate::support::telephone::Telephone;
+
+const HELLO: &str = "\"mediaTxt\":\"hello\"";
+/// A trunk that is left alone shows itself by a call that waits for this long.
+const NOBODY_WAITS_LONGER: Duration = Duration::from_secs(30);
+
+/// A telephone that refuses with the code that the number ends in; every other number answers and hangs up soon.
+async fn refusing() -> Telephone {
+    Telephone::start(
+        |number| match number[number.len() - 3..].parse::<u16>().unwrap() {
+            code @ 300..=699 => Script::refuse(code),
+            _ => Script::hang_up_after(Duration::from_millis(200)),
+        },
+    )
+    .await
+}
+
+/// Who answers whatever the number.
+async fn answering() -> Telephone {
+    Telephone::that(Script::hang_up_after(Duration::from_millis(200))).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_of_the_trunk_leaves_the_call_to_another() {
+    let (first, second) = (refusing().await, answering().await);
+    // Each code has a trunk of its own: one that said that it is down gets no more calls.
+    let codes = [300, 400, 401, 402, 403, 408, 429, 488, 501, 503, 580, 606];
+    let refusing = codes.map(|code| {
+        let more = format!("priority = 1\nprefixes = [\"861380{code}\"]");
+        let trunk = first.wide_trunk(&format!("refuses-{code}"), &more);
+        trunk.replacen("prefixes = [\"\"]\n", "", 1)
+    });
+    let trunks = refusing.concat() + &second.wide_trunk("second", "priority = 2");
+    let stage = Stage::on(&trunks, "").await;
+    for code in codes {
+        let sid = stage.call(&format!("1380{code}0{code}"), HELLO).await;
+        let body = stage.report_of(&sid).await;
+        assert_eq!(field(&body, "state"), "0", "{code}");
+        let record = stage.record(&sid).await;
+        assert_eq!(record.trunk.as_deref(), Some("second"), "{code}");
+        assert_eq!(stage.legs(&sid).await[0].sip_code, Some(code), "{code}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_no_trunk_carries_is_over_at_once_and_one_that_may_be_carried_later_waits() {
+    let telephone = refusing().await;
+    let trunk = telephone.wide_trunk("only", "");
+    let more = "[dispatch]\nretry_seconds = 1\n[calls]\nexpire_seconds = 4\n";
+    let stage = Stage::on(&trunk, more).await;
+    let refused = stage.call("13800000403", HELLO).await;
+    let waits = stage.call("13800000503", HELLO).await;
+    assert_eq!(field(&stage.report_of(&refused).await, "state"), "2");
+    let record = stage.record(&refused).await;
+    assert_eq!(
+        (record.outcome, record.sip_code, record.tries),
+        (Some(Outcome::TrunkFailure), Some(403), 1)
+    );
+    assert_eq!(field(&stage.report_of(&waits).await, "state"), "2");
+    let record = stage.record(&waits).await;
+    assert_eq!(
+        (record.outcome, record.sip_code),
+        (Some(Outcome::Expired), Some(503))
+    );
+    let legs = stage.legs(&waits).await.len();
+    assert!(legs > 1, "{legs}");
+    let reason = record.reason.unwrap();
+    let wanted = format!("dialled {legs} times in vain; the last trunk, only, said: 503 ");
+    assert!(reason.starts_with(&wanted), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_has_rules_of_its_own() {
+    let (first, second) = (refusing().await, answering().await);
+    let rules = "priority = 1\ncarrier = \"wholesale\"\nresponses = [\
+         { code = 603, phrase = \"decline\", then = \"next-trunk\" }, { code = \"480-499\", then = \"declined\" }]";
+    let trunks = first.wide_trunk("first", rules) + &second.wide_trunk("second", "priority = 2");
+    let stage = Stage::on(&trunks, "").await;
+    for (code, outcome) in [
+        (603, Outcome::Talked),
+        (404, Outcome::Talked),
+        (486, Outcome::Declined),
+    ] {
+        let sid = stage.call(&format!("13800000{code}"), HELLO).await;
+        stage.report_of(&sid).await;
+        assert_eq!(stage.outcome(&sid).await, Some(outcome), "{code}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_says_that_it_is_down_gets_no_calls_for_a_while() {
+    let (first, second) = (refusing().await, answering().await);
+    let trunks = first.wide_trunk(
+        "first",
+        "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600",
+    ) + &second.wide_trunk("second", "priority = 2");
+    let stage = Stage::on(&trunks, "").await;
+    for number in ["13800000402", "13800000001", "13800000002"] {
+        let sid = stage.call(number, HELLO).await;
+        assert_eq!(field(&stage.report_of(&sid).await, "state"), "0");
+    }
+    assert_eq!(first.dialled().len(), 1, "only the one that it refused");
+    assert_eq!(second.dialled().len(), 3);
+}
+
+/// A thousand numbers that one customer should not have called, and another customer's that are right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_numbers_of_one_customer_do_not_delay_another() {
+    let telephone = refusing().await;
+    let trunk = telephone.trunk("only", "channels = 20\ncalls_per_second = 200\n");
+    let stage = Stage::on(&trunk, "[dispatch]\nretry_seconds = 600\n").await;
+    let mut bad = Customer::another(&stage, 1, |_| ()).await;
+    let mut good = Customer::another(&stage, 2, |_| ()).await;
+    let placing = async {
+        for number in 0..1000 {
+            bad.call(&format!("1380{number:04}503"), HELLO).await;
+        }
+    };
+    let calling = async {
+        let mut sids = Vec::new();
+        for number in 0..20 {
+            // Some of the others have been refused since the last one.
+            eventually("more are refused", async || {
+                telephone.dialled().len() >= 40 * (number + 1)
+            })
+            .await;
+            sids.push(good.call(&format!("1391{number:04}001"), HELLO).await);
+        }
+        sids
+    };
+    let ((), sids) = tokio::join!(placing, calling);
+    for sid in sids {
+        assert_eq!(field(&stage.report_of(&sid).await, "state"), "0");
+        let record = stage.record(&sid).await;
+        let dialled = record.dialled_at.unwrap();
+        let waited = dialled.duration_since(record.accepted_at).unsigned_abs();
+        assert!(waited < NOBODY_WAITS_LONGER, "{waited:?}");
+    }
+}
