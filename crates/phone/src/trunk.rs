@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::signalling::{DialogSnapshot, Resolver, Signalling, SignallingError};
 pub use config::{Identity, SipTrunkConfig};
 pub use health::Health;
+use health::{HealthSource, KnownHealth};
 
 /// How long addresses are used before the name servers are asked again. They are also asked when nobody answers at these addresses.
 const ADDRESSES_LAST: Duration = Duration::from_secs(60);
@@ -32,6 +33,7 @@ pub struct Trunk {
     signalling: Arc<Signalling>,
     resolver: Resolver,
     addresses: Mutex<Addresses>,
+    known_health: Mutex<KnownHealth>,
     health: watch::Sender<Health>,
     /// Whether we register, where the trunk wants a registration.
     duty: watch::Receiver<bool>,
@@ -39,8 +41,8 @@ pub struct Trunk {
 }
 
 impl Trunk {
-    /// Registers where the trunk wants that, and otherwise asks it whether it is there, until `stop`. `supervisor` knows the task as
-    /// `registration:NAME` or `trunk-health:NAME`.
+    /// Registers where the trunk wants that, and asks it whether it is there, until `stop`. `supervisor` knows the tasks as
+    /// `registration:NAME` and `trunk-health:NAME`.
     pub fn start(
         supervisor: &Supervisor,
         config: SipTrunkConfig,
@@ -68,21 +70,23 @@ impl Trunk {
                 known: Vec::new(),
                 asked: None,
             }),
+            known_health: Mutex::default(),
             health,
             duty,
             stop: CancellationToken::new(),
         });
-        let (name, cared_for) = (&trunk.config.name, Arc::clone(&trunk));
+        let name = &trunk.config.name;
         // Both tasks end by themselves, because a registration is taken back at the end.
         if let Some(time) = trunk.config.register {
-            let name = format!("registration:{name}");
+            let (name, cared_for) = (format!("registration:{name}"), Arc::clone(&trunk));
             supervisor
                 .restart(&name, None, move |watch| {
                     registration::keep_registered(Arc::clone(&cared_for), time, watch)
                 })
                 .detach();
-        } else if let Some(interval) = trunk.config.ask_every {
-            let name = format!("trunk-health:{name}");
+        }
+        if let Some(interval) = trunk.config.ask_every {
+            let (name, cared_for) = (format!("trunk-health:{name}"), Arc::clone(&trunk));
             supervisor
                 .restart(&name, None, move |watch| {
                     health::check_health(Arc::clone(&cared_for), interval, watch)
@@ -173,16 +177,20 @@ impl Trunk {
         self.signalling.end_orphan(snapshot).await
     }
 
-    fn set_health(&self, health: Health) {
-        let changed = *self.health.borrow() != health;
-        if changed {
-            let trunk = &self.config.name;
-            match &health {
-                Health::Down { why } => tracing::warn!(trunk, why, "the trunk is down"),
-                Health::Up => tracing::info!(trunk, "the trunk is up"),
-                Health::Unknown => {}
-            }
-            self.health.send_replace(health);
+    fn note_health(&self, source: HealthSource, health: Health) {
+        let mut known = self.known_health.lock();
+        let known = known.as_mut().unwrap_or_else(|poisoned| poisoned.get_mut());
+        known.set(source, health);
+        let health = known.all();
+        if *self.health.borrow() == health {
+            return;
         }
+        let trunk = &self.config.name;
+        match &health {
+            Health::Down { why } => tracing::warn!(trunk, why, "the trunk is down"),
+            Health::Up => tracing::info!(trunk, "the trunk is up"),
+            Health::Unknown => {}
+        }
+        self.health.send_replace(health);
     }
 }

@@ -432,6 +432,49 @@ fn a_mistake_is_named_by_table_key_and_rule() {
 }
 
 #[test]
+fn the_rules_of_a_trunk_are_read_and_mistakes_in_them_are_named() {
+    let with = |rule: &str| trunk(&format!("host = \"x\"\nresponses = [{rule}]"));
+    for rule in [
+        "{ code = 603, phrase = \"suspended\", then = \"trunk-down\" }",
+        "{ code = \"500-599\", q850 = \"41-44\", then = \"wait\" }, { code = \"404\", q850 = 3, then = \"busy\" }",
+    ] {
+        load(&with(rule), &[]).unwrap();
+    }
+    for (rule, wanted) in [
+        (
+            "{ code = 200, then = \"busy\" }",
+            "responses[0].code: `200` is no number from 300 to 699, nor a range of them such as 300-699",
+        ),
+        (
+            "{ code = \"599-500\", then = \"busy\" }",
+            "responses[0].code: `599-500` is no number",
+        ),
+        (
+            "{ code = 404, q850 = 128, then = \"busy\" }",
+            "responses[0].q850: `128` is no number from 1 to 127",
+        ),
+        (
+            "{ code = 404, then = \"again\" }",
+            "responses[0].then: `again` is none of busy, declined,",
+        ),
+        ("{ code = 404 }", "responses[0].then: is missing"),
+        ("{ then = \"busy\" }", "responses[0].code: is missing"),
+        (
+            "{ code = 404, then = \"busy\", phrases = \"x\" }",
+            "responses[0].phrases",
+        ),
+    ] {
+        let said = error(&with(rule), &[]);
+        assert!(said.contains(wanted), "{said}");
+    }
+    let said = error(&trunk("host = \"x\"\ncarrier = \"telco\""), &[]);
+    assert!(said.contains("carrier: `telco` is none of standard, pbx, ims, wholesale"));
+    let pauses = "host = \"x\"\npause_seconds = 20\nlongest_pause_seconds = 10";
+    let said = error(&trunk(pauses), &[]);
+    assert!(said.contains("longest_pause_seconds: must not be shorter than pause_seconds"));
+}
+
+#[test]
 fn a_trunk_has_a_name_of_its_own_and_says_what_it_carries() {
     let said = |file: &str| error(file, &[]);
     assert_eq!(

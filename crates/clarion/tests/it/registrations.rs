@@ -18,7 +18,8 @@ fn settings(registrar: &SipPeer) -> String {
 fn contacts(registrar: &SipPeer) -> BTreeSet<String> {
     let requests = registrar.requests.lock().unwrap();
     let mut contacts = BTreeSet::new();
-    for request in requests.iter() {
+    let is_register = |request: &&String| request.starts_with("REGISTER");
+    for request in requests.iter().filter(is_register) {
         let contact = |line: &&str| line.to_ascii_lowercase().starts_with("contact:");
         let Some(contact) = request.lines().find(contact) else {
             continue;

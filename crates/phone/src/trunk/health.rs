@@ -1,4 +1,4 @@
-//! Whether a trunk is there: asked by OPTIONS, or known from its registration.
+//! Whether a trunk is there: asked by OPTIONS, and known from its registration where it wants one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +29,51 @@ impl Health {
     }
 }
 
+/// Who says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HealthSource {
+    Registration,
+    Options,
+}
+
+/// What each source says. One that says that the trunk is down is believed: a registrar may answer for a trunk that carries no calls, and the
+/// other way round.
+#[derive(Debug, Clone)]
+pub(super) struct KnownHealth {
+    registration: Health,
+    options: Health,
+}
+
+impl Default for KnownHealth {
+    fn default() -> Self {
+        Self {
+            registration: Health::Unknown,
+            options: Health::Unknown,
+        }
+    }
+}
+
+impl KnownHealth {
+    pub fn set(&mut self, source: HealthSource, health: Health) {
+        match source {
+            HealthSource::Registration => self.registration = health,
+            HealthSource::Options => self.options = health,
+        }
+    }
+
+    pub fn all(&self) -> Health {
+        match (&self.registration, &self.options) {
+            (down @ Health::Down { .. }, _) | (_, down @ Health::Down { .. }) => down.clone(),
+            (Health::Unknown, Health::Unknown) => Health::Unknown,
+            _ => Health::Up,
+        }
+    }
+}
+
 /// Turns the results of checks into the health of a trunk and the pause before the next check.
 pub(super) struct Checks {
+    source: HealthSource,
+    is_down: bool,
     misses: u32,
     pause: Duration,
     longest_pause: Duration,
@@ -38,8 +81,10 @@ pub(super) struct Checks {
 
 impl Checks {
     /// The pause after a failed check doubles up to this.
-    pub fn new(longest_pause: Duration) -> Self {
+    pub fn new(source: HealthSource, longest_pause: Duration) -> Self {
         Self {
+            source,
+            is_down: false,
             misses: 0,
             pause: RETRY,
             longest_pause,
@@ -52,14 +97,16 @@ impl Checks {
             Ok(next) => {
                 self.misses = 0;
                 self.pause = RETRY;
-                trunk.set_health(Health::Up);
+                self.is_down = false;
+                trunk.note_health(self.source, Health::Up);
                 next
             }
             Err(why) => {
                 trunk.expire_addresses();
                 self.misses += 1;
-                if self.misses >= MISSES_ALLOWED || !trunk.health().borrow().usable() {
-                    trunk.set_health(Health::Down { why });
+                if self.misses >= MISSES_ALLOWED || self.is_down {
+                    self.is_down = true;
+                    trunk.note_health(self.source, Health::Down { why });
                 }
                 let pause = self.pause;
                 self.pause = (self.pause * 2).min(self.longest_pause);
@@ -72,7 +119,7 @@ impl Checks {
 
 /// Sends OPTIONS time and again, until the trunk is stopped.
 pub(super) async fn check_health(trunk: Arc<Trunk>, interval: Duration, watch: Watch) {
-    let mut checks = Checks::new(RETRY);
+    let mut checks = Checks::new(HealthSource::Options, RETRY);
     while let Some(checked) = trunk.unless_stopped(Box::pin(ask(&trunk, interval))).await {
         watch.beat();
         let next = checks.judge(&trunk, checked);
@@ -100,4 +147,28 @@ async fn ask(trunk: &Trunk, interval: Duration) -> Result<Duration, String> {
         }
     }
     Err(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trunk_is_down_when_one_source_says_so_and_up_when_one_says_so_and_none_denies_it() {
+        let down = |why: &str| Health::Down {
+            why: why.to_owned(),
+        };
+        let mut known = KnownHealth::default();
+        assert_eq!(known.all(), Health::Unknown);
+        known.set(HealthSource::Registration, Health::Up);
+        assert_eq!(known.all(), Health::Up);
+        known.set(HealthSource::Options, down("silent"));
+        assert_eq!(known.all(), down("silent"));
+        known.set(HealthSource::Registration, Health::Unknown);
+        assert_eq!(known.all(), down("silent"));
+        known.set(HealthSource::Options, Health::Up);
+        assert_eq!(known.all(), Health::Up);
+        known.set(HealthSource::Registration, down("refused"));
+        assert_eq!(known.all(), down("refused"));
+    }
 }

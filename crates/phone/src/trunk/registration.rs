@@ -7,7 +7,7 @@ use supervisor::Watch;
 use tokio::sync::watch;
 
 use super::Trunk;
-use super::health::{Checks, Health};
+use super::health::{Checks, Health, HealthSource};
 use crate::signalling::{Registered, Registration};
 
 /// A registration is renewed when this part of it is over.
@@ -29,7 +29,7 @@ pub(super) async fn keep_registered(trunk: Arc<Trunk>, time: Duration, watch: Wa
             () = renew(&trunk, &mut registration, time, &watch) => {}
         }
         // Whoever has the duty now knows whether the trunk is there.
-        trunk.set_health(Health::Unknown);
+        trunk.note_health(HealthSource::Registration, Health::Unknown);
         if let Some(mut registration) = registration {
             let _ = trunk
                 .signalling()
@@ -54,7 +54,7 @@ async fn renew(
     time: Duration,
     watch: &Watch,
 ) {
-    let mut checks = Checks::new(LONGEST_PAUSE);
+    let mut checks = Checks::new(HealthSource::Registration, LONGEST_PAUSE);
     loop {
         let registered = Box::pin(register(trunk, registration, time)).await;
         watch.beat();

@@ -196,3 +196,34 @@ async fn a_registration_that_panics_is_started_again_and_registers_anew() {
     })
     .await;
 }
+
+/// One whose registrar answers, and whose calls would get nowhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_registers_is_asked_too() {
+    let supervisor = Supervisor::new();
+    let sip = SignallingConfig::new(Transport::Udp, loopback());
+    let signalling = Signalling::start(&supervisor, &sip, None).await.unwrap();
+    let mut puppet = Puppet::new().await;
+    let config = SipTrunkConfig {
+        ask_every: Some(Duration::from_millis(100)),
+        ..registering(&puppet)
+    };
+    let resolver = Resolver::default();
+    let trunk = Trunk::start(&supervisor, config, Arc::new(signalling), resolver);
+    let health = trunk.health();
+    let mut asked = 0;
+    while health.borrow().usable() {
+        let request = puppet.request("").await;
+        if request.starts_with("REGISTER") {
+            let contact = header(&request, "Contact").to_owned();
+            let granted = format!("Contact: {contact};expires=3600\r\nExpires: 3600\r\n");
+            puppet.respond(&request, "200 OK", &granted).await;
+        } else {
+            assert!(request.starts_with("OPTIONS"), "{request}");
+            asked += 1;
+            let status = if asked < 3 { "200 OK" } else { "503 No Calls" };
+            puppet.respond(&request, status, "").await;
+        }
+    }
+    assert!(asked >= 4, "one refusal may be by chance");
+}

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use clarion::domain::outcome::Outcome;
+use jiff::SignedDuration;
 use phone::test_phone::Script;
 
 use super::stage::{Customer, Stage, field};
 use crate::support::eventually;
+use crate::support::sip_peer::SipPeer;
 use crate::support::telephone::Telephone;
 
 const HELLO: &str = "\"mediaTxt\":\"hello\"";
@@ -145,4 +147,26 @@ async fn refused_numbers_of_one_customer_do_not_delay_another() {
         let waited = dialled.duration_since(record.accepted_at).unsigned_abs();
         assert!(waited < NOBODY_WAITS_LONGER, "{waited:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_asks_to_wait_is_not_asked_before() {
+    let busy = |method: &str| {
+        let retry = "Retry-After: 3 (too many calls);duration=60".to_owned();
+        (method == "INVITE").then_some((503, retry))
+    };
+    let peer = SipPeer::start(busy).await;
+    let trunk = format!(
+        "[[trunk]]\nname = \"busy\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\nchannels = 5\ncalls_per_second = 50\nprefixes = [\"\"]\n",
+        peer.address
+    );
+    let stage = Stage::on(&trunk, "[dispatch]\nretry_seconds = 1\n").await;
+    let sid = stage.call("13800000001", HELLO).await;
+    eventually("two rounds are stored", async || {
+        stage.legs(&sid).await.len() >= 2
+    })
+    .await;
+    let legs = stage.legs(&sid).await;
+    let waited = legs[1].sent_at.duration_since(legs[0].ended_at);
+    assert!(waited >= SignedDuration::from_secs(3), "{waited}");
 }
