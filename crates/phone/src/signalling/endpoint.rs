@@ -33,6 +33,9 @@ pub struct Signalling {
     pub(super) dialogs: Arc<Dialogs>,
     pub(super) transport: Transport,
     pub(super) contact: SocketAddr,
+    /// Peers can connect to us. Without a certificate of ours nobody can over TLS: then what a peer sends has to come back on the connection
+    /// that we have opened, and we are reached at its address.
+    is_reachable: bool,
     pub(super) answer_holds: Arc<AnswerHolds>,
     pub(super) invite_routes: Arc<InviteRoutes>,
     peers: Arc<KnownPeers>,
@@ -95,6 +98,7 @@ impl Signalling {
             dialogs,
             transport: config.transport,
             contact,
+            is_reachable: transport::is_reachable(config),
             answer_holds,
             invite_routes,
             peers,
@@ -124,18 +128,22 @@ impl Signalling {
         self.peers.add(peer);
     }
 
-    /// Makes sure that there is a connection, where the transport has connections. The library would go on trying in silence and
-    /// report a closed port or a bad certificate like a peer that says nothing.
-    pub async fn connect(&self, destination: SocketAddr) -> Result<(), SignallingError> {
+    /// Makes sure that there is a connection, where the transport has connections, and returns the address at which this peer reaches us. The
+    /// library would go on trying in silence and report a closed port or a bad certificate like a peer that says nothing.
+    pub async fn connect(&self, destination: SocketAddr) -> Result<SocketAddr, SignallingError> {
         if self.transport == Transport::Udp {
-            return Ok(());
+            return Ok(self.contact);
         }
         let address = transport::sip_address(self.transport, destination);
         let unreachable = |reason: String| SignallingError::Unreachable(destination, reason);
         let _alone = self.connecting.lock().await;
         let lookup = self.endpoint.transport_layer.lookup(&address, None);
         match tokio::time::timeout(transport::CONNECT_TIME, lookup).await {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(_)) if self.is_reachable => Ok(self.contact),
+            Ok(Ok((connection, _))) => connection
+                .get_addr()
+                .get_socketaddr()
+                .map_err(|error| unreachable(error.to_string())),
             Ok(Err(error)) => Err(unreachable(error.to_string())),
             Err(_) => Err(unreachable(format!(
                 "no connection within {} s",
@@ -144,10 +152,10 @@ impl Signalling {
         }
     }
 
-    pub(super) fn contact_uri(&self) -> Result<Uri, SignallingError> {
+    pub(super) fn contact_uri(&self, contact: SocketAddr) -> Result<Uri, SignallingError> {
         match self.transport {
-            Transport::Udp => uri(&format!("sip:{}", self.contact)),
-            stream => uri(&format!("sip:{};transport={stream}", self.contact)),
+            Transport::Udp => uri(&format!("sip:{contact}")),
+            stream => uri(&format!("sip:{contact};transport={stream}")),
         }
     }
 }

@@ -60,7 +60,7 @@ impl Signalling {
         on_answer: OnAnswer,
     ) -> Result<ReadyLeg, SignallingError> {
         self.add_peer(invite.destination.ip());
-        self.connect(invite.destination).await?;
+        let contact = self.connect(invite.destination).await?;
         let address = transport::sip_address(self.transport, invite.destination);
         let credentials = invite.credentials.map(SipCredentials::in_library);
         let option = InviteOption {
@@ -70,7 +70,7 @@ impl Signalling {
             destination: Some(address.clone()),
             content_type: Some("application/sdp".to_owned()),
             offer: Some(invite.offer.into_bytes()),
-            contact: self.contact_uri()?,
+            contact: self.contact_uri(contact)?,
             credential: credentials.clone(),
             headers: Some(headers(invite.headers)),
             support_prack: true,

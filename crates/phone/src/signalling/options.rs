@@ -16,8 +16,8 @@ impl Signalling {
         destination: SocketAddr,
     ) -> Result<Option<u16>, SignallingError> {
         self.add_peer(destination.ip());
-        self.connect(destination).await?;
-        let request = self.options_request(target)?;
+        let contact = self.connect(destination).await?;
+        let request = self.options_request(target, contact)?;
         let key = TransactionKey::from_request(&request, TransactionRole::Client)?;
         let mut transaction = Transaction::new_client(key, request, self.endpoint.clone(), None);
         transaction.destination = Some(transport::sip_address(self.transport, destination));
@@ -34,9 +34,13 @@ impl Signalling {
         Ok(None)
     }
 
-    fn options_request(&self, target: &str) -> Result<rsipstack::sip::Request, SignallingError> {
+    fn options_request(
+        &self,
+        target: &str,
+        contact: SocketAddr,
+    ) -> Result<rsipstack::sip::Request, SignallingError> {
         let target = uri(target)?;
-        let own = self.contact_uri()?;
+        let own = self.contact_uri(contact)?;
         let sent_by = transport::sip_address(self.transport, self.contact);
         let via = self.endpoint.get_via(Some(sent_by), None)?;
         let from = rsipstack::sip::typed::From {

@@ -19,6 +19,9 @@ pub enum Registered {
 
 pub struct Registration {
     inner: rsipstack::dialog::registration::Registration,
+    user: String,
+    /// A parameter of addresses, where it is not UDP.
+    transport: String,
     server: rsipstack::sip::Uri,
     destination: SocketAddr,
 }
@@ -46,23 +49,21 @@ impl Signalling {
         credentials: SipCredentials,
     ) -> Result<Registration, SignallingError> {
         let user = credentials.user.clone();
-        let mut inner = rsipstack::dialog::registration::Registration::new(
-            self.endpoint.clone(),
-            Some(credentials.in_library()),
-        );
         let transport = match self.transport {
             super::Transport::Udp => String::new(),
             stream => format!(";transport={stream}"),
         };
-        inner.contact = Some(Contact {
-            display_name: None,
-            uri: uri(&format!("sip:{user}@{}{transport}", self.contact))?,
-            params: Vec::new(),
-        });
+        let server = uri(&format!("sip:{domain}{transport}"))?;
+        let mut inner = rsipstack::dialog::registration::Registration::new(
+            self.endpoint.clone(),
+            Some(credentials.in_library()),
+        );
         inner.outbound_proxy = Some(destination);
         Ok(Registration {
             inner,
-            server: uri(&format!("sip:{domain}{transport}"))?,
+            user,
+            transport,
+            server,
             destination,
         })
     }
@@ -74,7 +75,13 @@ impl Signalling {
         time: Duration,
     ) -> Result<Registered, SignallingError> {
         self.add_peer(registration.destination.ip());
-        self.connect(registration.destination).await?;
+        let reached = self.connect(registration.destination).await?;
+        let (user, transport) = (&registration.user, &registration.transport);
+        registration.inner.contact = Some(Contact {
+            display_name: None,
+            uri: uri(&format!("sip:{user}@{reached}{transport}"))?,
+            params: Vec::new(),
+        });
         let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         let response = registration
             .inner

@@ -169,18 +169,19 @@ pub fn own_address(like: IpAddr) -> IpAddr {
     }
 }
 
+/// Whether peers can begin to talk to us. Over TLS nobody connects to somebody without a certificate.
+pub(super) fn is_reachable(config: &SignallingConfig) -> bool {
+    config.transport != Transport::Tls || config.tls.own.is_some()
+}
+
 /// Waits until connections are accepted. The library begins to listen some time after it was told to; until then callers would be refused.
 pub(super) async fn listens(
     config: &SignallingConfig,
     local: SocketAddr,
 ) -> Result<(), SignallingError> {
-    let nobody_can_connect = match config.transport {
-        Transport::Udp => true,
-        Transport::Tcp => false,
-        Transport::Tls => config.tls.own.is_none(),
-    };
+    let awaited = config.transport != Transport::Udp && is_reachable(config);
     let deadline = tokio::time::Instant::now() + CONNECT_TIME;
-    while !nobody_can_connect && let Err(error) = tokio::net::TcpStream::connect(local).await {
+    while awaited && let Err(error) = tokio::net::TcpStream::connect(local).await {
         if tokio::time::Instant::now() > deadline {
             return Err(SignallingError::Bind(config.bind, error));
         }

@@ -13,7 +13,7 @@ use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{SipTrunkConfig, Trunk};
 use supervisor::Supervisor;
 
-use crate::lab::{PATIENCE, call, call_request, caller, loopback, media, sound};
+use crate::lab::{PATIENCE, call, call_request, callee_config, caller, loopback, media, sound};
 
 /// A private authority, and a certificate that it made for a name.
 pub struct Certificates {
@@ -141,6 +141,47 @@ async fn over_tls(authority: Option<Vec<u8>>, peer_name: &str) -> crate::lab::St
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_goes_over_tls_where_the_certificate_is_right() {
     assert_eq!(over_tls(None, "trunk.example").await.talked().1, Side::Us);
+}
+
+/// Nobody can connect to a caller that has no certificate: the BYE comes back on the connection that the caller has opened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_hangs_up_over_tls_on_a_caller_without_a_certificate() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let made = Certificates::for_name("trunk.example");
+    let mut sip = SignallingConfig::new(Transport::Tls, loopback());
+    sip.tls.own = Some((made.certificate, made.key));
+    let invited = Arc::new(std::sync::Mutex::new(None));
+    let keep = Arc::clone(&invited);
+    sip.trace = Some(phone::signalling::Trace::new(move |message| {
+        if message.text.starts_with("INVITE") {
+            *keep.lock().unwrap() = Some(message);
+        }
+    }));
+    let config = TestPhoneConfig {
+        sip,
+        ..callee_config(&Codec::ALL)
+    };
+    let hang_up = |_: &str| Script::hang_up_after(Duration::from_millis(300));
+    let (callee, _heard) = TestPhone::start(&Supervisor::new(), &config, hang_up)
+        .await
+        .unwrap();
+    let mut ours = SignallingConfig::new(Transport::Tls, loopback());
+    ours.tls = TlsFiles {
+        authorities: made.authority,
+        peer_name: Some("trunk.example".to_owned()),
+        own: None,
+    };
+    let trunk = trunk(ours, callee.contact()).await;
+    let long = vec![PlaybackItem::Sound(sound(200)); 10];
+    let story = call(&caller(), &trunk, call_request(long)).await;
+    assert_eq!(story.talked().1, Side::Them);
+    // A peer that knows only where it is told to go finds the connection too.
+    let invite = invited.lock().unwrap().take().unwrap();
+    let from: SocketAddr = (invite.peer.unwrap().rsplit(' ').next().unwrap())
+        .parse()
+        .unwrap();
+    let contact = crate::puppet::header(&invite.text, "Contact");
+    assert_eq!(contact, format!("<sip:{from};transport=TLS>"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
