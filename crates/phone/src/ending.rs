@@ -32,6 +32,8 @@ pub struct Failure {
     pub rang: bool,
     /// The peer asks to be left alone for this time (Retry-After).
     pub retry_after: Option<Duration>,
+    /// We gave the call up: what came then says nothing about why it failed.
+    pub given_up: bool,
 }
 
 /// The cause, as somebody who waits for the call would say it.
@@ -144,6 +146,7 @@ impl Failure {
             q850: None,
             rang: false,
             retry_after: None,
+            given_up: false,
         }
     }
 
@@ -155,11 +158,10 @@ impl Failure {
         }
     }
 
-    /// The final response, where it says why the call failed. It does not where we gave the call up ourselves.
+    /// The final response, where it says why the call failed, with the cause that the telephone network gave.
     pub fn reason(&self) -> Option<(u16, Option<u8>)> {
-        let (code, _) = self.response.as_ref()?;
-        let q850 = self.q850.as_ref().map(|q850| q850.cause);
-        (self.cause == Cause::from_response(*code, q850)).then_some((*code, q850))
+        let (code, _) = self.response.as_ref().filter(|_| !self.given_up)?;
+        Some((*code, self.q850.as_ref().map(|q850| q850.cause)))
     }
 
     /// True if another address of the trunk may be tried: only while nothing has rung, and only when the trouble lies with this one.
@@ -280,6 +282,7 @@ mod tests {
             q850: None,
             rang,
             retry_after: None,
+            given_up: false,
         };
         for cause in Cause::ALL {
             assert!(!failure(cause, true).may_fail_over(), "{cause:?}");

@@ -135,6 +135,7 @@ mod tests {
             q850,
             rang: false,
             retry_after: None,
+            given_up: false,
         };
         let leg = OpenLeg::new("192.0.2.1:5060".parse().unwrap(), Transport::Udp);
         leg.failed(&failure, None, MediaStats::default())

@@ -31,12 +31,29 @@ pub enum Evidence<'a> {
 #[derive(Debug)]
 pub struct Breaker {
     settings: TrunkHealthSettings,
+    /// Since something worked.
     refused: HashSet<u64>,
     silent: HashSet<u64>,
     pauses: u32,
     paused_until: Option<Instant>,
-    /// One call is under way to see whether it works again.
-    trying: bool,
+    /// The last call that was sent to see whether it works again, while that is not known.
+    trial: Option<Trial>,
+    trials: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    number: u64,
+    began: Instant,
+}
+
+/// Whether a call may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendLeave {
+    Free,
+    /// It is the one that tries, by this number.
+    Trial(u64),
+    Denied,
 }
 
 impl Breaker {
@@ -47,56 +64,56 @@ impl Breaker {
             silent: HashSet::new(),
             pauses: 0,
             paused_until: None,
-            trying: false,
+            trial: None,
+            trials: 0,
         }
     }
 
-    /// May a call be sent there? After a pause the answer is yes for one call, until its end is known.
-    pub fn allows(&mut self, now: Instant) -> bool {
-        match self.paused_until {
-            None => true,
-            Some(until) if now < until || self.trying => false,
-            Some(_) => {
-                self.trying = true;
-                true
-            }
+    /// May a call be sent there? After a pause the answer is yes for one call, until its end is known or a further pause is over: a number
+    /// that says nothing for long does not keep others from trying.
+    pub fn ask(&mut self, now: Instant) -> SendLeave {
+        if !self.would_allow(now) {
+            return SendLeave::Denied;
         }
+        if self.paused_until.is_none() {
+            return SendLeave::Free;
+        }
+        self.trials += 1;
+        let number = self.trials;
+        self.trial = Some(Trial { number, began: now });
+        SendLeave::Trial(number)
     }
 
     pub fn would_allow(&self, now: Instant) -> bool {
-        self.paused_until
-            .is_none_or(|until| now >= until && !self.trying)
+        let is_long = |trial: Trial| now >= trial.began + self.settings.first_pause;
+        let Some(until) = self.paused_until else {
+            return true;
+        };
+        now >= until && self.trial.is_none_or(is_long)
     }
 
-    /// The call that is allowed now is the one that tries.
-    pub fn is_trial(&self) -> bool {
-        self.trying
+    /// Calls are sent one by one.
+    pub fn is_tripped(&self) -> bool {
+        self.paused_until.is_some()
     }
 
     /// The one that tried is over. If nobody has said how, another one tries.
-    pub fn trial_over(&mut self) {
-        self.trying = false;
+    pub fn trial_over(&mut self, number: u64) {
+        self.trial.take_if(|trial| trial.number == number);
     }
 
     pub fn note(&mut self, evidence: Evidence<'_>, now: Instant) {
         match evidence {
-            Evidence::Worked => *self = Self::new(self.settings),
-            Evidence::Refused(number) => {
-                let is_new = self.refused.insert(hash(number));
-                let many = is_many(&self.refused, self.settings.refusals);
-                // A number that is known to be refused says nothing new; another one tries.
-                if (self.trying && is_new) || (many && self.paused_until.is_none()) {
-                    self.paused_until = Some(now + AFTER_REFUSALS);
-                }
-                self.trying = false;
-                if self.refused.len() > 2 * self.settings.refusals as usize {
-                    self.refused.clear();
-                    self.refused.insert(hash(number));
-                }
+            Evidence::Worked => {
+                let trials = self.trials;
+                *self = Self::new(self.settings);
+                self.trials = trials;
             }
+            Evidence::Refused(number) => self.refuse(number, now),
             Evidence::Silent(number) => {
+                let is_many = self.settings.silences as usize;
                 self.silent.insert(hash(number));
-                if self.trying || is_many(&self.silent, self.settings.silences) {
+                if self.is_tripped() || self.silent.len() >= is_many {
                     self.pause(now);
                 }
             }
@@ -104,16 +121,28 @@ impl Breaker {
         }
     }
 
+    fn refuse(&mut self, number: &str, now: Instant) {
+        let is_many = self.settings.refusals as usize;
+        let is_new = self.refused.insert(hash(number));
+        // A number that is known to be refused says nothing new: another one tries at once.
+        if is_new && self.refused.len() >= is_many {
+            let until = now + AFTER_REFUSALS;
+            self.paused_until = Some(self.paused_until.map_or(until, |known| known.max(until)));
+        }
+        if self.refused.len() > 2 * is_many {
+            self.refused = (self.refused.iter().copied()).take(is_many).collect();
+        }
+    }
+
+    /// Calls that were under way together fail together: that is one failure.
     fn pause(&mut self, now: Instant) {
+        if self.paused_until.is_some_and(|until| now < until) {
+            return;
+        }
         let pause = self.settings.first_pause * 2u32.saturating_pow(self.pauses.min(8));
         self.paused_until = Some(now + pause.min(self.settings.longest_pause));
         self.pauses += 1;
-        self.trying = false;
     }
-}
-
-fn is_many(numbers: &HashSet<u64>, limit: u32) -> bool {
-    numbers.len() >= limit as usize
 }
 
 fn hash(number: &str) -> u64 {
@@ -146,28 +175,45 @@ mod tests {
         breaker
     }
 
-    #[test]
-    fn after_silence_in_a_row_one_call_tries_again() {
-        let now = Instant::now();
-        assert!(silent(4, now).allows(now));
-        let mut breaker = silent(5, now);
-        assert!(!breaker.allows(now + second(9)));
-        let later = now + second(11);
-        assert!(breaker.allows(later), "one tries");
-        assert!(!breaker.allows(later), "and only one");
-        breaker.note(Evidence::Silent("another"), later);
-        assert!(!breaker.allows(later + second(19)), "twice as long");
-        assert!(breaker.allows(later + second(21)));
-        breaker.note(Evidence::Worked, later);
-        assert!(breaker.allows(later) && breaker.allows(later));
+    /// The number of the call that may try.
+    fn trial(breaker: &mut Breaker, now: Instant) -> Option<u64> {
+        match breaker.ask(now) {
+            SendLeave::Trial(number) => Some(number),
+            SendLeave::Denied => None,
+            SendLeave::Free => panic!("it is not tripped"),
+        }
     }
 
     #[test]
-    fn a_trunk_that_says_that_it_is_down_is_believed_at_once() {
+    fn after_silence_in_a_row_one_call_tries_again() {
+        let now = Instant::now();
+        assert_eq!(silent(4, now).ask(now), SendLeave::Free);
+        let mut breaker = silent(5, now);
+        assert_eq!(trial(&mut breaker, now + second(9)), None);
+        let later = now + second(11);
+        let first = trial(&mut breaker, later).expect("one tries");
+        assert_eq!(trial(&mut breaker, later), None, "and only one");
+        breaker.note(Evidence::Silent("another"), later);
+        breaker.trial_over(first);
+        assert_eq!(
+            trial(&mut breaker, later + second(19)),
+            None,
+            "twice as long"
+        );
+        assert!(trial(&mut breaker, later + second(21)).is_some());
+        breaker.note(Evidence::Worked, later);
+        assert_eq!(breaker.ask(later), SendLeave::Free);
+    }
+
+    #[test]
+    fn a_trunk_that_says_that_it_is_down_is_believed_at_once_and_many_at_once_are_one() {
         let now = Instant::now();
         let mut breaker = Breaker::new(SETTINGS);
-        breaker.note(Evidence::Down, now);
-        assert!(!breaker.allows(now + second(9)) && breaker.allows(now + second(10)));
+        for _ in 0..50 {
+            breaker.note(Evidence::Down, now);
+        }
+        assert_eq!(trial(&mut breaker, now + second(9)), None);
+        assert!(trial(&mut breaker, now + second(10)).is_some());
     }
 
     #[test]
@@ -178,25 +224,31 @@ mod tests {
             breaker.note(Evidence::Refused("bad"), now);
             breaker.note(Evidence::Silent("dead"), now);
         }
-        assert!(breaker.allows(now) && !breaker.is_trial());
+        assert_eq!(breaker.ask(now), SendLeave::Free);
     }
 
     #[test]
     fn refused_numbers_cost_the_others_a_second_at_most() {
         let now = Instant::now();
         let mut breaker = Breaker::new(SETTINGS);
-        let mut time = now;
+        let (mut time, mut dialled) = (now, 0);
         for number in 0..1000 {
-            if breaker.allows(time) {
+            let leave = breaker.ask(time);
+            if leave != SendLeave::Denied {
+                dialled += 1;
                 breaker.note(Evidence::Refused(&number.to_string()), time);
+            }
+            if let SendLeave::Trial(number) = leave {
+                breaker.trial_over(number);
             }
             time += Duration::from_millis(100);
             assert!(breaker.would_allow(time + second(1)), "{number}");
         }
+        assert!((100..130).contains(&dialled), "one a second: {dialled}");
         let next = time + second(1);
-        assert!(breaker.allows(next));
+        assert!(trial(&mut breaker, next).is_some());
         breaker.note(Evidence::Worked, next);
-        assert!(breaker.allows(next) && !breaker.is_trial(), "cleared");
+        assert_eq!(breaker.ask(next), SendLeave::Free, "cleared");
     }
 
     #[test]
@@ -207,9 +259,26 @@ mod tests {
             breaker.note(Evidence::Refused(&number.to_string()), now);
         }
         let later = now + second(1);
-        assert!(!breaker.allows(now) && breaker.allows(later));
+        assert_eq!(trial(&mut breaker, now), None);
+        let known = trial(&mut breaker, later).unwrap();
         breaker.note(Evidence::Refused("7"), later);
-        assert!(breaker.allows(later), "another one tries at once");
+        breaker.trial_over(known);
+        assert!(trial(&mut breaker, later).is_some(), "another one at once");
+    }
+
+    #[test]
+    fn a_trial_that_says_nothing_for_long_does_not_keep_others_from_trying() {
+        let now = Instant::now();
+        let mut breaker = silent(5, now);
+        let later = now + second(10);
+        let slow = trial(&mut breaker, later).unwrap();
+        assert_eq!(trial(&mut breaker, later + second(9)), None);
+        let other = trial(&mut breaker, later + second(10)).unwrap();
+        breaker.trial_over(slow);
+        let last = later + second(11);
+        assert_eq!(trial(&mut breaker, last), None, "the other one still tries");
+        breaker.trial_over(other);
+        assert!(trial(&mut breaker, last).is_some());
     }
 
     #[test]
@@ -217,13 +286,9 @@ mod tests {
         let now = Instant::now();
         let mut breaker = silent(5, now);
         let later = now + second(11);
-        assert!(breaker.allows(later) && breaker.is_trial());
-        assert!(!breaker.allows(later));
-        breaker.trial_over();
-        assert!(breaker.would_allow(later) && breaker.allows(later));
-        breaker.trial_over();
-        breaker.note(Evidence::Silent("late"), later);
-        assert!(!breaker.allows(later), "told late, but told");
+        let lost = trial(&mut breaker, later).unwrap();
+        breaker.trial_over(lost);
+        assert!(trial(&mut breaker, later).is_some());
     }
 
     #[test]
@@ -235,6 +300,6 @@ mod tests {
             breaker.note(Evidence::Refused(&number.to_string()), now);
             breaker.note(Evidence::Worked, now);
         }
-        assert!(breaker.allows(now));
+        assert_eq!(breaker.ask(now), SendLeave::Free);
     }
 }

@@ -137,19 +137,18 @@ impl CallRunner {
                 Err(NoChannel::Tried) if let Some(refusal) = tried.all_refused() => {
                     return Next::End(refusal);
                 }
-                Err(NoChannel::Full | NoChannel::Down | NoChannel::Tried) => {
+                // Another one may take it as soon as it can.
+                Err(NoChannel::Full | NoChannel::Down) => {
+                    return Next::Requeue(self.back_off(progress.tries, tried.names.len()));
+                }
+                Err(NoChannel::Tried) => {
                     let back_off = self.back_off(progress.tries, tried.names.len());
-                    return Next::Requeue(
-                        tried.pause.map_or(back_off, |asked| back_off.max(asked)),
-                    );
+                    return Next::Requeue(back_off.max(tried.soonest.unwrap_or_default()));
                 }
             };
             let trunk = Arc::clone(&taken.trunk);
             match self.try_trunk(progress, taken, &plan, paid, hang_up).await {
-                Tried::Ended(reason) => {
-                    trunk.note(Evidence::Worked);
-                    return Next::End(reason);
-                }
+                Tried::Ended(reason) => return Next::End(reason),
                 Tried::TakenOver => return Next::TakenOver,
                 // The first look of the next round finds out that it was given up.
                 Tried::Withheld if hang_up.is_cancelled() => {}
@@ -157,8 +156,6 @@ impl CallRunner {
                 Tried::Refused(failure, judgement) => {
                     let verdict = judgement.verdict.as_str();
                     tracing::info!(trunk = trunk.name(), %failure, verdict, "a trunk failed; trying the next");
-                    let callee = progress.claimed.call.number.digits();
-                    trunk.note(evidence(&failure, judgement, callee));
                     tried.add(trunk.name(), &failure, judgement);
                 }
             }
@@ -201,6 +198,12 @@ impl CallRunner {
         let clock = self.recorder.node.clock.reading();
         let legs = legs.map(|record| leg_records::leg(record, &trunk_try.trunk, clock));
         progress.legs.extend(legs);
+        // While the channel is held: the next trial comes after what this one has shown.
+        if let Ending::Failed(failure) = &placed.ending {
+            let callee = progress.claimed.call.number.digits();
+            let evidence = evidence(failure, trunk.policy(), callee);
+            evidence.into_iter().for_each(|shown| trunk.note(shown));
+        }
         let tried = conclude(progress, placed.ending, leave, trunk.policy());
         // A number under which nothing was sent is used again.
         if !(nothing_left && matches!(tried, Tried::Withheld)) {
@@ -297,18 +300,20 @@ struct TriedTrunks {
     names: Vec<String>,
     /// One of them may carry the call later.
     may_wait: bool,
-    /// The longest time that one of them asked for.
-    pause: Option<SignedDuration>,
+    /// So soon one of those wants to be asked again (Retry-After).
+    soonest: Option<SignedDuration>,
     last: Option<EndReason>,
 }
 
 impl TriedTrunks {
     fn add(&mut self, trunk: &str, failure: &Failure, judgement: Judgement) {
         self.names.push(trunk.to_owned());
-        self.may_wait |= judgement.verdict != Verdict::NextTrunk;
-        let asked = failure.retry_after.map(|asked| asked.min(LONGEST_WAIT));
-        let asked = asked.and_then(|asked| SignedDuration::try_from(asked).ok());
-        self.pause = self.pause.max(asked);
+        if judgement.verdict != Verdict::NextTrunk {
+            let asked = failure.retry_after.unwrap_or_default().min(LONGEST_WAIT);
+            let asked = SignedDuration::try_from(asked).unwrap_or_default();
+            self.soonest = Some(self.soonest.map_or(asked, |known| known.min(asked)));
+            self.may_wait = true;
+        }
         self.last = Some(EndReason::of_failure(failure, judgement.outcome));
     }
 
@@ -318,13 +323,24 @@ impl TriedTrunks {
     }
 }
 
-/// What a refusal says about the trunk.
-fn evidence<'a>(failure: &Failure, judgement: Judgement, callee: &'a str) -> Evidence<'a> {
-    match (failure.cause, judgement.verdict) {
-        (Cause::TimedOut | Cause::TransportDown, _) => Evidence::Silent(callee),
-        (_, Verdict::TrunkDown) => Evidence::Down,
-        _ => Evidence::Refused(callee),
+/// What a failure shows about the trunk, if anything.
+fn evidence<'a>(
+    failure: &Failure,
+    policy: &ResponsePolicy,
+    callee: &'a str,
+) -> Option<Evidence<'a>> {
+    match failure.cause {
+        Cause::TransportDown => return Some(Evidence::Down),
+        Cause::TimedOut => return Some(Evidence::Silent(callee)),
+        _ => {}
     }
+    // What we gave up ourselves shows nothing.
+    failure.reason()?;
+    Some(match end_reason::judge(failure, policy).verdict {
+        Verdict::Final => Evidence::Worked,
+        Verdict::TrunkDown => Evidence::Down,
+        Verdict::NextTrunk | Verdict::Wait => Evidence::Refused(callee),
+    })
 }
 
 fn conclude(

@@ -104,6 +104,7 @@ mod tests {
             q850: None,
             rang: true,
             retry_after: None,
+            given_up: false,
         };
         let judgement = judge(&failure, &ResponsePolicy::default());
         let reason_of_end = EndReason::of_failure(&failure, judgement.outcome);

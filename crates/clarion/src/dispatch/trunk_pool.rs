@@ -10,7 +10,7 @@ use phone::trunk::Health;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::breaker::{Breaker, Evidence};
+use super::breaker::{Breaker, Evidence, SendLeave};
 use super::lock;
 use super::node::HeldLease;
 use super::trunk_capacity::GrantedCapacity;
@@ -38,7 +38,7 @@ pub struct PooledTrunk {
 pub struct Channel {
     pub trunk: Arc<PooledTrunk>,
     /// It was given for seeing whether the trunk works again.
-    trial: bool,
+    trial: Option<u64>,
     was_started: bool,
 }
 
@@ -56,8 +56,8 @@ impl Drop for Channel {
         if lock(&self.trunk.capacity).give_back(self.was_started) {
             self.trunk.share_changed.notify_one();
         }
-        if self.trial {
-            lock(&self.trunk.breaker).trial_over();
+        if let Some(trial) = self.trial {
+            lock(&self.trunk.breaker).trial_over(trial);
         }
     }
 }
@@ -81,16 +81,35 @@ impl PooledTrunk {
         if !self.may_be_tried(now) || !lock(&self.capacity).take(now) {
             return None;
         }
-        let (allowed, trial) = {
-            let mut breaker = lock(&self.breaker);
-            (breaker.allows(now), breaker.is_trial())
-        };
+        let leave = lock(&self.breaker).ask(now);
         let channel = Channel {
             trunk: Arc::clone(self),
-            trial: allowed && trial,
+            trial: match leave {
+                SendLeave::Trial(number) => Some(number),
+                SendLeave::Free | SendLeave::Denied => None,
+            },
             was_started: false,
         };
-        allowed.then_some(channel)
+        (leave != SendLeave::Denied).then_some(channel)
+    }
+
+    /// How many calls could start now.
+    fn left(&self, now: Instant) -> u32 {
+        if !self.may_be_tried(now) {
+            return 0;
+        }
+        let left = lock(&self.capacity).left(now);
+        // One tries, and what was claimed beside it would go back.
+        if lock(&self.breaker).is_tripped() {
+            left.min(1)
+        } else {
+            left
+        }
+    }
+
+    /// The operator lets it carry calls at all.
+    fn is_in_service(&self) -> bool {
+        !self.drained.load(Ordering::Relaxed) && self.settings.channels > 0
     }
 
     fn may_be_tried(&self, now: Instant) -> bool {
@@ -195,14 +214,8 @@ impl TrunkPool {
     /// How many calls could start now over each trunk.
     pub fn left(&self) -> impl Iterator<Item = (String, u32)> {
         let now = Instant::now();
-        self.trunks.iter().map(move |trunk| {
-            let left = if trunk.may_be_tried(now) {
-                lock(&trunk.capacity).left(now)
-            } else {
-                0
-            };
-            (trunk.name().to_owned(), left)
-        })
+        let trunks = self.trunks.iter();
+        trunks.map(move |trunk| (trunk.name().to_owned(), trunk.left(now)))
     }
 
     /// What this node asks for of each trunk.
@@ -266,7 +279,7 @@ impl TrunkPool {
             if tried.iter().any(|name| name == trunk.name()) {
                 continue;
             }
-            untried = true;
+            untried |= trunk.is_in_service();
             match trunk.channel(now) {
                 Some(channel) => return Ok(channel),
                 None => full |= trunk.may_be_tried(now),

@@ -1,7 +1,8 @@
 //! What becomes of a call that a trunk refuses, by one table: is it over, does another trunk get it, does it wait, or is the trunk down. Nothing
 //! that has rung is dialled again, whatever the table says.
 //!
-//! The rules of a trunk come first, then those of its kind of carrier, then the default table. The first that fits decides.
+//! The rules of a trunk come first. Then a Q.850 cause decides where the code is vague, then the kind of carrier, then the code by the default
+//! table.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -75,7 +76,11 @@ const fn refused(verdict: Verdict) -> Judgement {
     }
 }
 
-const INVALID_NUMBER: Judgement = over(Outcome::InvalidNumber);
+/// Another trunk may know the number. If none does, it is wrong.
+const UNKNOWN_HERE: Judgement = Judgement {
+    verdict: Verdict::NextTrunk,
+    outcome: Outcome::InvalidNumber,
+};
 const NOT_ANSWERED: Judgement = over(Outcome::NotAnswered);
 const NEXT: Judgement = refused(Verdict::NextTrunk);
 const WAIT: Judgement = refused(Verdict::Wait);
@@ -127,15 +132,6 @@ pub struct ResponseRule {
 }
 
 impl ResponseRule {
-    fn of(codes: RangeInclusive<u16>, then: Judgement) -> Self {
-        Self {
-            codes,
-            q850: None,
-            phrase: None,
-            then,
-        }
-    }
-
     fn fits(&self, refusal: &TrunkResponse<'_>) -> bool {
         let said = |wanted: &String| {
             let wanted = wanted.to_lowercase();
@@ -187,26 +183,14 @@ impl CarrierKind {
                 ),
                 (480..=480, WAIT, "a line behind it is not registered now"),
             ],
-            Self::Ims => &[
-                (
-                    403..=403,
-                    INVALID_NUMBER,
-                    "the called line may not be called, and no other trunk changes that",
-                ),
-                (
-                    500..=500,
-                    WAIT,
-                    "a node of the core is overloaded for a moment",
-                ),
-                (
-                    606..=606,
-                    NOT_ANSWERED,
-                    "the callee's terminal is not reachable",
-                ),
-            ],
+            Self::Ims => &[(
+                606..=606,
+                NOT_ANSWERED,
+                "the callee's terminal is not reachable",
+            )],
             Self::Wholesale => &[
-                (404..=404, NEXT, "it has no route for the number"),
-                (604..=604, NEXT, "it has no route for the number"),
+                (404..=404, UNKNOWN_HERE, "it has no route for the number"),
+                (604..=604, UNKNOWN_HERE, "it has no route for the number"),
                 (480..=480, WAIT, "its own supplier has no capacity now"),
                 (
                     603..=603,
@@ -215,6 +199,14 @@ impl CarrierKind {
                 ),
             ],
         }
+    }
+}
+
+impl CarrierKind {
+    fn judge(self, code: u16) -> Option<Judgement> {
+        let mut differences = self.differences().iter();
+        let fits = |(codes, ..): &&(RangeInclusive<u16>, Judgement, _)| codes.contains(&code);
+        differences.find(fits).map(|(_, then, _)| *then)
     }
 }
 
@@ -239,32 +231,38 @@ impl fmt::Display for CarrierKind {
 /// The policy of one trunk.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResponsePolicy {
-    rules: Vec<ResponseRule>,
+    own: Vec<ResponseRule>,
+    kind: CarrierKind,
 }
 
 impl ResponsePolicy {
     pub fn new(own: Vec<ResponseRule>, kind: CarrierKind) -> Self {
-        let mut rules = own;
-        let differences = kind.differences().iter();
-        rules.extend(differences.map(|(codes, then, _)| ResponseRule::of(codes.clone(), *then)));
-        Self { rules }
+        Self { own, kind }
     }
 
-    pub fn judge(&self, refusal: &TrunkResponse<'_>) -> Judgement {
-        let rule = self.rules.iter().find(|rule| rule.fits(refusal));
-        rule.map_or_else(|| by_default(refusal.code, refusal.q850), |rule| rule.then)
+    pub fn judge(&self, response: &TrunkResponse<'_>) -> Judgement {
+        let (code, q850) = (response.code, response.q850);
+        let own = self.own.iter().find(|rule| rule.fits(response));
+        let own = own.map(|rule| rule.then);
+        own.or_else(|| cause_of_vague(code, q850))
+            .or_else(|| self.kind.judge(code))
+            .unwrap_or_else(|| by_code(code))
     }
 }
 
-/// The default table. A Q.850 cause is believed where the SIP code is vague, because gateways translate many causes into few codes; a precise
-/// code stands.
+/// The default table.
 pub fn by_default(code: u16, q850: Option<u8>) -> Judgement {
-    let vague = matches!(
-        code,
-        400 | 403 | 404 | 408 | 410 | 480 | 487 | 500..=599 | 603
-    );
-    let by_cause = q850.filter(|_| vague).and_then(by_cause);
-    by_cause.unwrap_or_else(|| by_code(code))
+    cause_of_vague(code, q850).unwrap_or_else(|| by_code(code))
+}
+
+/// A Q.850 cause is believed where the SIP code is vague, because gateways translate many causes into few codes; a precise code stands.
+fn cause_of_vague(code: u16, q850: Option<u8>) -> Option<Judgement> {
+    match (code, q850?) {
+        // "Rejected" by the callee would be 603. A network that rejects says 403 (RFC 3398).
+        (403, 21) => Some(NEXT),
+        (400 | 403 | 404 | 408 | 410 | 480 | 487 | 500..=599 | 603, cause) => by_cause(cause),
+        _ => None,
+    }
 }
 
 /// RFC 3261 section 21, RFC 6665, RFC 8197 (607), RFC 8688 (608).
@@ -347,6 +345,15 @@ mod tests {
         }
     }
 
+    fn rule(codes: RangeInclusive<u16>, then: Judgement) -> ResponseRule {
+        ResponseRule {
+            codes,
+            q850: None,
+            phrase: None,
+            then,
+        }
+    }
+
     fn judge(code: u16, q850: Option<u8>) -> Judgement {
         ResponsePolicy::default().judge(&refusal(code, q850, ""))
     }
@@ -398,17 +405,22 @@ mod tests {
     fn the_rules_of_a_trunk_come_before_those_of_its_kind_and_these_before_the_table() {
         let suspended = ResponseRule {
             phrase: Some("SUSPENDED".to_owned()),
-            ..ResponseRule::of(603..=603, DOWN)
+            ..rule(603..=603, DOWN)
         };
         let congested = ResponseRule {
             q850: Some(42..=42),
-            ..ResponseRule::of(400..=699, WAIT)
+            ..rule(400..=699, WAIT)
         };
         let policy = ResponsePolicy::new(vec![suspended, congested], CarrierKind::Wholesale);
         let judge = |code, q850, phrase| policy.judge(&refusal(code, q850, phrase));
         assert_eq!(judge(603, None, "Account suspended"), DOWN);
         assert_eq!(judge(603, Some(42), "Decline"), WAIT);
         assert_eq!(judge(603, None, "Decline"), NEXT, "of its kind");
+        assert_eq!(
+            judge(480, Some(17), "Unavailable"),
+            over(Outcome::Busy),
+            "the network's cause comes before the kind"
+        );
         assert_eq!(judge(486, None, "Busy Here"), over(Outcome::Busy));
     }
 

@@ -106,7 +106,11 @@ impl DiallingCall {
             Ok(failure) => failure,
             Err(_) => leg.unanswered(),
         };
-        let failure = Failure { cause, ..failure };
+        let failure = Failure {
+            cause,
+            given_up: true,
+            ..failure
+        };
         let media = self.media.stats();
         Unanswered {
             leg: Some(self.record.failed(&failure, Some(Side::Us), media)),

@@ -51,6 +51,7 @@ impl Progress {
             q850: None,
             rang: self.rang(),
             retry_after: None,
+            given_up: false,
         }
     }
 }
@@ -167,6 +168,7 @@ impl OutgoingLeg {
             InviteResult::Unproved(challenge) => FailedInvite {
                 failure: Failure {
                     cause: Cause::Withheld,
+                    given_up: true,
                     ..failure_of(&challenge, self.progress.rang())
                 },
                 response: None,
@@ -245,6 +247,7 @@ impl CancelledLeg {
         let rang = self.progress.rang() || response.status_code.code() / 100 == 2;
         Failure {
             cause: Cause::Cancelled,
+            given_up: true,
             ..failure_of(&response, rang)
         }
     }
@@ -260,6 +263,7 @@ fn failure_of(response: &Response, rang: bool) -> Failure {
         q850,
         rang,
         retry_after: retry_after(response),
+        given_up: false,
     }
 }
 

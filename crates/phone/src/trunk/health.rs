@@ -73,7 +73,6 @@ impl KnownHealth {
 /// Turns the results of checks into the health of a trunk and the pause before the next check.
 pub(super) struct Checks {
     source: HealthSource,
-    is_down: bool,
     misses: u32,
     pause: Duration,
     longest_pause: Duration,
@@ -84,7 +83,6 @@ impl Checks {
     pub fn new(source: HealthSource, longest_pause: Duration) -> Self {
         Self {
             source,
-            is_down: false,
             misses: 0,
             pause: RETRY,
             longest_pause,
@@ -97,15 +95,13 @@ impl Checks {
             Ok(next) => {
                 self.misses = 0;
                 self.pause = RETRY;
-                self.is_down = false;
                 trunk.note_health(self.source, Health::Up);
                 next
             }
             Err(why) => {
                 trunk.expire_addresses();
                 self.misses += 1;
-                if self.misses >= MISSES_ALLOWED || self.is_down {
-                    self.is_down = true;
+                if self.misses >= MISSES_ALLOWED {
                     trunk.note_health(self.source, Health::Down { why });
                 }
                 let pause = self.pause;
@@ -120,9 +116,16 @@ impl Checks {
 /// Sends OPTIONS time and again, until the trunk is stopped.
 pub(super) async fn check_health(trunk: Arc<Trunk>, interval: Duration, watch: Watch) {
     let mut checks = Checks::new(HealthSource::Options, RETRY);
+    // Some of those that we register with never answer OPTIONS: their silence counts only after they have answered once.
+    let mut has_answered = trunk.config.register.is_none();
     while let Some(checked) = trunk.unless_stopped(Box::pin(ask(&trunk, interval))).await {
         watch.beat();
-        let next = checks.judge(&trunk, checked);
+        has_answered |= checked.is_ok();
+        let next = if has_answered {
+            checks.judge(&trunk, checked)
+        } else {
+            interval
+        };
         if trunk
             .unless_stopped(tokio::time::sleep(next))
             .await

@@ -57,7 +57,7 @@ const LOOK: &str = postgres!(
 /// order.
 const JUDGE: &str = postgres!(
     "WITH busy AS MATERIALIZED (SELECT callee FROM call_queue WHERE callee = ANY($1) AND node IS NOT NULL AND parked = {in_lane} \
-       ORDER BY callee FOR KEY SHARE) \
+       ORDER BY callee COLLATE \"C\" FOR KEY SHARE) \
      SELECT callee, callee IN (SELECT callee FROM busy), greatest(\
          CASE WHEN $2::bigint > 0 THEN {minute} + (SELECT claimed_at FROM callee_calls AS calls \
            WHERE calls.callee = wanted.callee AND claimed_at > {now} - {minute} ORDER BY claimed_at DESC LIMIT 1 OFFSET $2 - 1) END, \

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 
+use super::accept::PATIENCE;
 use super::claiming::UNPARK;
 use super::session::{SessionPool, StatementError, TimeLimit, Values};
 use crate::domain::call::CallSid;
@@ -26,7 +27,7 @@ const QUEUE: usize = 1024;
 /// A task that has nothing to do shows this often that it is alive.
 const IDLE: Duration = Duration::from_secs(1);
 /// Longer than a commit may take.
-const STUCK: Duration = Duration::from_secs(30);
+const STUCK: Duration = Duration::from_secs(150);
 
 /// Accounts are locked in one order, before the ends that charge them: two nodes then never wait for each other in a circle.
 const LOCK_CHARGED: &str = postgres!(
@@ -53,6 +54,7 @@ pub(super) use owned;
 
 struct Pending {
     change: Change,
+    until: Instant,
     reply: oneshot::Sender<Result<bool, StoreError>>,
 }
 
@@ -92,8 +94,16 @@ impl GroupCommit {
         if self.pool.is_closed() {
             return Err(stopped());
         }
-        let sent = self.inbox.send(Pending { change, reply }).await;
-        sent.map_err(|_| stopped())?;
+        let until = Instant::now() + PATIENCE;
+        let pending = Pending {
+            change,
+            until,
+            reply,
+        };
+        tokio::time::timeout_at(until, self.inbox.send(pending))
+            .await
+            .map_err(|_| StoreError::failed("too many changes wait for the database"))?
+            .map_err(|_| stopped())?;
         let broken_off = |_| StoreError::Unknown("the store was closed in the middle".into());
         result.await.map_err(broken_off)?
     }
@@ -126,9 +136,19 @@ async fn commit_until_closed(
             Ok(_) => {}
         }
         let began = Instant::now();
+        give_up_on_the_late(&mut group, began);
         commit_and_answer(&pool, limit, group.drain(..), &watch).await;
         note_commit(began.elapsed(), &mut longest_commit);
         tokio::time::sleep_until(began + pause).await;
+    }
+}
+
+/// Those who have gone away, and those who have waited for as long as they may.
+fn give_up_on_the_late(group: &mut Vec<Pending>, now: Instant) {
+    group.retain(|pending| !pending.reply.is_closed());
+    for late in group.extract_if(.., |pending| pending.until <= now) {
+        let error = StoreError::failed("the database was away for too long");
+        let _ = late.reply.send(Err(error));
     }
 }
 
@@ -138,25 +158,70 @@ async fn commit_and_answer(
     group: impl Iterator<Item = Pending>,
     watch: &Watch,
 ) {
-    let (mut changes, replies): (Vec<_>, Vec<_>) =
+    let (changes, replies): (Vec<_>, Vec<_>) =
         group.map(|pending| (pending.change, pending.reply)).unzip();
+    if changes.is_empty() {
+        return;
+    }
     let results = match commit_or_fail(pool, limit, &changes).await {
         Ok(ours) => ours.into_iter().map(Ok).collect(),
-        // One of them is bad, or they met another node's in the wrong order: each alone.
-        Err(StatementError::Refused { .. }) if changes.len() > 1 => {
-            let mut results = Vec::with_capacity(changes.len());
-            for change in changes.drain(..) {
-                watch.beat();
-                let alone = commit_or_fail(pool, limit, &[change]).await;
-                results.push(alone.map(|ours| ours[0]));
-            }
-            results
+        Err(error) if error.is_of_one() && changes.len() > 1 => {
+            each_alone(pool, limit, &changes, watch).await
         }
-        Err(error) => vec![Err(error); replies.len()],
+        Err(error) => vec![Err(StatementError::from(error)); replies.len()],
     };
     for (result, reply) in results.into_iter().zip(replies) {
         // Whoever asked may have gone away; what was committed stands all the same.
         let _ = reply.send(result.map_err(StoreError::from));
+    }
+}
+
+/// One of them is bad, or they met another node's in the wrong order. When the database has gone away meanwhile, the rest is not tried.
+async fn each_alone(
+    pool: &SessionPool,
+    limit: TimeLimit,
+    changes: &[Change],
+    watch: &Watch,
+) -> Vec<Result<bool, StatementError>> {
+    let mut results = Vec::with_capacity(changes.len());
+    let mut gone = false;
+    for change in changes {
+        if gone {
+            let text = "the database has gone away".to_owned();
+            results.push(Err(StatementError::NotDone(text)));
+            continue;
+        }
+        watch.beat();
+        let alone = commit_or_fail(pool, limit, std::slice::from_ref(change)).await;
+        gone = alone.as_ref().is_err_and(|error| !error.is_of_one());
+        results.push(alone.map(|ours| ours[0]).map_err(StatementError::from));
+    }
+    results
+}
+
+#[derive(Debug)]
+enum GroupError {
+    Statement(StatementError),
+    /// Making the statements ready, or sending them, panicked.
+    Panicked(String),
+}
+
+impl GroupError {
+    /// Others may go through without the one that it is about.
+    fn is_of_one(&self) -> bool {
+        matches!(
+            self,
+            Self::Panicked(_) | Self::Statement(StatementError::Refused { .. })
+        )
+    }
+}
+
+impl From<GroupError> for StatementError {
+    fn from(error: GroupError) -> Self {
+        match error {
+            GroupError::Statement(error) => error,
+            GroupError::Panicked(text) => Self::Unknown(format!("the commit panicked: {text}")),
+        }
     }
 }
 
@@ -165,12 +230,12 @@ async fn commit_or_fail(
     pool: &SessionPool,
     limit: TimeLimit,
     changes: &[Change],
-) -> Result<Vec<bool>, StatementError> {
+) -> Result<Vec<bool>, GroupError> {
     let committed = AssertUnwindSafe(commit(pool, limit, changes)).catch_unwind();
-    committed.await.unwrap_or_else(|panic| {
-        let text = format!("the commit panicked: {}", panic_message(&*panic));
-        Err(StatementError::Unknown(text))
-    })
+    match committed.await {
+        Ok(committed) => committed.map_err(GroupError::Statement),
+        Err(panic) => Err(GroupError::Panicked(panic_message(&*panic).to_owned())),
+    }
 }
 
 async fn commit(

@@ -1,10 +1,11 @@
 //! Statements that take effect together, at the commit. One that is dropped before is rolled back.
 
 use std::ops::Deref;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
-use futures_util::future::maybe_done;
+use futures_util::future::{MaybeDone, maybe_done};
 use tokio_postgres::Row;
 
 use super::{Effect, Session, StatementError, Values};
@@ -44,27 +45,46 @@ impl Session {
             for (statement, (_, values)) in prepared.iter().zip(statements) {
                 rows.push(sent(client.query(statement, values)));
             }
-            let committed = sent(client.batch_execute("COMMIT"));
-            begun.await?;
+            // One that the driver could not write has not been sent, and the others must not take effect without it.
+            let is_refused = |sent: &mut Sent<_>| matches!(sent.output(), Some(Err(_)));
+            let all_are_sent = !rows.iter_mut().any(is_refused);
+            let end = if all_are_sent { "COMMIT" } else { "ROLLBACK" };
+            let ended = sent(client.batch_execute(end));
+            // Without a transaction each statement has taken effect by itself, or not.
+            if let Err(error) = begun.answer().await {
+                return Ok(Err(error.to_string()));
+            }
             let mut answers = Vec::with_capacity(rows.len());
             for rows in rows {
-                answers.push(rows.await?);
+                answers.push(rows.answer().await?);
             }
             // After a failure it rolls back, and that is no failure of its own.
-            committed.await?;
-            Ok(answers)
+            ended.answer().await?;
+            Ok(Ok(answers))
         };
-        self.answered(until, Effect::Lasting, answer).await
+        let answer = self.answered(until, Effect::Lasting, answer).await?;
+        answer.map_err(StatementError::Unknown)
     }
 }
 
-/// The first poll sends a statement. What it answers is waited for by whoever awaits this.
-fn sent<F: Future>(statement: F) -> impl Future<Output = F::Output> {
+/// A statement that is on its way: the first poll has sent it.
+struct Sent<F: Future>(Pin<Box<MaybeDone<F>>>);
+
+fn sent<F: Future>(statement: F) -> Sent<F> {
     let mut statement = Box::pin(maybe_done(statement));
     let _ = statement.as_mut().now_or_never();
-    async move {
-        statement.as_mut().await;
-        let output = statement.as_mut().take_output();
+    Sent(statement)
+}
+
+impl<F: Future> Sent<F> {
+    /// What is known of it without waiting.
+    fn output(&mut self) -> Option<&mut F::Output> {
+        self.0.as_mut().output_mut()
+    }
+
+    async fn answer(mut self) -> F::Output {
+        self.0.as_mut().await;
+        let output = self.0.as_mut().take_output();
         output.expect("it is done and was not taken before")
     }
 }
