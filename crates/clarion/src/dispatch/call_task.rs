@@ -201,8 +201,9 @@ impl CallRunner {
         // While the channel is held: the next trial comes after what this one has shown.
         if let Ending::Failed(failure) = &placed.ending {
             let callee = progress.claimed.call.number.digits();
-            let evidence = evidence(failure, trunk.policy(), callee);
-            evidence.into_iter().for_each(|shown| trunk.note(shown));
+            if let Some(evidence) = evidence(failure, trunk.policy(), callee) {
+                trunk.note(evidence);
+            }
         }
         let tried = conclude(progress, placed.ending, leave, trunk.policy());
         // A number under which nothing was sent is used again.
