@@ -129,8 +129,8 @@ fn from_q850(cause: u8) -> Option<Cause> {
         // No user responding, no answer from user, subscriber absent, destination out of order.
         18..=20 | 27 => Cause::NoAnswer,
         21 => Cause::Declined,
-        // No circuit, network out of order, temporary failure, congestion, channel not available, resource unavailable.
-        34 | 38 | 41..=44 | 47 => Cause::Unavailable,
+        // No circuit, network out of order, temporary failure, congestion, channel not available, resource unavailable, timer expired.
+        34 | 38 | 41..=44 | 46 | 47 | 102 => Cause::Unavailable,
         // Bearer capability, incompatible destination.
         57 | 58 | 65 | 88 => Cause::BadMedia,
         _ => return None,

@@ -13,7 +13,7 @@ use supervisor::Supervisor;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::signalling::{DialogSnapshot, Resolver, Signalling, SignallingError};
+use crate::signalling::{DialogSnapshot, Resolver, Signalling, SignallingError, Transport};
 pub use config::{Identity, SipTrunkConfig};
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
@@ -42,7 +42,7 @@ pub struct Trunk {
 
 impl Trunk {
     /// Registers where the trunk wants that, and asks it whether it is there, until `stop`. `supervisor` knows the tasks as
-    /// `registration:NAME` and `trunk-health:NAME`.
+    /// `registration:NAME`, `trunk-health:NAME` and `trunk-keepalive:NAME`.
     pub fn start(
         supervisor: &Supervisor,
         config: SipTrunkConfig,
@@ -90,6 +90,16 @@ impl Trunk {
             supervisor
                 .restart(&name, None, move |watch| {
                     health::check_health(Arc::clone(&cared_for), interval, watch)
+                })
+                .detach();
+        }
+        if let Some(interval) = trunk.config.keep_alive
+            && trunk.signalling.transport() != Transport::Udp
+        {
+            let (name, cared_for) = (format!("trunk-keepalive:{name}"), Arc::clone(&trunk));
+            supervisor
+                .restart(&name, None, move |watch| {
+                    health::keep_alive(Arc::clone(&cared_for), interval, watch)
                 })
                 .detach();
         }

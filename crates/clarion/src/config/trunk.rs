@@ -322,6 +322,7 @@ fn sip(section: &mut Section, name: &str, loopback: bool) -> Result<SipTrunkConf
         credentials,
         register,
         ask_every: ask_every.filter(|_| !loopback),
+        keep_alive: section.seconds_or_none("keepalive_seconds", LONGEST)?,
         identity: Identity {
             from_user: section.text_or_none("from_user")?,
             asserted: section.flag("asserted_identity")?,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rsipstack::EndpointBuilder;
 use rsipstack::sip::{Method, Uri};
 use rsipstack::transaction::endpoint::{EndpointInnerRef, EndpointOption};
-use rsipstack::transport::TransportLayer;
+use rsipstack::transport::{SipConnection, TransportLayer};
 use supervisor::{Supervisor, TaskGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -128,22 +128,32 @@ impl Signalling {
         self.peers.add(peer);
     }
 
-    /// Makes sure that there is a connection, where the transport has connections, and returns the address at which this peer reaches us. The
-    /// library would go on trying in silence and report a closed port or a bad certificate like a peer that says nothing.
+    /// Makes sure that there is a connection, where the transport has connections, and returns the address at which this peer reaches us.
     pub async fn connect(&self, destination: SocketAddr) -> Result<SocketAddr, SignallingError> {
+        match self.connection(destination).await? {
+            Some(connection) if !self.is_reachable => connection
+                .get_addr()
+                .get_socketaddr()
+                .map_err(|error| SignallingError::Unreachable(destination, error.to_string())),
+            _ => Ok(self.contact),
+        }
+    }
+
+    /// The connection to a peer, opened if there is none; `None` where the transport has no connections. The library would go on trying in
+    /// silence and report a closed port or a bad certificate like a peer that says nothing.
+    pub(super) async fn connection(
+        &self,
+        destination: SocketAddr,
+    ) -> Result<Option<SipConnection>, SignallingError> {
         if self.transport == Transport::Udp {
-            return Ok(self.contact);
+            return Ok(None);
         }
         let address = transport::sip_address(self.transport, destination);
         let unreachable = |reason: String| SignallingError::Unreachable(destination, reason);
         let _alone = self.connecting.lock().await;
         let lookup = self.endpoint.transport_layer.lookup(&address, None);
         match tokio::time::timeout(transport::CONNECT_TIME, lookup).await {
-            Ok(Ok(_)) if self.is_reachable => Ok(self.contact),
-            Ok(Ok((connection, _))) => connection
-                .get_addr()
-                .get_socketaddr()
-                .map_err(|error| unreachable(error.to_string())),
+            Ok(Ok((connection, _))) => Ok(Some(connection)),
             Ok(Err(error)) => Err(unreachable(error.to_string())),
             Err(_) => Err(unreachable(format!(
                 "no connection within {} s",

@@ -31,6 +31,7 @@ mod invite;
 mod invite_outcome;
 mod invite_routes;
 mod inviting;
+mod keepalive;
 mod leave;
 mod listeners;
 mod options;

@@ -19,6 +19,8 @@ pub struct SipTrunkConfig {
     pub register: Option<Duration>,
     /// How often OPTIONS is sent; `None` for never: then the trunk counts as up.
     pub ask_every: Option<Duration>,
+    /// How often the connection is pinged, where the transport has connections.
+    pub keep_alive: Option<Duration>,
     pub identity: Identity,
     /// Follow a 3xx to another address.
     pub follow_redirects: bool,
@@ -40,6 +42,7 @@ impl SipTrunkConfig {
             credentials: None,
             register: None,
             ask_every: None,
+            keep_alive: None,
             identity: Identity::default(),
             follow_redirects: false,
             session_interval: None,

@@ -137,6 +137,22 @@ pub(super) async fn check_health(trunk: Arc<Trunk>, interval: Duration, watch: W
     watch.release();
 }
 
+/// Pings the connection to the trunk time and again, until the trunk is stopped.
+pub(super) async fn keep_alive(trunk: Arc<Trunk>, interval: Duration, watch: Watch) {
+    while (trunk.unless_stopped(tokio::time::sleep(interval)).await).is_some() {
+        watch.beat();
+        let Ok(addresses) = trunk.addresses().await else {
+            continue;
+        };
+        if let Some(first) = addresses.first()
+            && let Err(error) = trunk.signalling().keep_alive(*first).await
+        {
+            tracing::debug!(trunk = trunk.config.name, %error, "the connection cannot be kept alive");
+        }
+    }
+    watch.release();
+}
+
 async fn ask(trunk: &Trunk, interval: Duration) -> Result<Duration, String> {
     let target = trunk.request_address("");
     let mut why = String::new();

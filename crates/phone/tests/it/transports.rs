@@ -240,3 +240,29 @@ async fn the_advertised_address_is_what_the_peer_sees() {
     assert!(invite.contains("<sip:203.0.113.7:5066>"), "{invite}");
     assert!(invite.contains("c=IN IP4 203.0.113.8"), "{invite}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_is_kept_alive() {
+    use tokio::io::AsyncReadExt;
+    let peer = tokio::net::TcpListener::bind(loopback()).await.unwrap();
+    let sip = SignallingConfig::new(Transport::Tcp, loopback());
+    let signalling = Signalling::start(&Supervisor::new(), &sip, None).await;
+    let config = SipTrunkConfig {
+        keep_alive: Some(Duration::from_millis(50)),
+        ..SipTrunkConfig::new("kept", peer.local_addr().unwrap().into())
+    };
+    let _trunk = Trunk::start(
+        &Supervisor::new(),
+        config,
+        Arc::new(signalling.unwrap()),
+        Resolver::default(),
+    );
+    let pings = async {
+        let (mut connection, _) = peer.accept().await.unwrap();
+        let mut two = [0; 8];
+        connection.read_exact(&mut two).await.unwrap();
+        two
+    };
+    let pings = tokio::time::timeout(PATIENCE, pings).await.unwrap();
+    assert_eq!(&pings, b"\r\n\r\n\r\n\r\n");
+}
