@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::signalling::{DialogSnapshot, Resolver, Signalling, SignallingError, Transport};
-pub use config::{Identity, SipTrunkConfig};
+pub use config::{Identity, NumberForm, SipTrunkConfig};
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
 

@@ -216,7 +216,11 @@ impl PhoneOptions {
                 .user
                 .clone()
                 .zip(self.password.clone())
-                .map(|(user, password)| SipCredentials { user, password }),
+                .map(|(user, password)| SipCredentials {
+                    user,
+                    auth_user: None,
+                    password,
+                }),
         })
     }
 }

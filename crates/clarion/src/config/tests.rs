@@ -432,6 +432,39 @@ fn a_mistake_is_named_by_table_key_and_rule() {
 }
 
 #[test]
+fn the_form_of_a_trunks_invites_is_read_and_mistakes_in_it_are_named() {
+    let more = "host = \"x\"\nuser = \"u\"\nauth_user = \"a\"\npassword = \"p\"\nprivacy = \"id\"\n\
+                number_form = \"sip-phone\"\nheaders = [{ name = \"X-Customer\", value = \"42\" }]";
+    let config = load(&trunk(more), &[]).unwrap();
+    let sip = &config.trunks[0].sip;
+    assert_eq!(sip.headers, [("X-Customer".to_owned(), "42".to_owned())]);
+    let credentials = sip.credentials.as_ref().unwrap();
+    assert_eq!(credentials.auth_user.as_deref(), Some("a"));
+    for (more, wanted) in [
+        (
+            "headers = [{ name = \"Via\", value = \"x\" }]",
+            "headers[0].name: is a header that Clarion writes itself",
+        ),
+        (
+            "headers = [{ name = \"X: y\", value = \"x\" }]",
+            "headers[0].name: must be the name of a header",
+        ),
+        (
+            "headers = [{ name = \"X-Y\", value = \"x\\r\\nVia: y\" }]",
+            "headers[0].value: must be one line of text",
+        ),
+        ("privacy = \"id\\n\"", "privacy: must be one line of text"),
+        (
+            "number_form = \"tel\"",
+            "number_form: `tel` is none of sip, sip-phone",
+        ),
+    ] {
+        let said = error(&trunk(&format!("host = \"x\"\n{more}")), &[]);
+        assert!(said.contains(wanted), "{said}");
+    }
+}
+
+#[test]
 fn the_rules_of_a_trunk_are_read_and_mistakes_in_them_are_named() {
     let with = |rule: &str| trunk(&format!("host = \"x\"\nresponses = [{rule}]"));
     for rule in [

@@ -11,7 +11,7 @@ use anyhow::Context;
 use phone::call::MediaOptions;
 use phone::media::engine::Encryption;
 use phone::signalling::{Host, SignallingConfig, SipCredentials, TlsFiles, Transport};
-use phone::trunk::{Identity, SipTrunkConfig};
+use phone::trunk::{Identity, NumberForm, SipTrunkConfig};
 use toml::{Table, Value};
 
 use super::overlay::overlay;
@@ -326,8 +326,14 @@ fn sip(section: &mut Section, name: &str, loopback: bool) -> Result<SipTrunkConf
         identity: Identity {
             from_user: section.text_or_none("from_user")?,
             asserted: section.flag("asserted_identity")?,
+            preferred: section.flag("preferred_identity")?,
+            privacy: section.parsed_or_none("privacy", header_value)?,
+            diversion: section.text_or_none("diversion")?,
+            from_domain: section.text_or_none("from_domain")?,
+            form: section.parsed_by("number_form", number_form)?,
             display_name: section.text_or_none("display_name")?,
         },
+        headers: section.elements("headers", own_header)?,
         follow_redirects: section.flag("follow_redirects")?,
         session_interval: section.seconds_or_none("session_seconds", LONGEST)?,
         progress_time: section.seconds_or_none("progress_seconds", LONGEST)?,
@@ -338,8 +344,73 @@ fn sip(section: &mut Section, name: &str, loopback: bool) -> Result<SipTrunkConf
 
 fn credentials(section: &mut Section) -> Result<Option<SipCredentials>, Mistake> {
     let user = section.text_or_none("user")?;
+    let auth_user = section.text_or_none("auth_user")?;
     let password = section.text("password")?;
-    Ok(user.map(|user| SipCredentials { user, password }))
+    Ok(user.map(|user| SipCredentials {
+        user,
+        auth_user,
+        password,
+    }))
+}
+
+fn number_form(text: &str) -> Result<NumberForm, String> {
+    match text {
+        "sip" => Ok(NumberForm::Sip),
+        "sip-phone" => Ok(NumberForm::SipPhone),
+        _ => Err(format!("`{text}` is none of sip, sip-phone")),
+    }
+}
+
+/// Headers that every INVITE has by itself, or that settings of their own make.
+const OUR_HEADERS: [&str; 26] = [
+    "accept",
+    "allow",
+    "authorization",
+    "call-id",
+    "contact",
+    "content-length",
+    "content-type",
+    "cseq",
+    "diversion",
+    "expires",
+    "from",
+    "i",
+    "l",
+    "m",
+    "max-forwards",
+    "p-asserted-identity",
+    "p-preferred-identity",
+    "privacy",
+    "proxy-authorization",
+    "record-route",
+    "route",
+    "session-expires",
+    "supported",
+    "to",
+    "user-agent",
+    "via",
+];
+
+fn own_header(section: &mut Section) -> Result<(String, String), Mistake> {
+    let name = section.parsed_by("name", |name| {
+        let of_a_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-.!%*_+`'~".contains(&byte);
+        if name.is_empty() || !name.bytes().all(of_a_token) {
+            return Err("must be the name of a header, such as X-Customer");
+        }
+        if OUR_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+            return Err("is a header that Clarion writes itself");
+        }
+        Ok(name.to_owned())
+    })?;
+    let value = section.parsed_by("value", header_value)?;
+    Ok((name, value))
+}
+
+fn header_value(text: &str) -> Result<String, &'static str> {
+    if text.contains(char::is_control) {
+        return Err("must be one line of text");
+    }
+    Ok(text.to_owned())
 }
 
 fn media(section: &mut Section, loopback: bool) -> Result<MediaOptions, Mistake> {

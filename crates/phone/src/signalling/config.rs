@@ -35,6 +35,8 @@ impl SignallingConfig {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SipCredentials {
     pub user: String,
+    /// The name that the password belongs to, where that is not the user.
+    pub auth_user: Option<String>,
     pub password: String,
 }
 
@@ -44,7 +46,7 @@ impl SipCredentials {
             username: self.user,
             password: self.password,
             realm: None,
-            auth_username: None,
+            auth_username: self.auth_user,
         }
     }
 }

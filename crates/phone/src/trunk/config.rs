@@ -22,6 +22,8 @@ pub struct SipTrunkConfig {
     /// How often the connection is pinged, where the transport has connections.
     pub keep_alive: Option<Duration>,
     pub identity: Identity,
+    /// Headers with fixed values in every INVITE, name and value.
+    pub headers: Vec<(String, String)>,
     /// Follow a 3xx to another address.
     pub follow_redirects: bool,
     /// Offer session refreshes at this interval.
@@ -44,6 +46,7 @@ impl SipTrunkConfig {
             ask_every: None,
             keep_alive: None,
             identity: Identity::default(),
+            headers: Vec::new(),
             follow_redirects: false,
             session_interval: None,
             progress_time: None,
@@ -56,6 +59,16 @@ impl SipTrunkConfig {
     }
 }
 
+/// How the numbers of a call are written in its addresses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NumberForm {
+    /// `sip:NUMBER@host`
+    #[default]
+    Sip,
+    /// `sip:NUMBER@host;user=phone` (RFC 3261 section 19.1.1)
+    SipPhone,
+}
+
 /// How the calling number is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
@@ -63,5 +76,14 @@ pub struct Identity {
     pub from_user: Option<String>,
     /// Show the calling number in P-Asserted-Identity too (RFC 3325).
     pub asserted: bool,
+    /// Show it in P-Preferred-Identity: the trunk asserts it, or another one.
+    pub preferred: bool,
+    /// What shall not be shown to the callee (RFC 3323), such as `id`.
+    pub privacy: Option<String>,
+    /// The number from which calls are said to be diverted (RFC 5806).
+    pub diversion: Option<String>,
     pub display_name: Option<String>,
+    /// The host in From, where it is not the domain.
+    pub from_domain: Option<String>,
+    pub form: NumberForm,
 }

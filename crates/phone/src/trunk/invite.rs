@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::Trunk;
+use super::{NumberForm, Trunk};
 use crate::signalling::{Host, Invite, Transport};
 
 impl Trunk {
@@ -18,11 +18,9 @@ impl Trunk {
         let domain = self.config.domain();
         let identity = &self.config.identity;
         let from_user = identity.from_user.as_deref().unwrap_or(caller);
-        let mut headers = Vec::new();
-        if identity.asserted {
-            let asserted = format!("<sip:{}@{domain}>", user_part(caller));
-            headers.push(("P-Asserted-Identity".to_owned(), asserted));
-        }
+        let from_domain = identity.from_domain.as_ref().unwrap_or(&domain);
+        let phone = phone_parameter(identity.form);
+        let mut headers = self.identity_headers(caller, &domain);
         if let Some(proxy) = &self.config.proxy {
             headers.push((
                 "Route".to_owned(),
@@ -34,8 +32,8 @@ impl Trunk {
             headers.push(("Session-Expires".to_owned(), interval.as_secs().to_string()));
         }
         Invite {
-            to: self.request_address(&user_part(number)),
-            from: format!("sip:{}@{domain}", user_part(from_user)),
+            to: format!("{}{phone}", self.request_address(&user_part(number))),
+            from: format!("sip:{}@{from_domain}{phone}", user_part(from_user)),
             display_name: identity.display_name.clone(),
             destination,
             call_id: call_id.to_owned(),
@@ -43,6 +41,31 @@ impl Trunk {
             headers,
             offer,
         }
+    }
+
+    /// The calling number once more, and what else the trunk wants to know.
+    fn identity_headers(&self, caller: &str, domain: &str) -> Vec<(String, String)> {
+        let identity = &self.config.identity;
+        let address = |number: &str| {
+            let phone = phone_parameter(identity.form);
+            format!("<sip:{}@{domain}{phone}>", user_part(number))
+        };
+        let mut headers = Vec::new();
+        let mut add = |name: &str, value: String| headers.push((name.to_owned(), value));
+        if identity.asserted {
+            add("P-Asserted-Identity", address(caller));
+        }
+        if identity.preferred {
+            add("P-Preferred-Identity", address(caller));
+        }
+        if let Some(privacy) = &identity.privacy {
+            add("Privacy", privacy.clone());
+        }
+        if let Some(diverted) = &identity.diversion {
+            add("Diversion", address(diverted));
+        }
+        headers.extend(self.config.headers.iter().cloned());
+        headers
     }
 
     fn transport_parameter(&self) -> String {
@@ -59,6 +82,13 @@ impl Trunk {
             None => self.config.host.to_string(),
         };
         format!("sip:{user}{at}{host}{}", self.transport_parameter())
+    }
+}
+
+fn phone_parameter(form: NumberForm) -> &'static str {
+    match form {
+        NumberForm::Sip => "",
+        NumberForm::SipPhone => ";user=phone",
     }
 }
 

@@ -88,6 +88,7 @@ fn with_password(puppet: &Puppet) -> SipTrunkConfig {
     SipTrunkConfig {
         credentials: Some(SipCredentials {
             user: "customer".to_owned(),
+            auth_user: None,
             password: "secret".to_owned(),
         }),
         ..SipTrunkConfig::new("test", puppet.address().into())

@@ -38,6 +38,7 @@ async fn calling(puppet: &Puppet) -> tokio::task::JoinHandle<crate::lab::Story> 
     let trunk = trunk(SipTrunkConfig {
         credentials: Some(SipCredentials {
             user: "customer".to_owned(),
+            auth_user: None,
             password: "secret".to_owned(),
         }),
         ..SipTrunkConfig::new("test", puppet.address().into())

@@ -30,6 +30,7 @@ fn registering(puppet: &Puppet) -> SipTrunkConfig {
     SipTrunkConfig {
         credentials: Some(SipCredentials {
             user: "customer".to_owned(),
+            auth_user: None,
             password: "secret".to_owned(),
         }),
         register: Some(Duration::from_secs(3600)),

@@ -10,7 +10,7 @@ use phone::ending::{Cause, Side};
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{Signalling, SignallingConfig, SipCredentials, Trace, Transport};
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
-use phone::trunk::{Health, Identity, SipTrunkConfig};
+use phone::trunk::{Health, Identity, NumberForm, SipTrunkConfig};
 use supervisor::Supervisor;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,7 @@ use crate::puppet::Puppet;
 fn credentials(password: &str) -> SipCredentials {
     SipCredentials {
         user: "customer".to_owned(),
+        auth_user: None,
         password: password.to_owned(),
     }
 }
@@ -59,17 +60,27 @@ async fn the_caller_is_shown_as_the_trunk_wants_it() {
         identity: Identity {
             from_user: Some("customer".to_owned()),
             asserted: true,
+            preferred: true,
+            privacy: Some("id".to_owned()),
+            diversion: Some("4000000000".to_owned()),
             display_name: Some("Clarion".to_owned()),
+            from_domain: Some("from.example".to_owned()),
+            form: NumberForm::SipPhone,
         },
+        headers: vec![("X-Customer".to_owned(), "42; a=b".to_owned())],
         session_interval: Some(Duration::from_secs(1800)),
         ..SipTrunkConfig::new("test", address.into())
     })
     .await;
     for part in [
-        "INVITE sip:13800000000@customer.example SIP/2.0",
-        "sip:customer@customer.example",
+        "INVITE sip:13800000000@customer.example;user=phone SIP/2.0",
+        "sip:customer@from.example;user=phone>",
         "Clarion",
-        "P-Asserted-Identity: <sip:4001234567@customer.example>",
+        "P-Asserted-Identity: <sip:4001234567@customer.example;user=phone>",
+        "P-Preferred-Identity: <sip:4001234567@customer.example;user=phone>",
+        "Privacy: id",
+        "Diversion: <sip:4000000000@customer.example;user=phone>",
+        "X-Customer: 42; a=b",
         "Session-Expires: 1800",
     ] {
         assert!(told.contains(part), "{part} is missing in\n{told}");
@@ -87,9 +98,18 @@ async fn a_trunk_that_wants_a_password_gets_it() {
         lab.call(call_request(vec![])).await.cause(),
         Cause::Rejected
     );
-    for (password, talks) in [("wrong", false), ("secret", true)] {
+    let other_name = SipCredentials {
+        user: "line-7".to_owned(),
+        auth_user: Some(credentials("").user),
+        ..credentials("secret")
+    };
+    for (known, talks) in [
+        (credentials("wrong"), false),
+        (credentials("secret"), true),
+        (other_name, true),
+    ] {
         let trunk = trunk(SipTrunkConfig {
-            credentials: Some(credentials(password)),
+            credentials: Some(known),
             ..SipTrunkConfig::new("test", lab.callee.contact().into())
         })
         .await;

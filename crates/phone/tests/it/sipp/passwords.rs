@@ -33,6 +33,7 @@ async fn check(code: u16, challenge: &'static str, how: &'static str, password: 
     let trunk = trunk(SipTrunkConfig {
         credentials: Some(SipCredentials {
             user: "customer".to_owned(),
+            auth_user: None,
             password: password.to_owned(),
         }),
         ..SipTrunkConfig::new("test", sipp.address.into())

@@ -15,6 +15,7 @@ pub fn registering(address: std::net::SocketAddr) -> SipTrunkConfig {
     SipTrunkConfig {
         credentials: Some(SipCredentials {
             user: "customer".to_owned(),
+            auth_user: None,
             password: "secret".to_owned(),
         }),
         register: Some(Duration::from_secs(3600)),
