@@ -77,5 +77,6 @@ async fn a_node_whose_packets_leave_late_claims_no_calls_until_they_leave_in_tim
         telephone.dialled().len() == dialled + 1
     })
     .await;
-    assert_eq!(readiness(&server).await.0, 200);
+    // A busy machine may be late again; when the calls are over nothing is.
+    eventually("it is ready", async || readiness(&server).await.0 == 200).await;
 }
