@@ -2,6 +2,7 @@
 //! its end.
 
 mod dialling;
+mod keys;
 mod next_invite;
 mod placing;
 mod session_refresh;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::keys::PressedKeys;
 use super::talking::TalkingCall;
 use super::{CallEvent, CallRequest, Events};
 use crate::ending::{Cause, Failure, Side};
@@ -14,6 +15,7 @@ use crate::signalling::{DialEvent, DialogSnapshot, FailedInvite, OutgoingLeg, SI
 pub(super) struct DiallingCall {
     leg: OutgoingLeg,
     media: MediaSession,
+    keys: PressedKeys,
     record: OpenLeg,
 }
 
@@ -27,8 +29,13 @@ pub(super) struct Unanswered {
 }
 
 impl DiallingCall {
-    pub fn new(leg: OutgoingLeg, media: MediaSession, record: OpenLeg) -> Self {
-        Self { leg, media, record }
+    pub fn new(leg: OutgoingLeg, media: MediaSession, keys: PressedKeys, record: OpenLeg) -> Self {
+        Self {
+            leg,
+            media,
+            keys,
+            record,
+        }
     }
 
     /// What it takes to end the leg from another process.
@@ -67,7 +74,13 @@ impl DiallingCall {
                 DialEvent::Changed(change) => change.reply.refuse().await,
                 DialEvent::Answered(answer) => {
                     let leg = self.leg.established(&answer);
-                    return Ok(TalkingCall::new(leg, answer, self.media, self.record));
+                    return Ok(TalkingCall::new(
+                        leg,
+                        answer,
+                        self.media,
+                        self.keys,
+                        self.record,
+                    ));
                 }
                 DialEvent::Failed(refusal) => {
                     // There may have been early media.

@@ -1,10 +1,12 @@
 //! A call on its way: the addresses of its trunk, and whatever they redirect to, leg after leg.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
 use super::dialling::DiallingCall;
+use super::keys::{KeySource, PressedKeys};
 use super::next_invite::NextInvite;
 use super::{AnswerRecorded, CallEvent, CallRequest, Events, LeaveRequest, PhoneError};
 use crate::ending::{Cause, Ending, Failure};
@@ -101,22 +103,23 @@ impl Placing<'_> {
             tracing::warn!(trunk, %error, "a call could not be placed");
             Failure::plain(Cause::TransportDown)
         });
-        let (ready, media, sent_to) = ready?;
+        let (ready, media, keys, sent_to) = ready?;
         let withheld = || Failure::plain(Cause::Withheld);
         let leave = self.ask_leave(&ready).await.ok_or_else(withheld)?;
         let leg = OpenLeg::new(sent_to, self.trunk.signalling().transport());
-        Ok(DiallingCall::new(ready.send(leave), media, leg))
+        Ok(DiallingCall::new(ready.send(leave), media, keys, leg))
     }
 
     async fn prepare(
         &self,
         address: SocketAddr,
         next: &NextInvite,
-    ) -> Result<(ReadyLeg, MediaSession, SocketAddr), PhoneError> {
-        let keys = self.events.clone();
+    ) -> Result<(ReadyLeg, MediaSession, PressedKeys, SocketAddr), PhoneError> {
+        let keys = PressedKeys::new(self.events);
+        let packets = keys.clone();
         let on_inbound = move |event: InboundEvent<'_>| {
             if let InboundEvent::Key(key) = event {
-                let _ = keys.send(CallEvent::Key(key));
+                packets.heard(key, KeySource::Packets, Instant::now());
             }
         };
         let options = self.trunk.config.media.clone();
@@ -133,7 +136,7 @@ impl Placing<'_> {
         next.apply(&mut invite);
         let sent_to = invite.destination;
         let ready = self.trunk.signalling().prepare(invite, self.on_answer());
-        Ok((ready.await?, media, sent_to))
+        Ok((ready.await?, media, keys, sent_to))
     }
 
     fn on_answer(&self) -> OnAnswer {

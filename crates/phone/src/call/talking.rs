@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::CallRequest;
+use super::keys::{KeySource, PressedKeys};
 use super::session_refresh::SessionRefresh;
 use crate::ending::{Cause, Ending, Failure, Side};
 use crate::leg_record::{AnsweredLeg, LegRecord, OpenLeg};
@@ -22,15 +23,23 @@ pub(super) struct TalkingCall {
     leg: EstablishedLeg,
     answer: Answer,
     media: MediaSession,
+    keys: PressedKeys,
     record: OpenLeg,
 }
 
 impl TalkingCall {
-    pub fn new(leg: EstablishedLeg, answer: Answer, media: MediaSession, record: OpenLeg) -> Self {
+    pub fn new(
+        leg: EstablishedLeg,
+        answer: Answer,
+        media: MediaSession,
+        keys: PressedKeys,
+        record: OpenLeg,
+    ) -> Self {
         Self {
             leg,
             answer,
             media,
+            keys,
             record,
         }
     }
@@ -118,6 +127,7 @@ impl TalkingCall {
                     refresh.refreshed_by_peer();
                     self.change(change).await;
                 }
+                Some(LegEvent::Key(key)) => self.keys.heard(key, KeySource::Info, Instant::now()),
                 Some(LegEvent::Ended(side)) => return (side, ours.unwrap_or_else(Instant::now)),
                 None => {
                     let side = ours.map_or(Side::Them, |_| Side::Us);

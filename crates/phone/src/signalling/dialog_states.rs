@@ -3,6 +3,7 @@
 use rsipstack::dialog::dialog::{DialogState, TerminatedReason};
 use rsipstack::sip::{Response, StatusCode};
 
+use super::info;
 use super::reply::SessionReply;
 
 /// The peer wants to change the session (re-INVITE or UPDATE), or only shows that it is still there: then the offer is empty.
@@ -20,6 +21,8 @@ pub(super) enum DialogEvent {
     /// The ACK to an answer of ours has come, or our own has left.
     Confirmed,
     Changed(SessionChange),
+    /// The peer tells of a key that was pressed.
+    Key(char),
     /// By a BYE, or before the answer.
     Terminated {
         by_bye: bool,
@@ -36,7 +39,11 @@ pub(super) async fn interpret(state: DialogState) -> Option<DialogEvent> {
             reply: SessionReply::to(&request, handle),
             offer: request.body,
         })),
-        DialogState::Info(_, _, handle) | DialogState::Options(_, _, handle) => {
+        DialogState::Info(_, request, handle) => {
+            let _ = handle.reply(StatusCode::OK).await;
+            info::key(&request).map(DialogEvent::Key)
+        }
+        DialogState::Options(_, _, handle) => {
             let _ = handle.reply(StatusCode::OK).await;
             None
         }

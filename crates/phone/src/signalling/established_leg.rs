@@ -14,6 +14,8 @@ use crate::ending::Side;
 #[derive(Debug)]
 pub enum LegEvent {
     Changed(SessionChange),
+    /// The peer tells of a key that was pressed.
+    Key(char),
     /// One side has hung up. Nothing comes after this.
     Ended(Side),
 }
@@ -50,6 +52,7 @@ impl EstablishedLeg {
             let state = self.states.recv().await?;
             match interpret(state).await {
                 Some(DialogEvent::Changed(change)) => return Some(LegEvent::Changed(change)),
+                Some(DialogEvent::Key(key)) => return Some(LegEvent::Key(key)),
                 Some(DialogEvent::Terminated { .. }) => {
                     let side = if self.we_hung_up {
                         Side::Us

@@ -27,6 +27,7 @@ mod established_leg;
 mod headers;
 mod incoming;
 mod incoming_leg;
+mod info;
 mod invite;
 mod invite_outcome;
 mod invite_routes;

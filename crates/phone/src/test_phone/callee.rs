@@ -199,6 +199,7 @@ impl CalleeMedia {
             };
             match event {
                 Some(LegEvent::Changed(change)) => self.change(change).await,
+                Some(LegEvent::Key(_)) => {}
                 Some(LegEvent::Ended(side)) => {
                     heard.hung_up_by = Some(side);
                     return ours;

@@ -281,6 +281,29 @@ async fn whatever_is_asked_during_a_call_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_heard_from_peers_that_tell_them_by_info() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 100, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    puppet.answer_as("puppet", &invite).await;
+    puppet.request("ACK").await;
+    for (kind, body, cseq) in [
+        ("application/dtmf-relay", "Signal=5\r\nDuration=160\r\n", 1),
+        ("application/dtmf", "#", 2),
+        ("application/xml", "<x/>", 3),
+    ] {
+        let kind = format!("Content-Type: {kind}\r\n");
+        puppet.ask_with("INFO", cseq, &invite, &kind, body).await;
+        let answer = puppet.request("SIP/2.0").await;
+        assert!(answer.starts_with("SIP/2.0 200"), "{answer}");
+    }
+    let bye = puppet.request("BYE").await;
+    puppet.respond(&bye, "200 OK", "").await;
+    let story = calling.await.unwrap();
+    assert_eq!(story.events, ["dialling", "answered", "5", "#"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_callee_may_hang_up_as_soon_as_it_is_acknowledged() {
     // It is asked once only: over UDP a repetition would hide that a BYE was overheard, over TCP there is none.
     for _ in 0..50 {

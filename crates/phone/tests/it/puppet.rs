@@ -96,14 +96,20 @@ impl Puppet {
 
     /// Asks for something inside the dialog that `invite` has opened.
     pub async fn ask(&self, method: &str, cseq: u32, invite: &str, extra: &str) {
+        self.ask_with(method, cseq, invite, extra, "").await;
+    }
+
+    /// The same with a body.
+    pub async fn ask_with(&self, method: &str, cseq: u32, invite: &str, extra: &str, body: &str) {
         let target = header(invite, "Contact").replace(['<', '>'], "");
         let text = format!(
-            "{method} {target} SIP/2.0\r\nVia: SIP/2.0/UDP {};branch=z9hG4bK{:016x}\r\nMax-Forwards: 70\r\nFrom: {};tag=puppet\r\nTo: {}\r\nCall-ID: {}\r\nCSeq: {cseq} {method}\r\n{extra}Content-Length: 0\r\n\r\n",
+            "{method} {target} SIP/2.0\r\nVia: SIP/2.0/UDP {};branch=z9hG4bK{:016x}\r\nMax-Forwards: 70\r\nFrom: {};tag=puppet\r\nTo: {}\r\nCall-ID: {}\r\nCSeq: {cseq} {method}\r\n{extra}Content-Length: {}\r\n\r\n{body}",
             self.address(),
             rand::random::<u64>(),
             header(invite, "To"),
             header(invite, "From"),
             header(invite, "Call-ID"),
+            body.len(),
         );
         self.send(&text).await;
     }
