@@ -10,7 +10,7 @@ use super::keys::{KeySource, PressedKeys};
 use super::session_refresh::SessionRefresh;
 use crate::ending::{Cause, Ending, Failure, Side};
 use crate::leg_record::{AnsweredLeg, LegRecord, OpenLeg};
-use crate::media::session::MediaSession;
+use crate::media::session::{MediaSession, WatchEnd};
 use crate::signalling::{Answer, EstablishedLeg, LegEvent, SessionChange};
 
 /// After the last packet the call stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
@@ -112,7 +112,10 @@ impl TalkingCall {
                     tokio::select! {
                         reason = &mut over => reason,
                         () = refresh.peer_gone() => "the session was not refreshed in time",
-                        () = self.media.watch() => "the peer has vanished",
+                        end = self.media.watch() => match end {
+                            WatchEnd::Vanished => "the peer has vanished",
+                            WatchEnd::HeldTooLong => "it was held for too long",
+                        },
                     }
                 }, if ours.is_none() => {
                     tracing::debug!(reason, "hanging up");

@@ -54,6 +54,8 @@ pub struct MediaOptions {
     pub symmetric: bool,
     /// A peer that should speak has vanished if nothing at all has come from it for this long.
     pub vanished_after: Option<Duration>,
+    /// How long the peer may hold us.
+    pub hold_limit: Option<Duration>,
     pub key_timing: KeyTiming,
     /// The addresses to bind and to advertise, where a trunk has its own. Not with a shared line.
     pub bind: Option<IpAddr>,
@@ -69,6 +71,7 @@ impl Default for MediaOptions {
             rtcp_mux: true,
             symmetric: false,
             vanished_after: None,
+            hold_limit: None,
             key_timing: KeyTiming::default(),
             bind: None,
             advertised: None,

@@ -23,6 +23,15 @@ use super::stats::MediaStats;
 use super::stream::{PlaybackItem, Stream};
 use crate::sdp::{self, LocalMedia, RemoteMedia};
 
+/// Why there is no use in going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchEnd {
+    /// The peer has vanished.
+    Vanished,
+    /// The peer has not listened for too long.
+    HeldTooLong,
+}
+
 /// It ends, with a goodbye, when this is dropped.
 #[derive(Debug)]
 pub struct MediaSession {
@@ -41,6 +50,8 @@ pub struct MediaSession {
     reporter: Reporter,
     stopped: bool,
     vanished: bool,
+    /// The peer does not listen.
+    held_since: Option<Instant>,
 }
 
 impl MediaSession {
@@ -92,6 +103,7 @@ impl MediaSession {
             options,
             stopped: false,
             vanished: false,
+            held_since: None,
         })
     }
 
@@ -153,8 +165,9 @@ impl MediaSession {
     }
 
     /// Sends reports when they are due. Comes back when the peer has vanished, which is noticed only where the options say so, and only
-    /// while the peer should be speaking. Dropping it half-way and calling it again loses nothing.
-    pub async fn watch(&mut self) {
+    /// while the peer should be speaking, or when it has held us for longer than it may. Dropping it half-way and calling it again loses
+    /// nothing.
+    pub async fn watch(&mut self) -> WatchEnd {
         loop {
             let now = Instant::now();
             if self.reporter.due().is_some_and(|due| due <= now) {
@@ -163,9 +176,15 @@ impl MediaSession {
             let vanishes = self.vanishes();
             if vanishes.is_some_and(|time| time <= now) {
                 self.vanished = true;
-                return;
+                return WatchEnd::Vanished;
             }
-            match self.reporter.due().into_iter().chain(vanishes).min() {
+            let released =
+                (self.held_since.zip(self.options.hold_limit)).map(|(since, limit)| since + limit);
+            if released.is_some_and(|time| time <= now) {
+                return WatchEnd::HeldTooLong;
+            }
+            let times = self.reporter.due().into_iter();
+            match times.chain(vanishes).chain(released).min() {
                 Some(time) => tokio::time::sleep_until(time.into()).await,
                 None => std::future::pending().await,
             }
@@ -206,6 +225,10 @@ impl MediaSession {
             (remote.rtp, remote.rtcp) = (known.rtp, known.rtcp);
         }
         self.control.held.store(!remote.listens, Ordering::Relaxed);
+        self.held_since = match self.held_since {
+            _ if remote.listens => None,
+            since => since.or(Some(now)),
+        };
         if self.answered {
             self.keep_to(&remote);
             let key = remote.keys.as_ref().map(|keys| &keys.ours);

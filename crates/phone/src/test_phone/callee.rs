@@ -165,7 +165,7 @@ impl CalleeMedia {
         let leg = loop {
             tokio::select! {
                 leg = &mut acknowledged => break leg,
-                () = self.session.watch() => {}
+                _ = self.session.watch() => {}
             }
         };
         let hung_up = match leg {
@@ -190,7 +190,7 @@ impl CalleeMedia {
         loop {
             let event = tokio::select! {
                 event = leg.next() => event,
-                () = self.session.watch() => continue,
+                _ = self.session.watch() => continue,
                 () = &mut over, if ours.is_none() => {
                     ours = Some(Instant::now());
                     leg.hang_up().await;

@@ -166,8 +166,8 @@ async fn talk(
     while !(last && keys) {
         tokio::select! {
             _ = &mut both, if !last => last = true,
-            () = caller.watch() => unreachable!("nobody vanishes"),
-            () = callee.watch() => unreachable!("nobody vanishes"),
+            _ = caller.watch() => unreachable!("nobody vanishes"),
+            _ = callee.watch() => unreachable!("nobody vanishes"),
             () = tokio::time::sleep(Duration::from_millis(5)) => {}
         }
         keys = received_by_caller.lock().unwrap().keys.len() == 3
@@ -219,7 +219,7 @@ async fn the_round_trip_is_known_after_both_have_reported() {
     session.play(&silence()).unwrap();
     let source = u32::from_be_bytes(peer.receive()[8..12].try_into().unwrap());
     let first = tokio::select! {
-        () = session.watch() => unreachable!("nobody vanishes"),
+        _ = session.watch() => unreachable!("nobody vanishes"),
         report = tokio::task::spawn_blocking({
             let socket = peer.rtcp.try_clone().unwrap();
             move || receive(&socket)
@@ -401,7 +401,7 @@ async fn sound_or_reports_keep_a_peer_alive() {
         let mut alive = tokio::time::interval(Duration::from_millis(20));
         while began.elapsed() < limit * 3 / 2 {
             tokio::select! {
-                () = session.watch() => panic!("it is there: {reports}"),
+                _ = session.watch() => panic!("it is there: {reports}"),
                 _ = alive.tick() => if reports {
                     peer.rtp.send_to(&report.write(), to).unwrap();
                 } else {
@@ -434,6 +434,26 @@ async fn early_media_is_listened_to_and_nothing_is_sent() {
     peer.receive();
     peer.press(5, address(&session));
     until(|| memory.lock().unwrap().keys == "5").await;
+}
+
+#[tokio::test]
+async fn a_peer_may_hold_us_only_for_so_long() {
+    let limit = Duration::from_millis(100);
+    let lab = Lab::new();
+    let (mut session, _) = lab.session(MediaOptions {
+        hold_limit: Some(limit),
+        ..MediaOptions::default()
+    });
+    let peer = Peer::new();
+    session.answered(&peer.description("")).unwrap();
+    for hold in ["a=sendonly\r\n", "a=inactive\r\n"] {
+        session.answer(&peer.description(hold)).unwrap();
+        let watched = tokio::time::timeout(PATIENCE, session.watch()).await;
+        assert_eq!(watched.unwrap(), WatchEnd::HeldTooLong, "{hold}");
+        session.answer(&peer.description("")).unwrap();
+        let watched = tokio::time::timeout(limit * 3, session.watch()).await;
+        assert!(watched.is_err(), "resumed");
+    }
 }
 
 #[tokio::test]
