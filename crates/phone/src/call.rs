@@ -2,6 +2,7 @@
 //! its end.
 
 mod dialling;
+mod far_end;
 mod keys;
 mod next_invite;
 mod placing;

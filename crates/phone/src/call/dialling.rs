@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::keys::PressedKeys;
@@ -10,14 +11,24 @@ use super::{CallEvent, CallRequest, Events};
 use crate::ending::{Cause, Failure, Side};
 use crate::leg_record::{LegRecord, OpenLeg};
 use crate::media::session::MediaSession;
-use crate::signalling::{DialEvent, DialogSnapshot, FailedInvite, OutgoingLeg, SILENCE};
+use crate::signalling::{
+    Answer, DialEvent, DialogSnapshot, FailedInvite, OutgoingLeg, SILENCE, SessionChange,
+};
 
 pub(super) struct DiallingCall {
     leg: OutgoingLeg,
     media: MediaSession,
     keys: PressedKeys,
     record: OpenLeg,
+    /// Who has changed the session before the answer, and so has agreed on it with us.
+    changed_by: Option<String>,
+    /// A change that has come before the description that it changes: the library tells of a reliable 183 only when the peer has confirmed
+    /// our PRACK, and the change may follow at once.
+    early_change: Option<(SessionChange, Instant)>,
 }
+
+/// Shorter than a peer waits before it repeats a request.
+const DESCRIPTION_LIMIT: Duration = Duration::from_millis(400);
 
 /// A call that nobody answered.
 pub(super) struct Unanswered {
@@ -35,6 +46,8 @@ impl DiallingCall {
             media,
             keys,
             record,
+            changed_by: None,
+            early_change: None,
         }
     }
 
@@ -61,27 +74,21 @@ impl DiallingCall {
                 () = &mut too_long => break Cause::NoAnswer,
                 () = &mut no_progress, if !rang && progress_time.is_some() => break Cause::TimedOut,
                 () = hang_up.cancelled() => break Cause::Cancelled,
+                () = until(self.early_change.as_ref()) => {
+                    self.refuse_early_change().await;
+                    continue;
+                }
             };
             match event {
                 DialEvent::Ringing { early_media, .. } => {
-                    self.receive_early(&early_media);
+                    self.receive_early(&early_media).await;
                     if self.record.rings() {
                         rang = true;
                         let _ = events.send(CallEvent::Ringing(self.snapshot()));
                     }
                 }
-                // Early dialogs may be changed too (RFC 3311); we have nothing to change.
-                DialEvent::Changed(change) => change.reply.refuse().await,
-                DialEvent::Answered(answer) => {
-                    let leg = self.leg.established(&answer);
-                    return Ok(TalkingCall::new(
-                        leg,
-                        answer,
-                        self.media,
-                        self.keys,
-                        self.record,
-                    ));
-                }
+                DialEvent::Changed(change) => self.change(change).await,
+                DialEvent::Answered(answer) => return Ok(self.answered(answer)),
                 DialEvent::Failed(refusal) => {
                     // There may have been early media.
                     let media = self.media.stats();
@@ -103,11 +110,72 @@ impl DiallingCall {
         Err(self.give_up(cause).await)
     }
 
-    fn receive_early(&mut self, description: &[u8]) {
-        if !description.is_empty()
-            && let Err(error) = self.media.listen_early(description)
-        {
+    /// The peer wants its early media somewhere else (RFC 3311), as networks do that play the sound of ringing themselves.
+    async fn change(&mut self, change: SessionChange) {
+        let SessionChange {
+            offer,
+            reply,
+            peer_tag,
+        } = change;
+        if offer.is_empty() {
+            return reply.accept(None).await;
+        }
+        if !self.media.is_described() {
+            self.refuse_early_change().await;
+            let change = SessionChange {
+                offer,
+                reply,
+                peer_tag,
+            };
+            self.early_change = Some((change, Instant::now() + DESCRIPTION_LIMIT));
+            return;
+        }
+        match self.media.answer_early(&offer) {
+            Ok(answer) => {
+                self.changed_by = peer_tag;
+                reply.accept(Some(answer)).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a change of the early session is refused");
+                reply.refuse().await;
+            }
+        }
+    }
+
+    /// Our own offer waits for its answer (RFC 3311 section 5.2).
+    async fn refuse_early_change(&mut self) {
+        if let Some((change, _)) = self.early_change.take() {
+            change.reply.refuse_for_now().await;
+        }
+    }
+
+    /// After a change the description of the answer says what was said before it, and does not count (RFC 6337 section 3.1.1).
+    fn answered(self, answer: Answer) -> TalkingCall {
+        let leg = self.leg.established(&answer);
+        let is_agreed = self.changed_by.is_some() && self.changed_by == answer.peer_tag();
+        TalkingCall {
+            leg,
+            description: if is_agreed {
+                Vec::new()
+            } else {
+                answer.description().to_vec()
+            },
+            answer,
+            media: self.media,
+            keys: self.keys,
+            record: self.record,
+            offered: None,
+        }
+    }
+
+    async fn receive_early(&mut self, description: &[u8]) {
+        if description.is_empty() || self.changed_by.is_some() {
+            return;
+        }
+        if let Err(error) = self.media.listen_early(description) {
             tracing::debug!(%error, "early media makes no sense");
+        } else if let Some((change, _)) = self.early_change.take() {
+            self.change(change).await;
         }
     }
 
@@ -130,5 +198,12 @@ impl DiallingCall {
             failure,
             refusal: None,
         }
+    }
+}
+
+async fn until(early_change: Option<&(SessionChange, Instant)>) {
+    match early_change {
+        Some((_, limit)) => tokio::time::sleep_until(*limit).await,
+        None => std::future::pending().await,
     }
 }

@@ -124,7 +124,7 @@ impl Placing<'_> {
         };
         let options = self.trunk.config.media.clone();
         let media = self.media.open(options, on_inbound);
-        let media = media.map_err(MediaError::from)?;
+        let mut media = media.map_err(MediaError::from)?;
         let request = self.request;
         let mut invite = self.trunk.invite(
             &request.number,

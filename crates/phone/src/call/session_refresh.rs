@@ -26,8 +26,20 @@ impl SessionRefresh {
         }
     }
 
-    pub fn refreshed_by_peer(&mut self) {
+    /// The peer has refreshed it, and perhaps changed what was agreed on.
+    pub fn refreshed_by_peer(&mut self, description: String) {
         self.since = Instant::now();
+        self.description = description;
+    }
+
+    /// The last refresh, or the answer before any.
+    pub fn last(&self) -> std::time::Instant {
+        self.since.into_std()
+    }
+
+    /// True while an offer of ours is under way.
+    pub fn offers(&self) -> bool {
+        self.refreshing.is_some() && self.refresher.offers()
     }
 
     /// Refreshes when it is due; comes back when the peer is gone. May be dropped and asked again at any time.
@@ -39,10 +51,10 @@ impl SessionRefresh {
             if let Some(refreshing) = &mut self.refreshing {
                 let refreshed = refreshing.await;
                 self.refreshing = None;
-                self.since = Instant::now();
                 if refreshed == Refreshed::Gone {
                     return;
                 }
+                self.since = Instant::now();
             }
             tokio::time::sleep_until(self.since + timer.due()).await;
             if !timer.ours {

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::CallRequest;
+use super::far_end::FarEnd;
 use super::keys::{KeySource, PressedKeys};
 use super::session_refresh::SessionRefresh;
 use crate::ending::{Cause, Ending, Failure, Side};
@@ -20,30 +21,29 @@ const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
 const HANG_UP_LIMIT: Duration = Duration::from_secs(2);
 
 pub(super) struct TalkingCall {
-    leg: EstablishedLeg,
-    answer: Answer,
-    media: MediaSession,
-    keys: PressedKeys,
-    record: OpenLeg,
+    pub leg: EstablishedLeg,
+    pub answer: Answer,
+    /// What the peer says about its side; empty where that was said before.
+    pub description: Vec<u8>,
+    pub media: MediaSession,
+    pub keys: PressedKeys,
+    pub record: OpenLeg,
+    /// The number of the INVITE that has asked us for an offer: its ACK brings the answer.
+    pub offered: Option<u32>,
+}
+
+/// What happens in a call.
+enum Happening {
+    Leg(Option<LegEvent>),
+    /// There is a reason to hang up.
+    Over(&'static str),
+    Quiet,
+    Gone,
+    /// We have hung up, and the leg does not end.
+    Stuck,
 }
 
 impl TalkingCall {
-    pub fn new(
-        leg: EstablishedLeg,
-        answer: Answer,
-        media: MediaSession,
-        keys: PressedKeys,
-        record: OpenLeg,
-    ) -> Self {
-        Self {
-            leg,
-            answer,
-            media,
-            keys,
-            record,
-        }
-    }
-
     /// Plays and stays until one side hangs up.
     pub async fn talk(
         mut self,
@@ -53,11 +53,13 @@ impl TalkingCall {
         let answered_at = Instant::now();
         let started = self
             .media
-            .answered(self.answer.description())
+            .answered(&self.description)
             .and_then(|()| self.media.play(&request.plan));
         let (ending, hung_up_by, ended_at) = match started {
             Ok(finished) => {
-                let (side, ended_at) = self.until_hung_up(request, finished, hang_up).await;
+                let (side, ended_at) = self
+                    .until_hung_up(request, answered_at, finished, hang_up)
+                    .await;
                 let ending = Ending::Talked {
                     time: ended_at - answered_at,
                     hung_up_by: side,
@@ -88,6 +90,7 @@ impl TalkingCall {
     async fn until_hung_up(
         &mut self,
         request: &CallRequest,
+        answered_at: Instant,
         finished: oneshot::Receiver<Instant>,
         hang_up: &CancellationToken,
     ) -> (Side, Instant) {
@@ -99,52 +102,89 @@ impl TalkingCall {
             }
         };
         tokio::pin!(over);
-        let refresher = self.leg.refresher(&self.answer);
-        let mut refresh =
-            SessionRefresh::new(self.answer.session_timer(), refresher, self.media.offer());
+        let mut refresh = SessionRefresh::new(
+            self.answer.session_timer(),
+            self.leg.refresher(&self.answer),
+            self.media.said(),
+        );
+        let check = self.leg.presence_check();
+        let mut far_end = FarEnd::new(check, self.media.inbound().clone(), answered_at);
         // Once we have hung up, the peer's confirmation adds nothing to the time.
         let mut ours = None;
         loop {
-            let event = tokio::select! {
-                event = self.leg.next() => event,
-                () = tokio::time::sleep(HANG_UP_LIMIT), if ours.is_some() => None,
-                reason = async {
-                    tokio::select! {
-                        reason = &mut over => reason,
-                        () = refresh.peer_gone() => "the session was not refreshed in time",
-                        end = self.media.watch() => match end {
-                            WatchEnd::Vanished => "the peer has vanished",
-                            WatchEnd::HeldTooLong => "it was held for too long",
-                        },
-                    }
-                }, if ours.is_none() => {
-                    tracing::debug!(reason, "hanging up");
-                    ours = Some(Instant::now());
-                    self.media.stop();
-                    self.leg.hang_up().await;
-                    continue;
-                }
+            let up = ours.is_none();
+            let happening = tokio::select! {
+                event = self.leg.next() => Happening::Leg(event),
+                reason = &mut over, if up => Happening::Over(reason),
+                () = refresh.peer_gone(), if up => Happening::Gone,
+                () = far_end.gone(), if up => Happening::Gone,
+                end = self.media.watch(), if up => match end {
+                    WatchEnd::Quiet => Happening::Quiet,
+                    WatchEnd::HeldTooLong => Happening::Over("it was held for too long"),
+                },
+                () = tokio::time::sleep(HANG_UP_LIMIT), if !up => Happening::Stuck,
             };
-            match event {
-                Some(LegEvent::Changed(change)) => {
-                    refresh.refreshed_by_peer();
-                    self.change(change).await;
+            match happening {
+                Happening::Leg(Some(LegEvent::Ended(side))) => {
+                    return (side, ours.unwrap_or_else(Instant::now));
                 }
-                Some(LegEvent::Key(key)) => self.keys.heard(key, KeySource::Info, Instant::now()),
-                Some(LegEvent::Ended(side)) => return (side, ours.unwrap_or_else(Instant::now)),
-                None => {
+                Happening::Leg(Some(event)) => {
+                    far_end.seen();
+                    self.follow(event, &mut refresh).await;
+                }
+                Happening::Leg(None) | Happening::Stuck => {
                     let side = ours.map_or(Side::Them, |_| Side::Us);
                     return (side, ours.unwrap_or_else(Instant::now));
+                }
+                Happening::Quiet => far_end.ask(),
+                Happening::Over(reason) => {
+                    tracing::debug!(reason, "hanging up");
+                    let now = Instant::now();
+                    self.media.stop();
+                    let bye = self.leg.hang_up().await;
+                    let gone = far_end.there_until(now, bye);
+                    if gone.is_some() {
+                        self.media.set_vanished();
+                    }
+                    ours = Some(gone.unwrap_or(now));
+                }
+                Happening::Gone => {
+                    tracing::debug!("the far end is gone: hanging up");
+                    self.media.stop();
+                    self.media.set_vanished();
+                    self.leg.hang_up().await;
+                    ours = Some(far_end.last_sign().max(refresh.last()));
                 }
             }
         }
     }
 
+    async fn follow(&mut self, event: LegEvent, refresh: &mut SessionRefresh) {
+        match event {
+            LegEvent::Changed(change) if refresh.offers() && !change.offer.is_empty() => {
+                change.reply.refuse_for_now().await;
+            }
+            LegEvent::Changed(change) => {
+                self.change(change).await;
+                refresh.refreshed_by_peer(self.media.said());
+            }
+            LegEvent::Acknowledged { number, answer } if self.offered == Some(number) => {
+                self.offered = None;
+                if let Err(error) = self.media.answered(&answer) {
+                    tracing::debug!(%error, "the answer to our offer makes no sense, and changes nothing");
+                }
+            }
+            LegEvent::Key(key) => self.keys.heard(key, KeySource::Info, Instant::now()),
+            LegEvent::Acknowledged { .. } | LegEvent::Ended(_) => {}
+        }
+    }
+
     /// The peer holds, resumes, moves, or only shows that it is still there.
-    async fn change(&mut self, SessionChange { offer, reply }: SessionChange) {
+    async fn change(&mut self, change: SessionChange) {
+        let SessionChange { offer, reply, .. } = change;
         if offer.is_empty() {
-            // A re-INVITE without an offer wants ours (RFC 3261 section 14.2); the answer to it changes nothing for us.
-            let ours = reply.wants_offer().then(|| self.media.offer());
+            self.offered = reply.wants_offer();
+            let ours = self.offered.map(|_| self.media.offer());
             return reply.accept(ours).await;
         }
         match self.media.answer(&offer) {

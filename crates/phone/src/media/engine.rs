@@ -52,8 +52,8 @@ pub struct MediaOptions {
     pub rtcp_mux: bool,
     /// The peer may be behind a NAT: believe its first packets rather than its description. Not with a shared line.
     pub symmetric: bool,
-    /// A peer that should speak has vanished if nothing at all has come from it for this long.
-    pub vanished_after: Option<Duration>,
+    /// A peer from which nothing at all has come for this long is to be asked whether it is still there.
+    pub quiet_after: Option<Duration>,
     /// How long the peer may hold us.
     pub hold_limit: Option<Duration>,
     pub key_timing: KeyTiming,
@@ -70,7 +70,7 @@ impl Default for MediaOptions {
             sockets: SocketChoice::Own,
             rtcp_mux: true,
             symmetric: false,
-            vanished_after: None,
+            quiet_after: None,
             hold_limit: None,
             key_timing: KeyTiming::default(),
             bind: None,

@@ -55,6 +55,8 @@ pub struct Inbound {
     clear: Vec<u8>,
     receiver_stats: ReceiverStats,
     last_received: Instant,
+    /// When the last packet came after the answer.
+    heard: Option<Instant>,
     peer_clock: Option<(u32, Instant)>,
     reported: Option<PeerStats>,
     round_trip: Option<Duration>,
@@ -90,6 +92,7 @@ impl Inbound {
             clear: Vec::new(),
             receiver_stats: ReceiverStats::new(began),
             last_received: began,
+            heard: None,
             peer_clock: None,
             reported: None,
             round_trip: None,
@@ -178,7 +181,7 @@ impl Inbound {
         if !matches!(self.peer, Peer::Fixed { rtp } if rtp == from) {
             return learned;
         }
-        self.last_received = now;
+        self.hear(now);
         self.receiver_stats.receive(&packet, now, is_sound);
         if is_key
             && self.answered
@@ -219,7 +222,7 @@ impl Inbound {
         let Some(report) = report else {
             return;
         };
-        self.last_received = now;
+        self.hear(now);
         if self.symmetric {
             self.rtcp = Some(from);
         }
@@ -239,6 +242,19 @@ impl Inbound {
         });
         let clock = ReportClock::at(now.saturating_duration_since(self.began));
         self.round_trip = about_us.round_trip(clock).or(self.round_trip);
+    }
+
+    /// A packet of the peer has come.
+    fn hear(&mut self, now: Instant) {
+        self.last_received = now;
+        if self.answered {
+            self.heard = Some(now);
+        }
+    }
+
+    /// When the last packet came after the answer, if one did.
+    pub fn heard(&self) -> Option<Instant> {
+        self.heard
     }
 
     /// The block about the peer for our next report.

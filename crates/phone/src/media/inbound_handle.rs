@@ -67,6 +67,11 @@ impl InboundHandle {
         (!state.failed).then(|| state.inbound.last_received())
     }
 
+    /// When the last packet came after the answer, if one did.
+    pub fn heard(&self) -> Option<Instant> {
+        self.lock().inbound.heard()
+    }
+
     /// A panic leaves the lock poisoned only where `with` panicked, in the call's own task.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -6,7 +6,7 @@ mod batch;
 pub mod dtmf;
 pub mod engine;
 pub mod inbound;
-mod inbound_handle;
+pub(crate) mod inbound_handle;
 mod latch;
 mod paced_stream;
 pub mod pacer;

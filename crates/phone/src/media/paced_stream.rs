@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
 use super::batch::Batch;
 use super::srtp::{RTP_GROWTH, RtpSealer};
 use super::stream::{LARGEST_PACKET, NextPacket, Stream};
@@ -31,6 +33,8 @@ pub struct StreamControl {
     pub late: AtomicU32,
     /// The longest delay of a packet after its due time, in microseconds.
     pub worst_micros: AtomicU32,
+    /// Our packets come to a closed port. The receiver says so too: one of them gets the error.
+    pub refused: Arc<Notify>,
 }
 
 impl StreamControl {
@@ -64,12 +68,19 @@ pub enum SendPath {
 
 impl SendPath {
     /// A refused or unreachable port is the peer's matter and ends no call; signalling does.
-    fn send(&self, buffer: &[u8; PACKET_ROOM], length: usize, batches: &mut Vec<Batch>) {
+    fn send(
+        &self,
+        buffer: &[u8; PACKET_ROOM],
+        length: usize,
+        batches: &mut Vec<Batch>,
+        refused: &Notify,
+    ) {
         match self {
             SendPath::Connected(socket) => {
                 let sent = socket.send(&buffer[..length]);
                 // The error is the echo of an earlier packet (ICMP), real or forged; this packet has not left yet.
                 if sent.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+                    refused.notify_one();
                     let _ = socket.send(&buffer[..length]);
                 }
             }
@@ -144,7 +155,8 @@ impl PacedStream {
         if let Some(sealer) = &mut self.sealer {
             length = sealer.seal(buffer, length);
         }
-        self.send_path.send(buffer, length, batches);
+        let refused = &self.control.refused;
+        self.send_path.send(buffer, length, batches, refused);
         let lateness = Instant::now().saturating_duration_since(due);
         self.control.count(lateness, &self.stream);
         Turn::Sent(lateness)

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use supervisor::{Supervisor, Watch};
+use tokio::sync::Notify;
 
 /// Longer than any packet of sound.
 const LARGEST_PACKET: usize = 2048;
@@ -36,6 +37,8 @@ struct Listener {
     socket: Arc<UdpSocket>,
     handler: Mutex<PacketHandler>,
     at_once: usize,
+    /// Told when packets of ours come to a closed port.
+    refused: Option<Arc<Notify>>,
 }
 
 struct Shared {
@@ -82,14 +85,16 @@ impl RtpReceiver {
         })
     }
 
-    /// Hands every packet that arrives at the socket to `handler`, until the guard is dropped.
+    /// Hands every packet that arrives at the socket to `handler`, until the guard is dropped. `refused` is told when packets that leave
+    /// through the socket come to a closed port.
     pub fn listen(
         &self,
         socket: Arc<UdpSocket>,
         handler: impl FnMut(&[u8], SocketAddr, Instant) + Send + 'static,
+        refused: Option<Arc<Notify>>,
     ) -> io::Result<Listening> {
         // One packet a turn: a socket that is flooded does not keep the others waiting, it is simply ready again.
-        self.register(socket, Box::new(handler), 1)
+        self.register(socket, Box::new(handler), 1, refused)
     }
 
     /// The same for a socket that many calls share.
@@ -98,7 +103,7 @@ impl RtpReceiver {
         socket: Arc<UdpSocket>,
         handler: impl FnMut(&[u8], SocketAddr, Instant) + Send + 'static,
     ) -> io::Result<Listening> {
-        self.register(socket, Box::new(handler), SHARED_AT_ONCE)
+        self.register(socket, Box::new(handler), SHARED_AT_ONCE, None)
     }
 
     fn register(
@@ -106,6 +111,7 @@ impl RtpReceiver {
         socket: Arc<UdpSocket>,
         handler: PacketHandler,
         at_once: usize,
+        refused: Option<Arc<Notify>>,
     ) -> io::Result<Listening> {
         socket.set_nonblocking(true)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -113,6 +119,7 @@ impl RtpReceiver {
             socket: Arc::clone(&socket),
             handler: Mutex::new(handler),
             at_once,
+            refused,
         });
         self.shared.listeners().insert(number, listener);
         epoll::add(
@@ -201,11 +208,18 @@ impl Listener {
     fn read(&self, buffer: &mut [u8]) {
         let mut handler = self.handler.lock().expect("a handler does not panic");
         for _ in 0..self.at_once {
-            // Errors are echoes of our own packets (a port that is closed), or there is no more to read.
-            let Ok((length, from)) = self.socket.recv_from(buffer) else {
-                return;
-            };
-            handler(&buffer[..length], from, Instant::now());
+            match self.socket.recv_from(buffer) {
+                Ok((length, from)) => handler(&buffer[..length], from, Instant::now()),
+                // The echo of a packet of ours (ICMP), real or forged.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    if let Some(refused) = &self.refused {
+                        refused.notify_one();
+                    }
+                    return;
+                }
+                // There is no more to read.
+                Err(_) => return,
+            }
         }
     }
 }
@@ -234,7 +248,7 @@ mod tests {
                 let handler = move |bytes: &[u8], from: SocketAddr, _: Instant| {
                     packets.send((place, bytes.to_vec(), from)).unwrap();
                 };
-                receiver.listen(Arc::clone(socket), handler).unwrap()
+                receiver.listen(Arc::clone(socket), handler, None).unwrap()
             })
             .collect();
         let peer = socket();
@@ -253,8 +267,8 @@ mod tests {
         assert!(received.recv_timeout(Duration::from_millis(50)).is_err());
     }
 
-    #[test]
-    fn a_socket_whose_peer_is_gone_does_no_harm() {
+    #[tokio::test]
+    async fn a_socket_whose_peer_is_gone_does_no_harm_and_tells_so() {
         let receiver = RtpReceiver::start(&Supervisor::new()).unwrap();
         let (packets, received) = mpsc::channel();
         let (ours, good, peer) = (socket(), socket(), socket());
@@ -263,17 +277,30 @@ mod tests {
             .local_addr()
             .unwrap();
         ours.connect(closed).unwrap();
-        let _gone = receiver.listen(Arc::clone(&ours), |_, _, _| ()).unwrap();
-        let _good = receiver
-            .listen(Arc::clone(&good), move |bytes, _, _| {
-                packets.send(bytes.len()).unwrap();
-            })
+        let refused = Arc::new(Notify::new());
+        let told = Some(Arc::clone(&refused));
+        let _gone = receiver
+            .listen(Arc::clone(&ours), |_, _, _| (), told)
             .unwrap();
+        let count = move |bytes: &[u8], _: SocketAddr, _: Instant| {
+            packets.send(bytes.len()).unwrap();
+        };
+        let _good = receiver.listen(Arc::clone(&good), count, None).unwrap();
         for _ in 0..20 {
             let _ = ours.send(b"nobody is there");
         }
         peer.send_to(b"hello", good.local_addr().unwrap()).unwrap();
         assert_eq!(received.recv_timeout(LIMIT).unwrap(), 5);
+        // The sender may get the error instead.
+        let told = async {
+            while tokio::time::timeout(Duration::from_millis(20), refused.notified())
+                .await
+                .is_err()
+            {
+                let _ = ours.send(b"nobody is there");
+            }
+        };
+        tokio::time::timeout(LIMIT, told).await.unwrap();
     }
 
     #[test]

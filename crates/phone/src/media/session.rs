@@ -1,8 +1,9 @@
 //! The media of one call, both ways: from the description that is offered to the goodbye at the end.
 //!
 //! A caller offers, perhaps receives early media, is answered, and plays; a callee answers and may play. Both answer the changes that the
-//! peer wants later. While the call lasts its owner must `watch`, which sends the reports and notices that the peer has vanished.
+//! peer wants later. While the call lasts its owner must `watch`, which sends the reports and notices that the peer is quiet.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,11 +24,12 @@ use super::stats::MediaStats;
 use super::stream::{PlaybackItem, Stream};
 use crate::sdp::{self, LocalMedia, RemoteMedia};
 
-/// Why there is no use in going on.
+/// What the owner of a session has to do something about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchEnd {
-    /// The peer has vanished.
-    Vanished,
+    /// Nothing has come from the peer for some time, or our packets come to a closed port: a hint that it may be gone, and no proof. Those
+    /// who never speak, and those who send nothing while they are silent, are there all the same.
+    Quiet,
     /// The peer has not listened for too long.
     HeldTooLong,
 }
@@ -50,9 +52,18 @@ pub struct MediaSession {
     reporter: Reporter,
     stopped: bool,
     vanished: bool,
+    /// When the owner was last told that the peer is quiet.
+    told_quiet: Option<Instant>,
     /// The peer does not listen.
     held_since: Option<Instant>,
+    /// Our last description.
+    said: Option<String>,
 }
+
+/// A peer whose port is closed is asked after this time of silence, so that one that is only slow to open it is not.
+const CLOSED_PORT: Duration = Duration::from_secs(1);
+/// A peer that stays quiet and is there is asked again after so many times the time of silence.
+const ASKED_AGAIN: u32 = 3;
 
 impl MediaSession {
     pub(super) fn open(
@@ -103,13 +114,40 @@ impl MediaSession {
             options,
             stopped: false,
             vanished: false,
+            told_quiet: None,
             held_since: None,
+            said: None,
         })
     }
 
     /// Our offer.
-    pub fn offer(&self) -> String {
-        sdp::offer(&self.local)
+    pub fn offer(&mut self) -> String {
+        let Ok((offer, ())) = self.say(|local| Ok::<_, Infallible>((sdp::offer(local), ())));
+        offer
+    }
+
+    /// True if the peer has described its side.
+    pub fn is_described(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// What we said last about our side; nothing changes by saying it again.
+    pub fn said(&self) -> String {
+        self.said.clone().unwrap_or_default()
+    }
+
+    /// A description that differs from the one before has a higher version (RFC 3264 section 8).
+    fn say<T, E>(
+        &mut self,
+        describe: impl Fn(&LocalMedia) -> Result<(String, T), E>,
+    ) -> Result<(String, T), E> {
+        let (text, _) = describe(&self.local)?;
+        if self.said.as_ref().is_some_and(|said| *said != text) {
+            self.local.version += 1;
+        }
+        let (text, agreed) = describe(&self.local)?;
+        self.said = Some(text.clone());
+        Ok((text, agreed))
     }
 
     /// Early media is received and counted; nothing is sent, and keys mean nothing yet.
@@ -130,12 +168,23 @@ impl MediaSession {
 
     /// Answers an offer of the peer: its first one, or a change (hold, resume, another address) of what was agreed on.
     pub fn answer(&mut self, offer: &[u8]) -> Result<String, MediaError> {
-        if self.remote.is_some() {
-            self.local.version += 1;
-        }
-        let (answer, remote) = sdp::answer(offer, &self.local)?;
         self.answered = true;
-        self.settle(remote)?;
+        self.agree(offer)
+    }
+
+    /// Answers a change of what was described for early media. Nothing is sent before the answer.
+    pub fn answer_early(&mut self, offer: &[u8]) -> Result<String, MediaError> {
+        self.agree(offer)
+    }
+
+    fn agree(&mut self, offer: &[u8]) -> Result<String, MediaError> {
+        let before = (self.local.version, self.said.clone());
+        let (answer, remote) = self.say(|local| sdp::answer(offer, local))?;
+        if let Err(error) = self.settle(remote) {
+            // It is refused, so nothing was said.
+            (self.local.version, self.said) = before;
+            return Err(error);
+        }
         Ok(answer)
     }
 
@@ -164,31 +213,51 @@ impl MediaSession {
         Ok(when)
     }
 
-    /// Sends reports when they are due. Comes back when the peer has vanished, which is noticed only where the options say so, and only
-    /// while the peer should be speaking, or when it has held us for longer than it may. Dropping it half-way and calling it again loses
-    /// nothing.
+    /// Sends reports when they are due. Comes back when the peer is quiet, where the options want to know it, or when it has held us for
+    /// longer than it may. Dropping it half-way and calling it again loses nothing.
     pub async fn watch(&mut self) -> WatchEnd {
         loop {
             let now = Instant::now();
             if self.reporter.due().is_some_and(|due| due <= now) {
                 self.report(now, false);
             }
-            let vanishes = self.vanishes();
-            if vanishes.is_some_and(|time| time <= now) {
-                self.vanished = true;
-                return WatchEnd::Vanished;
+            let silence = self.silence();
+            if silence.is_some_and(|silence| silence.ends <= now) {
+                self.told_quiet = Some(now);
+                return WatchEnd::Quiet;
             }
             let released =
                 (self.held_since.zip(self.options.hold_limit)).map(|(since, limit)| since + limit);
             if released.is_some_and(|time| time <= now) {
                 return WatchEnd::HeldTooLong;
             }
-            let times = self.reporter.due().into_iter();
-            match times.chain(vanishes).chain(released).min() {
-                Some(time) => tokio::time::sleep_until(time.into()).await,
-                None => std::future::pending().await,
+            let hints = silence.and_then(|silence| silence.hints);
+            let times = [
+                self.reporter.due(),
+                released,
+                silence.map(|it| it.ends),
+                hints,
+            ];
+            let next = times.into_iter().flatten().filter(|time| *time > now).min();
+            let refused = Arc::clone(&self.control.refused);
+            tokio::select! {
+                () = until(next) => {}
+                () = refused.notified(), if hints.is_some_and(|since| since <= now) => {
+                    self.told_quiet = Some(Instant::now());
+                    return WatchEnd::Quiet;
+                }
             }
         }
+    }
+
+    /// The peer is known to be gone.
+    pub fn set_vanished(&mut self) {
+        self.vanished = true;
+    }
+
+    /// What has come from the peer.
+    pub fn inbound(&self) -> &InboundHandle {
+        &self.inbound
     }
 
     /// Ends the session, with a goodbye where something was agreed on.
@@ -270,6 +339,7 @@ impl MediaSession {
             self.engine.receiver(),
             &self.inbound,
             &self.target,
+            &self.control.refused,
             self.answered && remote.rtcp_mux,
         )
     }
@@ -293,14 +363,36 @@ impl MediaSession {
         }
     }
 
-    /// When the peer will have been silent for too long, if it should be speaking.
-    fn vanishes(&self) -> Option<Instant> {
-        let remote = self.remote.as_ref().filter(|_| self.answered)?;
-        let limit = self.options.vanished_after?;
-        if !(remote.listens && remote.speaks && self.sockets.can_receive()) {
-            return None;
-        }
-        Some(self.inbound.last_received()? + limit)
+    /// The time in which nothing comes, if it matters.
+    fn silence(&self) -> Option<Silence> {
+        let limit = self.options.quiet_after.filter(|_| self.answered)?;
+        let last = self.inbound.last_received()?;
+        Some(match self.told_quiet {
+            Some(told) if told >= last => Silence {
+                ends: told + limit * ASKED_AGAIN,
+                hints: None,
+            },
+            _ => Silence {
+                ends: last + limit,
+                hints: Some(last + CLOSED_PORT.min(limit)),
+            },
+        })
+    }
+}
+
+/// A time in which nothing comes from the peer.
+#[derive(Debug, Clone, Copy)]
+struct Silence {
+    /// Then the peer is quiet.
+    ends: Instant,
+    /// From then on a closed port counts.
+    hints: Option<Instant>,
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -4,6 +4,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use tokio::sync::Notify;
+
 use super::engine::{MediaEngine, SocketChoice};
 use super::inbound_handle::InboundHandle;
 use super::paced_stream::{SendPath, Target};
@@ -105,6 +107,7 @@ impl Sockets {
         receiver: &RtpReceiver,
         inbound: &InboundHandle,
         target: &Target,
+        refused: &Arc<Notify>,
         muxed: bool,
     ) -> io::Result<()> {
         let Self::Own {
@@ -117,7 +120,9 @@ impl Sockets {
             return Ok(());
         };
         if listening.is_empty() {
-            listening.push(receiver.listen(Arc::clone(sound), handler(sound, inbound, target))?);
+            let judge = handler(sound, inbound, target);
+            let refused = Some(Arc::clone(refused));
+            listening.push(receiver.listen(Arc::clone(sound), judge, refused)?);
             if let Some(rtcp) = rtcp {
                 let mut handler = handler(rtcp, inbound, target);
                 let reports_only = move |bytes: &[u8], from, now| {
@@ -125,7 +130,7 @@ impl Sockets {
                         handler(bytes, from, now);
                     }
                 };
-                listening.push(receiver.listen(Arc::clone(rtcp), reports_only)?);
+                listening.push(receiver.listen(Arc::clone(rtcp), reports_only, None)?);
             }
         }
         if muxed {
@@ -139,14 +144,6 @@ impl Sockets {
         match self {
             Self::Own { listening, .. } => listening.clear(),
             Self::Shared { entry, .. } => *entry = None,
-        }
-    }
-
-    /// On a shared line another call may have the peer's address; then this call receives nothing.
-    pub fn can_receive(&self) -> bool {
-        match self {
-            Self::Own { .. } => true,
-            Self::Shared { entry, .. } => entry.is_some(),
         }
     }
 

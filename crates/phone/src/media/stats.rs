@@ -26,7 +26,7 @@ pub struct MediaStats {
     pub reported: Option<PeerStats>,
     /// The time to the peer and back, by its last report that tells it.
     pub round_trip: Option<Duration>,
-    /// Neither sound nor reports came for longer than allowed, and so the call was ended.
+    /// The peer was gone before the call was ended.
     pub peer_vanished: bool,
 }
 

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use rsipstack::dialog::dialog::Dialog;
 use rsipstack::dialog::invite_dialog::InviteDialog;
 use rsipstack::sip::StatusCode;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
+use super::SILENCE;
 use super::dialogs::{Dialogs, LegDialog};
 use super::invite_outcome::InviteResult;
 use super::invite_routes::InviteRoute;
+use super::reply::SessionReply;
 
 pub(super) struct OwnedDialog {
     dialogs: Arc<Dialogs>,
@@ -47,7 +51,7 @@ impl OwnedDialog {
     pub fn invited(dialogs: Arc<Dialogs>, dialog: InviteDialog) -> Self {
         Self {
             dialogs,
-            dialog: Arc::new(LegDialog::new(dialog)),
+            dialog: Arc::new(LegDialog::new(dialog, None)),
             invite: None,
             route: None,
         }
@@ -75,13 +79,33 @@ impl OwnedDialog {
         self.hang_up().await;
     }
 
-    /// BYE, if the dialog is up.
-    pub async fn hang_up(&self) {
-        if let Err(error) = end_confirmed(&self.get()).await {
-            // A BYE that nobody answers has ended the dialog all the same.
-            tracing::debug!(%error, "a BYE was not confirmed");
+    /// BYE, if the dialog is up. A BYE that nobody answers has ended the dialog all the same.
+    pub async fn hang_up(&self) -> ByeAnswer {
+        let asked = Instant::now();
+        match end_confirmed(&self.get()).await {
+            // The library does not tell silence from an answer; it only takes as long.
+            Ok(()) if asked.elapsed() < SILENCE => ByeAnswer::Came,
+            Ok(()) => ByeAnswer::Missing,
+            Err(error) => {
+                tracing::debug!(%error, "a BYE was not confirmed");
+                ByeAnswer::Missing
+            }
         }
     }
+
+    /// From now on the peer is where its request says (RFC 3261 section 12.2.2).
+    pub fn follow(&self, reply: &SessionReply) {
+        if let Some((target, contact)) = reply.target() {
+            Dialog::Invite(self.get()).set_remote_target(target, Some(contact));
+        }
+    }
+}
+
+/// Whether the peer has answered our BYE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByeAnswer {
+    Came,
+    Missing,
 }
 
 /// BYE, if there is anything to end by it.

@@ -1,8 +1,9 @@
 //! What happens in a dialog, as far as a leg has to know it. Requests that no leg cares about are answered here.
 
 use rsipstack::dialog::dialog::{DialogState, TerminatedReason};
-use rsipstack::sip::{Response, StatusCode};
+use rsipstack::sip::{Header, HeadersExt, Request, Response, StatusCode};
 
+use super::headers::{DESCRIPTION, capabilities, header_value};
 use super::info;
 use super::reply::SessionReply;
 
@@ -11,6 +12,8 @@ use super::reply::SessionReply;
 pub struct SessionChange {
     pub offer: Vec<u8>,
     pub reply: SessionReply,
+    /// Which of those that one INVITE has called wants it.
+    pub peer_tag: Option<String>,
 }
 
 pub(super) enum DialogEvent {
@@ -35,8 +38,15 @@ pub(super) async fn interpret(state: DialogState) -> Option<DialogEvent> {
         DialogState::Trying(_) => Some(DialogEvent::Trying),
         DialogState::Early(_, response) => Some(DialogEvent::Early(Box::new(response))),
         DialogState::Confirmed(..) => Some(DialogEvent::Confirmed),
+        DialogState::Updated(_, request, handle) if is_something_else(&request) => {
+            let accept = vec![Header::Accept(DESCRIPTION.into())];
+            let status = StatusCode::UnsupportedMediaType;
+            let _ = handle.respond(status, Some(accept), None).await;
+            None
+        }
         DialogState::Updated(_, request, handle) => Some(DialogEvent::Changed(SessionChange {
             reply: SessionReply::to(&request, handle),
+            peer_tag: peer_tag(&request),
             offer: request.body,
         })),
         DialogState::Info(_, request, handle) => {
@@ -44,7 +54,8 @@ pub(super) async fn interpret(state: DialogState) -> Option<DialogEvent> {
             info::key(&request).map(DialogEvent::Key)
         }
         DialogState::Options(_, _, handle) => {
-            let _ = handle.reply(StatusCode::OK).await;
+            let able = Some(capabilities());
+            let _ = handle.respond(StatusCode::OK, able, None).await;
             None
         }
         DialogState::Notify(_, _, handle)
@@ -59,4 +70,19 @@ pub(super) async fn interpret(state: DialogState) -> Option<DialogEvent> {
         }),
         DialogState::Calling(_) | DialogState::WaitAck(..) => None,
     }
+}
+
+/// The body of a change is no description.
+fn is_something_else(request: &Request) -> bool {
+    let kind = header_value(request, "Content-Type").or_else(|| header_value(request, "c"));
+    let is_description = kind.is_none_or(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default();
+        kind.trim().eq_ignore_ascii_case(DESCRIPTION)
+    });
+    !request.body.is_empty() && !is_description
+}
+
+fn peer_tag(request: &Request) -> Option<String> {
+    let tag = request.from_header().ok()?.tag().ok()??;
+    Some(tag.value().to_owned())
 }

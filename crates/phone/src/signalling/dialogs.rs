@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rsipstack::dialog::DialogId;
-use rsipstack::dialog::dialog::Dialog;
+use rsipstack::dialog::dialog::{Dialog, DialogState, DialogStateSender};
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::dialog::invite_dialog::InviteDialog;
 use rsipstack::transaction::endpoint::EndpointInnerRef;
@@ -45,6 +45,14 @@ impl Dialogs {
         self.layer.remove_dialog(&id);
     }
 
+    /// The leg of ours that a request belongs to, as long as it is not answered: the library handles no requests about it.
+    pub fn unanswered(&self, transaction: &Transaction) -> Option<Arc<LegDialog>> {
+        let id = DialogId::try_from(transaction).ok()?;
+        let placed = self.placed().get(&key(&id)).cloned()?;
+        let waits = placed.get().state().can_cancel();
+        waits.then_some(placed)
+    }
+
     /// The dialog that a request belongs to. One that we open and that is not answered yet belongs to whoever speaks about it.
     pub fn find(&self, transaction: &Transaction) -> Option<Dialog> {
         let id = DialogId::try_from(transaction).ok()?;
@@ -67,7 +75,11 @@ fn key(id: &DialogId) -> PlacedKey {
 }
 
 /// The dialog of a leg. An INVITE that is repeated with credentials opens another one in its place.
-pub(super) struct LegDialog(Mutex<Current>);
+pub(super) struct LegDialog {
+    current: Mutex<Current>,
+    /// Where the leg hears what happens; a dialog that the peer opened tells it by itself.
+    states: Option<DialogStateSender>,
+}
 
 struct Current {
     dialog: InviteDialog,
@@ -75,11 +87,23 @@ struct Current {
 }
 
 impl LegDialog {
-    pub fn new(dialog: InviteDialog) -> Self {
-        Self(Mutex::new(Current {
+    pub fn new(dialog: InviteDialog, states: Option<DialogStateSender>) -> Self {
+        let current = Current {
             dialog,
             given_up: false,
-        }))
+        };
+        Self {
+            current: Mutex::new(current),
+            states,
+        }
+    }
+
+    /// Tells the leg what the library does not.
+    pub fn tell(&self, state: DialogState) {
+        if let Some(states) = &self.states {
+            // A leg that does not listen any more is over.
+            let _ = states.send(state);
+        }
     }
 
     pub fn get(&self) -> InviteDialog {
@@ -103,6 +127,6 @@ impl LegDialog {
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 
 use rsipstack::dialog::dialog::DialogStateReceiver;
+use rsipstack::sip::HeadersExt;
 
-use super::dialog::OwnedDialog;
+use super::dialog::{ByeAnswer, OwnedDialog};
 use super::dialog_states::{DialogEvent, SessionChange, interpret};
 use super::invite_outcome::Answer;
+use super::presence::PresenceCheck;
 use super::refresher::Refresher;
 use crate::ending::Side;
 
@@ -14,6 +16,11 @@ use crate::ending::Side;
 #[derive(Debug)]
 pub enum LegEvent {
     Changed(SessionChange),
+    /// The peer has acknowledged our answer to its INVITE of this number, and describes the session by it.
+    Acknowledged {
+        number: u32,
+        answer: Vec<u8>,
+    },
     /// The peer tells of a key that was pressed.
     Key(char),
     /// One side has hung up. Nothing comes after this.
@@ -51,7 +58,15 @@ impl EstablishedLeg {
         loop {
             let state = self.states.recv().await?;
             match interpret(state).await {
-                Some(DialogEvent::Changed(change)) => return Some(LegEvent::Changed(change)),
+                Some(DialogEvent::Changed(change)) => {
+                    self.dialog.follow(&change.reply);
+                    return Some(LegEvent::Changed(change));
+                }
+                Some(DialogEvent::Confirmed) => {
+                    if let Some(acknowledged) = self.acknowledged() {
+                        return Some(acknowledged);
+                    }
+                }
                 Some(DialogEvent::Key(key)) => return Some(LegEvent::Key(key)),
                 Some(DialogEvent::Terminated { .. }) => {
                     let side = if self.we_hung_up {
@@ -66,10 +81,23 @@ impl EstablishedLeg {
         }
     }
 
+    /// The last ACK of the peer, if it describes the session.
+    fn acknowledged(&self) -> Option<LegEvent> {
+        let ack = self.dialog.get().last_remote_ack()?;
+        let number = ack.cseq_header().ok()?.seq().ok()?;
+        let answer = Some(ack.body).filter(|body| !body.is_empty())?;
+        Some(LegEvent::Acknowledged { number, answer })
+    }
+
     /// Sends BYE. The end comes from `next`.
-    pub async fn hang_up(&mut self) {
+    pub async fn hang_up(&mut self) -> ByeAnswer {
         self.we_hung_up = true;
-        self.dialog.hang_up().await;
+        self.dialog.hang_up().await
+    }
+
+    /// Asks whether the far end is there, beside the leg.
+    pub fn presence_check(&self) -> PresenceCheck {
+        PresenceCheck(self.dialog.get())
     }
 
     /// Refreshes the session, beside the leg.

@@ -6,6 +6,24 @@ use rsipstack::sip::{HasHeaders, Header, Response};
 
 use crate::ending::Q850;
 
+/// The methods that we understand in a call.
+pub(super) const ALLOWED: &str = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE, PRACK";
+
+/// The extensions that a peer may require of us.
+pub(super) const EXTENSIONS: [&str; 2] = ["100rel", "timer"];
+
+/// The only kind of description that we read.
+pub(super) const DESCRIPTION: &str = "application/sdp";
+
+/// What we can do, for whoever asks (RFC 3261 section 11.2).
+pub(super) fn capabilities() -> Vec<Header> {
+    vec![
+        Header::Allow(ALLOWED.into()),
+        Header::Supported(EXTENSIONS.join(", ").into()),
+        Header::Accept(DESCRIPTION.into()),
+    ]
+}
+
 /// The first header of this name. By name it is found whether the library has a type for it or not.
 pub(super) fn header_value(message: &impl HasHeaders, name: &str) -> Option<String> {
     message

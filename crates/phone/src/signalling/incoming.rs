@@ -16,8 +16,9 @@ use tokio::sync::mpsc;
 
 use super::dialog::OwnedDialog;
 use super::dialogs::Dialogs;
+use super::headers::{ALLOWED, EXTENSIONS, capabilities};
 use super::incoming_leg::IncomingLeg;
-use super::{SignallingError, SipCredentials};
+use super::{SignallingError, SipCredentials, early_update};
 
 /// A call to us.
 #[derive(Debug)]
@@ -30,9 +31,6 @@ pub struct IncomingCall {
     pub call_id: String,
     pub offer: Vec<u8>,
 }
-
-/// The extensions that a peer may require of us.
-const EXTENSIONS: [&str; 2] = ["100rel", "timer"];
 
 /// Shorter than a peer waits before it repeats a request.
 const SETTLING_TIME: Duration = Duration::from_millis(400);
@@ -92,6 +90,12 @@ async fn answer(
         if !understood_in_a_dialog(transaction.original.method) {
             return refuse(transaction, StatusCode::MethodNotAllowed).await;
         }
+        if transaction.original.method == Method::Update
+            && let Some(leg) = dialogs.unanswered(&transaction)
+        {
+            tokio::spawn(async move { early_update::answer(transaction, &leg).await });
+            return Ok(());
+        }
         // The dialog may wait for its owner before it answers, and other requests must not wait with it.
         let dialogs = Arc::clone(dialogs);
         tokio::spawn(async move {
@@ -113,7 +117,10 @@ async fn answer(
             }
             _ => call(transaction, dialogs, &answering.calls),
         },
-        (Method::Options, _) => Ok(transaction.reply(StatusCode::OK).await?),
+        (Method::Options, _) => {
+            let able = capabilities();
+            Ok(transaction.reply_with(StatusCode::OK, able, None).await?)
+        }
         (Method::Ack, _) => Ok(()),
         (Method::Cancel, _) => refuse(transaction, StatusCode::CallTransactionDoesNotExist).await,
         (Method::Invite, None) => refuse(transaction, StatusCode::Forbidden).await,
@@ -198,7 +205,12 @@ async fn refuse(mut transaction: Transaction, status: StatusCode) -> Result<(), 
     if transaction.original.method == Method::Ack {
         return Ok(());
     }
-    Ok(transaction.reply(status).await?)
+    let headers = match status {
+        // RFC 3261 section 8.2.1.
+        StatusCode::MethodNotAllowed => vec![Header::Allow(ALLOWED.into())],
+        _ => vec![],
+    };
+    Ok(transaction.reply_with(status, headers, None).await?)
 }
 
 fn authentic(request: &Request, credentials: &SipCredentials) -> bool {

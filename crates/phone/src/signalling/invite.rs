@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer_hold::{AnswerHold, OnAnswer};
 use super::dialog::{InviteTask, OwnedDialog};
 use super::dialogs::{Dialogs, LegDialog};
+use super::headers::{ALLOWED, DESCRIPTION};
 use super::invite_routes::InviteRoute;
 use super::inviting::{Inviting, MOST_REPEATS, Repeats};
 use super::leave::Leave;
@@ -68,7 +69,7 @@ impl Signalling {
             caller_display_name: invite.display_name,
             callee: uri(&invite.to)?,
             destination: Some(address.clone()),
-            content_type: Some("application/sdp".to_owned()),
+            content_type: Some(DESCRIPTION.to_owned()),
             offer: Some(invite.offer.into_bytes()),
             contact: self.contact_uri(contact)?,
             credential: credentials.clone(),
@@ -91,7 +92,7 @@ impl Signalling {
                 ..snapshot.ok_or_else(unreadable)?
             },
             dialogs: Arc::clone(&self.dialogs),
-            dialog: Arc::new(LegDialog::new(dialog)),
+            dialog: Arc::new(LegDialog::new(dialog, Some(sender.clone()))),
             transaction,
             sender,
             states,
@@ -142,12 +143,13 @@ impl std::fmt::Debug for ReadyLeg {
 }
 
 fn headers(headers: Vec<(String, String)>) -> Vec<Header> {
-    headers
+    let able = std::iter::once(Header::Allow(ALLOWED.into()));
+    let headers = headers
         .into_iter()
         .map(|(name, value)| match name.as_str() {
             // The library looks for it by its type, to send a CANCEL along the same route.
             "Route" => Header::Route(value.into()),
             _ => Header::Other(name, value),
-        })
-        .collect()
+        });
+    able.chain(headers).collect()
 }

@@ -21,6 +21,12 @@ impl Answer {
         &self.0.body
     }
 
+    /// Which of those that one INVITE has called answered.
+    pub fn peer_tag(&self) -> Option<String> {
+        let tag = self.0.to_header().ok()?.tag().ok()??;
+        Some(tag.value().to_owned())
+    }
+
     /// The refreshes that the answer agrees to, if any.
     pub fn session_timer(&self) -> Option<SessionTimer> {
         SessionTimer::from_answer(&header_value(&*self.0, "Session-Expires")?)
@@ -71,6 +77,8 @@ pub(super) enum InviteResult {
     Challenged(StatusCode),
     Silence,
     NotSent,
+    /// It rings, and the library has given up waiting for more: what it wanted to say to the peer could not be sent.
+    Broken,
     /// There was no leave any more before anything left.
     Withheld,
     /// There was no leave any more to answer the challenge.

@@ -82,6 +82,10 @@ impl Inviting {
                 }
             };
             let asked = matches!(result, Err(rsipstack::Error::DialogError(..)));
+            if result.is_err() && !asked && self.has_rung() {
+                tokio::spawn(abandoned_invite::end(self.transaction, self.transport));
+                return InviteResult::Broken;
+            }
             let response = self.transaction.last_response.as_ref().filter(|_| asked);
             let Some(challenge) = response.cloned().and_then(challenge::reveal) else {
                 if let Ok((answered, Some(response))) = &result
@@ -102,6 +106,12 @@ impl Inviting {
                 Err(error) => return Err(error).into(),
             }
         }
+    }
+
+    /// An 18x has come.
+    fn has_rung(&self) -> bool {
+        let response = self.transaction.last_response.as_ref();
+        response.is_some_and(|response| (101..200).contains(&response.status_code.code()))
     }
 
     /// Sends the INVITE and waits for its final response. A packet of it leaves within a poll while the peer has not responded: so directly

@@ -164,6 +164,13 @@ impl OutgoingLeg {
             },
             InviteResult::Silence => failed(Cause::TimedOut),
             InviteResult::NotSent => failed(Cause::TransportDown),
+            InviteResult::Broken => FailedInvite {
+                failure: Failure {
+                    rang: true,
+                    ..Failure::plain(Cause::TransportDown)
+                },
+                response: None,
+            },
             InviteResult::LeaveLost => failed(Cause::LeaveLost),
             InviteResult::Unproved(challenge) => FailedInvite {
                 failure: Failure {

@@ -30,6 +30,11 @@ impl std::fmt::Debug for Refresher {
 }
 
 impl Refresher {
+    /// True if a refresh carries an offer.
+    pub fn offers(&self) -> bool {
+        !self.by_update
+    }
+
     pub async fn refresh(&self, timer: SessionTimer, description: String) -> Refreshed {
         let seconds = timer.interval.as_secs();
         let mut headers = vec![

@@ -1,15 +1,20 @@
 //! Our response to a change that the peer wants during a call.
 
 use rsipstack::dialog::dialog::TransactionHandle;
-use rsipstack::sip::{Header, Method, Request, StatusCode};
+use rsipstack::sip::headers::untyped::Contact;
+use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, Uri};
 
-use super::headers::header_value;
+use super::headers::{ALLOWED, DESCRIPTION, EXTENSIONS, header_value};
 
 /// Answers one request of the peer; dropping it refuses.
 #[derive(Debug)]
 pub struct SessionReply {
     handle: TransactionHandle,
     method: Method,
+    /// The number of the request in its dialog.
+    number: Option<u32>,
+    /// Where the peer is from now on.
+    target: Option<(Uri, Contact)>,
     /// The refresh interval that the peer asks for, as it wrote it.
     session_expires: Option<String>,
 }
@@ -17,22 +22,33 @@ pub struct SessionReply {
 impl SessionReply {
     pub(super) fn to(request: &Request, handle: TransactionHandle) -> Self {
         let session_expires = header_value(request, "Session-Expires");
+        let number = request.cseq_header().and_then(rsipstack::sip::CSeq::seq);
         Self {
             handle,
             method: request.method,
+            number: number.ok(),
+            target: target(request),
             session_expires,
         }
     }
 
-    /// True if the response to a request without an offer must carry one.
-    pub fn wants_offer(&self) -> bool {
-        self.method == Method::Invite
+    pub(super) fn target(&self) -> Option<(Uri, Contact)> {
+        self.target.clone()
+    }
+
+    /// The number of a request without an offer to which the response must carry one. The ACK with this number brings the answer (RFC
+    /// 3261 section 14.2).
+    pub fn wants_offer(&self) -> Option<u32> {
+        self.number.filter(|_| self.method == Method::Invite)
     }
 
     pub async fn accept(self, description: Option<String>) {
-        let mut headers = Vec::new();
+        let mut headers = vec![
+            Header::Allow(ALLOWED.into()),
+            Header::Supported(EXTENSIONS.join(", ").into()),
+        ];
         if description.is_some() {
-            headers.push(Header::ContentType("application/sdp".into()));
+            headers.push(Header::ContentType(DESCRIPTION.into()));
         }
         // The side that asks for refreshes does them, and wants to see that confirmed (RFC 4028 section 9).
         if let Some(interval) = self.session_expires {
@@ -54,9 +70,17 @@ impl SessionReply {
     }
 
     pub async fn refuse(self) {
-        let _ = self
-            .handle
-            .respond(StatusCode::NotAcceptableHere, None, None)
-            .await;
+        let _ = self.handle.reply(StatusCode::NotAcceptableHere).await;
     }
+
+    /// An offer of ours is under way: the peer tries again later (RFC 3261 section 14.2).
+    pub async fn refuse_for_now(self) {
+        let _ = self.handle.reply(StatusCode::RequestPending).await;
+    }
+}
+
+fn target(request: &Request) -> Option<(Uri, Contact)> {
+    let contact = request.contact_header().ok()?;
+    let uri = request.typed_contact_headers().ok()?.first()?.uri.clone();
+    Some((uri, contact.clone()))
 }

@@ -199,7 +199,7 @@ impl CalleeMedia {
             };
             match event {
                 Some(LegEvent::Changed(change)) => self.change(change).await,
-                Some(LegEvent::Key(_)) => {}
+                Some(LegEvent::Key(_) | LegEvent::Acknowledged { .. }) => {}
                 Some(LegEvent::Ended(side)) => {
                     heard.hung_up_by = Some(side);
                     return ours;
@@ -209,7 +209,8 @@ impl CalleeMedia {
         }
     }
 
-    async fn change(&mut self, SessionChange { offer, reply }: SessionChange) {
+    async fn change(&mut self, change: SessionChange) {
+        let SessionChange { offer, reply, .. } = change;
         match self.session.answer(&offer) {
             Ok(answer) => reply.accept(Some(answer)).await,
             Err(_) if offer.is_empty() => reply.accept(None).await,

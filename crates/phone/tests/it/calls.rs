@@ -129,29 +129,6 @@ async fn without_a_common_codec_the_call_is_refused_as_bad_media() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_callee_that_has_vanished_is_noticed_where_that_is_wanted() {
-    let lab = Lab::new(&Codec::ALL, Script::answer()).await;
-    let trunk = lab
-        .trunk_with(MediaOptions {
-            vanished_after: Some(Duration::from_millis(300)),
-            ..MediaOptions::default()
-        })
-        .await;
-    let story = call(
-        &lab.phone,
-        &trunk,
-        call_request(vec![PlaybackItem::Sound(sound(500))]),
-    )
-    .await;
-    let stats = story.stats.clone();
-    assert!(stats.peer_vanished && stats.packets_received == 0);
-    assert!((1..500).contains(&stats.packets_sent), "{stats:?}");
-    let (time, side) = story.talked();
-    assert_eq!(side, Side::Us);
-    assert!(time >= Duration::from_millis(300), "{time:?}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_encrypted_call_is_heard_to_the_last_sample() {
     let mut lab = Lab::new(&Codec::ALL, Script::answer()).await;
     let trunk = lab

@@ -2,6 +2,7 @@
 
 mod baresip;
 mod calls;
+mod far_end;
 mod hostile;
 mod lab;
 mod leave;

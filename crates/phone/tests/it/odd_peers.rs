@@ -320,16 +320,45 @@ async fn a_callee_may_hang_up_as_soon_as_it_is_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_before_the_answer_is_refused() {
+async fn a_change_before_the_answer_is_judged() {
     let mut puppet = Puppet::new().await;
     let calling = calling(&puppet, 10, PATIENT).await;
     let invite = puppet.request("INVITE").await;
+    let sdp = |media: &str| {
+        format!(
+            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n{media}\r\n"
+        )
+    };
+    let (good, unknown) = (sdp("m=audio 9 RTP/AVP 8"), sdp("m=audio 9 RTP/AVP 97"));
+    let described = "Content-Type: application/sdp\r\n";
+    let extra = format!("{}{described}", puppet.contact());
     puppet
         .respond(&invite, "180 Ringing", &puppet.contact())
         .await;
-    puppet.ask("UPDATE", 1, &invite, "").await;
-    let answer = puppet.request("SIP/2.0").await;
-    assert!(answer.starts_with("SIP/2.0 488"), "{answer}");
+    let questions = [
+        (1, "", "", "200"),
+        // Our own offer is not answered yet.
+        (2, described, good.as_str(), "491"),
+        (3, described, good.as_str(), "200"),
+        (4, described, unknown.as_str(), "488"),
+        (5, "Content-Type: text/plain\r\n", "hello", "415"),
+    ];
+    for (number, extra_of_it, body, code) in questions {
+        if number == 3 {
+            let status = "183 Session Progress";
+            puppet
+                .respond_as("puppet", &invite, status, &extra, &good)
+                .await;
+        }
+        puppet
+            .ask_with("UPDATE", number, &invite, extra_of_it, body)
+            .await;
+        let answer = puppet.request("SIP/2.0").await;
+        let status = format!("SIP/2.0 {code}");
+        assert!(answer.starts_with(&status), "{number}: {answer}");
+        let accepts = answer.contains("Accept: application/sdp");
+        assert_eq!(accepts, code == "415", "{answer}");
+    }
     puppet.respond(&invite, "486 Busy Here", "").await;
     puppet.request("ACK").await;
     assert_eq!(calling.await.unwrap().cause(), Cause::Busy);

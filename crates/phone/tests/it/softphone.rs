@@ -157,7 +157,7 @@ async fn a_call_is_heard_and_reported(encryption: Encryption, account: &str) {
     let played = samples(100);
     let options = MediaOptions {
         encryption,
-        vanished_after: Some(Duration::from_secs(5)),
+        quiet_after: Some(Duration::from_secs(1)),
         ..MediaOptions::default()
     };
     // Its first report comes after five seconds, and that is awaited.

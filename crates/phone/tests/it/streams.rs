@@ -124,7 +124,8 @@ fn listen(
             noting.lock().unwrap().push((now, packet.timestamp));
         }
     };
-    (receiver.listen(Arc::new(callee), ear).unwrap(), arrivals)
+    let listening = receiver.listen(Arc::new(callee), ear, None);
+    (listening.unwrap(), arrivals)
 }
 
 /// How much longer a second of this call takes than a second, in millionths. Of every half second only the packet that was least late counts:

@@ -353,27 +353,77 @@ async fn without_symmetry_nobody_is_believed_but_the_description() {
 }
 
 #[tokio::test]
-async fn a_peer_that_vanishes_is_noticed_only_while_it_should_speak() {
+async fn a_quiet_peer_is_told_of_now_and_then() {
     let lab = Lab::new();
-    let limit = Duration::from_millis(200);
-    let options = MediaOptions {
-        vanished_after: Some(limit),
+    let limit = Duration::from_millis(100);
+    let (mut session, _) = lab.session(MediaOptions {
+        quiet_after: Some(limit),
         ..MediaOptions::default()
-    };
-    for quiet in ["a=sendonly\r\n", "a=recvonly\r\n", "a=inactive\r\n"] {
-        let (mut session, _) = lab.session(options.clone());
-        let peer = Peer::new();
-        session.answered(&peer.description(quiet)).unwrap();
-        let watched = tokio::time::timeout(limit * 2, session.watch()).await;
-        assert!(watched.is_err(), "{quiet}");
-        // When it is to speak again, it has the whole time.
-        let began = Instant::now();
-        session.answer(&peer.description("")).unwrap();
-        tokio::time::timeout(PATIENCE, session.watch())
-            .await
-            .unwrap();
-        assert!(began.elapsed() >= limit && session.stats().peer_vanished);
+    });
+    let mut peer = Peer::new();
+    session.listen_early(&peer.description("")).unwrap();
+    let watched = tokio::time::timeout(limit * 3, session.watch()).await;
+    assert!(watched.is_err(), "before the answer everybody is quiet");
+    let began = Instant::now();
+    session.answered(b"").unwrap();
+    for (times, heard) in [(1, false), (1 + ASKED_AGAIN, false), (1, true)] {
+        let began = if heard {
+            peer.speak(address(&session));
+            until(|| session.inbound().heard().is_some()).await;
+            session.inbound().heard().unwrap()
+        } else {
+            began
+        };
+        let watched = tokio::time::timeout(PATIENCE, session.watch()).await;
+        assert_eq!(watched.unwrap(), WatchEnd::Quiet);
+        assert!(began.elapsed() >= limit * times);
     }
+}
+
+#[tokio::test]
+async fn a_closed_port_makes_a_peer_quiet_sooner() {
+    let lab = Lab::new();
+    let (mut session, _) = lab.session(MediaOptions {
+        quiet_after: Some(PATIENCE * 2),
+        ..MediaOptions::default()
+    });
+    let peer = Peer::new();
+    session.answered(&peer.description("")).unwrap();
+    drop(peer);
+    let began = Instant::now();
+    session
+        .play(&[PlaybackItem::Silence { frames: 3000 }])
+        .unwrap();
+    let watched = tokio::time::timeout(PATIENCE, session.watch()).await;
+    assert_eq!(watched.unwrap(), WatchEnd::Quiet);
+    assert!(began.elapsed() >= CLOSED_PORT);
+    // It was told, and is not told of every packet.
+    let watched = tokio::time::timeout(MOMENT, session.watch()).await;
+    assert!(watched.is_err());
+}
+
+#[test]
+fn a_description_has_a_new_version_only_if_it_says_something_new() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.unwrap();
+    let _guard = runtime.enter();
+    let lab = Lab::new();
+    let (mut session, _) = lab.session(MediaOptions::default());
+    let peer = Peer::new();
+    let version = |text: String| {
+        let origin = text.lines().find(|line| line.starts_with("o=")).unwrap();
+        origin.split(' ').nth(2).unwrap().to_owned()
+    };
+    assert_eq!(version(session.offer()), "1");
+    session.answered(&peer.description("")).unwrap();
+    let offer = peer.description("");
+    assert_eq!(version(session.answer(&offer).unwrap()), "2");
+    assert_eq!(version(session.answer(&offer).unwrap()), "2");
+    assert_eq!(version(session.said()), "2");
+    let held = peer.description("a=inactive\r\n");
+    assert_eq!(version(session.answer(&held).unwrap()), "3");
+    assert!(session.said().contains("a=inactive"));
+    assert_eq!(version(session.answer(&offer).unwrap()), "4");
 }
 
 #[tokio::test]
@@ -383,7 +433,7 @@ async fn sound_or_reports_keep_a_peer_alive() {
     let limit = Duration::from_secs(1);
     for reports in [false, true] {
         let (mut session, _) = lab.session(MediaOptions {
-            vanished_after: Some(limit),
+            quiet_after: Some(limit),
             ..MediaOptions::default()
         });
         let mut peer = Peer::new();
@@ -461,6 +511,7 @@ async fn a_hold_pauses_and_an_answer_keeps_the_codec() {
     let lab = Lab::new();
     let (mut session, _) = lab.session(MediaOptions::default());
     let peer = Peer::new();
+    session.offer();
     session.answered(&peer.description("")).unwrap();
     session.play(&silence()).unwrap();
     peer.receive();
@@ -568,7 +619,7 @@ async fn nothing_is_played_before_something_is_agreed_on() {
 fn panicking_call(lab: &Lab, sockets: SocketChoice) -> (MediaSession, Peer) {
     let options = MediaOptions {
         sockets,
-        vanished_after: Some(Duration::from_millis(1)),
+        quiet_after: Some(Duration::from_millis(1)),
         ..MediaOptions::default()
     };
     let mut session = lab

@@ -55,18 +55,63 @@ async fn the_prompt_pauses_while_we_are_held() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_asks_for_our_offer_or_refreshes_the_session_gets_an_answer() {
-    for scenario in ["no_offer", "refresh"] {
-        let sipp = Play::new(scenario).start().await;
-        let trunk = trunk_to(sipp.address).await;
-        let story = call(
-            &caller(),
-            &trunk,
-            call_request(vec![PlaybackItem::Sound(sound(50))]),
+async fn whoever_refreshes_the_session_gets_an_answer() {
+    let sipp = Play::new("refresh").start().await;
+    let trunk = trunk_to(sipp.address).await;
+    let plan = vec![PlaybackItem::Sound(sound(50))];
+    let story = call(&caller(), &trunk, call_request(plan)).await;
+    assert_eq!(story.stats.packets_sent, 50);
+    assert_eq!(story.talked().1, Side::Us);
+    sipp.end_satisfied().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asks_for_our_offer_says_in_the_ack_where_its_sound_goes() {
+    let before = UdpSocket::bind(loopback()).unwrap();
+    let after = UdpSocket::bind(loopback()).unwrap();
+    let sipp = Play::new("no_offer")
+        .key("rtp", before.local_addr().unwrap().port())
+        .key(
+            "moved",
+            super::described_at(after.local_addr().unwrap().port()),
         )
+        .start()
         .await;
-        assert_eq!(story.stats.packets_sent, 50);
-        assert_eq!(story.talked().1, Side::Us);
+    let trunk = trunk_to(sipp.address).await;
+    let plan = vec![PlaybackItem::Sound(sound(75))];
+    let listening = tokio::task::spawn_blocking(move || arrivals(&after, 1));
+    let story = call(&caller(), &trunk, call_request(plan)).await;
+    assert_eq!(story.stats.packets_sent, 75);
+    assert_eq!(story.talked().1, Side::Us);
+    listening.await.unwrap();
+    sipp.end_satisfied().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sound_goes_where_the_network_has_moved_it_before_the_answer() {
+    // Some say nothing more in their answer, and some repeat what they said first.
+    for body in ["{empty}", "{sdp}"] {
+        let before = UdpSocket::bind(loopback()).unwrap();
+        let after = UdpSocket::bind(loopback()).unwrap();
+        let sipp = Play::new("early_update")
+            .key("rtp", before.local_addr().unwrap().port())
+            .key(
+                "moved",
+                super::described_at(after.local_addr().unwrap().port()),
+            )
+            .key("body", body)
+            .start()
+            .await;
+        let trunk = trunk_to(sipp.address).await;
+        let plan = vec![PlaybackItem::Sound(sound(25))];
+        let listening = tokio::task::spawn_blocking(move || arrivals(&after, 25));
+        let story = call(&caller(), &trunk, call_request(plan)).await;
+        assert_eq!(story.stats.packets_sent, 25);
+        assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
+        story.talked();
+        listening.await.unwrap();
+        before.set_nonblocking(true).unwrap();
+        assert!(before.recv(&mut [0; 2000]).is_err(), "{body}");
         sipp.end_satisfied().await;
     }
 }

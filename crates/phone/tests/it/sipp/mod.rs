@@ -20,6 +20,15 @@ use tokio::process::{Child, Command};
 
 use crate::lab::{Folder, PATIENCE, eventually};
 
+/// A description whose sound goes to a port of its own.
+pub fn described_at(port: u16) -> String {
+    let (_, sdp) = FRAGMENTS
+        .into_iter()
+        .find(|(name, _)| *name == "sdp")
+        .unwrap();
+    sdp.replace("{rtp}", &port.to_string())
+}
+
 /// What stands in many scenarios, by the key that it is written for there.
 const FRAGMENTS: [(&str, &str); 7] = [
     // Remembers of the INVITE what requests in the other direction need.

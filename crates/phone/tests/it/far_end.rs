@@ -1,0 +1,217 @@
+//! Far ends that die in mid-call, and far ends that only look as if they had.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use phone::call::{CallRequest, MediaOptions};
+use phone::ending::Side;
+use phone::media::stream::PlaybackItem;
+use phone::trunk::{SipTrunkConfig, Trunk};
+
+use crate::lab::{Story, call, call_request, caller, loopback, sound, trunk};
+use crate::puppet::{Puppet, header};
+
+/// A packet of sound in PCMA.
+fn packet(number: u16) -> Vec<u8> {
+    let mut bytes = vec![0x80, 8];
+    bytes.extend(number.to_be_bytes());
+    bytes.extend((u32::from(number) * 160).to_be_bytes());
+    bytes.extend([0, 0, 0, 7]);
+    bytes.extend([0xd5; 160]);
+    bytes
+}
+
+/// A callee of bare sockets.
+struct FarEnd {
+    puppet: Puppet,
+    rtp: UdpSocket,
+    invite: String,
+}
+
+impl FarEnd {
+    async fn new() -> Self {
+        Self {
+            puppet: Puppet::new().await,
+            rtp: UdpSocket::bind(loopback()).unwrap(),
+            invite: String::new(),
+        }
+    }
+
+    async fn trunk(&self, quiet_after: Duration) -> Arc<Trunk> {
+        trunk(SipTrunkConfig {
+            media: MediaOptions {
+                quiet_after: Some(quiet_after),
+                ..MediaOptions::default()
+            },
+            ..SipTrunkConfig::new("test", self.puppet.address().into())
+        })
+        .await
+    }
+
+    async fn answer(&mut self) {
+        self.invite = self.puppet.request("INVITE").await;
+        let port = self.rtp.local_addr().unwrap().port();
+        let body = format!(
+            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP 8\r\n"
+        );
+        let extra = format!("{}Content-Type: application/sdp\r\n", self.puppet.contact());
+        let invite = self.invite.clone();
+        self.puppet
+            .respond_as("puppet", &invite, "200 OK", &extra, &body)
+            .await;
+        self.puppet.request("ACK").await;
+    }
+
+    /// Sends sound for a moment.
+    fn speak(&self) {
+        let offer = self.invite.lines().find_map(|line| {
+            let line = line.strip_prefix("m=audio ")?;
+            line.split(' ').next()?.parse::<u16>().ok()
+        });
+        for number in 0..5 {
+            let to = ("127.0.0.1", offer.unwrap());
+            self.rtp.send_to(&packet(number), to).unwrap();
+        }
+    }
+
+    async fn hang_up_is_answered(&mut self) {
+        let bye = self.puppet.request("BYE").await;
+        self.puppet.respond(&bye, "200 OK", "").await;
+    }
+
+    /// The next question, as it stands in the dialog.
+    async fn question(&mut self) -> String {
+        let options = self.puppet.request("OPTIONS").await;
+        assert!(header(&options, "To").contains("tag=puppet"), "{options}");
+        assert_eq!(header(&options, "Call-ID"), header(&self.invite, "Call-ID"));
+        options
+    }
+}
+
+/// Lets the clocks of the signalling leap. Sound and sockets go by real time.
+async fn leap() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(9)).await;
+    tokio::time::resume();
+}
+
+/// Longer than any of these calls lasts.
+fn long_message() -> CallRequest {
+    CallRequest {
+        talk_time: Duration::from_secs(3600),
+        ..call_request(vec![PlaybackItem::Silence { frames: 3000 }])
+    }
+}
+
+fn short_message() -> CallRequest {
+    CallRequest {
+        talk_time: Duration::from_secs(3600),
+        ..call_request(vec![PlaybackItem::Sound(sound(60))])
+    }
+}
+
+const QUIET: Duration = Duration::from_millis(300);
+
+/// It was there until this long before that moment, at most.
+fn is_billed_to_its_last_sign(story: Story, before: Duration, moment: Instant) {
+    assert!(story.stats.peer_vanished, "{story:?}");
+    let leg = story.legs.last().unwrap().clone();
+    assert!(leg.ended_at + before <= moment, "{story:?}");
+    let (time, side) = story.talked();
+    assert_eq!(side, Side::Us);
+    assert_eq!(leg.ended_at - leg.answered_at.unwrap(), time);
+}
+
+#[tokio::test]
+async fn a_far_end_that_has_forgotten_the_call_is_gone() {
+    let mut far = FarEnd::new().await;
+    let trunk = far.trunk(QUIET).await;
+    let phone = caller();
+    let dying = async {
+        far.answer().await;
+        far.speak();
+        let options = far.question().await;
+        let asked = Instant::now();
+        let status = "481 Call/Transaction Does Not Exist";
+        far.puppet.respond(&options, status, "").await;
+        far.hang_up_is_answered().await;
+        asked
+    };
+    let (story, asked) = tokio::join!(call(&phone, &trunk, long_message()), dying);
+    is_billed_to_its_last_sign(story, QUIET, asked);
+}
+
+#[tokio::test]
+async fn a_far_end_that_spoke_and_says_nothing_any_more_is_gone() {
+    let mut far = FarEnd::new().await;
+    let trunk = far.trunk(QUIET).await;
+    let phone = caller();
+    let dying = async {
+        far.answer().await;
+        far.speak();
+        far.question().await;
+        let asked = Instant::now();
+        leap().await;
+        far.puppet.request("BYE").await;
+        leap().await;
+        asked
+    };
+    let (story, asked) = tokio::join!(call(&phone, &trunk, long_message()), dying);
+    is_billed_to_its_last_sign(story, QUIET, asked);
+}
+
+#[tokio::test]
+async fn a_far_end_that_does_not_answer_our_bye_was_gone_before() {
+    let mut far = FarEnd::new().await;
+    let trunk = far.trunk(Duration::from_secs(60)).await;
+    let phone = caller();
+    let dying = async {
+        far.answer().await;
+        far.speak();
+        far.puppet.request("BYE").await;
+        let hung_up = Instant::now();
+        leap().await;
+        hung_up
+    };
+    let (story, hung_up) = tokio::join!(call(&phone, &trunk, short_message()), dying);
+    is_billed_to_its_last_sign(story, Duration::ZERO, hung_up);
+}
+
+#[tokio::test]
+async fn a_far_end_that_never_speaks_and_answers_is_there() {
+    let mut far = FarEnd::new().await;
+    let trunk = far.trunk(QUIET).await;
+    let phone = caller();
+    let silent = async {
+        far.answer().await;
+        let options = far.question().await;
+        far.puppet.respond(&options, "200 OK", "").await;
+        far.hang_up_is_answered().await;
+    };
+    let (story, ()) = tokio::join!(call(&phone, &trunk, short_message()), silent);
+    assert_eq!(story.stats.packets_sent, 60);
+    assert!(!story.stats.peer_vanished);
+    assert!(story.talked().0 > Duration::from_millis(59 * 20));
+}
+
+#[tokio::test]
+async fn of_a_far_end_that_never_speaks_and_never_answers_nobody_knows() {
+    let mut far = FarEnd::new().await;
+    let trunk = far.trunk(QUIET).await;
+    let phone = caller();
+    let silent = async {
+        far.answer().await;
+        far.question().await;
+        leap().await;
+        far.puppet.request("BYE").await;
+        leap().await;
+    };
+    let (story, ()) = tokio::join!(call(&phone, &trunk, short_message()), silent);
+    assert_eq!(story.stats.packets_sent, 60);
+    assert!(!story.stats.peer_vanished);
+    assert!(story.talked().0 > Duration::from_millis(59 * 20));
+}
