@@ -14,7 +14,7 @@ pub struct SessionReply {
     /// The number of the request in its dialog.
     number: Option<u32>,
     /// Where the peer is from now on.
-    target: Option<(Uri, Contact)>,
+    target: Option<Box<(Uri, Contact)>>,
     /// The refresh interval that the peer asks for, as it wrote it.
     session_expires: Option<String>,
 }
@@ -27,13 +27,13 @@ impl SessionReply {
             handle,
             method: request.method,
             number: number.ok(),
-            target: target(request),
+            target: target(request).map(Box::new),
             session_expires,
         }
     }
 
     pub(super) fn target(&self) -> Option<(Uri, Contact)> {
-        self.target.clone()
+        self.target.as_deref().cloned()
     }
 
     /// The number of a request without an offer to which the response must carry one. The ACK with this number brings the answer (RFC
