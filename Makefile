@@ -2,7 +2,7 @@
 # Long tests have targets of their own; `make test` runs a short form of each.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-anytime lint check audit bench crash campaign simulation soak fuzz setup release dist install deb
+.PHONY: help demo test test-anytime lint check audit bench crash campaign simulation soak interop fuzz setup release dist install deb
 
 CARGO ?= cargo
 CRASH_ROUNDS ?= 100
@@ -12,6 +12,7 @@ SOAK_SECONDS ?= 600
 SOAK_CALLS ?= 20000
 OVERLOAD_SECONDS ?= 60
 FUZZ_SECONDS ?= 300
+INTEROP_ROUNDS ?= 50
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -87,6 +88,9 @@ soak: setup ## Run twenty thousand calls, a minute of overload and ten minutes o
 	LONG_MINUTES=10 $(CARGO) test --package phone --test it long:: -- --nocapture
 	OVERLOAD_SECONDS=$(OVERLOAD_SECONDS) $(CARGO) test --package clarion --test it overload:: -- --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --package clarion --test it soak:: -- --nocapture
+
+interop: setup ## Calls through Kamailio, fifty of each kind: every transport, encryption, forking, hold, changes before the answer, a dead far end
+	INTEROP_ROUNDS=$(INTEROP_ROUNDS) $(CARGO) test --package phone --test it kamailio:: -- --nocapture
 
 fuzz: setup ## Run each fuzz target for five minutes
 	scripts/fuzz-smoke $(FUZZ_SECONDS)

@@ -129,6 +129,14 @@ pub(super) fn is_answer(response: &Response) -> bool {
     response.status_code.kind() == StatusCodeKind::Successful && is_about_invite(response)
 }
 
+/// True for an 18x to an INVITE that has opened a dialog.
+pub(super) fn is_ringing(response: &Response) -> bool {
+    let tag = response.to_header().and_then(rsipstack::sip::To::tag);
+    (101..200).contains(&response.status_code.code())
+        && tag.is_ok_and(|tag| tag.is_some())
+        && is_about_invite(response)
+}
+
 fn is_about_invite(response: &Response) -> bool {
     let method = response
         .cseq_header()

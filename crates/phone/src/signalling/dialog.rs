@@ -51,7 +51,7 @@ impl OwnedDialog {
     pub fn invited(dialogs: Arc<Dialogs>, dialog: InviteDialog) -> Self {
         Self {
             dialogs,
-            dialog: Arc::new(LegDialog::new(dialog, None)),
+            dialog: Arc::new(LegDialog::invited(dialog)),
             invite: None,
             route: None,
         }

@@ -5,11 +5,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rsipstack::dialog::DialogId;
-use rsipstack::dialog::dialog::{Dialog, DialogState, DialogStateSender};
+use rsipstack::dialog::authenticate::Credential;
+use rsipstack::dialog::dialog::{Dialog, DialogInner, DialogState, DialogStateSender};
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::dialog::invite_dialog::InviteDialog;
+use rsipstack::sip::{HeadersExt, Response, Route, ToTypedHeader};
 use rsipstack::transaction::endpoint::EndpointInnerRef;
+use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
+
+use crate::quoted::split_outside_quotes;
 
 /// Call-ID and our own tag: they stay, whoever answers.
 type PlacedKey = (String, String);
@@ -53,6 +58,17 @@ impl Dialogs {
         waits.then_some(placed)
     }
 
+    /// Tells the leg of ours that rings what the response says about the way to it.
+    pub fn learn(&self, ringing: &Response) {
+        let Ok(id) = DialogId::try_from((ringing, TransactionRole::Client)) else {
+            return;
+        };
+        let placed = self.placed().get(&key(&id)).cloned();
+        if let Some(placed) = placed {
+            placed.learn(ringing);
+        }
+    }
+
     /// The dialog that a request belongs to. One that we open and that is not answered yet belongs to whoever speaks about it.
     pub fn find(&self, transaction: &Transaction) -> Option<Dialog> {
         let id = DialogId::try_from(transaction).ok()?;
@@ -83,19 +99,69 @@ pub(super) struct LegDialog {
 
 struct Current {
     dialog: InviteDialog,
+    /// What is inside of it, where we have opened it.
+    inner: Option<Arc<DialogInner>>,
     given_up: bool,
 }
 
+impl Current {
+    fn placed(inner: Arc<DialogInner>) -> Self {
+        Self {
+            dialog: InviteDialog::from_inner(Arc::clone(&inner)),
+            inner: Some(inner),
+            given_up: false,
+        }
+    }
+}
+
 impl LegDialog {
-    pub fn new(dialog: InviteDialog, states: Option<DialogStateSender>) -> Self {
+    /// A dialog that we open.
+    pub fn placed(inner: Arc<DialogInner>, states: DialogStateSender) -> Self {
+        Self {
+            current: Mutex::new(Current::placed(inner)),
+            states: Some(states),
+        }
+    }
+
+    /// A dialog that the peer opens.
+    pub fn invited(dialog: InviteDialog) -> Self {
         let current = Current {
             dialog,
+            inner: None,
             given_up: false,
         };
         Self {
             current: Mutex::new(current),
-            states,
+            states: None,
         }
+    }
+
+    /// Whoever rings says where it is and which way leads there (RFC 3261 section 12.1.2). The library learns that only from an answer, but
+    /// a reliable 18x has to be confirmed before.
+    pub fn learn(&self, ringing: &Response) {
+        let current = self.lock();
+        let Some(inner) = &current.inner else {
+            return;
+        };
+        if !current.dialog.state().can_cancel() {
+            return;
+        }
+        let contacts = ringing.typed_contact_headers();
+        let contact = contacts
+            .ok()
+            .and_then(|contacts| contacts.into_iter().next());
+        let Some(contact) = contact else {
+            return;
+        };
+        let routes = ringing.record_route_headers();
+        let routes = routes
+            .iter()
+            .flat_map(|route| split_outside_quotes(route.value(), ','))
+            .map(|route| Route::from(route.trim()));
+        let mut routes: Vec<Route> = routes.collect();
+        routes.reverse();
+        *inner.remote_uri.lock() = contact.uri;
+        *inner.route_set.lock() = routes;
     }
 
     /// Tells the leg what the library does not.
@@ -118,15 +184,41 @@ impl LegDialog {
     }
 
     /// False if the leg has been given up.
-    pub fn replace(&self, dialog: InviteDialog) -> bool {
+    pub fn replace(&self, inner: Arc<DialogInner>) -> bool {
         let mut current = self.lock();
-        if !current.given_up {
-            current.dialog = dialog;
+        let goes_on = !current.given_up;
+        if goes_on {
+            *current = Current::placed(inner);
         }
-        !current.given_up
+        goes_on
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The dialog that an INVITE of ours opens.
+pub(super) fn opened_by(
+    invite: &Transaction,
+    states: &DialogStateSender,
+    credentials: Option<&Credential>,
+) -> rsipstack::Result<Arc<DialogInner>> {
+    let request = &invite.original;
+    let contact = request.contact_header().ok();
+    let contact = contact.and_then(|contact| contact.clone().typed().ok());
+    let dialog = DialogInner::new(
+        TransactionRole::Client,
+        DialogId::try_from(invite)?,
+        request.clone(),
+        invite.endpoint_inner.clone(),
+        states.clone(),
+        credentials.cloned(),
+        contact.map(|contact| contact.uri),
+        invite.tu_sender.clone(),
+    )?;
+    if let Some(destination) = invite.destination.clone() {
+        *dialog.remote_uri.lock() = destination.into();
+    }
+    Ok(Arc::new(dialog))
 }

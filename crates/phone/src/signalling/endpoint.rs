@@ -82,8 +82,8 @@ impl Signalling {
             .with_target_locator(Box::new(locator))
             .with_inspector(Box::new(inspector))
             .build();
-        filter.belong_to(&endpoint.inner);
         let dialogs = Arc::new(Dialogs::new(endpoint.inner.clone()));
+        filter.belong_to(&endpoint.inner, &dialogs);
         let requests = endpoint.incoming_transactions()?;
         let mut listening =
             listeners::start(supervisor, &endpoint.inner, opened.udp, &filter).await;

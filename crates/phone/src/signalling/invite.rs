@@ -19,7 +19,7 @@ use super::inviting::{Inviting, MOST_REPEATS, Repeats};
 use super::leave::Leave;
 use super::orphan::DialogSnapshot;
 use super::outgoing_leg::OutgoingLeg;
-use super::{Signalling, SignallingError, SipCredentials, Transport, transport, uri};
+use super::{Signalling, SignallingError, SipCredentials, Transport, dialogs, transport, uri};
 
 /// A call to be placed.
 #[derive(Debug, Clone)]
@@ -81,7 +81,8 @@ impl Signalling {
         let callee = option.callee.clone();
         let layer = &self.dialogs.layer;
         let (sender, states) = layer.new_dialog_state_channel();
-        let (dialog, transaction) = layer.create_client_invite_dialog(option, sender.clone())?;
+        let (_, transaction) = layer.create_client_invite_dialog(option, sender.clone())?;
+        let dialog = dialogs::opened_by(&transaction, &sender, credentials.as_ref())?;
         let unreadable = || SignallingError::Library("its own INVITE makes no sense".to_owned());
         let request = &transaction.original;
         let snapshot = DialogSnapshot::of_invite(request, Some(invite.destination));
@@ -92,7 +93,7 @@ impl Signalling {
                 ..snapshot.ok_or_else(unreadable)?
             },
             dialogs: Arc::clone(&self.dialogs),
-            dialog: Arc::new(LegDialog::new(dialog, Some(sender.clone()))),
+            dialog: Arc::new(LegDialog::placed(dialog, sender.clone())),
             transaction,
             sender,
             states,

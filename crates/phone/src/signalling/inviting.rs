@@ -6,12 +6,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use rsipstack::dialog::DialogId;
 use rsipstack::dialog::authenticate::{AuthRetry, Credential, handle_client_authenticate};
-use rsipstack::dialog::dialog::{DialogInner, DialogState, DialogStateSender};
+use rsipstack::dialog::dialog::{DialogState, DialogStateSender};
 use rsipstack::dialog::invitation::InviteAsyncResult;
-use rsipstack::dialog::invite_dialog::InviteDialog;
-use rsipstack::sip::{HeadersExt, Request, Response, StatusCodeKind, ToTypedHeader};
+use rsipstack::sip::{Request, Response, StatusCodeKind};
 use rsipstack::transaction::TransactionState;
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transaction::transaction::Transaction;
@@ -20,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::dialogs::LegDialog;
 use super::invite_outcome::InviteResult;
 use super::leave::Leave;
-use super::{Transport, abandoned_invite, branch, challenge};
+use super::{Transport, abandoned_invite, branch, challenge, dialogs};
 
 /// Once for the first challenge, and twice more where the peer calls our proof stale: the library's own limit (`AuthRetry`).
 pub(super) const MOST_REPEATS: u32 = 3;
@@ -153,34 +151,11 @@ impl Inviting {
         )?;
         let key = TransactionKey::from_request(&invite, TransactionRole::Client)?;
         let endpoint = &self.transaction.endpoint_inner;
-        let mut transaction = Transaction::new_client(
-            key,
-            invite.clone(),
-            endpoint.clone(),
-            proof.connection.clone(),
-        );
+        let mut transaction =
+            Transaction::new_client(key, invite, endpoint.clone(), proof.connection.clone());
         transaction.destination.clone_from(&proof.destination);
-        let contact = invite
-            .contact_header()
-            .ok()
-            .and_then(|contact| contact.typed().ok());
-        let contact = contact.map(|contact| contact.uri);
-        let dialog = DialogInner::new(
-            TransactionRole::Client,
-            DialogId::try_from(&transaction)?,
-            invite,
-            endpoint.clone(),
-            self.states.clone(),
-            Some(credentials.clone()),
-            contact,
-            transaction.tu_sender.clone(),
-        )?;
-        if let Some(destination) = transaction.destination.clone() {
-            *dialog.remote_uri.lock() = destination.into();
-        }
-        let goes_on = self
-            .dialog
-            .replace(InviteDialog::from_inner(Arc::new(dialog)));
+        let dialog = dialogs::opened_by(&transaction, &self.states, Some(credentials))?;
+        let goes_on = self.dialog.replace(dialog);
         if goes_on {
             self.transaction = transaction;
             self.repeats.times = times;

@@ -1,6 +1,6 @@
 //! Handles every message before and instead of the library's own loop, which would end with the first message that makes it panic.
 //!
-//! A request goes straight to the library. An answer without a Contact gets the address that it came from, an answer that nobody waits for
+//! A request goes straight to the library. Of an 18x its dialog learns the way to whoever rings. An answer without a Contact gets the address that it came from, an answer that nobody waits for
 //! is acknowledged and ended, and an answer that has to be recorded is held until then.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -14,7 +14,8 @@ use rsipstack::transport::{SipAddr, SipConnection, TransportEvent};
 use supervisor::contain;
 
 use super::SignallingError;
-use super::answer_hold::{AnswerHolds, ArrivingAnswer, LONGEST_HOLD, is_answer};
+use super::answer_hold::{AnswerHolds, ArrivingAnswer, LONGEST_HOLD, is_answer, is_ringing};
+use super::dialogs::Dialogs;
 use super::orphan::{DialogSnapshot, end};
 use super::peers::KnownPeers;
 
@@ -24,6 +25,7 @@ const STRAYS_PER_SECOND: usize = 50;
 #[derive(Clone)]
 pub(super) struct ResponseFilter {
     endpoint: Arc<OnceLock<Weak<EndpointInner>>>,
+    dialogs: Arc<OnceLock<Weak<Dialogs>>>,
     peers: Arc<KnownPeers>,
     holds: Arc<AnswerHolds>,
     recent: Arc<Mutex<RecentStrays>>,
@@ -40,6 +42,7 @@ impl ResponseFilter {
     pub fn new(peers: Arc<KnownPeers>, holds: Arc<AnswerHolds>) -> Self {
         Self {
             endpoint: Arc::default(),
+            dialogs: Arc::default(),
             peers,
             holds,
             recent: Arc::new(Mutex::new(RecentStrays {
@@ -49,8 +52,9 @@ impl ResponseFilter {
         }
     }
 
-    pub fn belong_to(&self, endpoint: &EndpointInnerRef) {
+    pub fn belong_to(&self, endpoint: &EndpointInnerRef, dialogs: &Arc<Dialogs>) {
         let _ = self.endpoint.set(Arc::downgrade(endpoint));
+        let _ = self.dialogs.set(Arc::downgrade(dialogs));
     }
 
     async fn receive(&self, endpoint: &EndpointInnerRef, mut received: Received) {
@@ -64,6 +68,13 @@ impl ResponseFilter {
             if is_awaited(endpoint, response) {
                 return self.hold(endpoint, received).await;
             }
+        }
+        if let SipMessage::Response(response) = &received.message
+            && is_ringing(response)
+            && is_awaited(endpoint, response)
+            && let Some(dialogs) = self.dialogs.get().and_then(Weak::upgrade)
+        {
+            dialogs.learn(response);
         }
         pass_on(endpoint, received).await;
     }
@@ -167,9 +178,9 @@ impl TransportEventInspector for ResponseFilter {
     }
 }
 
-/// Only an answer to an INVITE of ours that is under way is held: others know Call-IDs too.
-fn is_awaited(endpoint: &EndpointInner, answer: &Response) -> bool {
-    TransactionKey::from_response(answer, TransactionRole::Client)
+/// A response to an INVITE of ours that is under way: others know Call-IDs too.
+fn is_awaited(endpoint: &EndpointInner, response: &Response) -> bool {
+    TransactionKey::from_response(response, TransactionRole::Client)
         .is_ok_and(|key| endpoint.transactions.get(&key).is_some())
 }
 

@@ -13,7 +13,7 @@ use crate::lab::{Story, call, call_request, caller, loopback, sound, trunk};
 use crate::puppet::{Puppet, header};
 
 /// A packet of sound in PCMA.
-fn packet(number: u16) -> Vec<u8> {
+pub fn packet(number: u16) -> Vec<u8> {
     let mut bytes = vec![0x80, 8];
     bytes.extend(number.to_be_bytes());
     bytes.extend((u32::from(number) * 160).to_be_bytes());

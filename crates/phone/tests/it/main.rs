@@ -4,6 +4,7 @@ mod baresip;
 mod calls;
 mod far_end;
 mod hostile;
+mod kamailio;
 mod lab;
 mod leave;
 mod leg_records;
