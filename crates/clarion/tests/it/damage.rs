@@ -148,8 +148,8 @@ fn prepare_file(installation: &Installation, change: &str) -> Vec<u32> {
 async fn damage_that_a_reader_finds_ends_the_process() {
     let site = DamagedSite::start("").await;
     site.accepts_calls().await;
-    site.damage_pages();
     let mut caller = Caller::connect(&site.server.client).await.unwrap();
+    site.damage_pages();
     let asked = caller.call_result(site.lost_call()).await;
     assert!(asked.is_err(), "no answer can be trusted: {asked:?}");
     site.ends_and_has_lost_nothing_new().await;

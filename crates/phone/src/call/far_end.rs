@@ -13,6 +13,8 @@ pub(super) struct FarEnd {
     asking: Option<Pin<Box<dyn Future<Output = Presence> + Send>>>,
     /// It has answered a question of ours before.
     answers: bool,
+    /// The last question did not get through.
+    unreached: bool,
     /// Its last sign of life in the signalling.
     seen: Instant,
 }
@@ -25,6 +27,7 @@ impl FarEnd {
             packets,
             asking: None,
             answers: false,
+            unreached: false,
             seen: answered_at,
         }
     }
@@ -48,6 +51,7 @@ impl FarEnd {
             };
             let presence = asking.await;
             self.asking = None;
+            let before = std::mem::replace(&mut self.unreached, presence == Presence::Unreached);
             match presence {
                 Presence::There => {
                     self.answers = true;
@@ -55,8 +59,9 @@ impl FarEnd {
                 }
                 Presence::Gone => return,
                 Presence::Silent if self.would_answer() => return,
+                Presence::Unreached if before && self.would_answer() => return,
                 // It never sends sound, and it does not answer questions: nobody can know.
-                Presence::Silent => {}
+                Presence::Silent | Presence::Unreached => {}
             }
         }
     }

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::dtmf::KeyTiming;
 use super::inbound::InboundEvent;
 use super::pacer::{PaceCounts, Pacer};
-use super::ports::{EXPEDITED, Ports};
+use super::ports::{EXPEDITED, Ports, RTP_BUFFER};
 use super::receiver::RtpReceiver;
 use super::session::MediaSession;
 use super::shared::SharedLine;
@@ -27,6 +27,8 @@ pub struct MediaConfig {
     pub ports: RangeInclusive<u16>,
     /// The mark on our packets (RFC 2474); `None` leaves it to the system.
     pub dscp: Option<u8>,
+    /// How many bytes the kernel keeps of each call that we have not read.
+    pub rtp_buffer: usize,
 }
 
 impl MediaConfig {
@@ -37,6 +39,7 @@ impl MediaConfig {
             advertised: None,
             ports,
             dscp: Some(EXPEDITED),
+            rtp_buffer: RTP_BUFFER,
         }
     }
 }
@@ -129,7 +132,7 @@ impl MediaEngine {
         Ok(Self(Arc::new(Parts {
             pacer: Pacer::start(supervisor)?,
             receiver: RtpReceiver::start(supervisor)?,
-            ports: ports.marking(config.dscp),
+            ports: ports.marking(config.dscp).buffering(config.rtp_buffer),
             config: config.clone(),
         })))
     }

@@ -10,9 +10,9 @@ use rustix::net::sockopt;
 
 /// Expedited forwarding (RFC 3246), what voice asks of the network.
 pub const EXPEDITED: u8 = 46;
-/// The kernel's buffer for packets that we have not read. A packet of sound takes about a kilobyte there, so this is some 300 ms; more
-/// would only cost memory when somebody floods a port.
-const RTP_BUFFER: usize = 16 * 1024;
+/// The kernel's buffer for packets that we have not read, unless told otherwise. A packet of sound takes about a kilobyte there, so this is
+/// some 300 ms; more would only cost memory when somebody floods a port.
+pub const RTP_BUFFER: usize = 16 * 1024;
 const RTCP_BUFFER: usize = 4 * 1024;
 /// For sockets that all calls of a trunk share.
 const SHARED_BUFFER: usize = 4 * 1024 * 1024;
@@ -25,6 +25,7 @@ pub struct Ports {
     pairs: u32,
     next: AtomicU32,
     dscp: Option<u8>,
+    rtp_buffer: usize,
 }
 
 /// Two sockets that belong together; the ports are free again when it is dropped.
@@ -46,6 +47,7 @@ impl Ports {
             pairs,
             next: AtomicU32::new(0),
             dscp: None,
+            rtp_buffer: RTP_BUFFER,
         })
     }
 
@@ -56,10 +58,17 @@ impl Ports {
         self
     }
 
+    /// Keeps this many bytes of each call that we have not read.
+    #[must_use]
+    pub fn buffering(mut self, bytes: usize) -> Self {
+        self.rtp_buffer = bytes;
+        self
+    }
+
     /// The next pair that is free on this address; ports that others use are passed over.
     pub fn open(&self, address: IpAddr) -> io::Result<PortPair> {
         let pair = self.bind(address)?;
-        self.prepare(&pair.rtp, address, RTP_BUFFER);
+        self.prepare(&pair.rtp, address, self.rtp_buffer);
         self.prepare(&pair.rtcp, address, RTCP_BUFFER);
         Ok(pair)
     }

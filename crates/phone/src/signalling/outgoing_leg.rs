@@ -116,6 +116,7 @@ impl OutgoingLeg {
                 self.progress = Progress::Trying;
             }
             Some(DialogEvent::Early(response)) => self.progress = Progress::Ringing(response),
+            Some(DialogEvent::Key(key)) => self.early.push_back(LegEvent::Key(key)),
             // Answered and hung up at once: first the answer is told, then the end.
             Some(DialogEvent::Terminated { by_bye: true }) => {
                 self.early.push_back(LegEvent::Ended(Side::Them));

@@ -8,8 +8,10 @@ pub enum Presence {
     There,
     /// It does not know the call any more.
     Gone,
-    /// Nothing came back, or only a word of somebody on the way who got nothing either.
+    /// Nothing came back.
     Silent,
+    /// Somebody on the way says that he did not get through, which may be his own trouble.
+    Unreached,
 }
 
 /// Asks about one call.
@@ -25,11 +27,12 @@ impl PresenceCheck {
     }
 }
 
-/// The library makes a 408 of its own out of silence, and a 503 out of a connection that is gone.
+/// The library makes a 408 of its own out of silence; a proxy that waits for nobody sends one too.
 fn judge(code: u16) -> Presence {
     match code {
         481 => Presence::Gone,
-        408 | 430 | 477 | 502..=504 => Presence::Silent,
+        408 => Presence::Silent,
+        430 | 477 | 502..=504 => Presence::Unreached,
         _ => Presence::There,
     }
 }

@@ -20,6 +20,9 @@ use crate::signalling::{Answering, Signalling, SignallingConfig, SipCredentials}
 use callee::ScriptedCallee;
 use g711::Codec;
 
+/// Some seconds of sound: what it is to remember is not lost while the machine has no time to read it.
+const PATIENT_BUFFER: usize = 256 * 1024;
+
 /// Where the phone listens, and how.
 #[derive(Debug, Clone)]
 pub struct TestPhoneConfig {
@@ -51,8 +54,12 @@ impl TestPhone {
             calls,
             credentials: config.credentials.clone(),
         };
+        let media = MediaConfig {
+            rtp_buffer: PATIENT_BUFFER,
+            ..config.media.clone()
+        };
         let callee = Arc::new(ScriptedCallee {
-            media: MediaEngine::start(supervisor, &config.media)?,
+            media: MediaEngine::start(supervisor, &media)?,
             codecs: config.codecs.clone(),
         });
         let signalling = Signalling::start(supervisor, &config.sip, Some(answering)).await?;

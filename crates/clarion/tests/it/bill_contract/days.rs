@@ -36,8 +36,12 @@ async fn what_is_closed_never_changes_whatever_ends_meanwhile(database: Database
             let end = ended(&claimed, Some(1), Outcome::Talked, now());
             assert!(store.end_call(end).await.unwrap());
             let record = record(&format!("r{number}"), now(), money("1"));
-            let imported = store.import_records(vec![record], true).await.unwrap();
-            assert_eq!(imported.added, 1);
+            // On a busy machine there may be no connection for so many at once.
+            support::eventually("it is imported", async || {
+                let imported = store.import_records(vec![record.clone()], true).await;
+                imported.is_ok_and(|imported| imported.added == 1)
+            })
+            .await;
         });
     }
     let lines = async |on| store.bill_lines(&bill_of(on), None, 1000).await.unwrap();
