@@ -199,6 +199,7 @@ impl LegDialog {
 }
 
 /// The dialog that an INVITE of ours opens.
+#[expect(clippy::result_large_err, reason = "the error is the library's own")]
 pub(super) fn opened_by(
     invite: &Transaction,
     states: &DialogStateSender,
