@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use jiff::Timestamp;
 use supervisor::Supervisor;
 
@@ -15,15 +15,16 @@ use crate::domain::call::CallSid;
 use crate::sip_trace::{self, KeptMessage, TraceFilter};
 
 #[derive(Debug, Args)]
-#[group(id = "wanted", required = true, multiple = false, args = ["call", "number", "trunk"])]
+#[command(group = ArgGroup::new("wanted").required(true))]
 pub struct CallTrace {
     /// The callSid
+    #[arg(group = "wanted", value_name = "CALLSID")]
     call: Option<CallSid>,
     /// Messages from or to this number, in any form
-    #[arg(long)]
+    #[arg(long, group = "wanted")]
     number: Option<String>,
     /// Messages of this trunk, registrations and OPTIONS included
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, group = "wanted", value_name = "NAME")]
     trunk: Option<String>,
     /// Write a capture file (pcapng, for Wireshark) instead of text
     #[arg(long, value_name = "FILE")]

@@ -59,7 +59,7 @@ mod tests {
         write_text(&mut out, &[one], &TimeZone::UTC).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "2026-11-18 10:26:40.123000 received udp 192.0.2.7:5060 > 192.0.2.1:5060: SIP/2.0 486 Busy \u{fffd}[31mHere\n  \
+            "2026-11-18 11:06:40.123000 received udp 192.0.2.7:5060 > 192.0.2.1:5060: SIP/2.0 486 Busy \u{fffd}[31mHere\n  \
              SIP/2.0 486 Busy \u{fffd}[31mHere\n  Call-ID: x\n  \n\n"
         );
     }

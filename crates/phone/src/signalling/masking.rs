@@ -48,24 +48,33 @@ pub fn masked(text: &str) -> String {
 
 /// `Digest username="a", realm="b", nonce="***", response="***"`. What is not written like that is masked as a whole.
 fn masked_proof(value: &str) -> String {
-    let digest = value
-        .split_once(' ')
-        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("digest"));
-    let parameters = digest.and_then(|(_, parameters)| split_parameters(parameters));
-    let Some(parameters) = parameters else {
-        return MASK.to_owned();
-    };
-    let shown = parameters.iter().map(|parameter| {
-        let (name, value) = parameter.split_once('=').unwrap_or_default();
-        let (name, value) = (name.trim(), value.trim());
-        if is_one_of(name, &SHOWN_OF_A_PROOF) && is_one_value(value) {
-            format!("{name}={value}")
-        } else {
-            format!("{name}=\"{MASK}\"")
-        }
-    });
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    format!("Digest {shown}")
+    digest_parameters(value).unwrap_or_else(|| MASK.to_owned())
+}
+
+fn digest_parameters(value: &str) -> Option<String> {
+    let (scheme, parameters) = value.split_once(' ')?;
+    let parameters = split_parameters(parameters)?;
+    let written = parameters
+        .iter()
+        .filter(|parameter| !parameter.trim().is_empty());
+    let shown: Vec<_> = written
+        .map(|parameter| shown(parameter))
+        .collect::<Option<_>>()?;
+    let is_digest = scheme.eq_ignore_ascii_case("digest") && !shown.is_empty();
+    is_digest.then(|| format!("Digest {}", shown.join(", ")))
+}
+
+/// A parameter as it is shown. `None` if it has no proper name.
+fn shown(parameter: &str) -> Option<String> {
+    let (name, value) = parameter.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() || !is_word(name) {
+        return None;
+    }
+    if is_one_of(name, &SHOWN_OF_A_PROOF) && is_one_value(value) {
+        return Some(format!("{name}={value}"));
+    }
+    Some(format!("{name}=\"{MASK}\""))
 }
 
 /// At the commas outside of quotation marks. `None` if a quotation has no end.
@@ -87,10 +96,13 @@ fn is_one_value(value: &str) -> bool {
     let quoted = quoted.and_then(|rest| rest.strip_suffix('"'));
     match quoted {
         Some(inside) => !inside.contains('"'),
-        None => value
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'),
+        None => is_word(value),
     }
+}
+
+fn is_word(text: &str) -> bool {
+    let of_a_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    text.bytes().all(of_a_word)
 }
 
 /// The part of a line of a session description that comes before a key, if it has one: `a=crypto` (RFC 4568), `a=key-mgmt` (RFC 4567)
@@ -145,7 +157,7 @@ mod tests {
             ),
             (
                 "Authorization: Digest username=\"u\",\r\n response=\"s3cret\"",
-                "Authorization: Digest username=\"u\", =\"***\"",
+                "Authorization: Digest username=\"u\"",
             ),
             (
                 "Authorization: Digest username=\"u\";response=\"s3cret\"",

@@ -144,7 +144,7 @@ fn via(message: &SipMessage) -> Option<SocketAddr> {
     let received = via.received().and_then(Result::ok);
     let address = received.or_else(named)?;
     let port = via.rport().flatten();
-    let port = port.or_else(|| via.sent_by().port.clone().map(u16::from));
+    let port = port.or_else(|| via.sent_by().port.map(u16::from));
     Some(SocketAddr::new(address, port?))
 }
 
