@@ -75,10 +75,7 @@ impl Server {
         )?;
         let holds = ClaimHolds::default();
         holds.describe();
-        let sip_trace = sip_trace_ring(&config);
-        let trace = sip_trace.as_ref().map(|ring| ring.trace(clock.clone()));
-        let trunks = TrunkPool::start(&config, trace, &supervisor).await?;
-        let trace_door = sip_trace.and_then(|ring| trace_door(&config, ring, &trunks, &supervisor));
+        let (trunks, trace_door) = start_trunks(&config, &clock, &supervisor).await?;
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
         let needs = DispatchNeeds {
             store: Arc::clone(&store) as _,
@@ -185,9 +182,18 @@ impl Server {
     }
 }
 
-fn sip_trace_ring(config: &Config) -> Option<Arc<TraceRing>> {
+/// The trunks, and the door to their messages where these are kept.
+async fn start_trunks(
+    config: &Config,
+    clock: &Clock,
+    supervisor: &Supervisor,
+) -> anyhow::Result<(TrunkPool, Option<TraceDoor>)> {
     let room = config.log.sip_trace_room;
-    (room > 0).then(|| Arc::new(TraceRing::new(room)))
+    let ring = (room > 0).then(|| Arc::new(TraceRing::new(room)));
+    let trace = ring.as_ref().map(|ring| ring.trace(clock.clone()));
+    let trunks = TrunkPool::start(config, trace, supervisor).await?;
+    let door = ring.and_then(|ring| trace_door(config, ring, &trunks, supervisor));
+    Ok((trunks, door))
 }
 
 /// A server whose messages nobody can ask for makes calls all the same.

@@ -90,11 +90,9 @@ fn names(message: &KeptMessage, digits: &str) -> bool {
 
 /// The digits between `sip:`, `sips:` or `tel:` and the host.
 fn number_in(text: &str) -> Option<String> {
-    let schemes = ["sip:", "sips:", "tel:"].into_iter();
-    let after = schemes
-        .filter_map(|scheme| text.split_once(scheme))
-        .next()?;
-    let number = after.1.split(['@', ';', '>', ' ']).next()?;
+    let mut schemes = ["sip:", "sips:", "tel:"].into_iter();
+    let (_, after) = schemes.find_map(|scheme| text.split_once(scheme))?;
+    let number = after.split(['@', ';', '>', ' ']).next()?;
     Some(digits(number)).filter(|digits| !digits.is_empty())
 }
 

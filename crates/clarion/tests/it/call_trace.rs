@@ -16,10 +16,11 @@ use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::eventually;
 
 /// A server with a trunk over TLS to a telephone that wants a password.
-struct Site {
+struct SecureDesk {
     site: Installation,
     server: ChildServer,
     telephone: TestPhone,
+    _files: tempfile::TempDir,
 }
 
 async fn telephone(certificate: String, key: String) -> TestPhone {
@@ -44,18 +45,19 @@ async fn telephone(certificate: String, key: String) -> TestPhone {
     telephone
 }
 
-impl Site {
+impl SecureDesk {
     async fn open() -> Self {
         let (ca, certificate, key) = authority();
         let telephone = telephone(certificate, key).await;
-        let files = tempfile::tempdir().unwrap().keep();
-        std::fs::write(files.join("ca.pem"), ca).unwrap();
+        let files = tempfile::tempdir().unwrap();
+        let trusted = files.path().join("ca.pem");
+        std::fs::write(&trusted, ca).unwrap();
         let settings = format!(
             "[media]\nbind = \"127.0.0.1\"\n[[trunk]]\nname = \"secure\"\nhost = \"{}\"\ntransport = \"tls\"\nca = {:?}\n\
              bind = \"127.0.0.1:0\"\nprefixes = [\"86\"]\nchannels = 10\ncalls_per_second = 10\nsrtp = true\n\
              user = \"shop\"\npassword = \"open-sesame\"\noptions_seconds = 1\n",
             telephone.contact(),
-            files.join("ca.pem")
+            trusted
         );
         let site = Installation::with_settings(None, &settings).await;
         let server = site.start().await;
@@ -63,6 +65,7 @@ impl Site {
             site,
             server,
             telephone,
+            _files: files,
         }
     }
 
@@ -147,7 +150,7 @@ async fn read_capture(file: &Path) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_over_tls_is_shown_as_text_and_as_a_capture_without_its_secrets() {
-    let site = Site::open().await;
+    let site = SecureDesk::open().await;
     let sid = site.call().await;
     let text = site.says(&["call", "trace", &sid]).await;
     let course = ladder(&text);
@@ -197,7 +200,7 @@ async fn a_call_over_tls_is_shown_as_text_and_as_a_capture_without_its_secrets()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_are_found_by_number_and_by_trunk() {
-    let site = Site::open().await;
+    let site = SecureDesk::open().await;
     let sid = site.call().await;
     let by_call = ladder(&site.says(&["call", "trace", &sid]).await);
     let number = site
