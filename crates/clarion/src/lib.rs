@@ -19,5 +19,6 @@ pub mod outgoing;
 pub mod random;
 mod readiness;
 pub mod server;
+pub mod sip_trace;
 pub mod store;
 pub mod telemetry;

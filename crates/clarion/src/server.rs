@@ -17,7 +17,7 @@ use crate::callbacks::Callbacks;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::dispatch::trunk_pool::TrunkPool;
+use crate::dispatch::trunk_pool::{PooledTrunk, TrunkPool};
 use crate::dispatch::{Dispatch, DispatchNeeds, RenderedPrompts};
 use crate::domain::call::CallSids;
 use crate::domain::claim::NodeId;
@@ -25,6 +25,7 @@ use crate::http::Front;
 use crate::http::tls::Certificates;
 use crate::random;
 use crate::readiness::{DiskFloor, Readiness};
+use crate::sip_trace::{self, TraceDoor, TraceRing};
 use crate::store::{ServeLock, Store};
 use crate::telemetry;
 
@@ -43,6 +44,7 @@ pub struct Server {
     callbacks: Callbacks,
     /// Work that goes on beside the requests, and ends with the server.
     background: Vec<TaskGuard>,
+    _trace_door: Option<TraceDoor>,
     _lock: Option<ServeLock>,
 }
 
@@ -73,12 +75,13 @@ impl Server {
         )?;
         let holds = ClaimHolds::default();
         holds.describe();
+        let (trunks, trace_door) = start_trunks(&config, &clock, &supervisor).await?;
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
         let needs = DispatchNeeds {
             store: Arc::clone(&store) as _,
             clock: clock.clone(),
             node: node.clone(),
-            trunks: TrunkPool::start(&config, &supervisor).await?,
+            trunks,
             prompts: Arc::new(prompts),
             ended: callbacks.owed(),
             holds: holds.clone(),
@@ -142,6 +145,7 @@ impl Server {
             dispatch,
             callbacks,
             background,
+            _trace_door: trace_door,
             _lock: lock,
         })
     }
@@ -176,6 +180,41 @@ impl Server {
         drop(self.background);
         self.store.close().await;
     }
+}
+
+/// The trunks, and the door to their messages where these are kept.
+async fn start_trunks(
+    config: &Config,
+    clock: &Clock,
+    supervisor: &Supervisor,
+) -> anyhow::Result<(TrunkPool, Option<TraceDoor>)> {
+    let room = config.log.sip_trace_room;
+    let ring = (room > 0).then(|| Arc::new(TraceRing::new(room)));
+    let trace = ring.as_ref().map(|ring| ring.trace(clock.clone()));
+    let trunks = TrunkPool::start(config, trace, supervisor).await?;
+    let door = ring.and_then(|ring| trace_door(config, ring, &trunks, supervisor));
+    Ok((trunks, door))
+}
+
+/// A server whose messages nobody can ask for makes calls all the same.
+fn trace_door(
+    config: &Config,
+    ring: Arc<TraceRing>,
+    trunks: &TrunkPool,
+    supervisor: &Supervisor,
+) -> Option<TraceDoor> {
+    let path = sip_trace::path_in(&config.data_dir);
+    let trunks = trunks.trunks().to_vec();
+    let addresses = move || {
+        let of_trunk = |trunk: &Arc<PooledTrunk>| (trunk.name().to_owned(), trunk.line.addresses());
+        trunks.iter().map(of_trunk).collect()
+    };
+    TraceDoor::open(path.clone(), ring, addresses, supervisor)
+        .inspect_err(|error| {
+            let path = path.display();
+            tracing::warn!(%error, %path, "`clarion call trace` will not work: the socket cannot be made");
+        })
+        .ok()
 }
 
 fn start_background(api: &Api, node: &NodeId, supervisor: &Supervisor) -> Vec<TaskGuard> {

@@ -27,7 +27,16 @@ pub struct LegRecord {
     pub phrase: Option<String>,
     /// `None` if the peer refused it, or never said anything.
     pub hung_up_by: Option<Side>,
+    /// What the callee pressed, in order.
+    pub keys: Vec<KeyPress>,
     pub media: MediaStats,
+}
+
+/// A key that the callee has pressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyPress {
+    pub key: char,
+    pub at: Instant,
 }
 
 /// A leg that is not over yet.
@@ -88,6 +97,7 @@ impl OpenLeg {
             ended_at: call.ended_at,
             code: Some(call.code),
             hung_up_by: Some(call.hung_up_by),
+            keys: call.keys.clone(),
             ..self.record(media)
         }
     }
@@ -104,6 +114,7 @@ impl OpenLeg {
             cause: None,
             phrase: None,
             hung_up_by: None,
+            keys: Vec::new(),
             media,
         }
     }
@@ -116,6 +127,7 @@ pub(crate) struct AnsweredLeg {
     pub answered_at: Instant,
     pub ended_at: Instant,
     pub hung_up_by: Side,
+    pub keys: Vec<KeyPress>,
 }
 
 fn one_line(text: &str) -> String {

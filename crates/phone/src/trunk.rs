@@ -158,6 +158,11 @@ impl Trunk {
         }
     }
 
+    /// The addresses that were found last; nobody is asked.
+    pub fn known_addresses(&self) -> Vec<SocketAddr> {
+        self.lock().known.clone()
+    }
+
     /// The address of a redirect's target.
     pub(crate) async fn locate(&self, target: &str) -> Result<SocketAddr, String> {
         let host = invite::host_of(target)?;

@@ -5,6 +5,8 @@ mod app;
 mod audio;
 mod bill;
 mod call;
+mod call_story;
+mod call_trace;
 mod callback;
 mod check;
 mod demo;
@@ -127,6 +129,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Callback(command) => {
             with_store(&load()?, |store, _| callback::run(command, store))
         }
+        Command::Call(call::CallCommand::Trace(trace)) => block_on(trace.run(&load()?)),
         Command::Call(command) => {
             let config = load()?;
             with_store(&config, |store, clock| {

@@ -237,7 +237,10 @@ fn trace_to(path: &Path) -> anyhow::Result<Trace> {
             file,
             "-- {} {}\n{}",
             message.direction,
-            message.peer.unwrap_or_default(),
+            message
+                .peer
+                .map(|peer| peer.to_string())
+                .unwrap_or_default(),
             message.text
         );
     }))

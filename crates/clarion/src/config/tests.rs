@@ -217,6 +217,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "media.ports: write two ports, such as 20000-29999",
     ),
     ("[media]\ndscp = 64", "media.dscp: must be from 0 to 63"),
+    (
+        "[log]\nsip_trace_mb = 2000",
+        "log.sip_trace_mb: must be from 0 to 1024",
+    ),
     // Numbers, times, parts.
     (
         "[http]\nhead_seconds = 0",

@@ -1,15 +1,24 @@
 //! Legs as the calling engine tells of them, as they are kept.
 
+use std::time::Duration;
+
 use phone::ending::Side;
-use phone::leg_record::LegRecord;
+use phone::leg_record::{KeyPress, LegRecord};
 use phone::signalling::{DialogSnapshot, Transport};
 
 use crate::clock::ClockReading;
 use crate::domain::claim::OrphanedCall;
-use crate::domain::leg::{HungUpBy, Leg, LegMedia};
+use crate::domain::leg::{HungUpBy, Leg, LegKey, LegMedia};
 
 pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
     let media = record.media;
+    let answered_at = record.answered_at;
+    let key = |press: &KeyPress| LegKey {
+        key: press.key,
+        after: answered_at.map_or(Duration::ZERO, |answered| {
+            press.at.saturating_duration_since(answered)
+        }),
+    };
     Leg {
         trunk: trunk.to_owned(),
         address: record.address,
@@ -26,14 +35,20 @@ pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
             Some(Side::Them) => HungUpBy::Them,
             None => HungUpBy::Nobody,
         },
+        keys: record.keys.iter().map(key).collect(),
         media: LegMedia {
             codec: media.codec.map(|codec| codec.name().to_owned()),
+            address: media.peer,
+            to_play: media.to_play,
+            played: media.played,
             packets_sent: media.packets_sent,
             packets_late: media.packets_late,
             packets_received: media.packets_received,
             packets_lost: media.packets_lost,
             jitter: media.jitter,
             worst_jitter: media.worst_jitter,
+            round_trip: media.round_trip,
+            peer_lost: media.reported.map(|reported| reported.lost),
         },
     }
 }
@@ -57,6 +72,7 @@ pub fn orphaned_leg(
         q850_cause: None,
         phrase: None,
         hung_up_by: HungUpBy::Unknown,
+        keys: Vec::new(),
         media: LegMedia::default(),
     })
 }
@@ -88,6 +104,10 @@ mod tests {
             cause: None,
             phrase: None,
             hung_up_by: Some(Side::Them),
+            keys: vec![KeyPress {
+                key: '#',
+                at: sent_at + Duration::from_millis(1500),
+            }],
             media: MediaStats::default(),
         };
         let took = SignedDuration::try_from(record.ended_at - sent_at).unwrap();
@@ -96,6 +116,11 @@ mod tests {
         assert_eq!(leg.ended_at.duration_since(leg.sent_at), took);
         assert_eq!((leg.rang_at, leg.answered_at), (None, Some(leg.sent_at)));
         assert_eq!(leg.hung_up_by, HungUpBy::Them);
+        let pressed = LegKey {
+            key: '#',
+            after: Duration::from_millis(1500),
+        };
+        assert_eq!(leg.keys, [pressed]);
         assert_eq!(
             (leg.trunk.as_str(), leg.transport.as_deref()),
             ("provider", Some("tls"))

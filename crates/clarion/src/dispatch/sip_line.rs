@@ -11,7 +11,8 @@ use g711::Codec;
 use phone::call::{CallEvent, CallRequest, MediaConfig, Phone, PlacedCall};
 use phone::media::engine::SocketChoice;
 use phone::signalling::{
-    DialogSnapshot, Resolver, Signalling, SignallingConfig, SignallingError, TlsFiles, Transport,
+    DialogSnapshot, Resolver, Signalling, SignallingConfig, SignallingError, TlsFiles, Trace,
+    Transport,
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, Trunk};
@@ -51,6 +52,10 @@ impl TrunkLine for SipLine {
         self.trunk.health().borrow().clone()
     }
 
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.trunk.known_addresses()
+    }
+
     fn registration_duty(&self) -> Option<&watch::Sender<bool>> {
         self.trunk.config.register.map(|_| &self.duty)
     }
@@ -62,10 +67,18 @@ impl TrunkLine for SipLine {
 
 impl TrunkPool {
     /// Starts the calling engine and every trunk of the configuration.
-    pub async fn start(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Self> {
+    /// `trace` sees their messages.
+    pub async fn start(
+        config: &Config,
+        trace: Option<Trace>,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Self> {
         let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
         let phone = Arc::new(phone);
-        let mut endpoints = HashMap::new();
+        let mut endpoints = Endpoints {
+            trace,
+            started: HashMap::new(),
+        };
         let mut lines = Vec::new();
         for trunk in &config.trunks {
             let line = start_line(supervisor, trunk, &phone, &mut endpoints)
@@ -80,8 +93,13 @@ impl TrunkPool {
     }
 }
 
+type EndpointKey = (Transport, SocketAddr, Option<SocketAddr>, TlsFiles);
+
 /// Trunks with the same address of ours share an endpoint.
-type Endpoints = HashMap<(Transport, SocketAddr, Option<SocketAddr>, TlsFiles), Arc<Signalling>>;
+struct Endpoints {
+    trace: Option<Trace>,
+    started: HashMap<EndpointKey, Arc<Signalling>>,
+}
 
 async fn start_line(
     supervisor: &Supervisor,
@@ -100,7 +118,9 @@ async fn start_line(
     if settings.shared_port {
         sip.media.sockets = SocketChoice::Shared(phone.media().shared_line()?);
     }
-    let signalling = endpoint(supervisor, &settings.signalling()?, endpoints).await?;
+    let signalling = endpoints
+        .endpoint(supervisor, settings.signalling()?)
+        .await?;
     let (duty, on_duty) = watch::channel(false);
     let resolver = Resolver::default();
     Ok(SipLine {
@@ -111,23 +131,26 @@ async fn start_line(
     })
 }
 
-async fn endpoint(
-    supervisor: &Supervisor,
-    config: &SignallingConfig,
-    endpoints: &mut Endpoints,
-) -> anyhow::Result<Arc<Signalling>> {
-    let key = (
-        config.transport,
-        config.bind,
-        config.advertised,
-        config.tls.clone(),
-    );
-    if let Some(known) = endpoints.get(&key) {
-        return Ok(Arc::clone(known));
+impl Endpoints {
+    async fn endpoint(
+        &mut self,
+        supervisor: &Supervisor,
+        mut config: SignallingConfig,
+    ) -> anyhow::Result<Arc<Signalling>> {
+        let key = (
+            config.transport,
+            config.bind,
+            config.advertised,
+            config.tls.clone(),
+        );
+        if let Some(known) = self.started.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        config.trace.clone_from(&self.trace);
+        let started = Arc::new(Signalling::start(supervisor, &config, None).await?);
+        self.started.insert(key, Arc::clone(&started));
+        Ok(started)
     }
-    let started = Arc::new(Signalling::start(supervisor, config, None).await?);
-    endpoints.insert(key, Arc::clone(&started));
-    Ok(started)
 }
 
 /// The telephone behind a loopback trunk: it behaves by the end of the number, and may record what it hears.

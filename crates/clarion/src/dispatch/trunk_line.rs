@@ -1,6 +1,7 @@
 //! What dispatch needs of a trunk. `sip_line` is the real one; a simulation brings its own.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use async_trait::async_trait;
 use phone::call::{CallEvent, CallRequest, PlacedCall};
@@ -22,6 +23,10 @@ pub trait TrunkLine: fmt::Debug + Send + Sync {
     /// Ends a leg of an earlier process. False if the peer did not answer.
     async fn end_orphan(&self, dialog: &DialogSnapshot) -> Result<bool, SignallingError>;
     fn health(&self) -> Health;
+    /// The addresses that it was last known to have.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        Vec::new()
+    }
     /// Of a trunk that wants a registration: whether this node has to register. Nobody has to until it is said.
     fn registration_duty(&self) -> Option<&watch::Sender<bool>> {
         None

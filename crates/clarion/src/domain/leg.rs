@@ -1,6 +1,8 @@
 //! A leg of a call, when it is over: one INVITE to one address, and what became of it.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,7 +24,35 @@ pub struct Leg {
     /// One line of text, in the words of the network or of the peer.
     pub phrase: Option<String>,
     pub hung_up_by: HungUpBy,
+    /// What the callee pressed, in order.
+    pub keys: Vec<LegKey>,
     pub media: LegMedia,
+}
+
+/// A key that the callee pressed, so long after the answer. Written as `1@2340`, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LegKey {
+    pub key: char,
+    pub after: Duration,
+}
+
+impl fmt::Display for LegKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.key, self.after.as_millis())
+    }
+}
+
+impl FromStr for LegKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("not a key with its time: {text:?}");
+        let (key, after) = text.split_once('@').ok_or_else(wrong)?;
+        Ok(Self {
+            key: key.parse().map_err(|_| wrong())?,
+            after: Duration::from_millis(after.parse().map_err(|_| wrong())?),
+        })
+    }
 }
 
 /// Stored as its number. The numbers never change their meaning.
@@ -68,6 +98,11 @@ impl HungUpBy {
 pub struct LegMedia {
     /// As it is called in a session description.
     pub codec: Option<String>,
+    /// Where it was sent to.
+    pub address: Option<SocketAddr>,
+    /// The message, and how much of it was sent; without silence and keys.
+    pub to_play: Duration,
+    pub played: Duration,
     pub packets_sent: u32,
     pub packets_late: u32,
     pub packets_received: u32,
@@ -75,4 +110,8 @@ pub struct LegMedia {
     /// Of the peer's packets, at the end and at its worst.
     pub jitter: Duration,
     pub worst_jitter: Duration,
+    /// To the peer and back.
+    pub round_trip: Option<Duration>,
+    /// Our packets that did not reach the peer, as it says; negative where packets came twice.
+    pub peer_lost: Option<i32>,
 }

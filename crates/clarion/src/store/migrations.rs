@@ -36,6 +36,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0007_attempts_and_legs", 6),
     migration!("0008_outbox", 8),
     migration!("0009_grant_questions", 8),
+    migration!("0010_stories_of_legs", 8),
 ];
 
 /// The version that this program wants.

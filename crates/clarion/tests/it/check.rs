@@ -2,7 +2,7 @@
 
 mod certificates;
 mod databases;
-mod trunks;
+pub mod trunks;
 
 use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;

@@ -14,6 +14,7 @@ mod bill_plans;
 mod bill_tokens;
 mod bills;
 mod call_sids;
+mod call_trace;
 mod callbacks;
 mod calls;
 mod campaign;

@@ -137,12 +137,15 @@ async fn calls_are_listed_newest_first_and_shown_with_all_that_is_known() {
         (&"lab".into(), &486.into(), &"nobody".into())
     );
     let text = desk.says(&["call", "show", &busy]).await;
-    let legs: Vec<_> = text
-        .lines()
-        .filter(|line| line.starts_with("leg "))
-        .collect();
+    let legs: Vec<_> = text.split("\nleg ").skip(1).collect();
     assert_eq!(legs.len(), 1, "{text}");
-    assert!(legs[0].contains("trunk lab") && legs[0].contains("sipCode 486"));
+    for line in [
+        "  trunk                  lab\n",
+        "  response               486 ",
+        "  hung up by             nobody",
+    ] {
+        assert!(legs[0].contains(line), "{text}");
+    }
     assert!(!text.contains("13800000002"), "a whole number: {text}");
     assert!(desk.says(&["call", "show", &busy]).await.contains("busy"));
     let unknown = "2".repeat(32);
@@ -151,6 +154,60 @@ async fn calls_are_listed_newest_first_and_shown_with_all_that_is_known() {
             .await
             .contains("there is no call")
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_story_of_a_call_says_what_was_played_and_pressed_and_who_hung_up() {
+    let desk = Desk::open().await;
+    let mut caller = Caller::connect(&desk.server.client).await.unwrap();
+    let text = "hello and good morning to everybody who listens to this message";
+    let fields = format!("\"to\":\"13800000010\",\"mediaTxt\":\"{text}\"");
+    let sid = caller.place(&fields).await.unwrap();
+    desk.becomes(&sid, "outcome", "talked").await;
+    let leg = &desk.show(&sid).await["legs"][0];
+    let keys = leg["keys"].as_array().unwrap().iter();
+    let keys: Vec<_> = keys
+        .map(|pressed| pressed["key"].as_str().unwrap())
+        .collect();
+    assert_eq!(keys, ["1", "2", "3"]);
+    assert_eq!(leg["hungUpBy"], "us");
+    let played = leg["playedSeconds"].as_f64().unwrap();
+    assert!(played > 1.0 && leg["messageSeconds"] == played, "{leg}");
+    assert!(
+        leg["packetsSent"].as_f64().unwrap() >= played * 50.0,
+        "{leg}"
+    );
+    assert!(
+        leg["mediaAddress"]
+            .as_str()
+            .unwrap()
+            .starts_with("127.0.0.1:")
+    );
+    let text = desk.says(&["call", "show", &sid]).await;
+    for part in [
+        "\n  response               200",
+        "\n  hung up by             us\n",
+        "\n  codec                  PCMA to 127.0.0.1:",
+        &format!("\n  message                {played:.1} of {played:.1} s played\n"),
+        " s after the answer, 2 ",
+        "\n  packets received       ",
+        "\n  jitter                 ",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_was_refused_until_it_expired_says_so() {
+    let times = "[calls]\nexpire_seconds = 3\n[dispatch]\nretry_seconds = 1\n";
+    let site = Installation::with_settings(None, &format!("{times}{TRUNK}")).await;
+    let server = site.start().await;
+    let desk = Desk { site, server };
+    let sid = desk.call("13800000007").await;
+    desk.becomes(&sid, "outcome", "expired").await;
+    let text = desk.says(&["call", "show", &sid]).await;
+    let told = text.contains("in vain; the last trunk, lab, said: 503 ");
+    assert!(told && text.contains("\nleg 1\n"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

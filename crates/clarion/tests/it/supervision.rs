@@ -87,6 +87,7 @@ async fn the_metrics_name_every_task_and_the_one_that_is_down() {
         "sip-listener",
         "store-checkpoint",
         "store-writer",
+        "trace-door",
         "trunk-sharing",
     ] {
         eventually(task, async || shown(task, 1).await).await;

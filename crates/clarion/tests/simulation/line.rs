@@ -332,6 +332,7 @@ fn record(now: Instant) -> LegRecord {
         cause: None,
         phrase: None,
         hung_up_by: None,
+        keys: Vec::new(),
         media: MediaStats::default(),
     }
 }

@@ -82,6 +82,7 @@ impl TalkingCall {
             answered_at,
             ended_at,
             hung_up_by,
+            keys: self.keys.kept(),
         };
         (ending, self.record.answered(&leg, self.media.stats()))
     }

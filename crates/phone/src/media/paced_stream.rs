@@ -30,6 +30,8 @@ pub struct StreamControl {
     pub packets: AtomicU32,
     /// Bytes of payload.
     pub octets: AtomicU32,
+    /// Bytes of sounds, without silence and keys.
+    pub sound_octets: AtomicU32,
     pub late: AtomicU32,
     /// The longest delay of a packet after its due time, in microseconds.
     pub worst_micros: AtomicU32,
@@ -42,6 +44,8 @@ impl StreamControl {
     fn count(&self, lateness: Duration, stream: &Stream) {
         self.packets.store(stream.packets, Ordering::Relaxed);
         self.octets.store(stream.octets, Ordering::Relaxed);
+        self.sound_octets
+            .store(stream.sound_octets, Ordering::Relaxed);
         let micros = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
         if micros > self.worst_micros.load(Ordering::Relaxed) {
             self.worst_micros.store(micros, Ordering::Relaxed);

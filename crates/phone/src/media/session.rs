@@ -49,6 +49,8 @@ pub struct MediaSession {
     /// Taken by the stream that is played: two streams with the same numbers would have the same key stream.
     numbers: Option<Numbers>,
     control: Arc<StreamControl>,
+    /// The sounds of what is played.
+    to_play: Duration,
     reporter: Reporter,
     stopped: bool,
     vanished: bool,
@@ -108,6 +110,7 @@ impl MediaSession {
             target: Arc::new(Mutex::new(nowhere)),
             inbound: InboundHandle::new(Inbound::new(now, numbers.source, on_inbound)),
             control: Arc::new(StreamControl::default()),
+            to_play: Duration::ZERO,
             reporter: Reporter::new(numbers.source, numbers.timestamp, now),
             numbers: Some(numbers),
             engine,
@@ -198,6 +201,7 @@ impl MediaSession {
         let mut stream = Stream::new(remote.codec, remote.telephone_event, numbers)
             .with_key_timing(self.options.key_timing);
         stream.append(plan);
+        self.to_play = plan.iter().map(sound_of).sum();
         let sealer = remote
             .keys
             .as_ref()
@@ -274,6 +278,8 @@ impl MediaSession {
         let load = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
         let mut stats = MediaStats {
             peer: self.remote.as_ref().map(|remote| remote.rtp),
+            to_play: self.to_play,
+            played: time_of(load(&self.control.sound_octets)),
             packets_sent: load(&self.control.packets),
             packets_late: load(&self.control.late),
             worst_lateness: Duration::from_micros(load(&self.control.worst_micros).into()),
@@ -394,6 +400,22 @@ async fn until(time: Option<Instant>) {
         Some(time) => tokio::time::sleep_until(time.into()).await,
         None => std::future::pending().await,
     }
+}
+
+/// How long the sound of an item lasts.
+fn sound_of(item: &PlaybackItem) -> Duration {
+    match item {
+        PlaybackItem::Sound(sound) => {
+            let frames = u32::try_from(sound.frames()).unwrap_or(u32::MAX);
+            Duration::from_millis(u64::from(frames) * u64::from(g711::FRAME_MILLIS))
+        }
+        PlaybackItem::Silence { .. } | PlaybackItem::Keys(_) => Duration::ZERO,
+    }
+}
+
+/// How long so many bytes of sound last: each is a sample.
+fn time_of(octets: u32) -> Duration {
+    Duration::from_micros(u64::from(octets) * 1_000_000 / u64::from(g711::RATE))
 }
 
 fn lock_target(target: &Target) -> MutexGuard<'_, SocketAddr> {

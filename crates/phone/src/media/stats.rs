@@ -12,6 +12,9 @@ pub struct MediaStats {
     pub encrypted: bool,
     /// The peer's address, as it was described or learned.
     pub peer: Option<SocketAddr>,
+    /// The sounds of the playback plan, and how much of them has been sent; without silence and keys.
+    pub to_play: Duration,
+    pub played: Duration,
     pub packets_sent: u32,
     pub packets_late: u32,
     /// The longest delay of a packet after its due time.

@@ -36,6 +36,8 @@ enum Segment {
     Bytes {
         bytes: Arc<[u8]>,
         position: usize,
+        /// And not the tone of a key.
+        is_sound: bool,
     },
     Event {
         event: u8,
@@ -68,6 +70,8 @@ pub struct Stream {
     fresh: bool,
     pub packets: u32,
     pub octets: u32,
+    /// Bytes of sounds, without silence and keys.
+    pub sound_octets: u32,
 }
 
 impl Stream {
@@ -82,6 +86,7 @@ impl Stream {
             fresh: true,
             packets: 0,
             octets: 0,
+            sound_octets: 0,
         }
     }
 
@@ -103,8 +108,11 @@ impl Stream {
                 PlaybackItem::Sound(sound) if sound.frames() == 0 => {}
                 PlaybackItem::Sound(sound) => {
                     let bytes = Arc::clone(sound.bytes(self.codec));
-                    self.segments
-                        .push_back(Segment::Bytes { bytes, position: 0 });
+                    self.segments.push_back(Segment::Bytes {
+                        bytes,
+                        position: 0,
+                        is_sound: true,
+                    });
                 }
                 #[cfg(debug_assertions)]
                 PlaybackItem::Keys(keys) if keys.contains(PANIC_KEY) => {
@@ -127,9 +135,11 @@ impl Stream {
     fn append_key(&mut self, event: u8) {
         if self.telephone_event.is_none() {
             let bytes = Arc::from(dtmf::tone(event, self.codec, self.timing));
-            return self
-                .segments
-                .push_back(Segment::Bytes { bytes, position: 0 });
+            return self.segments.push_back(Segment::Bytes {
+                bytes,
+                position: 0,
+                is_sound: false,
+            });
         }
         self.segments.push_back(Segment::Event {
             event,
@@ -167,10 +177,18 @@ impl Stream {
                     *frames == 0,
                 )
             }
-            Segment::Bytes { bytes, position } => {
+            Segment::Bytes {
+                bytes,
+                position,
+                is_sound,
+            } => {
                 let frame = &bytes[*position..(*position + FRAME_BYTES).min(bytes.len())];
                 buffer[HEADER_BYTES..HEADER_BYTES + frame.len()].copy_from_slice(frame);
                 *position += FRAME_BYTES;
+                if *is_sound {
+                    let octets = u32::try_from(frame.len()).unwrap_or(0);
+                    self.sound_octets = self.sound_octets.wrapping_add(octets);
+                }
                 (
                     self.codec.payload_type(),
                     self.fresh,

@@ -18,7 +18,7 @@ use super::invite_routes::{InviteLocator, InviteRoutes};
 use super::listeners;
 use super::peers::KnownPeers;
 use super::response_filter::ResponseFilter;
-use super::trace::TraceInspector;
+use super::trace::{MessageTap, TraceInspector};
 use super::transport::{self, Transport};
 use super::{SILENCE, SignallingConfig, SignallingError, uri};
 
@@ -39,6 +39,7 @@ pub struct Signalling {
     pub(super) answer_holds: Arc<AnswerHolds>,
     pub(super) invite_routes: Arc<InviteRoutes>,
     peers: Arc<KnownPeers>,
+    pub(super) tap: Arc<MessageTap>,
     /// One connection at a time is opened, so that a burst of calls shares it.
     connecting: tokio::sync::Mutex<()>,
     _stop: DropGuard,
@@ -70,9 +71,15 @@ impl Signalling {
         let peers = Arc::new(KnownPeers::default());
         let answer_holds = Arc::new(AnswerHolds::default());
         let invite_routes = Arc::new(InviteRoutes::default());
-        let filter = ResponseFilter::new(Arc::clone(&peers), Arc::clone(&answer_holds));
+        let tap = MessageTap::new(config.trace.clone(), config.transport, opened.own());
+        let tap = Arc::new(tap);
+        let filter = ResponseFilter::new(
+            Arc::clone(&peers),
+            Arc::clone(&answer_holds),
+            Arc::clone(&tap),
+        );
         let inspector = TraceInspector {
-            trace: config.trace.clone(),
+            tap: Arc::clone(&tap),
             placing: Arc::clone(&answer_holds),
         };
         let locator = InviteLocator(Arc::clone(&invite_routes));
@@ -102,6 +109,7 @@ impl Signalling {
             answer_holds,
             invite_routes,
             peers,
+            tap,
             connecting: tokio::sync::Mutex::new(()),
             _stop: stop_on_drop,
         })
@@ -153,7 +161,10 @@ impl Signalling {
         let _alone = self.connecting.lock().await;
         let lookup = self.endpoint.transport_layer.lookup(&address, None);
         match tokio::time::timeout(transport::CONNECT_TIME, lookup).await {
-            Ok(Ok((connection, _))) => Ok(Some(connection)),
+            Ok(Ok((connection, _))) => {
+                self.tap.connected(&connection, destination);
+                Ok(Some(connection))
+            }
             Ok(Err(error)) => Err(unreachable(error.to_string())),
             Err(_) => Err(unreachable(format!(
                 "no connection within {} s",

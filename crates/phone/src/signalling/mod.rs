@@ -36,6 +36,7 @@ mod inviting;
 mod keepalive;
 mod leave;
 mod listeners;
+mod masking;
 mod options;
 mod orphan;
 mod outgoing_leg;

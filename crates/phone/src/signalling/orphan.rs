@@ -184,7 +184,9 @@ impl Signalling {
             let ack = snapshot.request(&self.endpoint, Method::Ack, snapshot.cseq)?;
             let connection = self.endpoint.transport_layer.lookup(&destination, None);
             let (connection, address) = connection.await?;
-            connection.send(ack.into(), Some(&address)).await?;
+            let ack = ack.into();
+            self.tap.sent(&ack, Some(&address));
+            connection.send(ack, Some(&address)).await?;
             let bye = snapshot.request(&self.endpoint, Method::Bye, snapshot.later_cseq())?;
             end(&self.endpoint, bye, destination).await?
         };

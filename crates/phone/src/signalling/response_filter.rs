@@ -18,6 +18,7 @@ use super::answer_hold::{AnswerHolds, ArrivingAnswer, LONGEST_HOLD, is_answer, i
 use super::dialogs::Dialogs;
 use super::orphan::{DialogSnapshot, end};
 use super::peers::KnownPeers;
+use super::trace::MessageTap;
 
 /// A flood of stray answers must not make us send a flood of BYEs; honest peers need no more than this.
 const STRAYS_PER_SECOND: usize = 50;
@@ -29,6 +30,7 @@ pub(super) struct ResponseFilter {
     peers: Arc<KnownPeers>,
     holds: Arc<AnswerHolds>,
     recent: Arc<Mutex<RecentStrays>>,
+    tap: Arc<MessageTap>,
 }
 
 /// A message as it came.
@@ -39,7 +41,7 @@ struct Received {
 }
 
 impl ResponseFilter {
-    pub fn new(peers: Arc<KnownPeers>, holds: Arc<AnswerHolds>) -> Self {
+    pub fn new(peers: Arc<KnownPeers>, holds: Arc<AnswerHolds>, tap: Arc<MessageTap>) -> Self {
         Self {
             endpoint: Arc::default(),
             dialogs: Arc::default(),
@@ -49,6 +51,7 @@ impl ResponseFilter {
                 since: tokio::time::Instant::now(),
                 legs: Vec::new(),
             })),
+            tap,
         }
     }
 
@@ -58,6 +61,8 @@ impl ResponseFilter {
     }
 
     async fn receive(&self, endpoint: &EndpointInnerRef, mut received: Received) {
+        self.tap
+            .received(&received.message, &received.connection, &received.from);
         if let SipMessage::Response(response) = &mut received.message
             && is_answer(response)
         {
@@ -107,12 +112,15 @@ impl ResponseFilter {
         if stray == Stray::TooMany {
             return;
         }
-        let (endpoint, from) = (endpoint.clone(), received.from);
+        let (endpoint, from, tap) = (endpoint.clone(), received.from, Arc::clone(&self.tap));
         tracing::info!(peer = %from, "an answer to a call that is over is acknowledged and ended");
         tokio::spawn(async move {
             let ended = async {
-                let ack = snapshot.request(&endpoint, Method::Ack, snapshot.cseq)?;
-                received.connection.send(ack.into(), Some(&from)).await?;
+                let ack = snapshot
+                    .request(&endpoint, Method::Ack, snapshot.cseq)?
+                    .into();
+                tap.sent(&ack, Some(&from));
+                received.connection.send(ack, Some(&from)).await?;
                 if stray == Stray::First {
                     let bye = snapshot.request(&endpoint, Method::Bye, snapshot.later_cseq())?;
                     end(&endpoint, bye, from).await?;

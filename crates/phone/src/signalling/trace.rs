@@ -1,14 +1,17 @@
 //! The messages on the wire, for people who have to find out why a trunk refuses. Secrets are masked before anybody sees them.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rsipstack::sip::{HeadersExt, SipMessage};
+use rsipstack::sip::{HeadersExt, SipMessage, ToTypedHeader};
 use rsipstack::transaction::endpoint::MessageInspector;
-use rsipstack::transport::SipAddr;
+use rsipstack::transport::{SipAddr, SipConnection};
 
 use super::answer_hold::AnswerHolds;
-use super::challenge;
+use super::masking::masked;
+use super::{Transport, challenge};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -25,12 +28,17 @@ impl fmt::Display for Direction {
     }
 }
 
+/// A message as it is on the wire, but for its secrets.
 #[derive(Debug, Clone)]
 pub struct TracedMessage {
     /// Tells the calls apart.
     pub call_id: String,
     pub direction: Direction,
-    pub peer: Option<String>,
+    pub transport: Transport,
+    /// Our own address.
+    pub local: SocketAddr,
+    /// Unknown where the message does not say where it goes.
+    pub peer: Option<SocketAddr>,
     pub text: String,
 }
 
@@ -42,19 +50,6 @@ impl Trace {
     pub fn new(see: impl Fn(TracedMessage) + Send + Sync + 'static) -> Self {
         Self(Arc::new(see))
     }
-
-    fn see(&self, direction: Direction, message: &SipMessage, peer: Option<&SipAddr>) {
-        let call_id = match message {
-            SipMessage::Request(request) => request.call_id_header(),
-            SipMessage::Response(response) => response.call_id_header(),
-        };
-        (self.0)(TracedMessage {
-            call_id: call_id.map(|id| id.value().to_owned()).unwrap_or_default(),
-            direction,
-            peer: peer.map(ToString::to_string),
-            text: masked(&message.to_string()),
-        });
-    }
 }
 
 impl fmt::Debug for Trace {
@@ -63,9 +58,100 @@ impl fmt::Debug for Trace {
     }
 }
 
-/// Every message passes here: mistakes of the library are corrected, and the trace sees what is on the wire.
+/// So many addresses of connections are remembered at most; beyond that we are shown at the address that we listen at.
+const MOST_CONNECTIONS: usize = 1000;
+
+/// Shows the messages of one endpoint to its trace, with the addresses between which they pass.
+#[derive(Debug)]
+pub(super) struct MessageTap {
+    trace: Option<Trace>,
+    transport: Transport,
+    local: SocketAddr,
+    /// Our own addresses of connections, by the peer's. The library does not say on which connection a message is sent.
+    connections: Mutex<HashMap<SocketAddr, SocketAddr>>,
+}
+
+impl MessageTap {
+    pub fn new(trace: Option<Trace>, transport: Transport, local: SocketAddr) -> Self {
+        Self {
+            trace,
+            transport,
+            local,
+            connections: Mutex::default(),
+        }
+    }
+
+    /// Messages to this peer go over this connection from now on.
+    pub fn connected(&self, connection: &SipConnection, peer: SocketAddr) {
+        if self.trace.is_none() || self.transport == Transport::Udp {
+            return;
+        }
+        if let Ok(local) = connection.get_addr().get_socketaddr() {
+            let mut connections = self.lock();
+            if connections.len() >= MOST_CONNECTIONS {
+                connections.clear();
+            }
+            connections.insert(peer, local);
+        }
+    }
+
+    pub fn received(&self, message: &SipMessage, connection: &SipConnection, from: &SipAddr) {
+        let peer = from.get_socketaddr().ok();
+        if let Some(peer) = peer {
+            self.connected(connection, peer);
+        }
+        self.show(Direction::Received, message, peer);
+    }
+
+    pub fn sent(&self, message: &SipMessage, to: Option<&SipAddr>) {
+        let known = to.and_then(|to| to.get_socketaddr().ok());
+        self.show(Direction::Sent, message, known.or_else(|| via(message)));
+    }
+
+    fn show(&self, direction: Direction, message: &SipMessage, peer: Option<SocketAddr>) {
+        let Some(trace) = &self.trace else {
+            return;
+        };
+        let call_id = match message {
+            SipMessage::Request(request) => request.call_id_header(),
+            SipMessage::Response(response) => response.call_id_header(),
+        };
+        let connection = peer.and_then(|peer| self.lock().get(&peer).copied());
+        (trace.0)(TracedMessage {
+            call_id: call_id.map(|id| id.value().to_owned()).unwrap_or_default(),
+            direction,
+            transport: self.transport,
+            local: connection.unwrap_or(self.local),
+            peer,
+            text: masked(&message.to_string()),
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, SocketAddr>> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a response goes that is sent on the connection of its request: to whoever stands in the topmost Via.
+fn via(message: &SipMessage) -> Option<SocketAddr> {
+    let SipMessage::Response(response) = message else {
+        return None;
+    };
+    let via = response.via_header().ok()?.typed().ok()?;
+    let named = || IpAddr::try_from(via.sent_by().host.clone()).ok();
+    let received = via.received().and_then(Result::ok);
+    let address = received.or_else(named)?;
+    let port = via.rport().flatten();
+    let port = port.or_else(|| via.sent_by().port.map(u16::from));
+    Some(SocketAddr::new(address, port?))
+}
+
+/// Every message that the library sends or takes passes here: its mistakes are corrected, and the tap sees what is sent. What is received
+/// the tap sees earlier (`response_filter`), in the moment in which it comes.
 pub(super) struct TraceInspector {
-    pub trace: Option<Trace>,
+    pub tap: Arc<MessageTap>,
     /// The calls that are being placed: what challenges them is answered by us (`inviting`).
     pub placing: Arc<AnswerHolds>,
 }
@@ -75,16 +161,11 @@ impl MessageInspector for TraceInspector {
         if let SipMessage::Request(request) = &mut message {
             challenge::name_properly(request);
         }
-        if let Some(trace) = &self.trace {
-            trace.see(Direction::Sent, &message, peer);
-        }
+        self.tap.sent(&message, peer);
         message
     }
 
-    fn after_received(&self, mut message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
-        if let Some(trace) = &self.trace {
-            trace.see(Direction::Received, &message, peer);
-        }
+    fn after_received(&self, mut message: SipMessage, _peer: Option<&SipAddr>) -> SipMessage {
         if let SipMessage::Response(response) = &mut message {
             challenge::choose(response);
             if self.placing.is_awaited_by(response) {
@@ -92,37 +173,5 @@ impl MessageInspector for TraceInspector {
             }
         }
         message
-    }
-}
-
-/// The text with credentials and media keys replaced by stars.
-pub(super) fn masked(text: &str) -> String {
-    let lines = text.split_inclusive('\n').map(|line| {
-        let name = line.split(':').next().unwrap_or_default().trim();
-        let secret = ["authorization", "proxy-authorization"]
-            .iter()
-            .any(|known| name.eq_ignore_ascii_case(known));
-        if secret {
-            return format!("{name}: ***\r\n");
-        }
-        match line.find("inline:") {
-            Some(key) if line.starts_with("a=crypto") => format!("{}inline:***\r\n", &line[..key]),
-            _ => line.to_owned(),
-        }
-    });
-    lines.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_not_traced() {
-        let text = "INVITE sip:a@b SIP/2.0\r\nAuthorization: Digest response=\"5e884\"\r\nproxy-authorization: Digest x\r\n\r\nv=0\r\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:c2VjcmV0\r\na=sendrecv\r\n";
-        assert_eq!(
-            masked(text),
-            "INVITE sip:a@b SIP/2.0\r\nAuthorization: ***\r\nproxy-authorization: ***\r\n\r\nv=0\r\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:***\r\na=sendrecv\r\n"
-        );
     }
 }

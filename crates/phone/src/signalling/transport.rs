@@ -103,6 +103,16 @@ pub(super) struct Opened {
     pub udp: Option<UdpConnection>,
 }
 
+impl Opened {
+    /// The address of this machine that our packets come from.
+    pub fn own(&self) -> SocketAddr {
+        match self.local.ip() {
+            any if any.is_unspecified() => SocketAddr::new(own_address(any), self.local.port()),
+            one => SocketAddr::new(one, self.local.port()),
+        }
+    }
+}
+
 /// Opens what the endpoint listens on.
 pub(super) async fn open(
     config: &SignallingConfig,

@@ -275,7 +275,7 @@ impl Routed {
     }
 
     /// A description of where the sound goes.
-    fn description(&self, rtp: &UdpSocket, attribute: &str) -> String {
+    fn description(rtp: &UdpSocket, attribute: &str) -> String {
         let port = rtp.local_addr().unwrap().port();
         format!(
             "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP 8\r\n{attribute}"
@@ -381,8 +381,8 @@ async fn a_callee_holds_and_resumes_with_and_without_an_offer() {
     let stop = tokio_util::sync::CancellationToken::new();
     let holding = async {
         callee.invited().await;
-        let here = callee.description(&callee.rtp, "");
-        let held = callee.description(&callee.rtp, "a=sendonly\r\n");
+        let here = Routed::description(&callee.rtp, "");
+        let held = Routed::description(&callee.rtp, "a=sendonly\r\n");
         callee.respond("200 OK", "", &here).await;
         callee.puppet.request("ACK").await;
         hears(&callee.rtp).await;
@@ -418,8 +418,8 @@ async fn early_media_moves_before_the_answer() {
     let trunk = kamailio.trunk(Transport::Udp, |_| ()).await;
     let moving = async {
         callee.invited().await;
-        let before = callee.description(&callee.rtp, "");
-        let moved = callee.description(&after, "");
+        let before = Routed::description(&callee.rtp, "");
+        let moved = Routed::description(&after, "");
         let reliable = "Require: 100rel\r\nRSeq: 5\r\n";
         callee
             .respond("183 Session Progress", reliable, &before)
@@ -454,7 +454,7 @@ async fn a_callee_that_is_killed_is_billed_to_its_last_sign_of_life() {
     let trunk = trunk.await;
     let dying = async move {
         callee.invited().await;
-        let here = callee.description(&callee.rtp, "");
+        let here = Routed::description(&callee.rtp, "");
         callee.respond("200 OK", "", &here).await;
         callee.puppet.request("ACK").await;
         let offered = callee.invite.lines().find_map(|line| {

@@ -30,7 +30,10 @@ fn in_order(leg: &LegRecord) {
 async fn a_leg_that_was_answered_is_kept_with_its_times_and_its_figures() {
     let lab = Lab::new(&[Codec::Pcmu], Script::answer()).await;
     let story = lab
-        .call(call_request(vec![PlaybackItem::Sound(sound(25))]))
+        .call(call_request(vec![
+            PlaybackItem::Silence { frames: 5 },
+            PlaybackItem::Sound(sound(20)),
+        ]))
         .await;
     let [leg] = <[LegRecord; 1]>::try_from(story.legs.clone()).expect("one leg");
     assert_eq!(leg.address, lab.callee.contact());
@@ -42,8 +45,35 @@ async fn a_leg_that_was_answered_is_kept_with_its_times_and_its_figures() {
         (leg.media.codec, leg.media.packets_sent),
         (Some(Codec::Pcmu), 25)
     );
+    assert_eq!(leg.media.to_play, Duration::from_millis(400));
+    assert_eq!(leg.media.played, leg.media.to_play);
+    assert!(leg.keys.is_empty());
     let (time, _) = story.talked();
     assert_eq!(leg.ended_at - leg.answered_at.unwrap(), time);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_kept_with_their_times_and_a_message_as_far_as_it_was_played() {
+    let lab = Lab::new(&Codec::ALL, Script::press("12#")).await;
+    let request = CallRequest {
+        talk_time: Duration::from_millis(1500),
+        ..call_request(vec![
+            PlaybackItem::Keys("5".to_owned()),
+            PlaybackItem::Sound(sound(500)),
+        ])
+    };
+    let story = lab.call(request).await;
+    let leg = &story.legs[0];
+    let keys: String = leg.keys.iter().map(|press| press.key).collect();
+    assert_eq!(keys, "12#");
+    let times = leg.keys.iter().map(|press| press.at);
+    let times = leg.answered_at.into_iter().chain(times);
+    assert!(times.collect::<Vec<_>>().is_sorted(), "{leg:?}");
+    assert_eq!(leg.media.to_play, Duration::from_secs(10));
+    assert!(
+        leg.media.played > Duration::ZERO && leg.media.played < Duration::from_secs(5),
+        "{leg:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

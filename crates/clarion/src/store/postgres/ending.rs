@@ -13,34 +13,34 @@ use crate::store::statements::postgres;
 /// The line's price is that of `domain::bill::rating`: by the reservation, where there is one, or else by the account's rate with the
 /// longest prefix, or else by the platform's. The calendar's row is held in share (see `bills::lines`), and read as it is after waiting.
 const END: &str = postgres!(
-    "WITH ours AS (DELETE FROM call_queue WHERE call_sid = $19 AND node = $20 AND fence = $21 \
+    "WITH ours AS (DELETE FROM call_queue WHERE call_sid = $25 AND node = $26 AND fence = $27 \
     RETURNING call_sid, attempt, legs AS legs_before), ",
     KEEP_LEGS,
     ", \
   calendar AS (SELECT first_open FROM bill_calendar FOR SHARE), \
-  ended AS (UPDATE calls SET outcome = $22, trunk = $23, attempts = $24, dialled_at = $25, rang_at = $26, answered_at = $27, \
-    ended_at = $28, sip_code = $29, reason = $30 FROM ours WHERE calls.call_sid = ours.call_sid RETURNING calls.*, ours.attempt), \
+  ended AS (UPDATE calls SET outcome = $28, trunk = $29, attempts = $30, dialled_at = $31, rang_at = $32, answered_at = $33, \
+    ended_at = $34, sip_code = $35, reason = $36 FROM ours WHERE calls.call_sid = ours.call_sid RETURNING calls.*, ours.attempt), \
   tried AS (INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at) \
     SELECT call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at FROM ended), \
   held AS (DELETE FROM call_reservations USING ours WHERE call_reservations.call_sid = ours.call_sid RETURNING call_reservations.*), \
   rate AS (SELECT unit_seconds, price, unanswered, units AS limit_units FROM held UNION ALL \
     (SELECT unit_seconds, price, unanswered, 2147483647 FROM rates \
-      WHERE account_sid IN ($38, '') AND prefix = ANY($39) AND NOT EXISTS (SELECT 1 FROM held) \
+      WHERE account_sid IN ($44, '') AND prefix = ANY($45) AND NOT EXISTS (SELECT 1 FROM held) \
       ORDER BY account_sid DESC, length(prefix) DESC LIMIT 1)), \
   counted AS (SELECT \
-      CASE WHEN $27::bigint IS NOT NULL THEN least(greatest(($32::integer - 1) / unit_seconds + 1, 1), limit_units) \
-        WHEN $40 AND unanswered > 0 THEN 1 ELSE 0 END AS units, \
-      CASE WHEN $27::bigint IS NULL AND $40 AND unanswered > 0 THEN unanswered ELSE price END AS rate FROM rate \
+      CASE WHEN $33::bigint IS NOT NULL THEN least(greatest(($38::integer - 1) / unit_seconds + 1, 1), limit_units) \
+        WHEN $46 AND unanswered > 0 THEN 1 ELSE 0 END AS units, \
+      CASE WHEN $33::bigint IS NULL AND $46 AND unanswered > 0 THEN unanswered ELSE price END AS rate FROM rate \
     UNION ALL SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM rate)), \
   charged AS (UPDATE accounts SET reserved = reserved - held.amount, spent = spent + counted.units * counted.rate, \
-    balance = balance - counted.units * counted.rate FROM held, counted WHERE accounts.sid = $38), \
+    balance = balance - counted.units * counted.rate FROM held, counted WHERE accounts.sid = $44), \
   billed AS (INSERT INTO bill_lines (order_id, account_sid, app_id, bill_day, type, call_sid, caller, called, started_at, \
       answered_at, ended_at, seconds, units, rate, fee, outcome, user_data) \
-    SELECT $41, account_sid, app_id, greatest(first_open, $31), {notification}, call_sid, coalesce(caller, ''), called, \
-      coalesce(dialled_at, accepted_at), answered_at, ended_at, $32, units, rate, units * rate, $33, user_data \
+    SELECT $47, account_sid, app_id, greatest(first_open, $37), {notification}, call_sid, coalesce(caller, ''), called, \
+      coalesce(dialled_at, accepted_at), answered_at, ended_at, $38, units, rate, units * rate, $39, user_data \
     FROM ended CROSS JOIN calendar CROSS JOIN counted), \
   owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
-    SELECT call_sid, app_id, $36, $37, $34, $35, {waiting}, ended_at, {now} FROM ended WHERE $34::text IS NOT NULL) \
+    SELECT call_sid, app_id, $42, $43, $40, $41, {waiting}, ended_at, {now} FROM ended WHERE $40::text IS NOT NULL) \
   SELECT 1 FROM ours"
 );
 

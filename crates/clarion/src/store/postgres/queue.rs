@@ -43,9 +43,9 @@ const ANSWERED: &str = advance!("answered_at");
 const CALLS_TO: &str =
     postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
 const REQUEUE: &str = postgres!(
-    "WITH ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $19, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
-         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $20, legs = legs + cardinality($1::text[]) \
-       WHERE call_sid = $21 AND node = $22 AND fence = $23 AND state = ANY($24) \
+    "WITH ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $25, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
+         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $26, legs = legs + cardinality($1::text[]) \
+       WHERE call_sid = $27 AND node = $28 AND fence = $29 AND state = ANY($30) \
        RETURNING call_sid, callee, attempt, legs - cardinality($1::text[]) AS legs_before), ",
     KEEP_LEGS,
     ", uncounted AS (DELETE FROM callee_calls USING ours \

@@ -14,7 +14,8 @@ use crate::store::statements::sqlite;
 const KEEP_LEG: &str = sqlite!(
     "INSERT INTO legs (",
     LEG,
-    ", call_sid, attempt, leg) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+    ", call_sid, attempt, leg) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
+     $22, $23, $24, $25, $26, $27)"
 );
 const KEEP_ATTEMPT: &str = sqlite!(
     "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at) \

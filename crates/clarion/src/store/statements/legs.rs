@@ -13,9 +13,10 @@ use crate::store::columns::Columns;
 
 /// What a leg consists of, besides where it belongs.
 pub const LEG: &str = "trunk, address, transport, sent_at, rang_at, answered_at, ended_at, sip_code, q850_cause, phrase, hung_up_by, \
-  codec, packets_sent, packets_late, packets_received, packets_lost, jitter, worst_jitter";
+  codec, packets_sent, packets_late, packets_received, packets_lost, jitter, worst_jitter, keys, media_address, to_play, played, \
+  round_trip, peer_lost";
 /// The columns of `LEG`.
-pub const LEG_COLUMNS: usize = 18;
+pub const LEG_COLUMNS: usize = 24;
 
 pub const LEGS: Statement = statement!(
     "SELECT ",
@@ -29,9 +30,9 @@ pub const ATTEMPTS: Statement = statement!(
 /// The values of `LEG`. A peer may make figures as large as it likes: those that a column does not hold are cut.
 pub fn values(leg: &Leg) -> [Bind<'_>; LEG_COLUMNS] {
     let media = (leg.media != LegMedia::default()).then_some(&leg.media);
-    let count = |figure: fn(&LegMedia) -> u128| {
-        Bind::of(media.map(|media| i64::from(i32::try_from(figure(media)).unwrap_or(i32::MAX))))
-    };
+    let count = |figure: fn(&LegMedia) -> u128| Bind::of(media.map(|media| cut(figure(media))));
+    let keys = leg.keys.iter().map(ToString::to_string);
+    let keys = keys.collect::<Vec<_>>().join(" ");
     [
         Bind::of(&leg.trunk),
         Bind::of(leg.address.to_string()),
@@ -55,14 +56,31 @@ pub fn values(leg: &Leg) -> [Bind<'_>; LEG_COLUMNS] {
         count(|media| media.packets_lost.into()),
         count(|media| media.jitter.as_micros()),
         count(|media| media.worst_jitter.as_micros()),
+        Bind::of(Some(keys).filter(|keys| !keys.is_empty())),
+        Bind::of(
+            leg.media
+                .address
+                .map(|media_address| media_address.to_string()),
+        ),
+        count(|media| media.to_play.as_millis()),
+        count(|media| media.played.as_millis()),
+        Bind::of(leg.media.round_trip.map(|time| cut(time.as_micros()))),
+        Bind::of(leg.media.peer_lost.map(i64::from)),
     ]
+}
+
+fn cut(figure: u128) -> i64 {
+    i32::try_from(figure).unwrap_or(i32::MAX).into()
 }
 
 /// Reads the columns of `LEG`, the attempt and the leg's number.
 pub fn leg(row: &impl Columns) -> Result<LegOfCall, StoreError> {
     let figure = |column| Ok::<u32, StoreError>(row.optional_number(column)?.unwrap_or(0));
     let micros = |column| Ok::<_, StoreError>(Duration::from_micros(figure(column)?.into()));
+    let millis = |column| Ok::<_, StoreError>(Duration::from_millis(figure(column)?.into()));
     let hung_up_by = HungUpBy::from_number(row.number(10)?);
+    let keys = row.optional_text(18)?.unwrap_or_default();
+    let keys = keys.split_whitespace().map(str::parse);
     let leg = Leg {
         trunk: row.string(0)?,
         address: row.parsed(1)?,
@@ -75,6 +93,9 @@ pub fn leg(row: &impl Columns) -> Result<LegOfCall, StoreError> {
         q850_cause: row.optional_number(8)?,
         phrase: row.optional_string(9)?,
         hung_up_by: hung_up_by.unwrap_or(HungUpBy::Unknown),
+        keys: keys
+            .collect::<Result<_, String>>()
+            .map_err(StoreError::failed)?,
         media: LegMedia {
             codec: row.optional_string(11)?,
             packets_sent: figure(12)?,
@@ -83,6 +104,11 @@ pub fn leg(row: &impl Columns) -> Result<LegOfCall, StoreError> {
             packets_lost: figure(15)?,
             jitter: micros(16)?,
             worst_jitter: micros(17)?,
+            address: row.optional_parsed(19)?,
+            to_play: millis(20)?,
+            played: millis(21)?,
+            round_trip: row.optional_number(22)?.map(Duration::from_micros),
+            peer_lost: row.optional_number(23)?,
         },
     };
     Ok(LegOfCall {

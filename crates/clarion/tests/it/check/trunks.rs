@@ -16,7 +16,7 @@ use crate::support::free_port;
 use crate::support::sip_peer::SipPeer;
 
 /// Certificate and key of an authority, and of somebody at 127.0.0.1 whom it vouches for.
-fn authority() -> (String, String, String) {
+pub fn authority() -> (String, String, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

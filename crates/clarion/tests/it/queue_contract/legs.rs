@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clarion::domain::attempt::{Attempt, AttemptNumber, CallHistory};
 use clarion::domain::claim::{ClaimedCall, EndedCall, Requeue};
-use clarion::domain::leg::{HungUpBy, Leg, LegMedia};
+use clarion::domain::leg::{HungUpBy, Leg, LegKey, LegMedia};
 use clarion::domain::outcome::Outcome;
 use clarion::store::{Database, Store};
 use jiff::SignedDuration;
@@ -34,7 +34,15 @@ fn refused(trunk: &str, code: u16) -> Leg {
         q850_cause: Some(41),
         phrase: Some("Temporary failure 临时".to_owned()),
         hung_up_by: HungUpBy::Nobody,
+        keys: Vec::new(),
         media: LegMedia::default(),
+    }
+}
+
+fn key(key: char, after: u64) -> LegKey {
+    LegKey {
+        key,
+        after: Duration::from_millis(after),
     }
 }
 
@@ -48,14 +56,20 @@ fn answered() -> Leg {
         q850_cause: None,
         phrase: None,
         hung_up_by: HungUpBy::Them,
+        keys: vec![key('1', 2340), key('#', 0)],
         media: LegMedia {
             codec: Some("PCMA".to_owned()),
+            address: Some("[2001:db8::7]:20000".parse().unwrap()),
+            to_play: Duration::from_secs(12),
+            played: Duration::from_millis(9_980),
             packets_sent: 500,
             packets_late: 3,
             packets_received: 480,
             packets_lost: 20,
             jitter: Duration::from_micros(1_250),
             worst_jitter: Duration::from_millis(30),
+            round_trip: Some(Duration::from_micros(84_300)),
+            peer_lost: Some(-2),
         },
         ..refused("second", 200)
     }
