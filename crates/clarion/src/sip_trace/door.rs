@@ -242,7 +242,8 @@ mod tests {
 
     async fn said(path: &Path, request: &[u8]) -> String {
         let mut client = UnixStream::connect(path).await.unwrap();
-        client.write_all(request).await.unwrap();
+        // The server may close before it has read everything.
+        let _ = client.write_all(request).await;
         let mut said = String::new();
         let _ = client.read_to_string(&mut said).await;
         said
@@ -259,7 +260,7 @@ mod tests {
         let path = path_in(folder.path());
         let _door = open(&path).unwrap();
         assert!(said(&path, b"hello\n").await.contains("not a request"));
-        let long = said(&path, &[b'x'; 100_000]).await;
+        let long = said(&path, &vec![b'x'; 100_000]).await;
         assert!(long.is_empty() || long.contains("not a request"), "{long}");
         let trunk = TraceFilter::Trunk("a".to_owned());
         let unknown = ask(&path, &trunk).await.unwrap_err().to_string();
