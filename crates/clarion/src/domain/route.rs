@@ -33,6 +33,14 @@ impl TrunkRoute {
         rewritten(digits, &self.rewrite)
     }
 
+    /// Returns whether every number is written with its country code and a `+` before it.
+    pub fn writes_global_numbers(&self) -> bool {
+        [&self.rewrite, &self.caller_rewrite].iter().all(|rules| {
+            let complete = rules.iter().any(|rule| rule.from.is_empty());
+            complete && rules.iter().all(|rule| rule.to.starts_with('+'))
+        })
+    }
+
     /// Returns the calling number as it is written for this trunk.
     pub fn calling(&self, digits: Option<&str>) -> String {
         match digits {

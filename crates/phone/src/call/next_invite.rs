@@ -48,7 +48,7 @@ impl NextInvite {
             invite.call_id = format!("{}-{}", self.refusals, invite.call_id);
         }
         if let Some((target, address)) = &self.redirected {
-            invite.to.clone_from(target);
+            invite.target.clone_from(target);
             invite.destination = *address;
         }
         if let Some(seconds) = self.shortest_session {

@@ -13,8 +13,10 @@ use rsipstack::dialog::invitation::InviteAsyncResult;
 use rsipstack::dialog::invite_dialog::InviteDialog;
 use rsipstack::sip::{HeadersExt, Request, Response, StatusCodeKind, ToTypedHeader};
 use rsipstack::transaction::TransactionState;
+use rsipstack::transaction::endpoint::EndpointInnerRef;
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transaction::transaction::Transaction;
+use rsipstack::transport::{SipAddr, SipConnection};
 use tokio_util::sync::CancellationToken;
 
 use super::dialogs::LegDialog;
@@ -141,40 +143,57 @@ impl Inviting {
             &mut invite,
             branch::repeated(&self.repeats.first_branch, times),
         )?;
-        let key = TransactionKey::from_request(&invite, TransactionRole::Client)?;
-        let endpoint = &self.transaction.endpoint_inner;
-        let mut transaction = Transaction::new_client(
-            key,
-            invite.clone(),
-            endpoint.clone(),
-            proof.connection.clone(),
-        );
-        transaction.destination.clone_from(&proof.destination);
-        let contact = invite
-            .contact_header()
-            .ok()
-            .and_then(|contact| contact.typed().ok());
-        let contact = contact.map(|contact| contact.uri);
-        let dialog = DialogInner::new(
-            TransactionRole::Client,
-            DialogId::try_from(&transaction)?,
-            invite,
-            endpoint.clone(),
-            self.states.clone(),
-            Some(credentials.clone()),
-            contact,
-            transaction.tu_sender.clone(),
-        )?;
-        if let Some(destination) = transaction.destination.clone() {
-            *dialog.remote_uri.lock() = destination.into();
-        }
-        let goes_on = self
-            .dialog
-            .replace(InviteDialog::from_inner(Arc::new(dialog)));
+        let opening = Opening {
+            endpoint: &self.transaction.endpoint_inner,
+            states: &self.states,
+            credentials: Some(credentials.clone()),
+            destination: proof.destination.clone(),
+            connection: proof.connection.clone(),
+        };
+        let (dialog, transaction) = opening.by(invite)?;
+        let goes_on = self.dialog.replace(dialog);
         if goes_on {
             self.transaction = transaction;
             self.repeats.times = times;
         }
         Ok(goes_on)
+    }
+}
+
+/// What a dialog needs that an INVITE of ours opens.
+pub(super) struct Opening<'a> {
+    pub endpoint: &'a EndpointInnerRef,
+    pub states: &'a DialogStateSender,
+    pub credentials: Option<Credential>,
+    pub destination: Option<SipAddr>,
+    pub connection: Option<SipConnection>,
+}
+
+impl Opening<'_> {
+    /// The dialog that the INVITE opens, and the transaction that sends it.
+    pub fn by(self, invite: Request) -> rsipstack::Result<(InviteDialog, Transaction)> {
+        let key = TransactionKey::from_request(&invite, TransactionRole::Client)?;
+        let endpoint = self.endpoint.clone();
+        let mut transaction =
+            Transaction::new_client(key, invite.clone(), endpoint.clone(), self.connection);
+        transaction.destination = self.destination;
+        let contact = invite
+            .contact_header()
+            .ok()
+            .and_then(|contact| contact.typed().ok());
+        let dialog = DialogInner::new(
+            TransactionRole::Client,
+            DialogId::try_from(&transaction)?,
+            invite,
+            endpoint,
+            self.states.clone(),
+            self.credentials,
+            contact.map(|contact| contact.uri),
+            transaction.tu_sender.clone(),
+        )?;
+        if let Some(destination) = transaction.destination.clone() {
+            *dialog.remote_uri.lock() = destination.into();
+        }
+        Ok((InviteDialog::from_inner(Arc::new(dialog)), transaction))
     }
 }

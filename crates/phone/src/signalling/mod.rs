@@ -10,6 +10,7 @@
 //! - any other answer is acknowledged only when it has been recorded (`answer_hold`);
 //! - a session is refreshed (`refresher`);
 //! - challenges are translated into what the library understands (`challenge`);
+//! - requests are written as the RFCs want them where the library writes them otherwise (`request_form`);
 //! - a message that makes us or the library panic costs nobody else anything (`listeners`).
 
 mod abandoned_invite;
@@ -42,6 +43,7 @@ mod peers;
 mod refresher;
 mod registration;
 mod reply;
+mod request_form;
 mod resolve;
 mod response_filter;
 mod session_timer;

@@ -33,8 +33,10 @@ fn at_once() -> OnAnswer {
 
 fn invite(to: SocketAddr) -> Invite {
     Invite {
-        to: format!("sip:13800000000@{to}"),
+        target: format!("sip:13800000000@{to}"),
+        to: "sip:13800000000@127.0.0.1".to_owned(),
         from: "sip:4001234567@127.0.0.1".to_owned(),
+        contact_user: "4001234567".to_owned(),
         display_name: None,
         destination: to,
         call_id: format!("{:032x}", rand::random::<u128>()),

@@ -8,7 +8,7 @@ use rsipstack::transaction::endpoint::MessageInspector;
 use rsipstack::transport::SipAddr;
 
 use super::answer_hold::AnswerHolds;
-use super::challenge;
+use super::{challenge, request_form};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -73,7 +73,7 @@ pub(super) struct TraceInspector {
 impl MessageInspector for TraceInspector {
     fn before_send(&self, mut message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
         if let SipMessage::Request(request) = &mut message {
-            challenge::name_properly(request);
+            request_form::correct(request);
         }
         if let Some(trace) = &self.trace {
             trace.see(Direction::Sent, &message, peer);

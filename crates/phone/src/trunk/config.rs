@@ -57,16 +57,32 @@ impl SipTrunkConfig {
     pub fn domain(&self) -> String {
         self.domain.clone().unwrap_or_else(|| self.host.to_string())
     }
+
+    /// The domain as it stands in To and From: without a port (RFC 3261 section 19.1.1).
+    pub fn domain_name(&self) -> String {
+        without_port(self.domain())
+    }
+}
+
+/// The host alone.
+pub(super) fn without_port(domain: String) -> String {
+    match domain.parse::<Host>() {
+        Ok(host) => Host { port: None, ..host }.to_string(),
+        Err(_) => domain,
+    }
 }
 
 /// How the numbers of a call are written in its addresses.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum NumberForm {
     /// `sip:NUMBER@host`
     #[default]
     Sip,
     /// `sip:NUMBER@host;user=phone` (RFC 3261 section 19.1.1)
     SipPhone,
+    /// `tel:NUMBER` (RFC 3966). A number without `+` is a local one, and means something in its context only: a domain, or the beginning of
+    /// global numbers. Without a context of its own that is the domain of the trunk.
+    Tel { context: Option<String> },
 }
 
 /// How the calling number is shown.
@@ -85,5 +101,7 @@ pub struct Identity {
     pub display_name: Option<String>,
     /// The host in From, where it is not the domain.
     pub from_domain: Option<String>,
+    /// The user part of our Contact. Without one it is the name of the account, or else the calling number.
+    pub contact_user: Option<String>,
     pub form: NumberForm,
 }

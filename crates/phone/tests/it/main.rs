@@ -2,6 +2,7 @@
 
 mod baresip;
 mod calls;
+mod forms;
 mod hostile;
 mod lab;
 mod leave;
