@@ -9,9 +9,10 @@ use supervisor::{Supervisor, TaskFailure, TaskGuard, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::api::{self, Admission, Api, BarredNumbers};
+use crate::api::{self, Admission, Api};
 use crate::audio_files::AudioFiles;
 use crate::audio_files::sweep::{self, Sweep};
+use crate::barred_numbers::BarredNumbers;
 use crate::billing::{self, Billing};
 use crate::callbacks::Callbacks;
 use crate::claim_holds::ClaimHolds;
@@ -74,11 +75,12 @@ impl Server {
         let holds = ClaimHolds::default();
         holds.describe();
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
+        let barred = Arc::new(BarredNumbers::default());
         let needs = DispatchNeeds {
             store: Arc::clone(&store) as _,
             clock: clock.clone(),
             node: node.clone(),
-            trunks: TrunkPool::start(&config, &supervisor).await?,
+            trunks: TrunkPool::start(&config, &barred, &supervisor).await?,
             prompts: Arc::new(prompts),
             ended: callbacks.owed(),
             holds: holds.clone(),
@@ -101,7 +103,7 @@ impl Server {
             clock: clock.clone(),
             call_sids: CallSids::default(),
             accepted: dispatch.announcer(),
-            barred: Arc::new(BarredNumbers::default()),
+            barred,
             readiness: Arc::clone(&readiness),
             supervisor: supervisor.clone(),
             metrics,

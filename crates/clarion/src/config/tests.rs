@@ -464,6 +464,18 @@ fn the_form_of_a_trunks_invites_is_read_and_mistakes_in_it_are_named() {
             "phone_context: `86` is neither a domain nor a beginning of numbers such as +86",
         ),
         (
+            "hosts = [\"a b\"]",
+            "hosts: not a host name or address: \"a b\"",
+        ),
+        (
+            "hosts = [\"b.example\"]\nproxy = \"p.example\"",
+            "hosts: have no place beside proxy or loopback",
+        ),
+        (
+            "redirect_hosts = [\"a b\"]",
+            "redirect_hosts: not a host name or address: \"a b\"",
+        ),
+        (
             "phone_context = \"192.0.2.1\"",
             "phone_context: `192.0.2.1` is neither",
         ),

@@ -11,7 +11,7 @@ use anyhow::Context;
 use phone::call::MediaOptions;
 use phone::media::engine::Encryption;
 use phone::signalling::{Host, SignallingConfig, SipCredentials, TlsFiles, Transport};
-use phone::trunk::{Identity, NumberForm, SipTrunkConfig};
+use phone::trunk::{Identity, NumberForm, RedirectHosts, SipTrunkConfig};
 use toml::{Table, Value};
 
 use super::overlay::overlay;
@@ -81,9 +81,14 @@ impl TrunkSettings {
         &self.route.name
     }
 
-    /// Returns the host to which the packets go.
+    /// Returns the host to which the packets go; the first, where the trunk has several.
     pub fn peer(&self) -> &Host {
         self.sip.proxy.as_ref().unwrap_or(&self.sip.host)
+    }
+
+    /// Returns all hosts to which packets may go.
+    pub fn peers(&self) -> impl Iterator<Item = &Host> {
+        std::iter::once(self.peer()).chain(&self.sip.more_hosts)
     }
 
     pub fn transport(&self) -> Transport {
@@ -309,6 +314,12 @@ fn sip(
         },
         _ => return Err(section.mistake("host", "name a host, or set loopback = true")),
     };
+    let more_hosts = section.list("hosts", str::parse::<Host>)?;
+    let proxy = section.parsed_or_none("proxy", str::parse::<Host>)?;
+    if !more_hosts.is_empty() && (loopback || proxy.is_some()) {
+        let rule = "have no place beside proxy or loopback";
+        return Err(section.mistake("hosts", rule));
+    }
     let credentials = credentials(section)?;
     let register = section.seconds_or_none("register_seconds", LONGEST)?;
     if register.is_some()
@@ -321,7 +332,8 @@ fn sip(
     }
     let ask_every = section.seconds_or_none("options_seconds", LONGEST)?;
     let sip = SipTrunkConfig {
-        proxy: section.parsed_or_none("proxy", str::parse::<Host>)?,
+        more_hosts,
+        proxy,
         domain: section.text_or_none("domain")?,
         credentials,
         register,
@@ -340,6 +352,7 @@ fn sip(
         },
         headers: section.elements("headers", own_header)?,
         follow_redirects: section.flag("follow_redirects")?,
+        redirect_hosts: redirect_hosts(section)?,
         session_interval: section.seconds_or_none("session_seconds", LONGEST)?,
         progress_time: section.seconds_or_none("progress_seconds", LONGEST)?,
         media: media(section, loopback)?,
@@ -368,12 +381,24 @@ fn credentials(section: &mut Section) -> Result<Option<SipCredentials>, Mistake>
     }))
 }
 
+/// Hosts beside those of the trunk; `*` is every host.
+fn redirect_hosts(section: &mut Section) -> Result<RedirectHosts, Mistake> {
+    let hosts = section.list("redirect_hosts", |text| match text {
+        "*" => Ok(None),
+        text => text.parse::<Host>().map(Some),
+    })?;
+    let these: Option<Vec<Host>> = hosts.into_iter().collect();
+    Ok(these.map_or(RedirectHosts::Any, RedirectHosts::These))
+}
+
 fn number_form(section: &mut Section) -> Result<NumberForm, Mistake> {
     let context = section.parsed_or_none("phone_context", phone_context)?;
     section.parsed_by("number_form", |text| match text {
         "sip" => Ok(NumberForm::Sip),
         "sip-phone" => Ok(NumberForm::SipPhone),
-        "tel" => Ok(NumberForm::Tel { context }),
+        "tel" => Ok(NumberForm::Tel {
+            context: context.clone(),
+        }),
         _ => Err(format!("`{text}` is none of sip, sip-phone, tel")),
     })
 }

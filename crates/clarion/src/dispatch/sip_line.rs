@@ -14,14 +14,17 @@ use phone::signalling::{
     DialogSnapshot, Resolver, Signalling, SignallingConfig, SignallingError, TlsFiles, Transport,
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
-use phone::trunk::{Health, Trunk};
+use phone::trunk::{Health, NumberCheck, SipTrunkConfig, Trunk};
 use supervisor::Supervisor;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::trunk_line::TrunkLine;
 use super::trunk_pool::TrunkPool;
+use crate::barred_numbers::BarredNumbers;
 use crate::config::{Config, LoopbackSettings, TrunkSettings};
+use crate::domain::phone_number::NumberingPlan;
+use crate::domain::redirect::check_redirect;
 
 #[derive(Debug)]
 struct SipLine {
@@ -62,13 +65,19 @@ impl TrunkLine for SipLine {
 
 impl TrunkPool {
     /// Starts the calling engine and every trunk of the configuration.
-    pub async fn start(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Self> {
+    pub async fn start(
+        config: &Config,
+        barred: &Arc<BarredNumbers>,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Self> {
         let phone = Phone::start(supervisor, &config.media).context("the sound cannot start")?;
         let phone = Arc::new(phone);
         let mut endpoints = HashMap::new();
         let mut lines = Vec::new();
         for trunk in &config.trunks {
-            let line = start_line(supervisor, trunk, &phone, &mut endpoints)
+            let mut sip = trunk.sip.clone();
+            sip.redirect_check = redirect_check(trunk, &config.numbers, barred);
+            let line = start_line(supervisor, trunk, sip, &phone, &mut endpoints)
                 .await
                 .with_context(|| format!("trunk {}", trunk.name()))?;
             let line: Arc<dyn TrunkLine> = Arc::new(line);
@@ -86,10 +95,10 @@ type Endpoints = HashMap<(Transport, SocketAddr, Option<SocketAddr>, TlsFiles), 
 async fn start_line(
     supervisor: &Supervisor,
     settings: &TrunkSettings,
+    mut sip: SipTrunkConfig,
     phone: &Arc<Phone>,
     endpoints: &mut Endpoints,
 ) -> anyhow::Result<SipLine> {
-    let mut sip = settings.sip.clone();
     let telephone = match &settings.loopback {
         Some(loopback) => Some(telephone(supervisor, loopback).await?),
         None => None,
@@ -108,6 +117,18 @@ async fn start_line(
         trunk: Trunk::start_on_duty(supervisor, sip, signalling, resolver, on_duty),
         duty,
         _telephone: telephone,
+    })
+}
+
+/// Numbers to which the trunk redirects are judged like those of requests.
+fn redirect_check(
+    trunk: &TrunkSettings,
+    plan: &NumberingPlan,
+    barred: &Arc<BarredNumbers>,
+) -> NumberCheck {
+    let (route, plan, barred) = (trunk.route.clone(), plan.clone(), Arc::clone(barred));
+    NumberCheck::new(move |written| {
+        check_redirect(written, &route, &plan, |digits| barred.contains(digits))
     })
 }
 

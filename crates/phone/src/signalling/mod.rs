@@ -106,5 +106,36 @@ impl From<rsipstack::sip::Error> for SignallingError {
 }
 
 fn uri(text: &str) -> Result<Uri, SignallingError> {
-    Uri::try_from(text).map_err(|_| SignallingError::Address(text.to_owned()))
+    let uri = Uri::try_from(text).map_err(|_| SignallingError::Address(text.to_owned()))?;
+    Ok(unescaped(uri))
+}
+
+/// The library escapes user parts when it writes them, and does not undo that when it reads them.
+fn unescaped(mut uri: Uri) -> Uri {
+    if let Some(auth) = &mut uri.auth {
+        auth.user = unescaped_text(&auth.user);
+    }
+    uri
+}
+
+/// The text without `%23` and the like. What is no escape, or stands for no plain letter, stays.
+pub(crate) fn unescaped_text(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part
+            .get(..2)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match code.filter(|code| code.is_ascii() && !code.is_ascii_control()) {
+            Some(code) => {
+                plain.push(code.into());
+                plain.push_str(&part[2..]);
+            }
+            None => {
+                plain.push('%');
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
 }

@@ -105,6 +105,21 @@ async fn is_quiet(signalling: &Signalling) {
     }
 }
 
+#[test]
+fn escapes_in_a_user_part_are_undone_once() {
+    for (text, written) in [
+        ("sip:12%2334@h", "sip:12%2334@h"),
+        ("sip:%2B86@h", "sip:+86@h"),
+        ("sip:a%40b@h", "sip:a%40b@h"),
+        ("sip:%25%32@h", "sip:%252@h"),
+    ] {
+        assert_eq!(uri(text).unwrap().to_string(), written);
+    }
+    for odd in ["%", "%4", "%zz", "%0d", "%4\u{e9}", "%ff"] {
+        assert_eq!(unescaped_text(odd), odd);
+    }
+}
+
 #[tokio::test]
 async fn a_call_rings_is_answered_and_hung_up_by_us() {
     let (caller, callee, mut incoming) = pair().await;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::{NumberCheck, RedirectHosts};
 use crate::media::engine::MediaOptions;
 use crate::signalling::{Host, SipCredentials};
 
@@ -10,6 +11,8 @@ pub struct SipTrunkConfig {
     pub name: String,
     /// The host of the called address.
     pub host: Host,
+    /// Further hosts of the same trunk, called where the first cannot.
+    pub more_hosts: Vec<Host>,
     /// The host that packets are sent to, if it is not the called one.
     pub proxy: Option<Host>,
     /// The host in From, To and the registration, where the trunk wants another one than its own name.
@@ -24,8 +27,10 @@ pub struct SipTrunkConfig {
     pub identity: Identity,
     /// Headers with fixed values in every INVITE, name and value.
     pub headers: Vec<(String, String)>,
-    /// Follow a 3xx to another address.
+    /// Follow a 3xx to other addresses.
     pub follow_redirects: bool,
+    pub redirect_hosts: RedirectHosts,
+    pub redirect_check: NumberCheck,
     /// Offer session refreshes at this interval.
     pub session_interval: Option<Duration>,
     /// How long a trunk may stay at "trying" before another one is tried.
@@ -39,6 +44,7 @@ impl SipTrunkConfig {
         Self {
             name: name.to_owned(),
             host,
+            more_hosts: Vec::new(),
             proxy: None,
             domain: None,
             credentials: None,
@@ -48,6 +54,8 @@ impl SipTrunkConfig {
             identity: Identity::default(),
             headers: Vec::new(),
             follow_redirects: false,
+            redirect_hosts: RedirectHosts::default(),
+            redirect_check: NumberCheck::default(),
             session_interval: None,
             progress_time: None,
             media: MediaOptions::default(),

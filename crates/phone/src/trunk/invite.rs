@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::config::without_port;
 use super::{NumberForm, Trunk};
-use crate::signalling::{Host, Invite, Transport};
+use crate::signalling::{Invite, Transport};
 
 impl Trunk {
     /// The INVITE for a call over this trunk.
@@ -32,7 +32,7 @@ impl Trunk {
             headers.push(("Session-Expires".to_owned(), interval.as_secs().to_string()));
         }
         Invite {
-            target: self.target(number),
+            target: self.target(number, destination),
             to: self.written(number, &domain),
             from: self.written(from_user, from_domain.as_ref().unwrap_or(&domain)),
             contact_user: user_part(self.contact_user(from_user)),
@@ -46,14 +46,17 @@ impl Trunk {
     }
 
     /// The address of the request. Unlike To and From it may say a port and a transport.
-    fn target(&self, number: &str) -> String {
+    fn target(&self, number: &str, at: SocketAddr) -> String {
         match self.config.identity.form {
-            NumberForm::Sip => self.request_address(&user_part(number)),
+            NumberForm::Sip => self.request_address(&user_part(number), at),
             NumberForm::SipPhone => {
-                format!("{};user=phone", self.request_address(&user_part(number)))
+                format!(
+                    "{};user=phone",
+                    self.request_address(&user_part(number), at)
+                )
             }
             NumberForm::Tel { .. } if is_number(number) => self.written(number, ""),
-            NumberForm::Tel { .. } => self.request_address(&user_part(number)),
+            NumberForm::Tel { .. } => self.request_address(&user_part(number), at),
         }
     }
 
@@ -107,13 +110,14 @@ impl Trunk {
         }
     }
 
-    pub(super) fn request_address(&self, user: &str) -> String {
-        let at = if user.is_empty() { "" } else { "@" };
+    /// The address of a request that is sent to `at`.
+    pub(super) fn request_address(&self, user: &str, at: SocketAddr) -> String {
+        let sign = if user.is_empty() { "" } else { "@" };
         let host = match &self.config.domain {
             Some(domain) => domain.clone(),
-            None => self.config.host.to_string(),
+            None => self.host_at(at).to_string(),
         };
-        format!("sip:{user}{at}{host}{}", self.transport_parameter())
+        format!("sip:{user}{sign}{host}{}", self.transport_parameter())
     }
 }
 
@@ -127,17 +131,6 @@ fn is_global(text: &str) -> bool {
 fn is_number(text: &str) -> bool {
     let dialled = |byte: u8| byte.is_ascii_digit() || byte == b'*' || byte == b'#';
     is_global(text) || (!text.is_empty() && text.bytes().all(dialled))
-}
-
-/// The host of `sip:user@host:port;parameters`.
-pub(super) fn host_of(target: &str) -> Result<Host, String> {
-    let bare = target
-        .strip_prefix("sip:")
-        .or_else(|| target.strip_prefix("sips:"))
-        .ok_or_else(|| format!("not a SIP address: {target}"))?;
-    let host = bare.rsplit_once('@').map_or(bare, |(_, host)| host);
-    let end = host.find([';', '?', '>']).unwrap_or(host.len());
-    host[..end].parse()
 }
 
 /// The user part of an address, in which characters with a meaning are escaped.
@@ -157,19 +150,6 @@ fn user_part(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_host_of_an_address_is_found() {
-        for (target, host) in [
-            ("sip:100@192.0.2.1:5070;transport=tcp", "192.0.2.1:5070"),
-            ("sip:host.example", "host.example"),
-            ("sips:a@b.example?x=y", "b.example"),
-            ("sip:100@[2001:db8::1]:5060", "[2001:db8::1]:5060"),
-        ] {
-            assert_eq!(host_of(target).unwrap().to_string(), host);
-        }
-        assert!(host_of("tel:+123").is_err());
-    }
 
     #[test]
     fn only_numbers_have_a_tel_address() {

@@ -1,5 +1,6 @@
 //! The form of our requests, read on the wire.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use phone::ending::Cause;
@@ -187,7 +188,7 @@ async fn to_and_from_have_no_transport() {
         phone::signalling::Resolver::default(),
     );
     let calling = tokio::spawn({
-        let trunk = std::sync::Arc::clone(&trunk);
+        let trunk = Arc::clone(&trunk);
         async move { call(&caller(), &trunk, call_request(vec![])).await }
     });
     let (mut stream, _) = listener.accept().await.unwrap();
@@ -220,6 +221,19 @@ async fn to_and_from_have_no_transport() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_is_escaped_once() {
+    let mut puppet = Puppet::new().await;
+    let config = SipTrunkConfig::new("test", puppet.address().into());
+    let calling = calling(config, "*21#138", "2").await;
+    let invite = puppet.request("INVITE").await;
+    let [target, to, _] = addresses(&invite);
+    assert_eq!(target, format!("sip:*21%23138@{}", puppet.address()));
+    assert_eq!(to, "sip:*21%23138@127.0.0.1");
+    puppet.respond(&invite, "486 Busy Here", "").await;
+    assert_eq!(calling.await.unwrap().cause(), Cause::Busy);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registration_offers_nothing_that_it_cannot_keep() {
     let mut puppet = Puppet::new().await;
     let config = SipTrunkConfig {
@@ -244,7 +258,12 @@ async fn a_registration_offers_nothing_that_it_cannot_keep() {
 async fn a_refusal_is_acknowledged_with_our_own_via() {
     let mut puppet = Puppet::new().await;
     let config = SipTrunkConfig::new("test", puppet.address().into());
-    let calling = calling(config, "1", "2").await;
+    // The endpoint outlives the call: it has to acknowledge what is repeated.
+    let trunk = trunk(config).await;
+    let calling = tokio::spawn({
+        let trunk = Arc::clone(&trunk);
+        async move { call(&caller(), &trunk, call_request(vec![])).await }
+    });
     let invite = puppet.request("INVITE").await;
     let ours = header(&invite, "Via").to_owned();
     // What a peer notes in a Via (RFC 3581), and another one that does not belong there.
@@ -256,9 +275,14 @@ async fn a_refusal_is_acknowledged_with_our_own_via() {
         ),
     );
     for _ in 0..2 {
-        // The second time it is the repetition of a refusal whose ACK was lost.
-        puppet.respond(&noted, "486 Busy Here", "").await;
-        let ack = puppet.request("ACK").await;
+        // The second time it is the repetition of a refusal whose ACK was lost. A refusal is repeated until it is acknowledged.
+        let ack = loop {
+            puppet.respond(&noted, "486 Busy Here", "").await;
+            let ack = tokio::time::timeout(Duration::from_millis(500), puppet.request("ACK"));
+            if let Ok(ack) = ack.await {
+                break ack;
+            }
+        };
         let vias: Vec<_> = ack.lines().filter(|line| line.starts_with("Via")).collect();
         assert_eq!(vias, [format!("Via: {ours}")], "{ack}");
     }
