@@ -460,7 +460,7 @@ fn the_form_of_a_trunks_invites_is_read_and_mistakes_in_it_are_named() {
             "number_form: `fax` is none of sip, sip-phone, tel",
         ),
         (
-            "phone_context = \"86\"\ncontact_user = 1",
+            "phone_context = \"86\"",
             "phone_context: `86` is neither a domain nor a beginning of numbers such as +86",
         ),
         (

@@ -1,5 +1,7 @@
 //! Which trunks carry a number, in which order they are tried, and how numbers are written for each.
 
+use std::cmp::Reverse;
+
 use super::prefix::Prefix;
 
 /// The calling number of a call that has none.
@@ -33,10 +35,11 @@ impl TrunkRoute {
         rewritten(digits, &self.rewrite)
     }
 
-    /// Returns the canonical digits of a called number that one of the rules writes like this. The most special rule is believed.
+    /// Returns the canonical digits of a called number that one of the rules writes like this. The rule that writes the longest beginning is
+    /// believed: `00` before `0`.
     pub fn canonical(&self, written: &str) -> Option<String> {
         let mut rules: Vec<_> = self.rewrite.iter().collect();
-        rules.sort_by_key(|rule| std::cmp::Reverse(rule.from.len()));
+        rules.sort_by_key(|rule| Reverse((rule.to.len(), rule.from.len())));
         rules.into_iter().find_map(|rule| {
             let digits = format!("{}{}", rule.from, written.strip_prefix(&rule.to)?);
             (self.called(&digits) == written).then_some(digits)
