@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::dialogs::LegDialog;
 use super::invite_outcome::InviteResult;
 use super::leave::Leave;
-use super::{Transport, abandoned_invite, branch, challenge};
+use super::{SignallingError, Transport, abandoned_invite, branch, challenge};
 
 /// Once for the first challenge, and twice more where the peer calls our proof stale: the library's own limit (`AuthRetry`).
 pub(super) const MOST_REPEATS: u32 = 3;
@@ -150,7 +150,9 @@ impl Inviting {
             destination: proof.destination.clone(),
             connection: proof.connection.clone(),
         };
-        let (dialog, transaction) = opening.by(invite)?;
+        let opened = opening.by(invite);
+        let failed = |error: SignallingError| rsipstack::Error::Error(error.to_string());
+        let (dialog, transaction) = opened.map_err(failed)?;
         let goes_on = self.dialog.replace(dialog);
         if goes_on {
             self.transaction = transaction;
@@ -171,7 +173,7 @@ pub(super) struct Opening<'a> {
 
 impl Opening<'_> {
     /// The dialog that the INVITE opens, and the transaction that sends it.
-    pub fn by(self, invite: Request) -> rsipstack::Result<(InviteDialog, Transaction)> {
+    pub fn by(self, invite: Request) -> Result<(InviteDialog, Transaction), SignallingError> {
         let key = TransactionKey::from_request(&invite, TransactionRole::Client)?;
         let endpoint = self.endpoint.clone();
         let mut transaction =

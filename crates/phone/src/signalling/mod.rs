@@ -126,15 +126,12 @@ pub(crate) fn unescaped_text(text: &str) -> String {
         let code = part
             .get(..2)
             .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match code.filter(|code| code.is_ascii() && !code.is_ascii_control()) {
-            Some(code) => {
-                plain.push(code.into());
-                plain.push_str(&part[2..]);
-            }
-            None => {
-                plain.push('%');
-                plain.push_str(part);
-            }
+        if let Some(code) = code.filter(|code| code.is_ascii() && !code.is_ascii_control()) {
+            plain.push(code.into());
+            plain.push_str(&part[2..]);
+        } else {
+            plain.push('%');
+            plain.push_str(part);
         }
     }
     plain

@@ -66,7 +66,7 @@ impl Trunk {
         for (place, host) in self.hosts().enumerate() {
             match self.look_up(place, host).await {
                 Ok(addresses) => {
-                    found.extend(addresses.into_iter().map(|address| (address, place)))
+                    found.extend(addresses.into_iter().map(|address| (address, place)));
                 }
                 Err(error) => missing = Some(error),
             }

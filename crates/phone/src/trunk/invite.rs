@@ -47,16 +47,11 @@ impl Trunk {
 
     /// The address of the request. Unlike To and From it may say a port and a transport.
     fn target(&self, number: &str, at: SocketAddr) -> String {
+        let address = || self.request_address(&user_part(number), at);
         match self.config.identity.form {
-            NumberForm::Sip => self.request_address(&user_part(number), at),
-            NumberForm::SipPhone => {
-                format!(
-                    "{};user=phone",
-                    self.request_address(&user_part(number), at)
-                )
-            }
+            NumberForm::SipPhone => format!("{};user=phone", address()),
             NumberForm::Tel { .. } if is_number(number) => self.written(number, ""),
-            NumberForm::Tel { .. } => self.request_address(&user_part(number), at),
+            NumberForm::Sip | NumberForm::Tel { .. } => address(),
         }
     }
 

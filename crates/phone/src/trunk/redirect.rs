@@ -7,9 +7,11 @@ use std::sync::Arc;
 use super::Trunk;
 use crate::signalling::{Host, unescaped_text};
 
+type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
 /// Whether a number may be called. The error says why not.
 #[derive(Clone)]
-pub struct NumberCheck(Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>);
+pub struct NumberCheck(Arc<Check>);
 
 impl NumberCheck {
     /// The check gets the number as the trunk writes it.

@@ -1,6 +1,8 @@
 //! Trunks of several hosts, each with a health of its own.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use g711::Codec;
@@ -10,7 +12,7 @@ use phone::test_phone::{Script, TestPhone};
 use phone::trunk::{Health, SipTrunkConfig};
 use supervisor::Supervisor;
 
-use crate::lab::{call, call_request, callee_config, caller, loopback, sound, trunk};
+use crate::lab::{PATIENCE, call, call_request, callee_config, caller, sound, trunk};
 use crate::puppet::{Puppet, header};
 use crate::sipp::registrations::becomes;
 
@@ -23,52 +25,63 @@ fn asked(first: SocketAddr, more: &[SocketAddr]) -> SipTrunkConfig {
     }
 }
 
-async fn telephone(bind: SocketAddr) -> TestPhone {
-    let mut config = callee_config(&Codec::ALL);
-    config.sip.bind = bind;
-    let supervisor = Supervisor::new();
-    let started = TestPhone::start(&supervisor, &config, |_| Script::answer());
-    started.await.unwrap().0
+/// A host that is shut until it is opened, and then takes no call.
+async fn shut() -> (SocketAddr, Arc<AtomicBool>) {
+    let mut puppet = Puppet::new().await;
+    let (address, open) = (puppet.address(), Arc::new(AtomicBool::new(false)));
+    let opened = Arc::clone(&open);
+    tokio::spawn(async move {
+        loop {
+            let request = puppet.request("").await;
+            let status = match request.split(' ').next() {
+                Some("INVITE") => "486 Busy Here",
+                Some("OPTIONS") if opened.load(Ordering::Relaxed) => "200 OK",
+                Some("OPTIONS") => "503 Service Unavailable",
+                _ => continue,
+            };
+            puppet.respond(&request, status, "").await;
+        }
+    });
+    (address, open)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_skips_a_host_that_is_down_until_it_is_back() {
-    let silent = UdpSocket::bind(loopback()).unwrap();
-    let address = silent.local_addr().unwrap();
-    let second = telephone(loopback()).await;
-    let trunk = trunk(asked(address, &[second.contact()])).await;
-    let plan = || call_request(vec![PlaybackItem::Sound(sound(5))]);
-    let both = [address, second.contact()];
-    let one_is_left = async |left: &[SocketAddr]| {
-        let deadline = tokio::time::Instant::now() + crate::lab::PATIENCE;
-        while trunk.usable_addresses().await.unwrap() != left {
-            assert!(tokio::time::Instant::now() < deadline, "{left:?}");
+    let (first, open) = shut().await;
+    let (config, supervisor) = (callee_config(&Codec::ALL), Supervisor::new());
+    let started = TestPhone::start(&supervisor, &config, |_| Script::answer());
+    let (second, _heard) = started.await.unwrap();
+    let trunk = trunk(asked(first, &[second.contact()])).await;
+    let both = [first, second.contact()];
+    let left = async |wanted: &[SocketAddr]| {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while trunk.usable_addresses().await.unwrap() != wanted {
+            assert!(tokio::time::Instant::now() < deadline, "{wanted:?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    one_is_left(&both[1..]).await;
+    left(&both[1..]).await;
     // One host is enough for the trunk to be up.
     becomes(&mut trunk.health(), |health| *health == Health::Up).await;
-    let story = call(&caller(), &trunk, plan()).await;
+    let plan = vec![PlaybackItem::Sound(sound(5))];
+    let story = call(&caller(), &trunk, call_request(plan)).await;
     assert_eq!(story.legs.len(), 1, "{story:?}");
     assert_eq!(story.legs[0].address, second.contact());
     assert_eq!(story.talked().1, Side::Us);
-    drop(silent);
-    let first = telephone(address).await;
-    one_is_left(&both).await;
-    let story = call(&caller(), &trunk, plan()).await;
-    assert_eq!(story.legs[0].address, first.contact());
+    open.store(true, Ordering::Relaxed);
+    left(&both).await;
+    let story = call(&caller(), &trunk, call_request(vec![])).await;
+    assert_eq!(story.legs[0].address, first);
     trunk.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_is_down_when_all_of_its_hosts_are() {
-    let silent = [(); 2].map(|()| UdpSocket::bind(loopback()).unwrap());
-    let addresses = [0, 1].map(|place: usize| silent[place].local_addr().unwrap());
-    let trunk = trunk(asked(addresses[0], &addresses[1..])).await;
+    let ((first, _shut), (second, _too)) = (shut().await, shut().await);
+    let trunk = trunk(asked(first, &[second])).await;
     becomes(&mut trunk.health(), |health| !health.usable()).await;
     // Where nothing is there, everything is tried.
-    assert_eq!(trunk.usable_addresses().await.unwrap(), addresses);
+    assert_eq!(trunk.usable_addresses().await.unwrap(), [first, second]);
     trunk.stop();
 }
 
