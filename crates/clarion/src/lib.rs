@@ -5,6 +5,7 @@
 pub mod accepted;
 pub mod api;
 pub mod audio_files;
+pub mod barred_numbers;
 pub mod billing;
 pub mod callbacks;
 pub mod claim_holds;

@@ -9,9 +9,10 @@ use supervisor::{Supervisor, TaskFailure, TaskGuard, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::api::{self, Admission, Api, BarredNumbers};
+use crate::api::{self, Admission, Api};
 use crate::audio_files::AudioFiles;
 use crate::audio_files::sweep::{self, Sweep};
+use crate::barred_numbers::BarredNumbers;
 use crate::billing::{self, Billing};
 use crate::callbacks::Callbacks;
 use crate::claim_holds::ClaimHolds;
@@ -75,7 +76,8 @@ impl Server {
         )?;
         let holds = ClaimHolds::default();
         holds.describe();
-        let (trunks, trace_door) = start_trunks(&config, &clock, &supervisor).await?;
+        let barred = Arc::new(BarredNumbers::default());
+        let (trunks, trace_door) = start_trunks(&config, &barred, &clock, &supervisor).await?;
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
         let needs = DispatchNeeds {
             store: Arc::clone(&store) as _,
@@ -104,7 +106,7 @@ impl Server {
             clock: clock.clone(),
             call_sids: CallSids::default(),
             accepted: dispatch.announcer(),
-            barred: Arc::new(BarredNumbers::default()),
+            barred,
             readiness: Arc::clone(&readiness),
             supervisor: supervisor.clone(),
             metrics,
@@ -185,13 +187,14 @@ impl Server {
 /// The trunks, and the door to their messages where these are kept.
 async fn start_trunks(
     config: &Config,
+    barred: &Arc<BarredNumbers>,
     clock: &Clock,
     supervisor: &Supervisor,
 ) -> anyhow::Result<(TrunkPool, Option<TraceDoor>)> {
     let room = config.log.sip_trace_room;
     let ring = (room > 0).then(|| Arc::new(TraceRing::new(room)));
     let trace = ring.as_ref().map(|ring| ring.trace(clock.clone()));
-    let trunks = TrunkPool::start(config, trace, supervisor).await?;
+    let trunks = TrunkPool::start(config, barred, trace, supervisor).await?;
     let door = ring.and_then(|ring| trace_door(config, ring, &trunks, supervisor));
     Ok((trunks, door))
 }

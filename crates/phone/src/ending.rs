@@ -164,6 +164,16 @@ impl Failure {
         Some((*code, self.q850.as_ref().map(|q850| q850.cause)))
     }
 
+    /// True if another target of a redirect may be called: nothing has rung, and nobody has said that no other target will do (6xx).
+    pub fn leaves_other_targets(&self) -> bool {
+        let is_ours = matches!(
+            self.cause,
+            Cause::Cancelled | Cause::Withheld | Cause::LeaveLost
+        );
+        let is_global = matches!(self.response, Some((600.., _)));
+        !self.rang && !self.given_up && !is_ours && !is_global
+    }
+
     /// True if another address of the trunk may be tried: only while nothing has rung, and only when the trouble lies with this one.
     pub fn may_fail_over(&self) -> bool {
         !self.rang

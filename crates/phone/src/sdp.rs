@@ -10,6 +10,7 @@ use ezk_sdp_types::{
 };
 use thiserror::Error;
 
+use crate::media::packet_time::PacketTime;
 use crate::media::srtp::{MasterKey, Suite};
 use g711::Codec;
 use parse::{Description, MediaLine, parse};
@@ -46,6 +47,8 @@ pub struct RemoteMedia {
     pub codec: Codec,
     /// The payload type for DTMF, where the peer takes it.
     pub telephone_event: Option<u8>,
+    /// How much sound the peer wants in a packet.
+    pub packet_time: PacketTime,
     /// The peer wants to hear us now; false while we are on hold.
     pub listens: bool,
     /// The peer means to send sound.
@@ -187,11 +190,19 @@ fn read(
         telephone_event: telephone_event
             .map(|map| map.payload)
             .filter(|_| local.telephone_event),
+        packet_time: PacketTime::of(millis(audio, "ptime"), millis(audio, "maxptime")),
         listens: is_there && matches!(direction, Direction::SendRecv | Direction::RecvOnly),
         speaks: is_there && matches!(direction, Direction::SendRecv | Direction::SendOnly),
         keys: keys.map(|(_, keys)| keys),
     };
     Ok((remote, tag))
+}
+
+/// The milliseconds that an attribute says.
+fn millis(audio: &MediaDescription, name: &str) -> Option<u16> {
+    let mut attributes = audio.attributes.iter();
+    let attribute = attributes.find(|attribute| attribute.name == name)?;
+    attribute.value.as_ref()?.trim().parse().ok()
 }
 
 /// The first of the peer's formats that we know. In an answer it is the one that the peer means; in an offer it is what the peer prefers.

@@ -1,31 +1,24 @@
 //! A trunk into the telephone network: its addresses, how it wants to be called, and whether it is there.
 
+mod addresses;
 mod config;
 mod health;
 mod invite;
+mod redirect;
 mod registration;
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
 
 use supervisor::Supervisor;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::signalling::{DialogSnapshot, Resolver, Signalling, SignallingError, Transport};
+use addresses::Addresses;
 pub use config::{Identity, NumberForm, SipTrunkConfig};
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
-
-/// How long addresses are used before the name servers are asked again. They are also asked when nobody answers at these addresses.
-const ADDRESSES_LAST: Duration = Duration::from_secs(60);
-
-#[derive(Debug)]
-struct Addresses {
-    known: Vec<SocketAddr>,
-    asked: Option<Instant>,
-}
+pub use redirect::{NumberCheck, RedirectHosts};
 
 #[derive(Debug)]
 pub struct Trunk {
@@ -66,10 +59,7 @@ impl Trunk {
             config,
             signalling,
             resolver,
-            addresses: Mutex::new(Addresses {
-                known: Vec::new(),
-                asked: None,
-            }),
+            addresses: Mutex::default(),
             known_health: Mutex::default(),
             health,
             duty,
@@ -121,70 +111,6 @@ impl Trunk {
 
     async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.stop.run_until_cancelled(work).await
-    }
-
-    /// All addresses of the trunk, in the order in which they are to be tried.
-    pub async fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
-        {
-            let addresses = self.lock();
-            let fresh = addresses
-                .asked
-                .is_some_and(|asked| asked.elapsed() < ADDRESSES_LAST);
-            if fresh {
-                return Ok(addresses.known.clone());
-            }
-        }
-        let host = self.config.proxy.as_ref().unwrap_or(&self.config.host);
-        let found = self
-            .resolver
-            .addresses(host, self.signalling.transport())
-            .await;
-        let mut addresses = self.lock();
-        match found {
-            Ok(found) => {
-                for address in &found {
-                    self.signalling.add_peer(address.ip());
-                }
-                addresses.known.clone_from(&found);
-                addresses.asked = Some(Instant::now());
-                Ok(found)
-            }
-            // Name servers fail too; the addresses of a minute ago are the best that is known.
-            Err(error) if !addresses.known.is_empty() => {
-                tracing::warn!(trunk = self.config.name, %error, "the trunk's name cannot be looked up; its old addresses are used");
-                Ok(addresses.known.clone())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The addresses that were found last; nobody is asked.
-    pub fn known_addresses(&self) -> Vec<SocketAddr> {
-        self.lock().known.clone()
-    }
-
-    /// The address of a redirect's target.
-    pub(crate) async fn locate(&self, target: &str) -> Result<SocketAddr, String> {
-        let host = invite::host_of(target)?;
-        let addresses = self
-            .resolver
-            .addresses(&host, self.signalling.transport())
-            .await?;
-        addresses
-            .first()
-            .copied()
-            .ok_or_else(|| format!("{host} has no address"))
-    }
-
-    /// Nobody answered at the known addresses: the name servers are asked again before the next call.
-    pub fn expire_addresses(&self) {
-        self.lock().asked = None;
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Addresses> {
-        self.addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends a leg of an earlier process.

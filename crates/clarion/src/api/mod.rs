@@ -18,13 +18,13 @@ use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
 
-pub use self::barred_numbers::BarredNumbers;
 use self::directory::Directory;
 use self::limiter::Limiter;
 use self::request::Authenticated;
 use self::wire::BodyFormat;
 use crate::accepted::Announcer;
 use crate::audio_files::AudioFiles;
+use crate::barred_numbers::BarredNumbers;
 use crate::billing::Billing;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -35,7 +35,6 @@ use crate::store::Store;
 
 mod account_info;
 pub mod auth;
-mod barred_numbers;
 mod bill_file;
 mod bill_records;
 mod call_result;

@@ -4,6 +4,7 @@ use std::time::Duration;
 use g711::Codec;
 use jiff::SignedDuration;
 use phone::signalling::Transport;
+use phone::trunk::NumberForm;
 
 use super::*;
 
@@ -459,13 +460,67 @@ fn the_form_of_a_trunks_invites_is_read_and_mistakes_in_it_are_named() {
         ),
         ("privacy = \"id\\n\"", "privacy: must be one line of text"),
         (
-            "number_form = \"tel\"",
-            "number_form: `tel` is none of sip, sip-phone",
+            "number_form = \"fax\"",
+            "number_form: `fax` is none of sip, sip-phone, tel",
+        ),
+        (
+            "phone_context = \"86\"",
+            "phone_context: `86` is neither a domain nor a beginning of numbers such as +86",
+        ),
+        (
+            "hosts = [\"a b\"]",
+            "hosts: not a host name or address: \"a b\"",
+        ),
+        (
+            "hosts = [\"b.example\"]\nproxy = \"p.example\"",
+            "hosts: have no place beside proxy or loopback",
+        ),
+        (
+            "redirect_hosts = [\"a b\"]",
+            "redirect_hosts: not a host name or address: \"a b\"",
+        ),
+        (
+            "phone_context = \"192.0.2.1\"",
+            "phone_context: `192.0.2.1` is neither",
         ),
     ] {
         let said = error(&trunk(&format!("host = \"x\"\n{more}")), &[]);
         assert!(said.contains(wanted), "{said}");
     }
+}
+
+#[test]
+fn a_trunk_with_tel_addresses_knows_the_context_of_every_number() {
+    let local = "number_form = \"tel\"\nrewrite = [{ from = \"86\", to = \"0\" }]\n";
+    let read = |more: &str| {
+        let config = load(&trunk(more), &[]).unwrap();
+        config.trunks[0].sip.identity.form.clone()
+    };
+    let tel = |context: Option<&str>| NumberForm::Tel {
+        context: context.map(str::to_owned),
+    };
+    for (more, form) in [
+        (
+            "host = \"192.0.2.1\"\nnumber_form = \"tel\"".to_owned(),
+            tel(None),
+        ),
+        (format!("host = \"sip.example\"\n{local}"), tel(None)),
+        (
+            format!("host = \"192.0.2.1\"\ndomain = \"sip.example\"\n{local}"),
+            tel(None),
+        ),
+        (
+            format!("host = \"192.0.2.1\"\nphone_context = \"+86\"\n{local}"),
+            tel(Some("+86")),
+        ),
+    ] {
+        assert_eq!(read(&more), form, "{more}");
+    }
+    let said = error(&trunk(&format!("host = \"192.0.2.1:5070\"\n{local}")), &[]);
+    assert!(
+        said.contains("[[trunk]] \"provider\": phone_context: name a domain"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use anyhow::Context;
 use phone::call::MediaOptions;
 use phone::media::engine::Encryption;
 use phone::signalling::{Host, SignallingConfig, SipCredentials, TlsFiles, Transport};
-use phone::trunk::{Identity, NumberForm, SipTrunkConfig};
+use phone::trunk::{Identity, NumberForm, RedirectHosts, SipTrunkConfig};
 use toml::{Table, Value};
 
 use super::overlay::overlay;
@@ -81,9 +81,14 @@ impl TrunkSettings {
         &self.route.name
     }
 
-    /// Returns the host to which the packets go.
+    /// Returns the host to which the packets go; the first, where the trunk has several.
     pub fn peer(&self) -> &Host {
         self.sip.proxy.as_ref().unwrap_or(&self.sip.host)
+    }
+
+    /// Returns all hosts to which packets may go.
+    pub fn peers(&self) -> impl Iterator<Item = &Host> {
+        std::iter::once(self.peer()).chain(&self.sip.more_hosts)
     }
 
     pub fn transport(&self) -> Transport {
@@ -166,7 +171,7 @@ fn read(section: &mut Section) -> Result<TrunkSettings, Mistake> {
     }
     Ok(TrunkSettings {
         endpoint: endpoint(section, loopback.is_some())?,
-        sip: sip(section, &route.name, loopback.is_some())?,
+        sip: sip(section, &route, loopback.is_some())?,
         shared_port: section.flag("shared_port")?,
         policy: policy(section)?,
         health: health(section)?,
@@ -295,7 +300,11 @@ fn endpoint(section: &mut Section, loopback: bool) -> Result<EndpointSettings, M
     })
 }
 
-fn sip(section: &mut Section, name: &str, loopback: bool) -> Result<SipTrunkConfig, Mistake> {
+fn sip(
+    section: &mut Section,
+    route: &TrunkRoute,
+    loopback: bool,
+) -> Result<SipTrunkConfig, Mistake> {
     let host = section.parsed_or_none("host", str::parse::<Host>)?;
     let host = match (host, loopback) {
         (Some(host), false) => host,
@@ -305,6 +314,12 @@ fn sip(section: &mut Section, name: &str, loopback: bool) -> Result<SipTrunkConf
         },
         _ => return Err(section.mistake("host", "name a host, or set loopback = true")),
     };
+    let more_hosts = section.list("hosts", str::parse::<Host>)?;
+    let proxy = section.parsed_or_none("proxy", str::parse::<Host>)?;
+    if !more_hosts.is_empty() && (loopback || proxy.is_some()) {
+        let rule = "have no place beside proxy or loopback";
+        return Err(section.mistake("hosts", rule));
+    }
     let credentials = credentials(section)?;
     let register = section.seconds_or_none("register_seconds", LONGEST)?;
     if register.is_some()
@@ -316,8 +331,9 @@ fn sip(section: &mut Section, name: &str, loopback: bool) -> Result<SipTrunkConf
         return Err(section.mistake("register_seconds", rule));
     }
     let ask_every = section.seconds_or_none("options_seconds", LONGEST)?;
-    Ok(SipTrunkConfig {
-        proxy: section.parsed_or_none("proxy", str::parse::<Host>)?,
+    let sip = SipTrunkConfig {
+        more_hosts,
+        proxy,
         domain: section.text_or_none("domain")?,
         credentials,
         register,
@@ -330,16 +346,28 @@ fn sip(section: &mut Section, name: &str, loopback: bool) -> Result<SipTrunkConf
             privacy: section.parsed_or_none("privacy", header_value)?,
             diversion: section.text_or_none("diversion")?,
             from_domain: section.text_or_none("from_domain")?,
-            form: section.parsed_by("number_form", number_form)?,
+            contact_user: section.text_or_none("contact_user")?,
+            form: number_form(section)?,
             display_name: section.text_or_none("display_name")?,
         },
         headers: section.elements("headers", own_header)?,
         follow_redirects: section.flag("follow_redirects")?,
+        redirect_hosts: redirect_hosts(section)?,
         session_interval: section.seconds_or_none("session_seconds", LONGEST)?,
         progress_time: section.seconds_or_none("progress_seconds", LONGEST)?,
         media: media(section, loopback)?,
-        ..SipTrunkConfig::new(name, host)
-    })
+        ..SipTrunkConfig::new(&route.name, host)
+    };
+    let without_context = sip.identity.form == NumberForm::Tel { context: None };
+    let is_address = sip
+        .domain_name()
+        .parse::<Host>()
+        .is_ok_and(|host| host.address().is_some());
+    if without_context && is_address && !route.writes_global_numbers() {
+        let rule = "name a domain or a beginning of numbers such as +86: numbers without + need it";
+        return Err(section.mistake("phone_context", rule));
+    }
+    Ok(sip)
 }
 
 fn credentials(section: &mut Section) -> Result<Option<SipCredentials>, Mistake> {
@@ -353,12 +381,41 @@ fn credentials(section: &mut Section) -> Result<Option<SipCredentials>, Mistake>
     }))
 }
 
-fn number_form(text: &str) -> Result<NumberForm, String> {
-    match text {
+/// Hosts beside those of the trunk; `*` is every host.
+fn redirect_hosts(section: &mut Section) -> Result<RedirectHosts, Mistake> {
+    let hosts = section.list("redirect_hosts", |text| match text {
+        "*" => Ok(None),
+        text => text.parse::<Host>().map(Some),
+    })?;
+    let these: Option<Vec<Host>> = hosts.into_iter().collect();
+    Ok(these.map_or(RedirectHosts::Any, RedirectHosts::These))
+}
+
+fn number_form(section: &mut Section) -> Result<NumberForm, Mistake> {
+    let context = section.parsed_or_none("phone_context", phone_context)?;
+    section.parsed_by("number_form", |text| match text {
         "sip" => Ok(NumberForm::Sip),
         "sip-phone" => Ok(NumberForm::SipPhone),
-        _ => Err(format!("`{text}` is none of sip, sip-phone")),
+        "tel" => Ok(NumberForm::Tel {
+            context: context.clone(),
+        }),
+        _ => Err(format!("`{text}` is none of sip, sip-phone, tel")),
+    })
+}
+
+/// A domain, or the beginning of global numbers (RFC 3966 section 5.1.5).
+fn phone_context(text: &str) -> Result<String, String> {
+    let begins_numbers = text.strip_prefix('+').is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let host = text.parse::<Host>();
+    let is_domain = host.is_ok_and(|host| host.port.is_none() && host.address().is_none());
+    if begins_numbers || is_domain {
+        return Ok(text.to_owned());
     }
+    Err(format!(
+        "`{text}` is neither a domain nor a beginning of numbers such as +86"
+    ))
 }
 
 /// Headers that every INVITE has by itself, or that settings of their own make.

@@ -15,14 +15,17 @@ use phone::signalling::{
     Transport,
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
-use phone::trunk::{Health, Trunk};
+use phone::trunk::{Health, NumberCheck, SipTrunkConfig, Trunk};
 use supervisor::Supervisor;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::trunk_line::TrunkLine;
 use super::trunk_pool::TrunkPool;
+use crate::barred_numbers::BarredNumbers;
 use crate::config::{Config, LoopbackSettings, TrunkSettings};
+use crate::domain::phone_number::NumberingPlan;
+use crate::domain::redirect::check_redirect;
 
 #[derive(Debug)]
 struct SipLine {
@@ -70,6 +73,7 @@ impl TrunkPool {
     /// `trace` sees their messages.
     pub async fn start(
         config: &Config,
+        barred: &Arc<BarredNumbers>,
         trace: Option<Trace>,
         supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
@@ -81,7 +85,9 @@ impl TrunkPool {
         };
         let mut lines = Vec::new();
         for trunk in &config.trunks {
-            let line = start_line(supervisor, trunk, &phone, &mut endpoints)
+            let mut sip = trunk.sip.clone();
+            sip.redirect_check = redirect_check(trunk, &config.numbers, barred);
+            let line = start_line(supervisor, trunk, sip, &phone, &mut endpoints)
                 .await
                 .with_context(|| format!("trunk {}", trunk.name()))?;
             let line: Arc<dyn TrunkLine> = Arc::new(line);
@@ -104,10 +110,10 @@ struct Endpoints {
 async fn start_line(
     supervisor: &Supervisor,
     settings: &TrunkSettings,
+    mut sip: SipTrunkConfig,
     phone: &Arc<Phone>,
     endpoints: &mut Endpoints,
 ) -> anyhow::Result<SipLine> {
-    let mut sip = settings.sip.clone();
     let telephone = match &settings.loopback {
         Some(loopback) => Some(telephone(supervisor, loopback).await?),
         None => None,
@@ -151,6 +157,18 @@ impl Endpoints {
         self.started.insert(key, Arc::clone(&started));
         Ok(started)
     }
+}
+
+/// Numbers to which the trunk redirects are judged like those of requests.
+fn redirect_check(
+    trunk: &TrunkSettings,
+    plan: &NumberingPlan,
+    barred: &Arc<BarredNumbers>,
+) -> NumberCheck {
+    let (route, plan, barred) = (trunk.route.clone(), plan.clone(), Arc::clone(barred));
+    NumberCheck::new(move |written| {
+        check_redirect(written, &route, &plan, |digits| barred.contains(digits))
+    })
 }
 
 /// The telephone behind a loopback trunk: it behaves by the end of the number, and may record what it hears.

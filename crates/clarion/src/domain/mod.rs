@@ -14,6 +14,7 @@ pub mod outcome;
 pub mod phone_number;
 pub mod prefix;
 pub mod prompt;
+pub mod redirect;
 pub mod request_key;
 pub mod response_policy;
 pub mod route;

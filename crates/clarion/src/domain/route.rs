@@ -1,5 +1,7 @@
 //! Which trunks carry a number, in which order they are tried, and how numbers are written for each.
 
+use std::cmp::Reverse;
+
 use super::prefix::Prefix;
 
 /// The calling number of a call that has none.
@@ -31,6 +33,25 @@ impl TrunkRoute {
     /// Returns a called number as it is written for this trunk.
     pub fn called(&self, digits: &str) -> String {
         rewritten(digits, &self.rewrite)
+    }
+
+    /// Returns the canonical digits of a called number that one of the rules writes like this. The rule that writes the longest beginning is
+    /// believed: `00` before `0`.
+    pub fn canonical(&self, written: &str) -> Option<String> {
+        let mut rules: Vec<_> = self.rewrite.iter().collect();
+        rules.sort_by_key(|rule| Reverse((rule.to.len(), rule.from.len())));
+        rules.into_iter().find_map(|rule| {
+            let digits = format!("{}{}", rule.from, written.strip_prefix(&rule.to)?);
+            (self.called(&digits) == written).then_some(digits)
+        })
+    }
+
+    /// Returns whether every number is written with its country code and a `+` before it.
+    pub fn writes_global_numbers(&self) -> bool {
+        [&self.rewrite, &self.caller_rewrite].iter().all(|rules| {
+            let complete = rules.iter().any(|rule| rule.from.is_empty());
+            complete && rules.iter().all(|rule| rule.to.starts_with('+'))
+        })
     }
 
     /// Returns the calling number as it is written for this trunk.
@@ -182,6 +203,18 @@ mod tests {
             rewritten("442071234567", &rules(&[("86", "")])),
             "442071234567"
         );
+    }
+
+    #[test]
+    fn a_number_that_a_trunk_writes_is_read_again() {
+        let mut route = trunk("a", &[""], 1, 1);
+        let rule = |from: &str, to: &str| Rewrite::new(from.to_owned(), to.to_owned()).unwrap();
+        route.rewrite = vec![rule("86", "0"), rule("", "00")];
+        for digits in ["8613800138000", "442071234567"] {
+            let read = route.canonical(&route.called(digits));
+            assert_eq!(read.as_deref(), Some(digits));
+        }
+        assert_eq!(route.canonical("13800138000"), None);
     }
 
     #[test]

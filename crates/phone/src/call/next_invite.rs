@@ -1,7 +1,9 @@
 //! What a refusal teaches us about the next INVITE to the same address.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use crate::ending::Failure;
 use crate::signalling::{FailedInvite, Invite};
 use crate::trunk::Trunk;
 
@@ -10,37 +12,74 @@ const LONGEST_SESSION: u32 = 86_400;
 
 #[derive(Debug, Default)]
 pub(super) struct NextInvite {
+    /// Where the peer sends us now, and where else after that.
     redirected: Option<(String, SocketAddr)>,
+    others: VecDeque<(String, SocketAddr)>,
+    /// Every address that a redirect has named: none is called twice.
+    named: Vec<String>,
+    /// Why a redirect is not followed.
+    refused: Option<String>,
     shortest_session: Option<u32>,
     /// A call that is tried again is a new call to the peer.
     refusals: u32,
 }
 
 impl NextInvite {
-    /// Returns true if the refusal suggests another INVITE that the trunk's configuration allows.
-    pub async fn learn(&mut self, refusal: &FailedInvite, trunk: &Trunk) -> bool {
+    /// Returns true if there is another INVITE that the refusal suggests and the trunk's configuration allows. `sent_to` is the address of the
+    /// trunk that is tried.
+    pub async fn learn(
+        &mut self,
+        refusal: &FailedInvite,
+        trunk: &Trunk,
+        sent_to: SocketAddr,
+    ) -> bool {
         self.refusals += 1;
         if let Some(seconds) = refusal.shortest_session() {
             let first_time = self.shortest_session.is_none();
             self.shortest_session = Some(seconds.min(LONGEST_SESSION));
             return first_time && trunk.config.session_interval.is_some();
         }
-        let Some(target) = refusal
-            .redirected_to()
-            .filter(|_| trunk.config.follow_redirects)
-        else {
+        let sent_to = self.redirected.as_ref().map_or(sent_to, |(_, at)| *at);
+        let targets = refusal.redirected_to();
+        if trunk.config.follow_redirects && !targets.is_empty() {
+            self.add(targets, trunk, sent_to).await;
+        } else if !refusal.failure.leaves_other_targets() {
             return false;
-        };
-        match trunk.locate(&target).await {
-            Ok(address) => {
-                self.redirected = Some((target, address));
-                true
-            }
-            Err(error) => {
-                tracing::warn!(trunk = trunk.config.name, %error, "a redirect leads nowhere");
-                false
-            }
         }
+        self.redirected = self.others.pop_front();
+        self.redirected.is_some()
+    }
+
+    /// Takes the targets of a redirect that may be called, before those of an earlier one.
+    async fn add(&mut self, targets: Vec<String>, trunk: &Trunk, sent_to: SocketAddr) {
+        let mut allowed = VecDeque::new();
+        for target in targets {
+            if self.named.contains(&target) {
+                continue;
+            }
+            match trunk.locate(&target, sent_to).await {
+                Ok(address) => allowed.push_back((target.clone(), address)),
+                Err(reason) => {
+                    tracing::warn!(
+                        trunk = trunk.config.name,
+                        reason,
+                        "a redirect is not followed"
+                    );
+                    self.refused = Some(reason);
+                }
+            }
+            self.named.push(target);
+        }
+        allowed.append(&mut self.others);
+        self.others = allowed;
+    }
+
+    /// The failure, and why its redirect was not followed where it is one.
+    pub fn explained(self, mut failure: Failure) -> Failure {
+        if let (Some((300..=399, phrase)), Some(reason)) = (&mut failure.response, self.refused) {
+            *phrase = format!("{phrase} (not followed: {reason})");
+        }
+        failure
     }
 
     pub fn apply(&self, invite: &mut Invite) {
@@ -48,7 +87,7 @@ impl NextInvite {
             invite.call_id = format!("{}-{}", self.refusals, invite.call_id);
         }
         if let Some((target, address)) = &self.redirected {
-            invite.to.clone_from(target);
+            invite.target.clone_from(target);
             invite.destination = *address;
         }
         if let Some(seconds) = self.shortest_session {

@@ -17,8 +17,8 @@ use crate::media::session::MediaSession;
 use crate::signalling::{DialogSnapshot, Leave, OnAnswer, ReadyLeg};
 use crate::trunk::Trunk;
 
-/// A 3xx may lead to another one; this many are followed.
-const REDIRECTS: usize = 3;
+/// A 3xx may lead to several addresses and to another 3xx; this many are called after the first.
+const REDIRECTS: usize = 5;
 
 pub(super) struct Placing<'a> {
     pub media: &'a MediaEngine,
@@ -44,7 +44,7 @@ impl Placing<'_> {
 
     async fn try_addresses(&mut self) -> Result<Ending, Failure> {
         let name = &self.trunk.config.name;
-        let addresses = self.trunk.addresses().await.map_err(|error| {
+        let addresses = self.trunk.usable_addresses().await.map_err(|error| {
             tracing::warn!(trunk = name, %error, "the trunk has no address");
             Failure::plain(Cause::TransportDown)
         })?;
@@ -68,6 +68,7 @@ impl Placing<'_> {
     /// Tries one address of the trunk, and whatever that redirects to.
     async fn call_at(&mut self, address: SocketAddr) -> Result<Ending, Failure> {
         let mut next = NextInvite::default();
+        let mut last = Failure::plain(Cause::Rejected);
         for _ in 0..=REDIRECTS {
             let call = self.dial(address, &next).await?;
             let progress_time = self.trunk.config.progress_time;
@@ -84,16 +85,18 @@ impl Placing<'_> {
             };
             self.legs.extend(unanswered.leg);
             let again = match &unanswered.refusal {
-                Some(refusal) if !self.hang_up.is_cancelled() => {
-                    next.learn(refusal, self.trunk).await
+                // Nothing that rang is dialled again.
+                Some(refusal) if !self.hang_up.is_cancelled() && !self.has_rung() => {
+                    next.learn(refusal, self.trunk, address).await
                 }
                 _ => false,
             };
+            last = unanswered.failure;
             if !again {
-                return Err(unanswered.failure);
+                break;
             }
         }
-        Err(Failure::plain(Cause::Rejected))
+        Err(next.explained(last))
     }
 
     /// Makes a leg ready, and sends its INVITE when there is leave to.

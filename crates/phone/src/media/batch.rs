@@ -2,11 +2,10 @@
 
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg};
-
-use super::paced_stream::PACKET_ROOM;
 
 /// The most packets of one system call: its cost is spread well before this, and the first packet waits for the last.
 const LIMIT: usize = 64;
@@ -14,12 +13,13 @@ const LIMIT: usize = 64;
 /// The packets that one socket is to send.
 pub struct Batch {
     socket: Arc<UdpSocket>,
+    /// The bytes of all packets, one after the other.
+    bytes: Vec<u8>,
     packets: Vec<Packet>,
 }
 
 struct Packet {
-    bytes: [u8; PACKET_ROOM],
-    length: usize,
+    bytes: Range<usize>,
     to: SocketAddrAny,
 }
 
@@ -27,6 +27,7 @@ impl Batch {
     pub fn new(socket: Arc<UdpSocket>) -> Self {
         Self {
             socket,
+            bytes: Vec::new(),
             packets: Vec::with_capacity(LIMIT),
         }
     }
@@ -41,10 +42,11 @@ impl Batch {
     }
 
     /// Adds a packet, and sends all of them when there are enough.
-    pub fn add(&mut self, bytes: &[u8; PACKET_ROOM], length: usize, to: SocketAddr) {
+    pub fn add(&mut self, packet: &[u8], to: SocketAddr) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(packet);
         self.packets.push(Packet {
-            bytes: *bytes,
-            length,
+            bytes: start..self.bytes.len(),
             to: to.into(),
         });
         if self.packets.len() == LIMIT {
@@ -59,7 +61,7 @@ impl Batch {
         let slices: Vec<_> = self
             .packets
             .iter()
-            .map(|packet| [IoSlice::new(&packet.bytes[..packet.length])])
+            .map(|packet| [IoSlice::new(&self.bytes[packet.bytes.clone()])])
             .collect();
         let mut controls: Vec<_> = slices
             .iter()
@@ -83,6 +85,7 @@ impl Batch {
         }
         drop(messages);
         self.packets.clear();
+        self.bytes.clear();
     }
 }
 
@@ -120,8 +123,8 @@ mod tests {
         ];
         let mut batch = Batch::new(Arc::clone(&ours));
         for number in 0..200_u8 {
-            batch.add(&[number; PACKET_ROOM], 20, good);
-            batch.add(&[0xff; PACKET_ROOM], 20, bad[usize::from(number) % 4]);
+            batch.add(&[number; 20], good);
+            batch.add(&[0xff; 20], bad[usize::from(number) % 4]);
         }
         batch.send();
         let mut buffer = [0; 100];

@@ -40,9 +40,9 @@ impl KeyTiming {
         self.tone * FRAME_SAMPLES
     }
 
-    /// Frames of silence between the last packet of an event and the next one. The repeated ends fall into the pause.
-    pub fn frames_after_event(self) -> u32 {
-        u32::from(self.pause).saturating_sub(u32::from(END_PACKETS) - 1)
+    /// From the end of a key to the next one. The repeated ends of an event fall into it.
+    pub fn pause_bytes(self) -> usize {
+        usize::from(self.pause) * FRAME_BYTES
     }
 }
 

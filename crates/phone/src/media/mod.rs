@@ -10,6 +10,7 @@ pub(crate) mod inbound_handle;
 mod latch;
 mod paced_stream;
 pub mod pacer;
+pub mod packet_time;
 pub mod ports;
 pub mod receiver;
 pub mod receiver_stats;

@@ -97,7 +97,7 @@ impl SendPath {
                     batches.push(Batch::new(Arc::clone(socket)));
                     batches.len() - 1
                 });
-                batches[index].add(buffer, length, address(target));
+                batches[index].add(&buffer[..length], address(target));
             }
         }
     }

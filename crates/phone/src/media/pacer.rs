@@ -1,7 +1,8 @@
 //! Sends the packets of all calls, each at its time.
 //!
 //! One thread wakes every millisecond and serves one of twenty slots. A stream lives in one slot, so it gets its turn every 20 ms, and the
-//! packets of thousands of calls are spread evenly over time instead of leaving in one burst. A thread and not tasks: measured, a task per
+//! packets of thousands of calls are spread evenly over time instead of leaving in one burst. Streams whose peers want packets of another
+//! length have a ring of slots for that length. A thread and not tasks: measured, a task per
 //! stream costs twice as much per packet, and its packets leave when the runtime finds the time. Due times are counted from the start,
 //! so the pacer never drifts against the machine's clock.
 //!
@@ -18,10 +19,10 @@ use supervisor::{Supervisor, Watch, panic_message};
 
 use super::batch::Batch;
 use super::paced_stream::{PACKET_ROOM, PacedStream, Turn};
+use super::packet_time::PacketTime;
 
 /// Ahead of nearly everything else, as far as a process may ask for.
 const NICE: i32 = -15;
-const SLOTS: usize = 20;
 const TICK: Duration = Duration::from_millis(1);
 /// A pacer without streams shows that it lives once in this time.
 const IDLE_BEAT: Duration = Duration::from_millis(250);
@@ -75,7 +76,7 @@ impl Pacer {
         &self.counts
     }
 
-    /// Plays a stream from its next turn on, at most 20 ms from now. If the pacer is dead, the stream is dropped, and with it the sender
+    /// Plays a stream from its next turn on, at most the time of a packet from now. If the pacer is dead, the stream is dropped, and with it the sender
     /// that its call waits for.
     pub fn play(&self, stream: PacedStream) {
         let _ = self.inbox.send(stream);
@@ -90,8 +91,18 @@ fn raise_priority() {
     }
 }
 
+/// Streams with packets of the same length: a slot for each millisecond of it.
+struct Ring(Vec<Vec<PacedStream>>);
+
+impl Ring {
+    fn new(packet_time: PacketTime) -> Self {
+        Self((0..packet_time.millis()).map(|_| Vec::new()).collect())
+    }
+}
+
 struct Wheel {
-    slots: [Vec<PacedStream>; SLOTS],
+    /// The first is that of 20 ms; others come when a peer wants them.
+    rings: Vec<Ring>,
     streams: usize,
     buffer: [u8; PACKET_ROOM],
     /// One for each shared socket; there are as many as trunks that share one.
@@ -102,7 +113,7 @@ struct Wheel {
 impl Wheel {
     fn new(counts: Arc<PaceCounts>) -> Self {
         Self {
-            slots: std::array::from_fn(|_| Vec::new()),
+            rings: vec![Ring::new(PacketTime::default())],
             streams: 0,
             buffer: [0; PACKET_ROOM],
             batches: Vec::new(),
@@ -131,7 +142,7 @@ impl Wheel {
             }
             let due = start + TICK * tick;
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            self.turn(tick as usize % SLOTS, due);
+            self.turn(tick as usize, due);
             tick += 1;
             // A month of talk without a pause: start counting anew rather than overflow.
             if tick == u32::MAX - 1 {
@@ -141,24 +152,24 @@ impl Wheel {
     }
 
     fn add(&mut self, stream: PacedStream) {
-        let emptiest = (0..SLOTS)
-            .min_by_key(|slot| self.slots[*slot].len())
-            .unwrap_or(0);
-        self.slots[emptiest].push(stream);
-        self.streams += 1;
+        let packet_time = stream.stream.packet_time();
+        let known = (self.rings.iter()).position(|ring| ring.0.len() == packet_time.millis());
+        let ring = known.unwrap_or_else(|| {
+            self.rings.push(Ring::new(packet_time));
+            self.rings.len() - 1
+        });
+        let emptiest = self.rings[ring].0.iter_mut().min_by_key(|slot| slot.len());
+        if let Some(slot) = emptiest {
+            slot.push(stream);
+            self.streams += 1;
+        }
     }
 
-    /// Serves a slot. Panics are caught around the whole slot, so that a stream costs nothing more; after a panic the rest of the slot is
-    /// served as if nothing had happened.
-    fn turn(&mut self, slot: usize, due: Instant) {
-        let mut index = 0;
-        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.serve(slot, &mut index, due)))
-        {
-            tracing::error!(
-                reason = panic_message(&*panic),
-                "a stream panicked in its turn: its call ends"
-            );
-            self.remove(slot, index);
+    /// Serves the slots of this millisecond.
+    fn turn(&mut self, tick: usize, due: Instant) {
+        for ring in 0..self.rings.len() {
+            let slot = tick % self.rings[ring].0.len();
+            self.turn_of((ring, slot), due);
         }
         let sent = catch_unwind(AssertUnwindSafe(|| {
             self.batches.iter_mut().for_each(Batch::send);
@@ -173,9 +184,23 @@ impl Wheel {
         self.batches.retain(|batch| !batch.is_done());
     }
 
-    fn serve(&mut self, slot: usize, index: &mut usize, due: Instant) {
+    /// Serves a slot. Panics are caught around the whole slot, so that a stream costs nothing more; after a panic the rest of the slot is
+    /// served as if nothing had happened.
+    fn turn_of(&mut self, place: (usize, usize), due: Instant) {
+        let mut index = 0;
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.serve(place, &mut index, due)))
+        {
+            tracing::error!(
+                reason = panic_message(&*panic),
+                "a stream panicked in its turn: its call ends"
+            );
+            self.remove(place, index);
+        }
+    }
+
+    fn serve(&mut self, (ring, slot): (usize, usize), index: &mut usize, due: Instant) {
         let (mut sent, mut missed) = (0, 0);
-        while let Some(stream) = self.slots[slot].get_mut(*index) {
+        while let Some(stream) = self.rings[ring].0[slot].get_mut(*index) {
             match stream.take_turn(due, &mut self.buffer, &mut self.batches) {
                 Turn::Sent(lateness) => {
                     sent += 1;
@@ -183,9 +208,9 @@ impl Wheel {
                     *index += 1;
                 }
                 Turn::Waited => *index += 1,
-                Turn::Stopped => drop(self.remove(slot, *index)),
+                Turn::Stopped => drop(self.remove((ring, slot), *index)),
                 Turn::Finished => {
-                    let ended = self.remove(slot, *index);
+                    let ended = self.remove((ring, slot), *index);
                     // The call may have stopped waiting for it.
                     let _ = ended.finished.send(Instant::now());
                 }
@@ -194,9 +219,9 @@ impl Wheel {
         self.counts.add(sent, missed);
     }
 
-    fn remove(&mut self, slot: usize, index: usize) -> PacedStream {
+    fn remove(&mut self, (ring, slot): (usize, usize), index: usize) -> PacedStream {
         self.streams -= 1;
-        self.slots[slot].swap_remove(index)
+        self.rings[ring].0[slot].swap_remove(index)
     }
 }
 
@@ -212,6 +237,9 @@ mod tests {
     use std::net::UdpSocket;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
+
+    /// Those of streams with packets of 20 ms.
+    const SLOTS: usize = 20;
 
     fn pair() -> (Arc<UdpSocket>, UdpSocket) {
         let ours = UdpSocket::bind("127.0.0.1:0").unwrap();

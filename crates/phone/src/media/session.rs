@@ -199,6 +199,7 @@ impl MediaSession {
         let remote = self.remote.as_ref().ok_or(MediaError::NotAgreed)?;
         let numbers = self.numbers.take().ok_or(MediaError::PlayedBefore)?;
         let mut stream = Stream::new(remote.codec, remote.telephone_event, numbers)
+            .with_packet_time(remote.packet_time)
             .with_key_timing(self.options.key_timing);
         stream.append(plan);
         self.to_play = plan.iter().map(sound_of).sum();

@@ -1,15 +1,15 @@
-//! What one call sends: silence, sounds and keys, packet by packet. It has no socket and no clock: the pacer asks for the next packet every
-//! 20 ms.
+//! What one call sends: silence, sounds and keys, packet by packet. It has no socket and no clock: the pacer asks for the next packet at its
+//! time, every 20 ms unless the peer wants something else.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::dtmf::{self, END_PACKETS, KeyTiming};
+use super::packet_time::PacketTime;
 use super::rtp::{HEADER_BYTES, Numbers};
 use g711::{Codec, EncodedAudio, FRAME_BYTES};
 
-pub const LARGEST_PACKET: usize = HEADER_BYTES + FRAME_BYTES;
-const FRAME_SAMPLES: u16 = 160;
+pub const LARGEST_PACKET: usize = HEADER_BYTES + PacketTime::LONGEST.bytes();
 
 /// One item of what is played; the items follow each other without a gap.
 #[derive(Debug, Clone)]
@@ -29,9 +29,8 @@ pub const PANIC_KEY: char = '!';
 /// An item in this call's codec.
 #[derive(Debug)]
 enum Segment {
-    Silence {
-        frames: u32,
-    },
+    /// So many bytes of it.
+    Silence(usize),
     /// The bytes are shared with every other call that plays the same sound; the position in them is this call's own.
     Bytes {
         bytes: Arc<[u8]>,
@@ -61,6 +60,7 @@ pub enum NextPacket {
 pub struct Stream {
     codec: Codec,
     telephone_event: Option<u8>,
+    packet_time: PacketTime,
     timing: KeyTiming,
     numbers: Numbers,
     segments: VecDeque<Segment>,
@@ -79,6 +79,7 @@ impl Stream {
         Self {
             codec,
             telephone_event,
+            packet_time: PacketTime::default(),
             timing: KeyTiming::default(),
             numbers,
             segments: VecDeque::new(),
@@ -97,6 +98,17 @@ impl Stream {
         self
     }
 
+    /// For what is appended after this.
+    #[must_use]
+    pub fn with_packet_time(mut self, packet_time: PacketTime) -> Self {
+        self.packet_time = packet_time;
+        self
+    }
+
+    pub fn packet_time(&self) -> PacketTime {
+        self.packet_time
+    }
+
     pub fn is_new(&self) -> bool {
         self.new
     }
@@ -104,7 +116,9 @@ impl Stream {
     pub fn append(&mut self, items: &[PlaybackItem]) {
         for item in items {
             match item {
-                PlaybackItem::Silence { frames } => self.append_silence(*frames),
+                PlaybackItem::Silence { frames } => {
+                    self.append_silence(*frames as usize * FRAME_BYTES);
+                }
                 PlaybackItem::Sound(sound) if sound.frames() == 0 => {}
                 PlaybackItem::Sound(sound) => {
                     let bytes = Arc::clone(sound.bytes(self.codec));
@@ -126,9 +140,9 @@ impl Stream {
         }
     }
 
-    fn append_silence(&mut self, frames: u32) {
-        if frames > 0 {
-            self.segments.push_back(Segment::Silence { frames });
+    fn append_silence(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.segments.push_back(Segment::Silence(bytes));
         }
     }
 
@@ -147,95 +161,102 @@ impl Stream {
             samples: 0,
             ends: 0,
         });
-        self.append_silence(self.timing.frames_after_event());
+        let ends = (usize::from(END_PACKETS) - 1) * self.packet_time.bytes();
+        self.append_silence(self.timing.pause_bytes().saturating_sub(ends));
     }
 
-    /// 20 ms in which nothing is sent: time goes on, the playback does not.
+    /// The time of a packet in which nothing is sent: time goes on, the playback does not.
     pub fn hold(&mut self) {
-        self.numbers.timestamp = self
-            .numbers
-            .timestamp
-            .wrapping_add(u32::from(FRAME_SAMPLES));
+        let samples = self.packet_time.samples();
+        self.numbers.timestamp = self.numbers.timestamp.wrapping_add(samples.into());
         (self.new, self.fresh) = (false, true);
     }
 
     /// Writes the next packet.
     pub fn next(&mut self, buffer: &mut [u8; LARGEST_PACKET]) -> NextPacket {
         let now = self.numbers.timestamp;
-        let Some(segment) = self.segments.front_mut() else {
-            return NextPacket::Finished;
-        };
-        let (payload_type, marker, timestamp, length, done) = match segment {
-            Segment::Silence { frames } => {
-                buffer[HEADER_BYTES..].fill(self.codec.silence());
-                *frames = frames.saturating_sub(1);
-                (
-                    self.codec.payload_type(),
-                    self.fresh,
-                    now,
-                    FRAME_BYTES,
-                    *frames == 0,
-                )
-            }
-            Segment::Bytes {
-                bytes,
-                position,
-                is_sound,
-            } => {
-                let frame = &bytes[*position..(*position + FRAME_BYTES).min(bytes.len())];
-                buffer[HEADER_BYTES..HEADER_BYTES + frame.len()].copy_from_slice(frame);
-                *position += FRAME_BYTES;
-                if *is_sound {
-                    let octets = u32::try_from(frame.len()).unwrap_or(0);
-                    self.sound_octets = self.sound_octets.wrapping_add(octets);
-                }
-                (
-                    self.codec.payload_type(),
-                    self.fresh,
-                    now,
-                    frame.len(),
-                    *position >= bytes.len(),
-                )
-            }
-            Segment::Event {
+        let payload = &mut buffer[HEADER_BYTES..];
+        let (payload_type, marker, timestamp, length) = match self.segments.front_mut() {
+            None => return NextPacket::Finished,
+            Some(Segment::Event {
                 event,
                 began,
                 samples,
                 ends,
-            } => {
+            }) => {
                 let first = began.is_none();
                 // All packets of an event carry the time of its beginning.
                 let timestamp = *began.get_or_insert(now);
                 let whole = self.timing.tone_samples();
-                *samples = (*samples + FRAME_SAMPLES).min(whole);
+                *samples = (*samples + self.packet_time.samples()).min(whole);
                 let ending = *samples == whole;
                 *ends += u8::from(ending);
-                buffer[HEADER_BYTES..HEADER_BYTES + 4]
-                    .copy_from_slice(&dtmf::payload(*event, *samples, ending));
+                payload[..4].copy_from_slice(&dtmf::payload(*event, *samples, ending));
+                if *ends == END_PACKETS {
+                    self.segments.pop_front();
+                }
                 (
                     self.telephone_event.unwrap_or_default(),
                     first,
                     timestamp,
                     4,
-                    *ends == END_PACKETS,
                 )
             }
-            #[cfg(debug_assertions)]
-            Segment::Panic => panic!("the stream was asked to panic"),
+            Some(_) => {
+                let length = self.packet_time.bytes();
+                self.fill(&mut payload[..length]);
+                (self.codec.payload_type(), self.fresh, now, length)
+            }
         };
         buffer[..HEADER_BYTES].copy_from_slice(&self.numbers.header(
             payload_type,
             marker,
             timestamp,
         ));
-        self.numbers.timestamp = now.wrapping_add(u32::from(FRAME_SAMPLES));
+        self.numbers.timestamp = now.wrapping_add(self.packet_time.samples().into());
         (self.new, self.fresh) = (false, false);
         self.packets = self.packets.wrapping_add(1);
         self.octets = self.octets.wrapping_add(u32::try_from(length).unwrap_or(0));
-        if done {
-            self.segments.pop_front();
-        }
         NextPacket::Ready(HEADER_BYTES + length)
+    }
+
+    /// Fills a packet with sound. Sounds are whole frames of 20 ms, so that a packet of another length takes what is missing from the next
+    /// segment, and is filled up with silence where there is no sound to follow.
+    fn fill(&mut self, mut payload: &mut [u8]) {
+        while !payload.is_empty() {
+            let (length, done) = match self.segments.front_mut() {
+                Some(Segment::Silence(left)) => {
+                    let length = payload.len().min(*left);
+                    payload[..length].fill(self.codec.silence());
+                    *left -= length;
+                    (length, *left == 0)
+                }
+                Some(Segment::Bytes {
+                    bytes,
+                    position,
+                    is_sound,
+                }) => {
+                    let rest = &bytes[*position..];
+                    let length = payload.len().min(rest.len());
+                    payload[..length].copy_from_slice(&rest[..length]);
+                    *position += length;
+                    if *is_sound {
+                        let octets = u32::try_from(length).unwrap_or(0);
+                        self.sound_octets = self.sound_octets.wrapping_add(octets);
+                    }
+                    (length, *position == bytes.len())
+                }
+                #[cfg(debug_assertions)]
+                Some(Segment::Panic) => panic!("the stream was asked to panic"),
+                Some(Segment::Event { .. }) | None => {
+                    return payload.fill(self.codec.silence());
+                }
+            };
+            payload = &mut payload[length..];
+            if done {
+                self.segments.pop_front();
+            }
+        }
     }
 }
 
@@ -316,7 +337,8 @@ mod tests {
         let before = Packet::parse(&buffer).unwrap().timestamp;
         stream.hold();
         stream.hold();
-        assert_eq!(stream.next(&mut buffer), NextPacket::Ready(LARGEST_PACKET));
+        let whole = HEADER_BYTES + FRAME_BYTES;
+        assert_eq!(stream.next(&mut buffer), NextPacket::Ready(whole));
         let after = Packet::parse(&buffer).unwrap();
         assert_eq!(
             (after.timestamp.wrapping_sub(before), after.marker),
@@ -368,6 +390,50 @@ mod tests {
                     "{telephone_event:?}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn packets_have_the_length_that_the_peer_wants() {
+        let sound = EncodedAudio::encode(&(0..800).map(|index| index * 30).collect::<Vec<_>>());
+        let bytes = sound.bytes(Codec::Pcma).to_vec();
+        let silence = vec![Codec::Pcma.silence(); 160];
+        let played = [bytes.clone(), silence, bytes].concat();
+        for millis in PacketTime::ALL {
+            let time = PacketTime::of(Some(millis), None);
+            let mut stream = stream(Some(101)).with_packet_time(time);
+            stream.append(&[
+                PlaybackItem::Sound(sound.clone()),
+                PlaybackItem::Silence { frames: 1 },
+                PlaybackItem::Sound(sound.clone()),
+                PlaybackItem::Keys("5".to_owned()),
+            ]);
+            let packets = packets(&mut stream);
+            let samples = u32::from(millis) * 8;
+            for pair in packets.windows(2) {
+                let is_sound = pair[0].0 == 8 && pair[1].0 == 8;
+                let apart = pair[1].3.wrapping_sub(pair[0].3);
+                assert!(!is_sound || apart % samples == 0, "{millis}: {apart}");
+            }
+            let sounds = packets.iter().filter(|packet| packet.0 == 8);
+            let heard: Vec<u8> = sounds.flat_map(|packet| packet.4.clone()).collect();
+            assert!(heard.starts_with(&played), "{millis}");
+            // What was missing in the last packet before the key is silence, and so is all that follows.
+            let rest = &heard[played.len()..];
+            assert!(rest.iter().all(|byte| *byte == Codec::Pcma.silence()));
+            let full = |packet: &&(u8, bool, u16, u32, Vec<u8>)| packet.4.len() == samples as usize;
+            let sounds = packets.iter().filter(|packet| packet.0 == 8);
+            assert_eq!(
+                sounds.clone().filter(full).count(),
+                sounds.count(),
+                "{millis}"
+            );
+            let mut listener = dtmf::KeyListener::default();
+            let events = packets.iter().filter(|packet| packet.0 == 101);
+            let keys: String = events
+                .filter_map(|packet| listener.receive(packet.3, &packet.4))
+                .collect();
+            assert_eq!(keys, "5", "{millis}");
         }
     }
 

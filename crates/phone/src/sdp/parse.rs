@@ -82,9 +82,8 @@ fn understood(line: &str) -> Option<Cow<'_, str>> {
             .then_some(line.into());
     };
     match attribute.split(':').next()? {
-        "rtpmap" | "rtcp" | "rtcp-mux" | "sendrecv" | "sendonly" | "recvonly" | "inactive" => {
-            Some(line.into())
-        }
+        "rtpmap" | "rtcp" | "rtcp-mux" | "sendrecv" | "sendonly" | "recvonly" | "inactive"
+        | "ptime" | "maxptime" => Some(line.into()),
         "crypto" => {
             let crypto = plain_crypto(attribute.strip_prefix("crypto:")?)?;
             Some(format!("a=crypto:{crypto}").into())

@@ -1,6 +1,6 @@
 //! Translates challenges (RFC 7616, RFC 8760) into what the library understands, and its proofs into what the RFC wants. The library
-//! writes SHA-256 as `SHA256`, gives up on a choice like `qop="auth,auth-int"`, and takes the first of several challenges even where
-//! it cannot answer that one.
+//! writes SHA-256 as `SHA256` and `qop` in quotes, gives up on a choice like `qop="auth,auth-int"` and on blanks around `=`, and takes the
+//! first of several challenges even where it cannot answer that one.
 
 use rsipstack::sip::{Header, Request, Response};
 
@@ -54,7 +54,7 @@ fn understood(challenge: &str) -> Option<String> {
     let mut fields = Vec::new();
     for field in split_outside_quotes(rest, ',') {
         let (name, value) = field.split_once('=')?;
-        let bare = value.trim().trim_matches('"');
+        let bare = unquoted(value.trim());
         let name = name.trim().to_ascii_lowercase();
         realm |= name == "realm";
         nonce |= name == "nonce";
@@ -71,10 +71,18 @@ fn understood(challenge: &str) -> Option<String> {
                 return None;
             }
             "qop" => "qop=\"auth\"".to_owned(),
-            _ => field.to_owned(),
+            _ => format!("{name}=\"{bare}\""),
         });
     }
     (realm && nonce).then(|| format!("Digest {}", fields.join(", ")))
+}
+
+/// The text within quotes, or all of it where there are none. Escapes stay: the library knows none.
+fn unquoted(value: &str) -> &str {
+    value
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(value)
 }
 
 /// Keeps the challenge from the library, which would answer it at once and under a branch that nobody has recorded. It finds challenges by
@@ -107,18 +115,20 @@ pub fn reveal(mut response: Response) -> Option<Response> {
     found.then_some(response)
 }
 
-/// A proof names its algorithm as the RFC does.
-pub fn name_properly(request: &mut Request) {
-    let wrong = format!("algorithm={SHA_256}");
+/// A proof names its algorithm as the RFC does, and has no quotes around `qop` (RFC 7616 section 3.4).
+pub fn write_properly(request: &mut Request) {
+    let right = |value: &str| -> String {
+        let fields = split_outside_quotes(value, ',').map(|field| match field {
+            "algorithm=SHA256" => "algorithm=SHA-256",
+            "qop=\"auth\"" => "qop=auth",
+            _ => field,
+        });
+        fields.collect::<Vec<_>>().join(", ")
+    };
     for header in request.headers.iter_mut() {
-        let right = |value: &str| value.replace(&wrong, "algorithm=SHA-256");
         match header {
-            Header::Authorization(value) if value.value().contains(&wrong) => {
-                *value = right(value.value()).into();
-            }
-            Header::ProxyAuthorization(value) if value.value().contains(&wrong) => {
-                *value = right(value.value()).into();
-            }
+            Header::Authorization(value) => *value = right(value.value()).into(),
+            Header::ProxyAuthorization(value) => *value = right(value.value()).into(),
             _ => {}
         }
     }
@@ -139,6 +149,10 @@ mod tests {
                 "digest  realm=\"a\",nonce=\"n\",algorithm=md5",
                 Some("Digest realm=\"a\", nonce=\"n\", algorithm=MD5"),
             ),
+            (
+                "DIGEST realm = \"a\" ,nonce=n, Algorithm = \"md5\",QOP=auth,opaque=",
+                Some("Digest realm=\"a\", nonce=\"n\", algorithm=MD5, qop=\"auth\", opaque=\"\""),
+            ),
             ("Digest realm=\"a\", nonce=\"n\", qop=\"auth-int\"", None),
             (
                 "Digest realm=\"a\", nonce=\"n\", algorithm=SHA-512-256",
@@ -151,5 +165,23 @@ mod tests {
         ] {
             assert_eq!(understood(challenge).as_deref(), translated, "{challenge}");
         }
+    }
+
+    #[test]
+    fn a_proof_is_written_as_the_rfc_wants_it() {
+        let proof = "Digest username=\"a, qop=\", response=\"0\", algorithm=SHA256, qop=\"auth\", nc=00000001";
+        let mut request = Request {
+            method: rsipstack::sip::Method::Invite,
+            uri: rsipstack::sip::Uri::default(),
+            version: rsipstack::sip::Version::V2,
+            headers: vec![Header::ProxyAuthorization(proof.into())].into(),
+            body: Vec::new(),
+        };
+        write_properly(&mut request);
+        let written = request.headers.iter().next().unwrap().value().to_owned();
+        assert_eq!(
+            written,
+            "Digest username=\"a, qop=\", response=\"0\", algorithm=SHA-256, qop=auth, nc=00000001"
+        );
     }
 }

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rsipstack::dialog::DialogId;
-use rsipstack::dialog::authenticate::Credential;
 use rsipstack::dialog::dialog::{Dialog, DialogInner, DialogState, DialogStateSender};
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::dialog::invite_dialog::InviteDialog;
-use rsipstack::sip::{HeadersExt, Response, Route, ToTypedHeader};
+use rsipstack::sip::{HeadersExt, Response, Route};
 use rsipstack::transaction::endpoint::EndpointInnerRef;
 use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
@@ -196,30 +195,4 @@ impl LegDialog {
     fn lock(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The dialog that an INVITE of ours opens.
-#[expect(clippy::result_large_err, reason = "the error is the library's own")]
-pub(super) fn opened_by(
-    invite: &Transaction,
-    states: &DialogStateSender,
-    credentials: Option<&Credential>,
-) -> rsipstack::Result<Arc<DialogInner>> {
-    let request = &invite.original;
-    let contact = request.contact_header().ok();
-    let contact = contact.and_then(|contact| contact.clone().typed().ok());
-    let dialog = DialogInner::new(
-        TransactionRole::Client,
-        DialogId::try_from(invite)?,
-        request.clone(),
-        invite.endpoint_inner.clone(),
-        states.clone(),
-        credentials.cloned(),
-        contact.map(|contact| contact.uri),
-        invite.tu_sender.clone(),
-    )?;
-    if let Some(destination) = invite.destination.clone() {
-        *dialog.remote_uri.lock() = destination.into();
-    }
-    Ok(Arc::new(dialog))
 }

@@ -173,10 +173,16 @@ impl Signalling {
         }
     }
 
-    pub(super) fn contact_uri(&self, contact: SocketAddr) -> Result<Uri, SignallingError> {
+    /// Where we are reached. `user` is empty, or a user part.
+    pub(super) fn contact_uri(
+        &self,
+        user: &str,
+        contact: SocketAddr,
+    ) -> Result<Uri, SignallingError> {
+        let at = if user.is_empty() { "" } else { "@" };
         match self.transport {
-            Transport::Udp => uri(&format!("sip:{contact}")),
-            stream => uri(&format!("sip:{contact};transport={stream}")),
+            Transport::Udp => uri(&format!("sip:{user}{at}{contact}")),
+            stream => uri(&format!("sip:{user}{at}{contact};transport={stream}")),
         }
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use rsipstack::dialog::authenticate::verify_digest;
 use rsipstack::dialog::dialog::Dialog;
 use rsipstack::sip::typed::Authorization;
-use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, ToTypedHeader, Version};
+use rsipstack::sip::{
+    Header, HeadersExt, Method, Request, Scheme, StatusCode, ToTypedHeader, Uri, Version,
+};
 use rsipstack::transaction::TransactionReceiver;
 use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
@@ -245,12 +247,7 @@ fn call(
     let dialog = dialogs
         .layer
         .get_or_create_server_invite(&transaction, sender, None, None)?;
-    let number = transaction
-        .original
-        .uri
-        .user()
-        .unwrap_or_default()
-        .to_owned();
+    let number = number_in(&transaction.original.uri);
     let from = transaction.original.from_header()?.typed()?;
     let incoming = IncomingCall {
         leg: IncomingLeg::new(
@@ -258,7 +255,7 @@ fn call(
             states,
         ),
         number,
-        caller: from.uri.user().unwrap_or_default().to_owned(),
+        caller: number_in(&from.uri),
         call_id: transaction.original.call_id_header()?.value().to_owned(),
         offer: transaction.original.body.clone(),
     };
@@ -272,4 +269,12 @@ fn call(
         }
     });
     Ok(())
+}
+
+/// The user part of an address, or the number of a `tel:` address, which the library reads as a host.
+fn number_in(uri: &Uri) -> String {
+    match &uri.scheme {
+        Some(Scheme::Other(scheme)) if scheme.eq_ignore_ascii_case("tel") => uri.host().to_string(),
+        _ => uri.user().unwrap_or_default().to_owned(),
+    }
 }

@@ -13,21 +13,25 @@ use tokio_util::sync::CancellationToken;
 use super::answer_hold::{AnswerHold, OnAnswer};
 use super::dialog::{InviteTask, OwnedDialog};
 use super::dialogs::{Dialogs, LegDialog};
-use super::headers::{ALLOWED, DESCRIPTION};
+use super::headers::ALLOWED;
 use super::invite_routes::InviteRoute;
-use super::inviting::{Inviting, MOST_REPEATS, Repeats};
+use super::inviting::{Inviting, MOST_REPEATS, Opening, Repeats};
 use super::leave::Leave;
 use super::orphan::DialogSnapshot;
 use super::outgoing_leg::OutgoingLeg;
-use super::{Signalling, SignallingError, SipCredentials, Transport, dialogs, transport, uri};
+use super::{Signalling, SignallingError, SipCredentials, Transport, transport, uri};
 
 /// A call to be placed.
 #[derive(Debug, Clone)]
 pub struct Invite {
+    /// The address of the request: `sip:number@trunk:port`
+    pub target: String,
     /// `sip:number@trunk`
     pub to: String,
     /// `sip:caller@us`
     pub from: String,
+    /// The user part of our Contact.
+    pub contact_user: String,
     pub display_name: Option<String>,
     /// The address that the packet is sent to.
     pub destination: SocketAddr,
@@ -69,20 +73,29 @@ impl Signalling {
             caller_display_name: invite.display_name,
             callee: uri(&invite.to)?,
             destination: Some(address.clone()),
-            content_type: Some(DESCRIPTION.to_owned()),
-            offer: Some(invite.offer.into_bytes()),
-            contact: self.contact_uri(contact)?,
-            credential: credentials.clone(),
+            contact: self.contact_uri(&invite.contact_user, contact)?,
             headers: Some(headers(invite.headers)),
             support_prack: true,
             call_id: Some(invite.call_id.clone()),
             ..InviteOption::default()
         };
-        let callee = option.callee.clone();
         let layer = &self.dialogs.layer;
+        let mut request = layer.make_invite_request(&option)?;
+        // The library knows no other address for the request than that of To.
+        request.uri = uri(&invite.target)?;
+        request.body = invite.offer.into_bytes();
+        let length = u32::try_from(request.body.len()).unwrap_or(u32::MAX);
+        request.headers.push(Header::ContentLength(length.into()));
+        let target = request.uri.clone();
         let (sender, states) = layer.new_dialog_state_channel();
-        let (_, transaction) = layer.create_client_invite_dialog(option, sender.clone())?;
-        let dialog = dialogs::opened_by(&transaction, &sender, credentials.as_ref())?;
+        let opening = Opening {
+            endpoint: &self.endpoint,
+            states: &sender,
+            credentials: credentials.clone(),
+            destination: Some(address.clone()),
+            connection: None,
+        };
+        let (dialog, transaction) = opening.by(request)?;
         let unreadable = || SignallingError::Library("its own INVITE makes no sense".to_owned());
         let request = &transaction.original;
         let snapshot = DialogSnapshot::of_invite(request, Some(invite.destination));
@@ -101,7 +114,7 @@ impl Signalling {
             credentials,
             repeats: repeats.ok_or_else(unreadable)?,
             hold: AnswerHold::start(&self.answer_holds, invite.call_id, on_answer),
-            route: InviteRoute::remember(&self.invite_routes, &callee, address),
+            route: InviteRoute::remember(&self.invite_routes, &target, address),
         })
     }
 }

@@ -1,11 +1,17 @@
 //! What becomes of an INVITE of ours: an answer, or why there is none.
 
+use std::cmp::Reverse;
+
 use rsipstack::dialog::invitation::InviteAsyncResult;
-use rsipstack::sip::{HeadersExt, Response, StatusCode};
+use rsipstack::sip::{HeadersExt, Param, Response, StatusCode};
 
 use super::headers::header_value;
 use super::session_timer::SessionTimer;
+use super::unescaped;
 use crate::ending::Failure;
+
+/// The contacts of one redirect that are looked at.
+const MOST_CONTACTS: usize = 5;
 
 /// The response that answered our INVITE.
 #[derive(Debug)]
@@ -49,14 +55,18 @@ pub struct FailedInvite {
 }
 
 impl FailedInvite {
-    /// The address that a 3xx sends us to.
-    pub fn redirected_to(&self) -> Option<String> {
-        let response = self.response.as_ref()?;
-        if response.status_code.code() / 100 != 3 {
-            return None;
-        }
-        let contacts = response.typed_contact_headers().ok()?;
-        Some(contacts.first()?.uri.to_string())
+    /// The addresses that a 3xx sends us to, the one that the peer likes best first (RFC 3261 section 8.1.3.4).
+    pub fn redirected_to(&self) -> Vec<String> {
+        let response = self.response.as_deref();
+        let redirect = response.filter(|response| response.status_code.code() / 100 == 3);
+        let contacts = redirect.and_then(|response| response.typed_contact_headers().ok());
+        let mut contacts = contacts.unwrap_or_default();
+        contacts.sort_by_key(|contact| Reverse(thousandths(&contact.params)));
+        contacts.truncate(MOST_CONTACTS);
+        let targets = contacts
+            .into_iter()
+            .map(|contact| unescaped(contact.uri).to_string());
+        targets.collect()
     }
 
     /// The interval that a 422 asks for (RFC 4028 section 6).
@@ -67,6 +77,21 @@ impl FailedInvite {
         }
         header_value(&**response, "Min-SE")?.trim().parse().ok()
     }
+}
+
+/// How much a peer likes a contact; without a word about it, wholly.
+fn thousandths(parameters: &[Param]) -> u16 {
+    let q = parameters.iter().find_map(|parameter| match parameter {
+        Param::Q(q) => q.value().trim().parse::<f32>().ok(),
+        _ => None,
+    });
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it lies between 0 and 1000"
+    )]
+    let thousandths = (q.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u16;
+    thousandths
 }
 
 /// The end of an INVITE in our words.

@@ -6,19 +6,22 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use rsipstack::dialog::DialogId;
 use rsipstack::dialog::authenticate::{AuthRetry, Credential, handle_client_authenticate};
-use rsipstack::dialog::dialog::{DialogState, DialogStateSender};
+use rsipstack::dialog::dialog::{DialogInner, DialogState, DialogStateSender};
 use rsipstack::dialog::invitation::InviteAsyncResult;
-use rsipstack::sip::{Request, Response, StatusCodeKind};
+use rsipstack::sip::{HeadersExt, Request, Response, StatusCodeKind, ToTypedHeader};
 use rsipstack::transaction::TransactionState;
+use rsipstack::transaction::endpoint::EndpointInnerRef;
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transaction::transaction::Transaction;
+use rsipstack::transport::{SipAddr, SipConnection};
 use tokio_util::sync::CancellationToken;
 
 use super::dialogs::LegDialog;
 use super::invite_outcome::InviteResult;
 use super::leave::Leave;
-use super::{Transport, abandoned_invite, branch, challenge, dialogs};
+use super::{SignallingError, Transport, abandoned_invite, branch, challenge};
 
 /// Once for the first challenge, and twice more where the peer calls our proof stale: the library's own limit (`AuthRetry`).
 pub(super) const MOST_REPEATS: u32 = 3;
@@ -149,17 +152,59 @@ impl Inviting {
             &mut invite,
             branch::repeated(&self.repeats.first_branch, times),
         )?;
-        let key = TransactionKey::from_request(&invite, TransactionRole::Client)?;
-        let endpoint = &self.transaction.endpoint_inner;
-        let mut transaction =
-            Transaction::new_client(key, invite, endpoint.clone(), proof.connection.clone());
-        transaction.destination.clone_from(&proof.destination);
-        let dialog = dialogs::opened_by(&transaction, &self.states, Some(credentials))?;
+        let opening = Opening {
+            endpoint: &self.transaction.endpoint_inner,
+            states: &self.states,
+            credentials: Some(credentials.clone()),
+            destination: proof.destination.clone(),
+            connection: proof.connection.clone(),
+        };
+        let opened = opening.by(invite);
+        let failed = |error: SignallingError| rsipstack::Error::Error(error.to_string());
+        let (dialog, transaction) = opened.map_err(failed)?;
         let goes_on = self.dialog.replace(dialog);
         if goes_on {
             self.transaction = transaction;
             self.repeats.times = times;
         }
         Ok(goes_on)
+    }
+}
+
+/// What a dialog needs that an INVITE of ours opens.
+pub(super) struct Opening<'a> {
+    pub endpoint: &'a EndpointInnerRef,
+    pub states: &'a DialogStateSender,
+    pub credentials: Option<Credential>,
+    pub destination: Option<SipAddr>,
+    pub connection: Option<SipConnection>,
+}
+
+impl Opening<'_> {
+    /// The dialog that the INVITE opens, and the transaction that sends it.
+    pub fn by(self, invite: Request) -> Result<(Arc<DialogInner>, Transaction), SignallingError> {
+        let key = TransactionKey::from_request(&invite, TransactionRole::Client)?;
+        let endpoint = self.endpoint.clone();
+        let mut transaction =
+            Transaction::new_client(key, invite.clone(), endpoint.clone(), self.connection);
+        transaction.destination = self.destination;
+        let contact = invite
+            .contact_header()
+            .ok()
+            .and_then(|contact| contact.typed().ok());
+        let dialog = DialogInner::new(
+            TransactionRole::Client,
+            DialogId::try_from(&transaction)?,
+            invite,
+            endpoint,
+            self.states.clone(),
+            self.credentials,
+            contact.map(|contact| contact.uri),
+            transaction.tu_sender.clone(),
+        )?;
+        if let Some(destination) = transaction.destination.clone() {
+            *dialog.remote_uri.lock() = destination.into();
+        }
+        Ok((Arc::new(dialog), transaction))
     }
 }

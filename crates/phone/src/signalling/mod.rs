@@ -10,6 +10,7 @@
 //! - any other answer is acknowledged only when it has been recorded (`answer_hold`);
 //! - a session is refreshed (`refresher`);
 //! - challenges are translated into what the library understands (`challenge`);
+//! - requests are written as the RFCs want them where the library writes them otherwise (`request_form`);
 //! - a message that makes us or the library panic costs nobody else anything (`listeners`).
 
 mod abandoned_invite;
@@ -45,6 +46,7 @@ mod presence;
 mod refresher;
 mod registration;
 mod reply;
+mod request_form;
 mod resolve;
 mod response_filter;
 mod session_timer;
@@ -109,5 +111,33 @@ impl From<rsipstack::sip::Error> for SignallingError {
 }
 
 fn uri(text: &str) -> Result<Uri, SignallingError> {
-    Uri::try_from(text).map_err(|_| SignallingError::Address(text.to_owned()))
+    let uri = Uri::try_from(text).map_err(|_| SignallingError::Address(text.to_owned()))?;
+    Ok(unescaped(uri))
+}
+
+/// The library escapes user parts when it writes them, and does not undo that when it reads them.
+fn unescaped(mut uri: Uri) -> Uri {
+    if let Some(auth) = &mut uri.auth {
+        auth.user = unescaped_text(&auth.user);
+    }
+    uri
+}
+
+/// The text without `%23` and the like. What is no escape, or stands for no plain letter, stays.
+pub(crate) fn unescaped_text(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part
+            .get(..2)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        if let Some(code) = code.filter(|code| code.is_ascii() && !code.is_ascii_control()) {
+            plain.push(code.into());
+            plain.push_str(&part[2..]);
+        } else {
+            plain.push('%');
+            plain.push_str(part);
+        }
+    }
+    plain
 }

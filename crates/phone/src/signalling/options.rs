@@ -6,6 +6,7 @@ use rsipstack::sip::{Header, Method, SipMessage};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transaction::transaction::Transaction;
 
+use super::request_form::address_alone;
 use super::{Signalling, SignallingError, transport, uri};
 
 impl Signalling {
@@ -40,18 +41,18 @@ impl Signalling {
         contact: SocketAddr,
     ) -> Result<rsipstack::sip::Request, SignallingError> {
         let target = uri(target)?;
-        let own = self.contact_uri(contact)?;
+        let own = self.contact_uri("", contact)?;
         let sent_by = transport::sip_address(self.transport, self.contact);
         let via = self.endpoint.get_via(Some(sent_by), None)?;
         let from = rsipstack::sip::typed::From {
             display_name: None,
-            uri: own.clone(),
+            uri: address_alone(own.clone()),
             params: Vec::new(),
         }
         .with_tag(rsipstack::transaction::make_tag());
         let to = rsipstack::sip::typed::To {
             display_name: None,
-            uri: target.clone(),
+            uri: address_alone(target.clone()),
             params: Vec::new(),
         };
         let mut request =

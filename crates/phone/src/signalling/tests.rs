@@ -33,8 +33,10 @@ fn at_once() -> OnAnswer {
 
 fn invite(to: SocketAddr) -> Invite {
     Invite {
-        to: format!("sip:13800000000@{to}"),
+        target: format!("sip:13800000000@{to}"),
+        to: "sip:13800000000@127.0.0.1".to_owned(),
         from: "sip:4001234567@127.0.0.1".to_owned(),
+        contact_user: "4001234567".to_owned(),
         display_name: None,
         destination: to,
         call_id: format!("{:032x}", rand::random::<u128>()),
@@ -100,6 +102,21 @@ async fn is_quiet(signalling: &Signalling) {
             signalling.open()
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[test]
+fn escapes_in_a_user_part_are_undone_once() {
+    for (text, written) in [
+        ("sip:12%2334@h", "sip:12%2334@h"),
+        ("sip:%2B86@h", "sip:+86@h"),
+        ("sip:a%40b@h", "sip:a%40b@h"),
+        ("sip:%25%32@h", "sip:%252@h"),
+    ] {
+        assert_eq!(uri(text).unwrap().to_string(), written);
+    }
+    for odd in ["%", "%4", "%zz", "%0d", "%4\u{e9}", "%ff"] {
+        assert_eq!(unescaped_text(odd), odd);
     }
 }
 

@@ -11,7 +11,7 @@ use rsipstack::transport::{SipAddr, SipConnection};
 
 use super::answer_hold::AnswerHolds;
 use super::masking::masked;
-use super::{Transport, challenge};
+use super::{Transport, challenge, request_form};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -159,7 +159,7 @@ pub(super) struct TraceInspector {
 impl MessageInspector for TraceInspector {
     fn before_send(&self, mut message: SipMessage, peer: Option<&SipAddr>) -> SipMessage {
         if let SipMessage::Request(request) = &mut message {
-            challenge::name_properly(request);
+            request_form::correct(request);
         }
         self.tap.sent(&message, peer);
         message

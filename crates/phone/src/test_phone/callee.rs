@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use super::{HeardCall, ReceivedPacket, Script, Then};
 use crate::media::engine::{Encryption, MediaEngine, MediaOptions};
 use crate::media::inbound::InboundEvent;
+use crate::media::packet_time::PacketTime;
 use crate::media::session::MediaSession;
 use crate::media::stream::PlaybackItem;
 use crate::signalling::{EstablishedLeg, IncomingCall, IncomingLeg, LegEvent, SessionChange};
-use g711::{Codec, EncodedAudio, FRAME_BYTES};
+use g711::{Codec, EncodedAudio};
 
 /// How long it rings where nobody answers.
 const LONGEST_RING: Duration = Duration::from_secs(60);
@@ -17,6 +18,8 @@ const LONGEST_RING: Duration = Duration::from_secs(60);
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 /// The packets of that time; further packets are not kept.
 const PACKET_LIMIT: usize = 3600 * 50;
+/// Longer ones hold no sound for us: nobody sends 60 ms of sound in more bytes.
+const LONGEST_PACKET: usize = PacketTime::LONGEST.bytes();
 
 #[derive(Debug)]
 pub(super) struct ScriptedCallee {
@@ -36,7 +39,7 @@ impl Recording {
         match event {
             InboundEvent::Key(key) => self.keys.push(*key),
             InboundEvent::Sound(packet, arrived) => {
-                if self.packets.len() < PACKET_LIMIT && packet.payload.len() <= FRAME_BYTES {
+                if self.packets.len() < PACKET_LIMIT && packet.payload.len() <= LONGEST_PACKET {
                     self.packets.push(ReceivedPacket {
                         arrived: *arrived,
                         sequence: packet.sequence,

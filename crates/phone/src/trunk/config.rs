@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::{NumberCheck, RedirectHosts};
 use crate::media::engine::MediaOptions;
 use crate::signalling::{Host, SipCredentials};
 
@@ -10,6 +11,8 @@ pub struct SipTrunkConfig {
     pub name: String,
     /// The host of the called address.
     pub host: Host,
+    /// Further hosts of the same trunk, called where the first cannot.
+    pub more_hosts: Vec<Host>,
     /// The host that packets are sent to, if it is not the called one.
     pub proxy: Option<Host>,
     /// The host in From, To and the registration, where the trunk wants another one than its own name.
@@ -24,8 +27,10 @@ pub struct SipTrunkConfig {
     pub identity: Identity,
     /// Headers with fixed values in every INVITE, name and value.
     pub headers: Vec<(String, String)>,
-    /// Follow a 3xx to another address.
+    /// Follow a 3xx to other addresses.
     pub follow_redirects: bool,
+    pub redirect_hosts: RedirectHosts,
+    pub redirect_check: NumberCheck,
     /// Offer session refreshes at this interval.
     pub session_interval: Option<Duration>,
     /// How long a trunk may stay at "trying" before another one is tried.
@@ -39,6 +44,7 @@ impl SipTrunkConfig {
         Self {
             name: name.to_owned(),
             host,
+            more_hosts: Vec::new(),
             proxy: None,
             domain: None,
             credentials: None,
@@ -48,6 +54,8 @@ impl SipTrunkConfig {
             identity: Identity::default(),
             headers: Vec::new(),
             follow_redirects: false,
+            redirect_hosts: RedirectHosts::default(),
+            redirect_check: NumberCheck::default(),
             session_interval: None,
             progress_time: None,
             media: MediaOptions::default(),
@@ -57,16 +65,32 @@ impl SipTrunkConfig {
     pub fn domain(&self) -> String {
         self.domain.clone().unwrap_or_else(|| self.host.to_string())
     }
+
+    /// The domain as it stands in To and From: without a port (RFC 3261 section 19.1.1).
+    pub fn domain_name(&self) -> String {
+        without_port(self.domain())
+    }
+}
+
+/// The host alone.
+pub(super) fn without_port(domain: String) -> String {
+    match domain.parse::<Host>() {
+        Ok(host) => Host { port: None, ..host }.to_string(),
+        Err(_) => domain,
+    }
 }
 
 /// How the numbers of a call are written in its addresses.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum NumberForm {
     /// `sip:NUMBER@host`
     #[default]
     Sip,
     /// `sip:NUMBER@host;user=phone` (RFC 3261 section 19.1.1)
     SipPhone,
+    /// `tel:NUMBER` (RFC 3966). A number without `+` is a local one, and means something in its context only: a domain, or the beginning of
+    /// global numbers. Without a context of its own that is the domain of the trunk.
+    Tel { context: Option<String> },
 }
 
 /// How the calling number is shown.
@@ -85,5 +109,7 @@ pub struct Identity {
     pub display_name: Option<String>,
     /// The host in From, where it is not the domain.
     pub from_domain: Option<String>,
+    /// The user part of our Contact. Without one it is the name of the account, or else the calling number.
+    pub contact_user: Option<String>,
     pub form: NumberForm,
 }

@@ -1,16 +1,18 @@
 //! Whether a trunk is there: asked by OPTIONS, and known from its registration where it wants one.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use supervisor::Watch;
+use tokio::task::JoinSet;
 
 use super::Trunk;
 
 /// A trunk that is down is asked again after this time, whatever the usual interval is.
 const RETRY: Duration = Duration::from_secs(5);
-/// One lost packet is no reason to give a trunk up.
-const MISSES_ALLOWED: u32 = 2;
+/// One lost packet is no reason to give a trunk up, or one of its addresses.
+pub(super) const MISSES_ALLOWED: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
@@ -141,7 +143,7 @@ pub(super) async fn check_health(trunk: Arc<Trunk>, interval: Duration, watch: W
 pub(super) async fn keep_alive(trunk: Arc<Trunk>, interval: Duration, watch: Watch) {
     while (trunk.unless_stopped(tokio::time::sleep(interval)).await).is_some() {
         watch.beat();
-        let Ok(addresses) = trunk.addresses().await else {
+        let Ok(addresses) = trunk.usable_addresses().await else {
             continue;
         };
         if let Some(first) = addresses.first()
@@ -153,19 +155,40 @@ pub(super) async fn keep_alive(trunk: Arc<Trunk>, interval: Duration, watch: Wat
     watch.release();
 }
 
-async fn ask(trunk: &Trunk, interval: Duration) -> Result<Duration, String> {
-    let target = trunk.request_address("");
-    let mut why = String::new();
+/// Asks every address. Returns the time until the next check, or what is wrong with the last of them if none is there.
+async fn ask(trunk: &Arc<Trunk>, interval: Duration) -> Result<Duration, String> {
+    let mut asking = JoinSet::new();
     for address in trunk.addresses().await? {
-        match trunk.signalling().ping(&target, address).await {
-            // Overloaded or shutting down. Any other code comes from a trunk that is there, even if it does not like OPTIONS.
-            Ok(Some(503)) => why = format!("{address} answers 503"),
-            Ok(Some(_)) => return Ok(interval),
-            Ok(None) => why = format!("{address} does not answer"),
-            Err(error) => why = error.to_string(),
+        let trunk = Arc::clone(trunk);
+        asking.spawn(async move {
+            let answered = ask_at(&trunk, address).await;
+            trunk.note_answer(address, &answered);
+            answered
+        });
+    }
+    let (mut there, mut why) = (false, None);
+    while let Some(asked) = asking.join_next().await {
+        match asked.map_err(|error| error.to_string()).flatten() {
+            Ok(()) => there = true,
+            Err(reason) => why = Some(reason),
         }
     }
-    Err(why)
+    match why {
+        None => Ok(interval),
+        Some(_) if there => Ok(interval.min(RETRY)),
+        Some(why) => Err(why),
+    }
+}
+
+async fn ask_at(trunk: &Trunk, address: SocketAddr) -> Result<(), String> {
+    let target = trunk.request_address("", address);
+    match trunk.signalling().ping(&target, address).await {
+        // Overloaded or shutting down. Any other code comes from a trunk that is there, even if it does not like OPTIONS.
+        Ok(Some(503)) => Err(format!("{address} answers 503")),
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => Err(format!("{address} does not answer")),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
+use super::config::without_port;
 use super::{NumberForm, Trunk};
-use crate::signalling::{Host, Invite, Transport};
+use crate::signalling::{Invite, Transport};
 
 impl Trunk {
     /// The INVITE for a call over this trunk.
@@ -15,11 +16,10 @@ impl Trunk {
         destination: SocketAddr,
         offer: String,
     ) -> Invite {
-        let domain = self.config.domain();
+        let domain = self.config.domain_name();
         let identity = &self.config.identity;
         let from_user = identity.from_user.as_deref().unwrap_or(caller);
-        let from_domain = identity.from_domain.as_ref().unwrap_or(&domain);
-        let phone = phone_parameter(identity.form);
+        let from_domain = identity.from_domain.clone().map(without_port);
         let mut headers = self.identity_headers(caller, &domain);
         if let Some(proxy) = &self.config.proxy {
             headers.push((
@@ -32,8 +32,10 @@ impl Trunk {
             headers.push(("Session-Expires".to_owned(), interval.as_secs().to_string()));
         }
         Invite {
-            to: format!("{}{phone}", self.request_address(&user_part(number))),
-            from: format!("sip:{}@{from_domain}{phone}", user_part(from_user)),
+            target: self.target(number, destination),
+            to: self.written(number, &domain),
+            from: self.written(from_user, from_domain.as_ref().unwrap_or(&domain)),
+            contact_user: user_part(self.contact_user(from_user)),
             display_name: identity.display_name.clone(),
             destination,
             call_id: call_id.to_owned(),
@@ -43,13 +45,41 @@ impl Trunk {
         }
     }
 
+    /// The address of the request. Unlike To and From it may say a port and a transport.
+    fn target(&self, number: &str, at: SocketAddr) -> String {
+        let address = || self.request_address(&user_part(number), at);
+        match self.config.identity.form {
+            NumberForm::SipPhone => format!("{};user=phone", address()),
+            NumberForm::Tel { .. } if is_number(number) => self.written(number, ""),
+            NumberForm::Sip | NumberForm::Tel { .. } => address(),
+        }
+    }
+
+    /// The address of a number in the form that the trunk wants. What is no number has no `tel:`.
+    fn written(&self, number: &str, host: &str) -> String {
+        match &self.config.identity.form {
+            NumberForm::Tel { .. } if is_global(number) => format!("tel:{number}"),
+            NumberForm::Tel { context } if is_number(number) => {
+                let domain = || self.config.domain_name();
+                let context = context.clone().unwrap_or_else(domain);
+                format!("tel:{number};phone-context={context}")
+            }
+            NumberForm::SipPhone => format!("sip:{}@{host};user=phone", user_part(number)),
+            NumberForm::Sip | NumberForm::Tel { .. } => format!("sip:{}@{host}", user_part(number)),
+        }
+    }
+
+    fn contact_user<'a>(&'a self, from_user: &'a str) -> &'a str {
+        let account = self.config.credentials.as_ref();
+        let account = account.map(|credentials| credentials.user.as_str());
+        let configured = self.config.identity.contact_user.as_deref();
+        configured.or(account).unwrap_or(from_user)
+    }
+
     /// The calling number once more, and what else the trunk wants to know.
     fn identity_headers(&self, caller: &str, domain: &str) -> Vec<(String, String)> {
         let identity = &self.config.identity;
-        let address = |number: &str| {
-            let phone = phone_parameter(identity.form);
-            format!("<sip:{}@{domain}{phone}>", user_part(number))
-        };
+        let address = |number: &str| format!("<{}>", self.written(number, domain));
         let mut headers = Vec::new();
         let mut add = |name: &str, value: String| headers.push((name.to_owned(), value));
         if identity.asserted {
@@ -75,32 +105,27 @@ impl Trunk {
         }
     }
 
-    pub(super) fn request_address(&self, user: &str) -> String {
-        let at = if user.is_empty() { "" } else { "@" };
+    /// The address of a request that is sent to `at`.
+    pub(super) fn request_address(&self, user: &str, at: SocketAddr) -> String {
+        let sign = if user.is_empty() { "" } else { "@" };
         let host = match &self.config.domain {
             Some(domain) => domain.clone(),
-            None => self.config.host.to_string(),
+            None => self.host_at(at).to_string(),
         };
-        format!("sip:{user}{at}{host}{}", self.transport_parameter())
+        format!("sip:{user}{sign}{host}{}", self.transport_parameter())
     }
 }
 
-fn phone_parameter(form: NumberForm) -> &'static str {
-    match form {
-        NumberForm::Sip => "",
-        NumberForm::SipPhone => ";user=phone",
-    }
+/// A number of the whole world (RFC 3966 section 3).
+fn is_global(text: &str) -> bool {
+    let digits = text.strip_prefix('+').unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The host of `sip:user@host:port;parameters`.
-pub(super) fn host_of(target: &str) -> Result<Host, String> {
-    let bare = target
-        .strip_prefix("sip:")
-        .or_else(|| target.strip_prefix("sips:"))
-        .ok_or_else(|| format!("not a SIP address: {target}"))?;
-    let host = bare.rsplit_once('@').map_or(bare, |(_, host)| host);
-    let end = host.find([';', '?', '>']).unwrap_or(host.len());
-    host[..end].parse()
+/// A global number, or one that is dialled somewhere.
+fn is_number(text: &str) -> bool {
+    let dialled = |byte: u8| byte.is_ascii_digit() || byte == b'*' || byte == b'#';
+    is_global(text) || (!text.is_empty() && text.bytes().all(dialled))
 }
 
 /// The user part of an address, in which characters with a meaning are escaped.
@@ -122,16 +147,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_of_an_address_is_found() {
-        for (target, host) in [
-            ("sip:100@192.0.2.1:5070;transport=tcp", "192.0.2.1:5070"),
-            ("sip:host.example", "host.example"),
-            ("sips:a@b.example?x=y", "b.example"),
-            ("sip:100@[2001:db8::1]:5060", "[2001:db8::1]:5060"),
-        ] {
-            assert_eq!(host_of(target).unwrap().to_string(), host);
+    fn only_numbers_have_a_tel_address() {
+        assert!(is_global("+8613800138000"));
+        for local in ["13800138000", "110", "*21#", "0"] {
+            assert!(is_number(local) && !is_global(local), "{local}");
         }
-        assert!(host_of("tel:+123").is_err());
+        for other in ["", "+", "+86*1", "anonymous", "1;x=y", "1 2", "1>"] {
+            assert!(!is_number(other), "{other}");
+        }
     }
 
     #[test]

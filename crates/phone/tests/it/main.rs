@@ -3,7 +3,9 @@
 mod baresip;
 mod calls;
 mod far_end;
+mod forms;
 mod hostile;
+mod hosts;
 mod kamailio;
 mod lab;
 mod leave;
@@ -13,6 +15,7 @@ mod many;
 mod odd_peers;
 mod passwords;
 mod puppet;
+mod redirects;
 mod sipp;
 mod softphone;
 mod streams;

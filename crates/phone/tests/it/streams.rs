@@ -110,6 +110,52 @@ async fn five_hundred_calls_at_once_are_exact_to_the_last_sample() {
     }
 }
 
+/// Packets of several lengths at once: each callee gets what it asks for, and all of the sound.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callee_gets_packets_of_the_length_that_it_asks_for() {
+    let engine = engine();
+    let line = engine.shared_line().unwrap();
+    let sound = sound(1, 60);
+    let mut calls = Vec::new();
+    for (wish, millis) in [
+        ("a=ptime:10\r\n", 10),
+        ("", 20),
+        ("a=ptime:30\r\n", 30),
+        ("a=ptime:40\r\na=maxptime:150\r\n", 40),
+        ("a=ptime:60\r\n", 60),
+        ("a=ptime:60\r\na=maxptime:50\r\n", 50),
+        ("a=ptime:100\r\n", 20),
+        ("a=ptime:x\r\n", 20),
+    ] {
+        for sockets in [SocketChoice::Own, SocketChoice::Shared(Arc::clone(&line))] {
+            let options = MediaOptions {
+                sockets,
+                ..MediaOptions::default()
+            };
+            let (mut session, callee) = (engine.open(options, |_| ()).unwrap(), callee());
+            let mut answer = answer(&callee);
+            answer.extend_from_slice(wish.as_bytes());
+            session.answered(&answer).unwrap();
+            let plan = [PlaybackItem::Sound(sound.clone())];
+            let began = Instant::now();
+            let finished = session.play(&plan).unwrap();
+            calls.push((session, callee, finished, began, millis));
+        }
+    }
+    for (session, callee, finished, began, millis) in calls {
+        let finished = tokio::time::timeout(PATIENCE, finished).await;
+        let took = finished.unwrap().unwrap() - began;
+        let bytes = sound.bytes(Codec::Pcma);
+        assert_eq!(heard(&callee), bytes.to_vec(), "{millis}");
+        // 1200 ms of sound are whole packets of every length, and take their time whatever it is.
+        assert_eq!(session.stats().packets_sent, 1200 / millis, "{millis}");
+        assert!(
+            took >= Duration::from_millis(1200 - u64::from(millis)),
+            "{millis}: {took:?}"
+        );
+    }
+}
+
 /// Arrival and timestamp of every packet of one call.
 type Arrivals = Arc<Mutex<Vec<(Instant, u32)>>>;
 

@@ -179,7 +179,7 @@ async fn a_callee_hangs_up_over_tls_on_a_caller_without_a_certificate() {
     let invite = invited.lock().unwrap().take().unwrap();
     let from = invite.peer.unwrap();
     let contact = crate::puppet::header(&invite.text, "Contact");
-    assert_eq!(contact, format!("<sip:{from};transport=TLS>"));
+    assert_eq!(contact, format!("<sip:4001234567@{from};transport=TLS>"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -235,7 +235,10 @@ async fn the_advertised_address_is_what_the_peer_sees() {
     call(&phone, &trunk, request).await;
     let invite = seen.lock().unwrap().clone();
     assert!(invite.contains("SIP/2.0/UDP 203.0.113.7:5066"), "{invite}");
-    assert!(invite.contains("<sip:203.0.113.7:5066>"), "{invite}");
+    assert!(
+        invite.contains("<sip:4001234567@203.0.113.7:5066>"),
+        "{invite}"
+    );
     assert!(invite.contains("c=IN IP4 203.0.113.8"), "{invite}");
 }
 

@@ -51,7 +51,7 @@ async fn seen(config: impl FnOnce(SocketAddr) -> SipTrunkConfig) -> String {
 async fn the_caller_is_shown_as_the_trunk_wants_it() {
     let plain = seen(|address| SipTrunkConfig::new("test", address.into())).await;
     assert!(
-        plain.contains("From: <sip:4001234567@127.0.0.1:"),
+        plain.contains("From: <sip:4001234567@127.0.0.1>;"),
         "{plain}"
     );
     assert!(!plain.contains("P-Asserted-Identity"), "{plain}");
@@ -65,6 +65,7 @@ async fn the_caller_is_shown_as_the_trunk_wants_it() {
             diversion: Some("4000000000".to_owned()),
             display_name: Some("Clarion".to_owned()),
             from_domain: Some("from.example".to_owned()),
+            contact_user: None,
             form: NumberForm::SipPhone,
         },
         headers: vec![("X-Customer".to_owned(), "42; a=b".to_owned())],

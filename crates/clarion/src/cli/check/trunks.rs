@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use phone::signalling::{
-    Direction, Registered, Resolver, Signalling, SipCredentials, Trace, Transport,
+    Direction, Host, Registered, Resolver, Signalling, SipCredentials, Trace, Transport,
 };
 use supervisor::Supervisor;
 
@@ -77,7 +77,16 @@ impl Look<'_> {
     /// Checks the trunk from outside. The error is the finding after which it is useless to look further.
     async fn outside(&mut self) -> Result<(), Finding> {
         self.port_is_free();
-        let addresses = self.addresses().await?;
+        let (trunk, mut addresses) = (self.trunk, Vec::new());
+        for host in trunk.peers() {
+            match self.addresses(host).await {
+                Ok(found) => addresses.extend(found),
+                Err(problem) => self.findings.push(problem),
+            }
+        }
+        if addresses.is_empty() {
+            return Ok(());
+        }
         let heard = Arc::new(Mutex::new(None));
         let signalling = self.signalling(&heard).await?;
         self.can_be_reached(signalling.contact().ip(), &addresses);
@@ -113,8 +122,8 @@ impl Look<'_> {
         }
     }
 
-    async fn addresses(&mut self) -> Result<Vec<SocketAddr>, Finding> {
-        let (host, transport) = (self.trunk.peer(), self.trunk.endpoint.transport);
+    async fn addresses(&mut self, host: &Host) -> Result<Vec<SocketAddr>, Finding> {
+        let transport = self.trunk.endpoint.transport;
         let resolver = Resolver::default();
         let lookup = tokio::time::timeout(LOOKUP_TIME, resolver.addresses(host, transport)).await;
         let found = lookup.unwrap_or_else(|_| Err("the name servers do not answer".to_owned()));

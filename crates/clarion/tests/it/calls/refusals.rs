@@ -170,3 +170,39 @@ async fn a_trunk_that_asks_to_wait_is_not_asked_before() {
     let waited = legs[1].sent_at.duration_since(legs[0].ended_at);
     assert!(waited >= SignedDuration::from_secs(3), "{waited}");
 }
+
+/// A trunk that redirects to a number at its own address.
+async fn redirecting(number: &'static str) -> (SipPeer, String) {
+    let contact = move |method: &str| {
+        let contact = format!("Contact: <sip:{number}@127.0.0.1:9>");
+        (method == "INVITE").then_some((302, contact))
+    };
+    let peer = SipPeer::start(contact).await;
+    let trunk = format!(
+        "[[trunk]]\nname = \"redirects\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\nchannels = 5\ncalls_per_second = 50\nprefixes = [\"86\"]\nfollow_redirects = true\n",
+        peer.address
+    );
+    (peer, trunk)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_to_a_number_that_is_not_called_ends_the_call_and_says_why() {
+    for (number, said) in [
+        ("+86168000000", "it leads to a number that is not called"),
+        (
+            "+442071234567",
+            "it leads to a number that this trunk does not carry",
+        ),
+        ("alice", "it leads to no telephone number"),
+    ] {
+        let (_peer, trunk) = redirecting(number).await;
+        let stage = Stage::on(&trunk, "").await;
+        let sid = stage.call("13800000001", HELLO).await;
+        assert_eq!(field(&stage.report_of(&sid).await, "state"), "2");
+        let record = stage.record(&sid).await;
+        assert_eq!(record.outcome, Some(Outcome::TrunkFailure));
+        let reason = record.reason.unwrap();
+        assert!(reason.contains(said), "{reason}");
+        assert_eq!(stage.legs(&sid).await.len(), 1);
+    }
+}

@@ -6,7 +6,7 @@ mod changes;
 mod giving_up;
 mod passwords;
 mod refusals;
-mod registrations;
+pub mod registrations;
 mod relay;
 mod slow;
 

@@ -1,0 +1,140 @@
+//! Where a 3xx may lead: to numbers that may be called, at hosts that the operator knows.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::Trunk;
+use crate::signalling::{Host, unescaped_text};
+
+type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
+/// Whether a number may be called. The error says why not.
+#[derive(Clone)]
+pub struct NumberCheck(Arc<Check>);
+
+impl NumberCheck {
+    /// The check gets the number as the trunk writes it.
+    pub fn new(check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+}
+
+impl Default for NumberCheck {
+    /// Every number.
+    fn default() -> Self {
+        Self::new(|_| Ok(()))
+    }
+}
+
+impl fmt::Debug for NumberCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NumberCheck")
+    }
+}
+
+/// Hosts beside those of the trunk to which a redirect may lead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RedirectHosts {
+    These(Vec<Host>),
+    Any,
+}
+
+impl Default for RedirectHosts {
+    fn default() -> Self {
+        Self::These(Vec::new())
+    }
+}
+
+impl Trunk {
+    /// The address to which a redirected call goes, if it may go there. `from` is where the redirect came from.
+    pub(crate) async fn locate(
+        &self,
+        target: &str,
+        from: SocketAddr,
+    ) -> Result<SocketAddr, String> {
+        let (number, host) = split(target)?;
+        (self.config.redirect_check.0)(&number)?;
+        let Some(host) = host else {
+            return Ok(from);
+        };
+        self.check_host(&host).await?;
+        // The proxy finds the way.
+        if self.config.proxy.is_some() {
+            return Ok(from);
+        }
+        let found = self.resolver.addresses(&host, self.signalling.transport());
+        let found = found.await?.into_iter().next();
+        found.ok_or_else(|| format!("{host} has no address"))
+    }
+
+    async fn check_host(&self, host: &Host) -> Result<(), String> {
+        let RedirectHosts::These(others) = &self.config.redirect_hosts else {
+            return Ok(());
+        };
+        let domain = self.config.domain_name().parse().ok();
+        let own = [Some(&self.config.host), self.config.proxy.as_ref()];
+        let own = own.into_iter().flatten().chain(&self.config.more_hosts);
+        let mut named = own.chain(&domain).chain(others);
+        if named.any(|known| known.name.eq_ignore_ascii_case(&host.name)) {
+            return Ok(());
+        }
+        let addresses = self.addresses().await.unwrap_or_default();
+        if addresses
+            .iter()
+            .any(|address| Some(address.ip()) == host.address())
+        {
+            return Ok(());
+        }
+        Err(format!("{} is no host of the trunk", host.name))
+    }
+}
+
+/// The number and the host of `sip:number@host:port;parameters`. A `tel:` address has no host.
+fn split(target: &str) -> Result<(String, Option<Host>), String> {
+    let (scheme, rest) = target.split_once(':').unwrap_or_default();
+    let scheme = scheme.to_ascii_lowercase();
+    let end = |text: &str, ends: &[char]| text.find(ends).unwrap_or(text.len());
+    match scheme.as_str() {
+        "tel" => Ok((rest[..end(rest, &[';'])].to_owned(), None)),
+        "sip" | "sips" => {
+            let (user, host) = rest.rsplit_once('@').ok_or("it names no number")?;
+            let host = &host[..end(host, &[';', '?', '>'])];
+            // Neither a password nor parameters belong to the number.
+            let user = &user[..end(user, &[';', ':'])];
+            Ok((unescaped_text(user), Some(host.parse()?)))
+        }
+        _ => Err("it is no address of a telephone".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_and_host_of_a_target_are_found() {
+        for (target, number, host) in [
+            (
+                "sip:100@192.0.2.1:5070;transport=tcp",
+                "100",
+                Some("192.0.2.1:5070"),
+            ),
+            ("sips:+861@b.example?x=y", "+861", Some("b.example")),
+            (
+                "SIP:%2B861;x=y:pw@[2001:db8::1]:5060",
+                "+861",
+                Some("[2001:db8::1]:5060"),
+            ),
+            ("sip:*21%23@h", "*21#", Some("h")),
+            ("tel:+123;phone-context=x", "+123", None),
+        ] {
+            let (found, at) = split(target).unwrap();
+            let at = at.map(|host| host.to_string());
+            assert_eq!((found.as_str(), at.as_deref()), (number, host), "{target}");
+        }
+        for target in ["", "sip:host.example", "mailto:a@b", "sip:1@a b"] {
+            assert!(split(target).is_err(), "{target}");
+        }
+    }
+}
