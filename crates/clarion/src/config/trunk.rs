@@ -408,8 +408,10 @@ fn phone_context(text: &str) -> Result<String, String> {
     let begins_numbers = text.strip_prefix('+').is_some_and(|digits| {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
     });
-    let host = text.parse::<Host>();
-    let is_domain = host.is_ok_and(|host| host.port.is_none() && host.address().is_none());
+    // The last part of a domain begins with a letter; an address does not.
+    let last = text.rsplit('.').next().unwrap_or_default();
+    let is_domain = last.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && text.parse::<Host>().is_ok_and(|host| host.port.is_none());
     if begins_numbers || is_domain {
         return Ok(text.to_owned());
     }
