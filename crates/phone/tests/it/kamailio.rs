@@ -258,6 +258,27 @@ async fn of_two_telephones_that_ring_one_talks() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_contacts_of_a_redirect_are_tried_in_their_order() {
+    let (phone, mut calls) = callee(|number| match number {
+        "1002" => Script::refuse(480),
+        _ => Script::answer(),
+    })
+    .await;
+    let kamailio = Kamailio::start(phone.contact(), free_address()).await;
+    let trunk = kamailio.trunk(Transport::Udp, |config| {
+        config.follow_redirects = true;
+    });
+    let trunk = trunk.await;
+    for _ in 0..rounds() {
+        call(&caller(), &trunk, request("1302", 25)).await.talked();
+        let heard = [heard(&mut calls).await, heard(&mut calls).await];
+        let numbers = heard.each_ref().map(|call| call.number.as_str());
+        assert_eq!(numbers, ["1002", "1000"]);
+        assert_eq!(heard[1].sound(), sound(25).bytes(Codec::Pcma).to_vec());
+    }
+}
+
 /// A callee of bare sockets behind the proxy.
 struct Routed {
     puppet: Puppet,
