@@ -22,7 +22,7 @@ use crate::domain::prompt::{
     self, AudioFile, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, RequestKey};
-use crate::domain::route::{self, RouteKey};
+use crate::domain::route::{self, CallEnds, RouteKey};
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
 use crate::store::StoreError;
@@ -216,7 +216,7 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<LandingAnswer, Ref
     );
     let answer = LandingAnswer::of(&call.sid, &now, false);
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
-    let queueing = queueing(&call.number, &api.config);
+    let queueing = queueing(&call, &api.config);
     check_callee(api, &call, &queueing).await?;
     let prompt = call.prompt.clone();
     let order = CallOrder {
@@ -286,10 +286,10 @@ fn not_durable(sid: &CallSid, error: &StoreError) -> Refusal {
     Refusal::new(code, format!("{}; callSid {sid}", code.meaning()))
 }
 
-fn queueing(number: &PhoneNumber, config: &Config) -> Queueing {
+fn queueing(call: &NewCall, config: &Config) -> Queueing {
     let routes = config.trunks.iter().map(|trunk| &trunk.route);
     Queueing {
-        route: RouteKey::of(routes, number.digits()),
+        route: RouteKey::of(routes, call.ends()),
         priority: Priority::USUAL,
         pause: SignedDuration::ZERO,
         valid_for: SignedDuration::try_from(config.calls.expiry).unwrap_or(SignedDuration::MAX),
@@ -319,11 +319,15 @@ impl ParsedRequest {
             .to_owned();
         let number = PhoneNumber::parse(&called, &config.numbers)?;
         number.check_allowed(&config.numbers)?;
+        let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
         let routes = config.trunks.iter().map(|trunk| &trunk.route);
-        if !route::is_covered(routes, number.digits()) {
+        let ends = CallEnds {
+            called: number.digits(),
+            caller: caller.as_deref(),
+        };
+        if !route::is_carried(routes, ends) {
             return Err(StatusCode::NoRoute.into());
         }
-        let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
         let files = prompt::file_names(
             fields.text("mediaName")?.unwrap_or_default(),
             config.calls.max_files,

@@ -590,6 +590,15 @@ fn a_trunk_has_a_name_of_its_own_and_says_what_it_carries() {
         said("[[trunk]]\nname = \"a\"\nhost = \"x\"\nprefixes = [\"+86\"]"),
         "[[trunk]] \"a\": prefixes: `+86` must be digits, country code first"
     );
+    let trunk = "[[trunk]]\nname = \"a\"\nhost = \"x\"\nprefixes = [\"\"]\n";
+    assert_eq!(
+        said(&format!("{trunk}callers = [\"010\", \"x\"]")),
+        "[[trunk]] \"a\": callers: `x` must be digits, country code first"
+    );
+    assert!(
+        said(&format!("{trunk}hours = \"8-20\""))
+            .starts_with("[[trunk]] \"a\": hours: `8-20` is no window such as 0800-2000")
+    );
 }
 
 #[test]

@@ -17,6 +17,7 @@ use toml::{Table, Value};
 use super::overlay::overlay;
 use super::section::{Mistake, Section};
 use super::values::{PemFiles, parse_codec};
+use crate::domain::call_window::CallWindow;
 use crate::domain::prefix::Prefix;
 use crate::domain::response_policy::{ResponsePolicy, ResponseRule};
 use crate::domain::route::{Rewrite, TrunkRoute};
@@ -248,11 +249,7 @@ fn loopback(section: &mut Section) -> Result<Option<LoopbackSettings>, Mistake> 
 }
 
 fn route(section: &mut Section) -> Result<TrunkRoute, Mistake> {
-    let prefixes = section.list("prefixes", |text| {
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        let prefix = text.parse::<Prefix>().ok().filter(|_| digits);
-        prefix.ok_or_else(|| format!("`{text}` must be digits, country code first"))
-    })?;
+    let prefixes = section.list("prefixes", prefix)?;
     if prefixes.is_empty() {
         let rule = "name what may be called, such as [\"86\"]; [\"\"] is everything";
         return Err(section.mistake("prefixes", rule));
@@ -265,7 +262,15 @@ fn route(section: &mut Section) -> Result<TrunkRoute, Mistake> {
         rewrite: section.elements("rewrite", rewrite)?,
         caller_rewrite: section.elements("caller_rewrite", rewrite)?,
         caller: section.text_or_none("caller")?,
+        callers: section.list("callers", prefix)?,
+        hours: section.parsed_or_none("hours", CallWindow::from_str)?,
     })
+}
+
+fn prefix(text: &str) -> Result<Prefix, String> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let prefix = text.parse::<Prefix>().ok().filter(|_| digits);
+    prefix.ok_or_else(|| format!("`{text}` must be digits, country code first"))
 }
 
 fn word(text: &str) -> Result<String, &'static str> {

@@ -170,7 +170,7 @@ impl CallRunner {
 
     fn channel(&self, call: &NewCall, tried: &[String]) -> Result<Channel, NoChannel> {
         let drawn = u32::from_be_bytes(random::bytes());
-        self.pool.channel(call.number.digits(), tried, drawn)
+        self.pool.channel(call.ends(), tried, drawn)
     }
 
     async fn try_trunk(

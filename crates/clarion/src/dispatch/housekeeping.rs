@@ -76,6 +76,7 @@ impl Housekeeping {
         if let Err(error) = self.switches.read().await {
             tracing::error!(%error, "the operator's switches could not be read");
         }
+        self.pool.keep_hours(&self.recorder.node.clock.wall());
         pace.depth.set(&self.recorder.node).await;
         self.set_gauges();
         self.customers.forget_idle();

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::Zoned;
 use phone::media::pacer::PaceCounts;
 use phone::signalling::Transport;
 use phone::trunk::Health;
@@ -17,7 +18,7 @@ use super::trunk_capacity::GrantedCapacity;
 use super::trunk_line::TrunkLine;
 use crate::config::TrunkSettings;
 use crate::domain::response_policy::ResponsePolicy;
-use crate::domain::route;
+use crate::domain::route::{self, CallEnds};
 use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 
 /// One trunk with what is left of its capacity.
@@ -31,6 +32,8 @@ pub struct PooledTrunk {
     breaker: Mutex<Breaker>,
     /// The operator lets it run empty.
     drained: AtomicBool,
+    /// It is outside of its hours.
+    closed: AtomicBool,
 }
 
 /// A channel of a trunk, given back when it is dropped.
@@ -76,6 +79,22 @@ impl PooledTrunk {
         self.drained.swap(drained, Ordering::Relaxed) != drained
     }
 
+    /// Opens and closes by the hours that it has.
+    fn keep_hours(&self, now: &Zoned) {
+        let Some(hours) = &self.settings.route.hours else {
+            return;
+        };
+        let closed = !hours.is_open(now);
+        if self.closed.swap(closed, Ordering::Relaxed) != closed {
+            tracing::info!(trunk = self.name(), closed, "a trunk keeps its hours");
+        }
+    }
+
+    /// It is left alone, whatever its health.
+    fn rests(&self) -> bool {
+        self.drained.load(Ordering::Relaxed) || self.closed.load(Ordering::Relaxed)
+    }
+
     /// A channel, if one is free and the trunk is worth a try.
     fn channel(self: &Arc<Self>, now: Instant) -> Option<Channel> {
         if !self.may_be_tried(now) || !lock(&self.capacity).take(now) {
@@ -109,7 +128,7 @@ impl PooledTrunk {
 
     /// The operator lets it carry calls at all.
     fn is_in_service(&self) -> bool {
-        !self.drained.load(Ordering::Relaxed) && self.settings.channels > 0
+        !self.rests() && self.settings.channels > 0
     }
 
     fn may_be_tried(&self, now: Instant) -> bool {
@@ -117,7 +136,7 @@ impl PooledTrunk {
     }
 
     fn is_usable(&self) -> bool {
-        !self.drained.load(Ordering::Relaxed) && self.line.health().usable()
+        !self.rests() && self.line.health().usable()
     }
 
     pub fn note(&self, evidence: Evidence<'_>) {
@@ -147,6 +166,9 @@ impl PooledTrunk {
     pub fn state(&self) -> String {
         if self.drained.load(Ordering::Relaxed) {
             return "drained".to_owned();
+        }
+        if self.closed.load(Ordering::Relaxed) {
+            return "outside its hours".to_owned();
         }
         if !lock(&self.breaker).would_allow(Instant::now()) {
             return "failing".to_owned();
@@ -191,6 +213,8 @@ impl TrunkPool {
                 capacity: Mutex::new(GrantedCapacity::new(whole, Instant::now())),
                 share_changed: Arc::clone(&share_changed),
                 breaker: Mutex::new(Breaker::new(settings.health)),
+                // Until somebody looks at the clock.
+                closed: AtomicBool::new(settings.route.hours.is_some()),
                 settings,
                 line,
                 drained: AtomicBool::new(false),
@@ -261,15 +285,22 @@ impl TrunkPool {
             .min()
     }
 
-    /// The next channel for a number, on a trunk that was not tried yet.
+    /// Opens and closes trunks by the clock.
+    pub fn keep_hours(&self, now: &Zoned) {
+        for trunk in &self.trunks {
+            trunk.keep_hours(now);
+        }
+    }
+
+    /// The next channel for a call, on a trunk that was not tried yet.
     pub fn channel(
         &self,
-        digits: &str,
+        ends: CallEnds<'_>,
         tried: &[String],
         random: u32,
     ) -> Result<Channel, NoChannel> {
         let routes = self.trunks.iter().map(|trunk| &trunk.settings.route);
-        let order = route::order(routes, digits, |below| random % below.max(1));
+        let order = route::order(routes, ends, |below| random % below.max(1));
         if order.is_empty() {
             return Err(NoChannel::NoRoute);
         }

@@ -15,6 +15,7 @@ use super::callback::RespUrl;
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
 use super::prompt::Prompt;
+use super::route::CallEnds;
 use super::route::RouteKey;
 use super::status_code::{Refusal, StatusCode};
 
@@ -107,6 +108,16 @@ pub struct NewCall {
     pub max_talk: Option<u32>,
     pub resp_url: Option<RespUrl>,
     pub user_data: Option<String>,
+}
+
+impl NewCall {
+    /// What decides which trunks carry it.
+    pub fn ends(&self) -> CallEnds<'_> {
+        CallEnds {
+            called: self.number.digits(),
+            caller: self.caller.as_deref(),
+        }
+    }
 }
 
 /// How a call is queued. Its time runs by the store's clock, from the moment when the call is accepted.

@@ -5,6 +5,7 @@ pub mod attempt;
 pub mod bill;
 pub mod call;
 pub mod call_state;
+pub mod call_window;
 pub mod callback;
 pub mod claim;
 pub mod customer_limits;

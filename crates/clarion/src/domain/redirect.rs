@@ -44,6 +44,8 @@ mod tests {
             rewrite: vec![Rewrite::new("86".to_owned(), "9".to_owned()).unwrap()],
             caller_rewrite: Vec::new(),
             caller: None,
+            callers: Vec::new(),
+            hours: None,
         };
         let barred = |digits: &str| digits == "8613800000002";
         for (written, said) in [

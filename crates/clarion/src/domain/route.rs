@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::call_window::CallWindow;
 use super::prefix::Prefix;
 
 /// The calling number of a call that has none.
@@ -21,13 +22,25 @@ pub struct TrunkRoute {
     pub caller_rewrite: Vec<Rewrite>,
     /// The calling number if neither request nor platform has one, as it is written for this trunk.
     pub caller: Option<String>,
+    /// Beginnings of the calling numbers that the trunk carries; none: all, and calls without one.
+    pub callers: Vec<Prefix>,
+    /// When it carries calls; `None`: always.
+    pub hours: Option<CallWindow>,
 }
 
 impl TrunkRoute {
+    /// Returns whether the trunk carries calls to this number, of whomever.
     pub fn covers(&self, digits: &str) -> bool {
-        self.prefixes
-            .iter()
-            .any(|prefix| digits.starts_with(prefix.as_str()))
+        begins_with_one(digits, &self.prefixes)
+    }
+
+    /// Returns whether the trunk carries a call between these numbers.
+    pub fn carries(&self, ends: CallEnds<'_>) -> bool {
+        let caller = self.callers.is_empty()
+            || ends
+                .caller
+                .is_some_and(|caller| begins_with_one(caller, &self.callers));
+        caller && self.covers(ends.called)
     }
 
     /// Returns a called number as it is written for this trunk.
@@ -63,6 +76,19 @@ impl TrunkRoute {
     }
 }
 
+/// The two numbers of a call, as digits.
+#[derive(Debug, Clone, Copy)]
+pub struct CallEnds<'a> {
+    pub called: &'a str,
+    /// `None` if no number is shown.
+    pub caller: Option<&'a str>,
+}
+
+fn begins_with_one(digits: &str, prefixes: &[Prefix]) -> bool {
+    let mut prefixes = prefixes.iter();
+    prefixes.any(|prefix| digits.starts_with(prefix.as_str()))
+}
+
 /// A beginning of a number and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
@@ -94,15 +120,15 @@ fn rewritten(digits: &str, rules: &[Rewrite]) -> String {
     }
 }
 
-/// The trunks that carry a number, by name: what is queued for the same trunks waits together.
+/// The trunks that carry a call, by name: what is queued for the same trunks waits together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RouteKey(String);
 
 impl RouteKey {
     const SEPARATOR: char = ' ';
 
-    pub fn of<'a>(trunks: impl IntoIterator<Item = &'a TrunkRoute>, digits: &str) -> Self {
-        let carrying = trunks.into_iter().filter(|trunk| trunk.covers(digits));
+    pub fn of<'a>(trunks: impl IntoIterator<Item = &'a TrunkRoute>, ends: CallEnds<'_>) -> Self {
+        let carrying = trunks.into_iter().filter(|trunk| trunk.carries(ends));
         let mut names: Vec<_> = carrying.map(|trunk| trunk.name.as_str()).collect();
         names.sort_unstable();
         Self(names.join(&Self::SEPARATOR.to_string()))
@@ -123,21 +149,24 @@ impl RouteKey {
     }
 }
 
-/// Returns whether any trunk carries this number.
-pub fn is_covered<'a>(trunks: impl IntoIterator<Item = &'a TrunkRoute>, digits: &str) -> bool {
-    trunks.into_iter().any(|trunk| trunk.covers(digits))
+/// Returns whether any trunk carries this call.
+pub fn is_carried<'a>(
+    trunks: impl IntoIterator<Item = &'a TrunkRoute>,
+    ends: CallEnds<'_>,
+) -> bool {
+    trunks.into_iter().any(|trunk| trunk.carries(ends))
 }
 
-/// Returns the trunks that carry a number, as places in the list, in the order in which they are tried. `draw` returns a number below its
+/// Returns the trunks that carry a call, as places in the list, in the order in which they are tried. `draw` returns a number below its
 /// argument.
 pub fn order<'a>(
     trunks: impl IntoIterator<Item = &'a TrunkRoute>,
-    digits: &str,
+    ends: CallEnds<'_>,
     mut draw: impl FnMut(u32) -> u32,
 ) -> Vec<usize> {
     let trunks: Vec<_> = trunks.into_iter().collect();
     let mut left: Vec<usize> = (0..trunks.len())
-        .filter(|place| trunks[*place].covers(digits))
+        .filter(|place| trunks[*place].carries(ends))
         .collect();
     left.sort_by_key(|place| trunks[*place].priority);
     let mut ordered = Vec::with_capacity(left.len());
@@ -176,7 +205,33 @@ mod tests {
             rewrite: Vec::new(),
             caller_rewrite: Vec::new(),
             caller: None,
+            callers: Vec::new(),
+            hours: None,
         }
+    }
+
+    fn to(called: &str) -> CallEnds<'_> {
+        CallEnds {
+            called,
+            caller: None,
+        }
+    }
+
+    #[test]
+    fn a_trunk_may_be_for_some_callers_only() {
+        let mut of_one = trunk("tenant", &["86"], 1, 1);
+        of_one.callers = vec!["861052".parse().unwrap()];
+        let trunks = [of_one, trunk("all", &["86"], 2, 1)];
+        let from = |caller| CallEnds {
+            called: "8613800138000",
+            caller,
+        };
+        assert_eq!(order(&trunks, from(Some("861052823298")), |_| 0), [0, 1]);
+        assert_eq!(order(&trunks, from(Some("862152823298")), |_| 0), [1]);
+        assert_eq!(order(&trunks, from(None), |_| 0), [1]);
+        assert!(!is_carried(&trunks[..1], from(None)));
+        let key = RouteKey::of(&trunks, from(Some("861052823298")));
+        assert_eq!(key.as_str(), "all tenant");
     }
 
     #[test]
@@ -225,18 +280,22 @@ mod tests {
             trunk("heavy", &["86"], 10, 9),
             trunk("foreign", &["44"], 1, 1),
         ];
-        assert_eq!(order(&trunks, "8613800138000", |_| 0), [1, 2, 0]);
+        assert_eq!(order(&trunks, to("8613800138000"), |_| 0), [1, 2, 0]);
         assert_eq!(
-            order(&trunks, "8613800138000", |all| if all > 1 { 5 } else { 0 }),
+            order(&trunks, to("8613800138000"), |all| if all > 1 {
+                5
+            } else {
+                0
+            }),
             [2, 1, 0]
         );
-        assert_eq!(order(&trunks, "442071234567", |_| 0), [3, 0]);
+        assert_eq!(order(&trunks, to("442071234567"), |_| 0), [3, 0]);
         let mut first = [0; 4];
         for drawn in 0..10 {
-            first[order(&trunks, "86138", |all| drawn % all)[0]] += 1;
+            first[order(&trunks, to("86138"), |all| drawn % all)[0]] += 1;
         }
         assert_eq!(first, [0, 1, 9, 0]);
-        assert!(!is_covered(&trunks[1..], "1212"));
+        assert!(!is_carried(&trunks[1..], to("1212")));
     }
 
     #[test]
@@ -245,7 +304,7 @@ mod tests {
             trunk("north", &["86"], 20, 1),
             trunk("east", &["86", "44"], 10, 1),
         ];
-        let key = |digits| RouteKey::of(&trunks, digits);
+        let key = |digits| RouteKey::of(&trunks, to(digits));
         assert_eq!(key("8613800138000").as_str(), "east north");
         assert_eq!(key("442071234567").as_str(), "east");
         assert_eq!(

@@ -12,7 +12,7 @@ use clarion::domain::callback::RespUrl;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::Prompt;
 use clarion::domain::request_key::CallOrder;
-use clarion::domain::route::RouteKey;
+use clarion::domain::route::{CallEnds, RouteKey};
 use clarion::random;
 use clarion::store::CallQueue;
 use jiff::SignedDuration;
@@ -295,7 +295,13 @@ fn order(number: usize, plan: CallPlan, config: &Config, world: &World) -> CallO
     let routes = config.trunks.iter().map(|trunk| &trunk.route);
     CallOrder {
         queueing: Queueing {
-            route: RouteKey::of(routes, &digits),
+            route: RouteKey::of(
+                routes,
+                CallEnds {
+                    called: &digits,
+                    caller: None,
+                },
+            ),
             priority: Priority::new(if plan.urgent { 1 } else { 5 }).expect("1 to 9"),
             pause: SignedDuration::ZERO,
             valid_for: SignedDuration::from_secs(plan.valid_for.into()),

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use clarion::clock::Clock;
 use clarion::domain::leg::HungUpBy;
 use clarion::domain::outcome::Outcome;
+use jiff::SignedDuration;
+use jiff::tz::TimeZone;
 use phone::test_phone::{Script, Then};
 
 use super::stage::{Stage, field};
@@ -142,5 +145,34 @@ async fn nobody_else_rings_once_it_has_rung() {
     assert_eq!(
         (record.outcome, record.sip_code),
         (Some(Outcome::TrunkFailure), Some(503))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_keeps_its_hours_and_its_callers() {
+    let talks = || Telephone::that(Script::hang_up_after(Duration::from_millis(100)));
+    let (first, second, third) = (talks().await, talks().await, talks().await);
+    // It opens in the hour after the next, whatever time it is, and stays open for two.
+    let zone = TimeZone::get("Asia/Shanghai").unwrap();
+    let hour = Clock::new(zone).wall().hour();
+    let hours = format!("{:02}00-{:02}00", (hour + 2) % 24, (hour + 4) % 24);
+    let trunks = first.wide_trunk("first", &format!("priority = 1\nhours = \"{hours}\""))
+        + &second.wide_trunk("second", "priority = 2\ncallers = [\"86400\"]")
+        + &third.wide_trunk("third", "priority = 3");
+    let stage = Stage::on(&trunks, "").await;
+    let trunk_of = async |number: &str| {
+        let sid = stage.call(number, HELLO).await;
+        stage.report_of(&sid).await;
+        stage.record(&sid).await.trunk.unwrap()
+    };
+    assert_eq!(trunk_of("13800000001").await, "third", "no number is shown");
+    stage.server.clock.shift(SignedDuration::from_hours(3));
+    eventually("it has opened", async || {
+        trunk_of("13800000001").await == "first"
+    })
+    .await;
+    assert_eq!(
+        (second.dialled().len(), third.dialled().len() > 0),
+        (0, true)
     );
 }
