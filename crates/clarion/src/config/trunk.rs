@@ -427,6 +427,7 @@ fn media(section: &mut Section, loopback: bool) -> Result<MediaOptions, Mistake>
         },
         symmetric: section.flag("symmetric_rtp")?,
         rtcp_mux: section.flag("rtcp_mux")?,
+        inband_keys: section.flag("inband_keys")?,
         vanished_after: section.seconds_or_none("vanished_seconds", LONGEST)?,
         hold_limit: section.seconds_or_none("hold_seconds", LONGEST)?,
         bind: loopback.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),

@@ -57,6 +57,10 @@ pub struct MediaOptions {
     /// How long the peer may hold us.
     pub hold_limit: Option<Duration>,
     pub key_timing: KeyTiming,
+    /// Agree on keys as packets (RFC 4733).
+    pub telephone_event: bool,
+    /// Listen for keys as tones in the sound where no packets were agreed on.
+    pub inband_keys: bool,
     /// The addresses to bind and to advertise, where a trunk has its own. Not with a shared line.
     pub bind: Option<IpAddr>,
     pub advertised: Option<IpAddr>,
@@ -73,6 +77,8 @@ impl Default for MediaOptions {
             vanished_after: None,
             hold_limit: None,
             key_timing: KeyTiming::default(),
+            telephone_event: true,
+            inband_keys: true,
             bind: None,
             advertised: None,
         }
