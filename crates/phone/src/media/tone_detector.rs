@@ -28,7 +28,7 @@ const LEAST_AMPLITUDE: f32 = 511.0;
 /// The part of all energy that is in the two tones: at first sight, and when their frequencies are known.
 const LEAST_PART: f32 = 0.7;
 const LEAST_EXACT_PART: f32 = 0.9;
-/// The energy of the tones stays within 3 dB.
+/// The loudness stays within 3 dB.
 const STEADY: f32 = 2.0;
 /// Telephones send the high tone stronger, and lines take more of it: it may be stronger by 6 dB, and weaker by 11 dB.
 const HIGH_OVER_LOW: f32 = 4.0;
@@ -82,9 +82,8 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
         *weight = 0.5 - 0.5 * (TAU * (place as f32 + 0.5) / WINDOW as f32).cos();
     }
     let mut frequencies = [0.0; TONES];
-    for (frequency, of_pad) in frequencies.iter_mut().zip(LOW.iter().chain(&HIGH)) {
-        *frequency = *of_pad as f32;
-    }
+    frequencies[..LOW.len()].copy_from_slice(&LOW);
+    frequencies[LOW.len()..].copy_from_slice(&HIGH);
     let angles = frequencies.map(|frequency| TAU * frequency / RATE);
     let sum: f32 = weights.iter().sum();
     let squares: f32 = weights.iter().map(|weight| weight * weight).sum();
@@ -97,6 +96,18 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
         least_energy: LEAST_AMPLITUDE * LEAST_AMPLITUDE / 2.0 * squares,
     }
 });
+
+/// Weights a window, and returns its energy. In lanes, which the compiler can compute at once.
+fn weigh(samples: &mut [f32; WINDOW], weights: &[f32; WINDOW]) -> f32 {
+    let mut energy = [0.0; 8];
+    for (samples, weights) in samples.chunks_exact_mut(8).zip(weights.chunks_exact(8)) {
+        for lane in 0..8 {
+            samples[lane] *= weights[lane];
+            energy[lane] += samples[lane] * samples[lane];
+        }
+    }
+    energy.iter().sum()
+}
 
 /// All tones of the pad in a window of samples, already weighted.
 fn goertzel(samples: &[f32; WINDOW], tables: &Tables) -> [Bin; TONES] {
@@ -308,49 +319,48 @@ impl ToneDetector {
     fn judge(&mut self) -> Option<char> {
         let tables = &*TABLES;
         let mut samples = self.samples;
-        let mut energy = 0.0;
-        for (sample, weight) in samples.iter_mut().zip(&tables.weights) {
-            *sample *= weight;
-            energy += *sample * *sample;
-        }
+        let energy = weigh(&mut samples, &tables.weights);
         // Two tones that are loud enough have more than this; most of a call is not.
         if energy < 2.0 * tables.least_energy {
             self.run = None;
-            self.miss();
+            self.hold(false);
             return None;
         }
         let bins = goertzel(&samples, tables);
         let pair = Pair::strongest(&bins, energy);
-        self.run = pair.is_key(&samples, tables).then(|| {
+        let is_hit = pair.is_key(&samples, tables);
+        self.run = is_hit.then(|| {
             let run = self.run.and_then(|run| run.go_on(pair, tables));
             run.unwrap_or_else(|| Run::begin(pair))
         });
-        if self.held.is_some_and(|held| held.is_in(&bins)) {
-            self.held = self.held.map(|held| Held { misses: 0, ..held });
-        } else {
-            self.miss();
-        }
+        let still_held = self
+            .held
+            .is_some_and(|held| held.is_in(&bins) || (is_hit && held.pair.key() == pair.key()));
+        self.hold(still_held);
+        self.press(tables)
+    }
+
+    fn hold(&mut self, still_held: bool) {
+        self.held = self.held.and_then(|held| {
+            let misses = if still_held { 0 } else { held.misses + 1 };
+            (misses < MISSES).then_some(Held { misses, ..held })
+        });
+    }
+
+    /// The key that is pressed now, unless it was before.
+    fn press(&mut self, tables: &Tables) -> Option<char> {
         let run = self.run.filter(|run| run.hits >= HITS)?;
+        let pair = run.last;
         if !run.keeps_frequencies(tables) {
             self.run = Some(Run::begin(pair));
             return None;
         }
-        let key = run.last.key();
-        if self.held.is_some_and(|held| held.pair.key() == key) {
+        let is_held = self.held.is_some_and(|held| held.pair.key() == pair.key());
+        if is_held {
             return None;
         }
-        self.held = Some(Held {
-            pair: run.last,
-            misses: 0,
-        });
-        Some(key)
-    }
-
-    fn miss(&mut self) {
-        self.held = self.held.and_then(|held| {
-            let misses = held.misses + 1;
-            (misses < MISSES).then_some(Held { misses, ..held })
-        });
+        self.held = Some(Held { pair, misses: 0 });
+        Some(pair.key())
     }
 }
 

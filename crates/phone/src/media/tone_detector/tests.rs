@@ -81,7 +81,7 @@ fn keys() -> impl Iterator<Item = char> {
 
 fn tones(key: char) -> [f64; 2] {
     let place = keys().position(|known| known == key).unwrap();
-    [LOW[place / 4], HIGH[place % 4]]
+    [LOW[place / 4].into(), HIGH[place % 4].into()]
 }
 
 /// Where in a window a tone may begin.
@@ -207,6 +207,16 @@ fn a_burst_of_noise_does_not_make_two_keys_of_one() {
         }
     }
     assert_eq!(line.heard(Codec::Pcma), "5");
+}
+
+#[test]
+fn a_key_that_fades_is_one() {
+    let [low, high] = tones('7');
+    let line = (0..8).fold(Line::new(0), |line, step| {
+        let level = -4.0 - 3.0 * f64::from(step);
+        line.sines(&[(low, level), (high, level)], 50)
+    });
+    assert_eq!(line.heard(Codec::Pcma), "7");
 }
 
 #[test]
