@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use g711::EncodedAudio;
-use phone::media::engine::{Encryption, MediaConfig, MediaEngine, MediaOptions, SocketChoice};
+use phone::media::engine::{
+    Encryption, HeardKeys, MediaConfig, MediaEngine, MediaOptions, SocketChoice,
+};
 use phone::media::session::MediaSession;
 use phone::media::stream::PlaybackItem;
 use supervisor::Supervisor;
@@ -175,23 +177,18 @@ async fn main() {
         encryption: Encryption::Sdes,
         ..MediaOptions::default()
     };
-    let deaf = MediaOptions {
-        telephone_event: false,
-        inband_keys: false,
-        ..MediaOptions::default()
-    };
     let listening = MediaOptions {
-        inband_keys: true,
-        ..deaf.clone()
+        heard_keys: HeardKeys::Tones,
+        ..MediaOptions::default()
     };
     let silence = [PlaybackItem::Silence {
         frames: seconds * 50,
     }];
     let noise = [PlaybackItem::Sound(noise(seconds))];
     for (name, plan, options) in [
-        ("receiving", &silence, clear),
+        ("receiving", &silence, clear.clone()),
         ("receiving, sealed", &silence, sealed),
-        ("receiving noise", &noise, deaf),
+        ("receiving noise", &noise, clear),
         ("listening for keys, silence", &silence, listening.clone()),
         ("listening for keys, noise", &noise, listening),
     ] {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use phone::call::MediaOptions;
-use phone::media::engine::Encryption;
+use phone::media::engine::{Encryption, HeardKeys};
 use phone::signalling::{Host, SignallingConfig, SipCredentials, TlsFiles, Transport};
 use phone::trunk::{Identity, NumberForm, SipTrunkConfig};
 use toml::{Table, Value};
@@ -427,7 +427,11 @@ fn media(section: &mut Section, loopback: bool) -> Result<MediaOptions, Mistake>
         },
         symmetric: section.flag("symmetric_rtp")?,
         rtcp_mux: section.flag("rtcp_mux")?,
-        inband_keys: section.flag("inband_keys")?,
+        heard_keys: if section.flag("inband_keys")? {
+            HeardKeys::PacketsOrTones
+        } else {
+            HeardKeys::Packets
+        },
         vanished_after: section.seconds_or_none("vanished_seconds", LONGEST)?,
         hold_limit: section.seconds_or_none("hold_seconds", LONGEST)?,
         bind: loopback.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),

@@ -36,6 +36,9 @@ const LOW_OVER_HIGH: f32 = 12.6;
 /// The second harmonic of the high tone is weaker than the tone by 13 dB. That of a low tone lies among the high tones, where the check of
 /// their frequencies finds it.
 const HARMONIC: f32 = 0.05;
+/// Of what other harmonics of a voice have, the tones have more by 19 dB. With a lower pitch they are too close to the tones to be told from them.
+const OTHER_HARMONIC: f32 = 0.012;
+const LOWEST_PITCH: f32 = 150.0;
 /// How far a tone may be from its frequency, from one window to the next and on average. The third and fourth harmonic of one voice are
 /// off by more than 1.8 % where they meet the tones of the star.
 const HOP_TOLERANCE: f32 = 0.03;
@@ -184,6 +187,19 @@ impl Pair {
             && low <= high * LOW_OVER_HIGH
             && tones >= self.energy * LEAST_PART
             && power_at(samples, 2.0 * tables.high(self.column)) <= high * HARMONIC
+            && !self.is_voice(samples, tables)
+    }
+
+    /// Whether the tones are harmonics of a voice: neighbours, or with one to three others between them. Then others are beside them too.
+    fn is_voice(&self, samples: &[f32; WINDOW], tables: &Tables) -> bool {
+        let limit = (self.low.power() + self.high.power()) * OTHER_HARMONIC;
+        let (low, high) = (tables.low(self.row), tables.high(self.column));
+        (1_u8..=4).any(|steps| {
+            let pitch = (high - low) / f32::from(steps);
+            let others = (1..steps).map(|step| low + f32::from(step) * pitch);
+            let mut others = others.chain([low - pitch, high + pitch]);
+            pitch >= LOWEST_PITCH && others.any(|other| power_at(samples, other) > limit)
+        })
     }
 }
 
@@ -298,6 +314,7 @@ impl Default for ToneDetector {
 
 impl ToneDetector {
     /// Takes the next sample. Returns a key when it has been pressed for long enough, once.
+    #[inline]
     pub fn hear(&mut self, sample: i16) -> Option<char> {
         self.samples[self.filled] = f32::from(sample);
         self.filled += 1;

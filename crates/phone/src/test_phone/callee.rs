@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{HeardCall, KeyForm, ReceivedPacket, Script, Then};
 use crate::media::dtmf::{self, KeyTiming};
-use crate::media::engine::{Encryption, MediaEngine, MediaOptions};
+use crate::media::engine::{Encryption, HeardKeys, MediaEngine, MediaOptions};
 use crate::media::inbound::InboundEvent;
 use crate::media::session::MediaSession;
 use crate::media::stream::PlaybackItem;
@@ -124,7 +124,10 @@ impl ScriptedCallee {
             } else {
                 Encryption::Off
             },
-            telephone_event: key_form != KeyForm::Tones,
+            heard_keys: match key_form {
+                KeyForm::Tones => HeardKeys::Tones,
+                KeyForm::Packets | KeyForm::TonesAllTheSame => HeardKeys::PacketsOrTones,
+            },
             ..MediaOptions::default()
         };
         let recording = Arc::new(Mutex::new(Recording::default()));

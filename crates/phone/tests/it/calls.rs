@@ -5,7 +5,7 @@ use std::time::Duration;
 use g711::Codec;
 use phone::call::{CallRequest, MediaOptions};
 use phone::ending::{Cause, Side};
-use phone::media::engine::Encryption;
+use phone::media::engine::{Encryption, HeardKeys};
 use phone::media::stream::PlaybackItem;
 use phone::test_phone::{KeyForm, Script};
 
@@ -103,7 +103,7 @@ async fn keys_in_the_sound_are_not_listened_to_where_the_trunk_does_not_want_it(
     let lab = Lab::new(&Codec::ALL, script).await;
     let trunk = lab
         .trunk_with(MediaOptions {
-            inband_keys: false,
+            heard_keys: HeardKeys::Packets,
             ..MediaOptions::default()
         })
         .await;

@@ -71,8 +71,9 @@ impl Line {
     }
 }
 
+/// The largest sample is 3.14 dBm0.
 fn amplitude(level: f64) -> f64 {
-    32_768.0 * 10.0_f64.powf((level - 3.14) / 20.0)
+    22_827.0 * 10.0_f64.powf(level / 20.0)
 }
 
 fn keys() -> impl Iterator<Item = char> {
