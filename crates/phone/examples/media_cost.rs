@@ -1,5 +1,5 @@
 //! What a packet costs the pacer and the receiver: microseconds of processor time, on loopback, for each kind of socket,
-//! clear and sealed.
+//! clear and sealed, and with and without listening for keys in the sound.
 //!
 //! `cargo run --release --package phone --example media_cost [CALLS [SECONDS]]`
 
@@ -7,7 +7,10 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phone::media::engine::{Encryption, MediaConfig, MediaEngine, MediaOptions, SocketChoice};
+use g711::EncodedAudio;
+use phone::media::engine::{
+    Encryption, HeardKeys, MediaConfig, MediaEngine, MediaOptions, SocketChoice,
+};
 use phone::media::session::MediaSession;
 use phone::media::stream::PlaybackItem;
 use supervisor::Supervisor;
@@ -112,18 +115,10 @@ async fn measure(
 }
 
 /// Calls that talk to each other, so that every packet is also received and judged.
-async fn measure_receiving(name: &str, calls: usize, seconds: u32, sealed: bool) {
+async fn measure_receiving(name: &str, calls: usize, plan: &[PlaybackItem], options: MediaOptions) {
     let here = "127.0.0.1".parse().expect("an address");
     let engine = MediaEngine::start(&Supervisor::new(), &MediaConfig::new(here, 20_000..=39_999))
         .expect("media starts");
-    let options = MediaOptions {
-        encryption: if sealed {
-            Encryption::Sdes
-        } else {
-            Encryption::Off
-        },
-        ..MediaOptions::default()
-    };
     let mut sessions = Vec::new();
     for _ in 0..calls / 2 {
         let mut caller = engine
@@ -136,25 +131,35 @@ async fn measure_receiving(name: &str, calls: usize, seconds: u32, sealed: bool)
         caller.answered(answer.as_bytes()).expect("we agree");
         sessions.extend([caller, callee]);
     }
-    let began = running_time("receiver");
-    let plan = [PlaybackItem::Silence {
-        frames: seconds * 50,
-    }];
+    let (began, began_sending) = (running_time("receiver"), running_time("pacer"));
     let finished: Vec<_> = sessions
         .iter_mut()
-        .map(|session| session.play(&plan).expect("it plays"))
+        .map(|session| session.play(plan).expect("it plays"))
         .collect();
     for finished in finished {
         finished.await.expect("it finishes");
     }
     let micros = (running_time("receiver") - began) as f64 / 1000.0;
+    let sending = (running_time("pacer") - began_sending) as f64 / 1000.0;
     let stats: Vec<_> = sessions.iter().map(MediaSession::stats).collect();
     let packets: u32 = stats.iter().map(|stats| stats.packets_received).sum();
     let lost: u32 = stats.iter().map(|stats| stats.packets_lost).sum();
     println!(
-        "{name:<18} {:>6.2} µs a packet, {packets} packets received, {lost} lost",
-        micros / f64::from(packets)
+        "{name:<28} {:>6.2} µs a packet, {packets} packets received, {lost} lost; {:.2} µs a packet sent",
+        micros / f64::from(packets),
+        sending / f64::from(packets + lost)
     );
+}
+
+/// As loud as speech, and no key: what listening for keys costs most.
+fn noise(seconds: u32) -> EncodedAudio {
+    let mut state: u32 = 1;
+    let samples = (0..seconds * 8000).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [_, _, low, high] = state.to_le_bytes();
+        i16::from_le_bytes([low, high]) / 8
+    });
+    EncodedAudio::encode(&samples.collect::<Vec<_>>())
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -167,6 +172,26 @@ async fn main() {
     measure("shared socket", calls, seconds, false, true, false).await;
     measure("own, sealed", calls, seconds, false, false, true).await;
     measure("shared, sealed", calls, seconds, false, true, true).await;
-    measure_receiving("receiving", calls, seconds, false).await;
-    measure_receiving("receiving, sealed", calls, seconds, true).await;
+    let clear = MediaOptions::default();
+    let sealed = MediaOptions {
+        encryption: Encryption::Sdes,
+        ..MediaOptions::default()
+    };
+    let listening = MediaOptions {
+        heard_keys: HeardKeys::Tones,
+        ..MediaOptions::default()
+    };
+    let silence = [PlaybackItem::Silence {
+        frames: seconds * 50,
+    }];
+    let noise = [PlaybackItem::Sound(noise(seconds))];
+    for (name, plan, options) in [
+        ("receiving", &silence, clear.clone()),
+        ("receiving, sealed", &silence, sealed),
+        ("receiving noise", &noise, clear),
+        ("listening for keys, silence", &silence, listening.clone()),
+        ("listening for keys, noise", &noise, listening),
+    ] {
+        measure_receiving(name, calls, plan, options).await;
+    }
 }

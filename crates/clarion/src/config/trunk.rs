@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use phone::call::MediaOptions;
-use phone::media::engine::Encryption;
+use phone::media::engine::{Encryption, HeardKeys};
 use phone::signalling::{Host, SignallingConfig, SipCredentials, TlsFiles, Transport};
 use phone::trunk::{Identity, NumberForm, RedirectHosts, SipTrunkConfig};
 use toml::{Table, Value};
@@ -492,6 +492,11 @@ fn media(section: &mut Section, loopback: bool) -> Result<MediaOptions, Mistake>
         symmetric: section.flag("symmetric_rtp")?,
         rtcp_mux: section.flag("rtcp_mux")?,
         quiet_after: section.seconds_or_none("quiet_seconds", LONGEST)?,
+        heard_keys: if section.flag("inband_keys")? {
+            HeardKeys::PacketsOrTones
+        } else {
+            HeardKeys::Packets
+        },
         hold_limit: section.seconds_or_none("hold_seconds", LONGEST)?,
         bind: loopback.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         ..MediaOptions::default()

@@ -119,11 +119,11 @@ impl Placing<'_> {
         next: &NextInvite,
     ) -> Result<(ReadyLeg, MediaSession, PressedKeys, SocketAddr), PhoneError> {
         let keys = PressedKeys::new(self.events);
-        let packets = keys.clone();
-        let on_inbound = move |event: InboundEvent<'_>| {
-            if let InboundEvent::Key(key) = event {
-                packets.heard(key, KeySource::Packets, Instant::now());
-            }
+        let pressed = keys.clone();
+        let on_inbound = move |event: InboundEvent<'_>| match event {
+            InboundEvent::Key(key) => pressed.heard(key, KeySource::Packets, Instant::now()),
+            InboundEvent::Tone(key) => pressed.heard(key, KeySource::Tones, Instant::now()),
+            InboundEvent::Sound(..) => {}
         };
         let options = self.trunk.config.media.clone();
         let media = self.media.open(options, on_inbound);

@@ -94,13 +94,22 @@ impl KeyListener {
     }
 }
 
-/// The two frequencies of a key (ITU-T Q.23).
+/// The frequencies of the rows and of the columns of the pad (ITU-T Q.23).
+pub const LOW: [f32; 4] = [697.0, 770.0, 852.0, 941.0];
+pub const HIGH: [f32; 4] = [1209.0, 1336.0, 1477.0, 1633.0];
+pub const PAD: [[char; 4]; 4] = [
+    ['1', '2', '3', 'A'],
+    ['4', '5', '6', 'B'],
+    ['7', '8', '9', 'C'],
+    ['*', '0', '#', 'D'],
+];
+
+/// The two frequencies of a key.
 fn frequencies(event: u8) -> (f64, f64) {
-    const LOW: [f64; 4] = [697.0, 770.0, 852.0, 941.0];
-    const HIGH: [f64; 4] = [1209.0, 1336.0, 1477.0, 1633.0];
-    const PAD: [u8; 16] = [1, 2, 3, 12, 4, 5, 6, 13, 7, 8, 9, 14, 10, 0, 11, 15];
-    let place = PAD.iter().position(|known| *known == event).unwrap_or(0);
-    (LOW[place / 4], HIGH[place % 4])
+    let key = key_of(event);
+    let mut keys = PAD.as_flattened().iter();
+    let place = keys.position(|known| Some(*known) == key).unwrap_or(0);
+    (LOW[place / 4].into(), HIGH[place % 4].into())
 }
 
 /// A key as sound, encoded, in whole frames: the tone and the pause after it.

@@ -60,6 +60,7 @@ pub struct MediaOptions {
     /// How long the peer may hold us.
     pub hold_limit: Option<Duration>,
     pub key_timing: KeyTiming,
+    pub heard_keys: HeardKeys,
     /// The addresses to bind and to advertise, where a trunk has its own. Not with a shared line.
     pub bind: Option<IpAddr>,
     pub advertised: Option<IpAddr>,
@@ -76,6 +77,7 @@ impl Default for MediaOptions {
             quiet_after: None,
             hold_limit: None,
             key_timing: KeyTiming::default(),
+            heard_keys: HeardKeys::PacketsOrTones,
             bind: None,
             advertised: None,
         }
@@ -88,6 +90,17 @@ pub enum Encryption {
     Off,
     /// SRTP, the keys in the session description (RFC 4568).
     Sdes,
+}
+
+/// As what the peer's keys are heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeardKeys {
+    /// Packets (telephone-event, RFC 4733).
+    Packets,
+    /// Packets where both agree on them, and otherwise tones in the sound.
+    PacketsOrTones,
+    /// Tones: telephone-event is neither offered nor taken.
+    Tones,
 }
 
 #[derive(Debug, Clone)]

@@ -10,13 +10,16 @@ use super::rtcp::{self, ReportClock};
 use super::rtp::{self, Packet};
 use super::srtp::{MasterKey, Opener, Suite};
 use super::stats::{MediaStats, PeerStats};
+use super::tone_listener::ToneListener;
 use g711::Codec;
 
 /// Something for the owner of the call.
 #[derive(Debug)]
 pub enum InboundEvent<'a> {
-    /// The peer pressed a key.
+    /// The peer pressed a key, and tells so by packets.
     Key(char),
+    /// The peer's sound has the tones of a key.
+    Tone(char),
     /// A packet of sound in the agreed codec, in clear.
     Sound(Packet<'a>, Instant),
 }
@@ -51,6 +54,8 @@ pub struct Inbound {
     /// Keys count from the answer on; in early media they are somebody else's.
     answered: bool,
     keys: KeyListener,
+    /// Where the peer may press keys as tones.
+    tones: Option<Box<ToneListener>>,
     opener: Option<(MasterKey, Opener)>,
     clear: Vec<u8>,
     receiver_stats: ReceiverStats,
@@ -69,6 +74,8 @@ pub struct InboundParameters {
     pub rtcp: SocketAddr,
     pub codec: Codec,
     pub telephone_event: Option<u8>,
+    /// Listen for keys in the sound, where there is no telephone-event.
+    pub inband_keys: bool,
     pub key: Option<(Suite, MasterKey)>,
     pub symmetric: bool,
     pub answered: bool,
@@ -88,6 +95,7 @@ impl Inbound {
             telephone_event: None,
             answered: false,
             keys: KeyListener::default(),
+            tones: None,
             opener: None,
             clear: Vec::new(),
             receiver_stats: ReceiverStats::new(began),
@@ -123,6 +131,9 @@ impl Inbound {
         self.codec = Some(parameters.codec);
         self.telephone_event = parameters.telephone_event;
         self.answered = parameters.answered;
+        let listens =
+            parameters.inband_keys && parameters.answered && parameters.telephone_event.is_none();
+        self.tones = listens.then(|| self.tones.take().unwrap_or_default());
         // The same key again keeps what was counted with it: the rollovers, and what must not be received twice.
         self.opener = match (self.opener.take(), parameters.key) {
             (Some((known, opener)), Some((_, key))) if known == key => Some((known, opener)),
@@ -183,6 +194,7 @@ impl Inbound {
         }
         self.hear(now);
         self.receiver_stats.receive(&packet, now, is_sound);
+        self.listen_for_tones(&packet, is_sound);
         if is_key
             && self.answered
             && let Some(key) = self.keys.receive(packet.timestamp, packet.payload)
@@ -192,6 +204,18 @@ impl Inbound {
             (self.on_event)(InboundEvent::Sound(packet, now));
         }
         learned
+    }
+
+    fn listen_for_tones(&mut self, packet: &Packet<'_>, is_sound: bool) {
+        if let Some(tones) = &mut self.tones
+            && let Some(codec) = self.codec
+        {
+            let payload = if is_sound { packet.payload } else { &[] };
+            let on_event = &mut self.on_event;
+            tones.receive(packet, payload, codec, |key| {
+                on_event(InboundEvent::Tone(key));
+            });
+        }
     }
 
     fn fix(&mut self, rtp: SocketAddr) {

@@ -23,3 +23,5 @@ mod sockets;
 pub mod srtp;
 pub mod stats;
 pub mod stream;
+pub mod tone_detector;
+mod tone_listener;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::engine::{Encryption, MediaEngine, MediaError, MediaOptions};
+use super::engine::{Encryption, HeardKeys, MediaEngine, MediaError, MediaOptions};
 use super::inbound::{Inbound, InboundParameters, OnInbound};
 use super::inbound_handle::InboundHandle;
 use super::paced_stream::{PacedStream, StreamControl, Target};
@@ -94,7 +94,7 @@ impl MediaSession {
                 .unwrap_or(config.bind),
             port: sockets.port(),
             codecs: options.codecs.clone(),
-            telephone_event: true,
+            telephone_event: options.heard_keys != HeardKeys::Tones,
             keys,
             rtcp_mux: options.rtcp_mux,
             session: rand::random::<u32>().into(),
@@ -327,6 +327,7 @@ impl MediaSession {
             rtcp: remote.rtcp,
             codec: remote.codec,
             telephone_event: remote.telephone_event,
+            inband_keys: self.options.heard_keys != HeardKeys::Packets,
             key: keys.map(|keys| (keys.suite, keys.theirs.clone())),
             symmetric: self.options.symmetric,
             answered: self.answered,

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{HeardCall, ReceivedPacket, Script, Then};
-use crate::media::engine::{Encryption, MediaEngine, MediaOptions};
+use super::{HeardCall, KeyForm, ReceivedPacket, Script, Then};
+use crate::media::dtmf::{self, KeyTiming};
+use crate::media::engine::{Encryption, HeardKeys, MediaEngine, MediaOptions};
 use crate::media::inbound::InboundEvent;
 use crate::media::packet_time::PacketTime;
 use crate::media::session::MediaSession;
@@ -37,7 +38,7 @@ struct Recording {
 impl Recording {
     fn add(&mut self, event: &InboundEvent<'_>) {
         match event {
-            InboundEvent::Key(key) => self.keys.push(*key),
+            InboundEvent::Key(key) | InboundEvent::Tone(key) => self.keys.push(*key),
             InboundEvent::Sound(packet, arrived) => {
                 if self.packets.len() < PACKET_LIMIT && packet.payload.len() <= LONGEST_PACKET {
                     self.packets.push(ReceivedPacket {
@@ -75,7 +76,7 @@ impl ScriptedCallee {
             packets: Vec::new(),
             keys: String::new(),
         };
-        let Some(mut media) = self.open_media(&call.offer) else {
+        let Some(mut media) = self.open_media(&call.offer, script.key_form) else {
             leg.refuse(488);
             return heard;
         };
@@ -105,7 +106,8 @@ impl ScriptedCallee {
                 keys,
             } => {
                 if still_wanted(&mut leg, after).await {
-                    media.talk(leg, hang_up, &keys, &mut heard).await;
+                    let plan = pressing(&keys, script.key_form);
+                    media.talk(leg, hang_up, &plan, &mut heard).await;
                     media.move_recording(script.deaf_to_every, &mut heard);
                     return heard;
                 }
@@ -116,7 +118,7 @@ impl ScriptedCallee {
     }
 
     /// Opens our side of the media, which receives from now on. `None` if nothing can be agreed on.
-    fn open_media(&self, offer: &[u8]) -> Option<CalleeMedia> {
+    fn open_media(&self, offer: &[u8], key_form: KeyForm) -> Option<CalleeMedia> {
         let encrypted = String::from_utf8_lossy(offer).contains("RTP/SAVP");
         let options = MediaOptions {
             codecs: self.codecs.clone(),
@@ -124,6 +126,10 @@ impl ScriptedCallee {
                 Encryption::Sdes
             } else {
                 Encryption::Off
+            },
+            heard_keys: match key_form {
+                KeyForm::Tones => HeardKeys::Tones,
+                KeyForm::Packets | KeyForm::TonesAllTheSame => HeardKeys::PacketsOrTones,
             },
             ..MediaOptions::default()
         };
@@ -151,17 +157,14 @@ impl CalleeMedia {
         &mut self,
         leg: IncomingLeg,
         hang_up: Option<Duration>,
-        keys: &str,
+        plan: &[PlaybackItem],
         heard: &mut HeardCall,
     ) {
         let acknowledged = leg.answer(self.answer.clone()).acknowledged();
         let answered = Instant::now();
         heard.codec = self.session.stats().codec;
-        if !keys.is_empty() {
-            let _ = self.session.play(&[
-                PlaybackItem::Silence { frames: 10 },
-                PlaybackItem::Keys(keys.to_owned()),
-            ]);
+        if !plan.is_empty() {
+            let _ = self.session.play(plan);
         }
         let over = tokio::time::sleep(hang_up.unwrap_or(LONGEST_CALL));
         tokio::pin!(acknowledged, over);
@@ -237,6 +240,28 @@ impl CalleeMedia {
             });
         }
     }
+}
+
+/// What is played to press keys.
+fn pressing(keys: &str, form: KeyForm) -> Vec<PlaybackItem> {
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    let mut plan = vec![PlaybackItem::Silence { frames: 10 }];
+    match form {
+        KeyForm::Packets | KeyForm::Tones => plan.push(PlaybackItem::Keys(keys.to_owned())),
+        KeyForm::TonesAllTheSame => {
+            plan.extend(keys.chars().filter_map(tone).map(PlaybackItem::Sound));
+        }
+    }
+    plan
+}
+
+/// A key as sound.
+fn tone(key: char) -> Option<EncodedAudio> {
+    let event = dtmf::event_of(key)?;
+    let tone = |codec| dtmf::tone(event, codec, KeyTiming::default()).into();
+    EncodedAudio::from_parts(tone(Codec::Pcma), tone(Codec::Pcmu))
 }
 
 /// The sound of a line that rings: a second of 425 Hz.

@@ -12,7 +12,7 @@ use supervisor::{Supervisor, TaskGuard, panic_message};
 use tokio::sync::mpsc;
 
 pub use heard_call::{HeardCall, ReceivedPacket, Timing};
-pub use script::{NUMBERS, Script, Then};
+pub use script::{KeyForm, NUMBERS, Script, Then};
 
 use crate::call::{MediaConfig, PhoneError};
 use crate::media::engine::MediaEngine;

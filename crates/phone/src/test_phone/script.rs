@@ -11,6 +11,7 @@ pub struct Script {
     /// Ring with sound of our own (183 with a description).
     pub early_media: bool,
     pub then: Then,
+    pub key_form: KeyForm,
     /// One of this many packets is dropped; zero drops none.
     pub deaf_to_every: u32,
 }
@@ -27,6 +28,17 @@ pub enum Then {
     Refuse { after: Duration, code: u16 },
     /// Ring until the caller gives up.
     Nothing,
+}
+
+/// How the phone presses its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyForm {
+    /// Packets of RFC 4733, where the caller takes them.
+    Packets,
+    /// Tones: the phone does not know telephone-event.
+    Tones,
+    /// Tones, although telephone-event was agreed on.
+    TonesAllTheSame,
 }
 
 /// The behaviour of numbers by their suffix, the first column; every other number answers.
@@ -55,6 +67,7 @@ impl Script {
                 hang_up: None,
                 keys: String::new(),
             },
+            key_form: KeyForm::Packets,
             deaf_to_every: 0,
         }
     }

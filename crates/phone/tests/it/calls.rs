@@ -5,9 +5,9 @@ use std::time::Duration;
 use g711::Codec;
 use phone::call::{CallRequest, MediaOptions};
 use phone::ending::{Cause, Side};
-use phone::media::engine::Encryption;
+use phone::media::engine::{Encryption, HeardKeys};
 use phone::media::stream::PlaybackItem;
-use phone::test_phone::Script;
+use phone::test_phone::{KeyForm, Script};
 
 use crate::lab::{Lab, call, call_request, sound};
 
@@ -70,6 +70,46 @@ async fn keys_of_the_callee_are_heard() {
         story.course(),
         ["dialling", "ringing", "answered", "1", "2", "#"]
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_a_callee_without_telephone_event_are_heard_in_its_sound() {
+    for (codec, key_form, heard) in [
+        (Codec::Pcma, KeyForm::Tones, &["1", "1", "#"][..]),
+        (Codec::Pcmu, KeyForm::Tones, &["1", "1", "#"]),
+        // With packets agreed on, nobody listens.
+        (Codec::Pcma, KeyForm::TonesAllTheSame, &[]),
+    ] {
+        let script = Script {
+            key_form,
+            ..Script::press("11#")
+        };
+        let lab = Lab::new(&[codec], script).await;
+        let story = lab
+            .call(call_request(vec![PlaybackItem::Sound(sound(75))]))
+            .await;
+        let expected = [&["dialling", "ringing", "answered"], heard].concat();
+        assert_eq!(story.course(), expected, "{codec:?} {key_form:?}");
+        assert!(story.stats.packets_received > 30, "{:?}", story.stats);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_in_the_sound_are_not_listened_to_where_the_trunk_does_not_want_it() {
+    let script = Script {
+        key_form: KeyForm::Tones,
+        ..Script::press("12")
+    };
+    let lab = Lab::new(&Codec::ALL, script).await;
+    let trunk = lab
+        .trunk_with(MediaOptions {
+            heard_keys: HeardKeys::Packets,
+            ..MediaOptions::default()
+        })
+        .await;
+    let plan = vec![PlaybackItem::Silence { frames: 60 }];
+    let story = call(&lab.phone, &trunk, call_request(plan)).await;
+    assert_eq!(story.course(), ["dialling", "ringing", "answered"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

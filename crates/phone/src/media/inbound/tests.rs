@@ -27,6 +27,7 @@ fn parameters() -> InboundParameters {
         rtcp: "192.0.2.1:4001".parse().unwrap(),
         codec: Codec::Pcma,
         telephone_event: Some(101),
+        inband_keys: true,
         key: None,
         symmetric: false,
         answered: true,
@@ -39,7 +40,7 @@ impl Lab {
         let keys = Arc::new(Mutex::new(String::new()));
         let pressed = Arc::clone(&keys);
         let on_inbound = move |event: InboundEvent<'_>| {
-            if let InboundEvent::Key(key) = event {
+            if let InboundEvent::Key(key) | InboundEvent::Tone(key) = event {
                 pressed.lock().unwrap().push(key);
             }
         };
@@ -109,6 +110,51 @@ fn keys_in_early_media_are_not_ours() {
     lab.inbound.apply(parameters(), lab.now);
     lab.receive(&two, peer());
     assert_eq!(lab.keys(), "2");
+}
+
+#[test]
+fn tones_are_listened_to_where_packets_were_not_agreed_on() {
+    let tones = InboundParameters {
+        telephone_event: None,
+        ..parameters()
+    };
+    for (parameters, heard) in [
+        (tones.clone(), "5"),
+        (parameters(), ""),
+        (
+            InboundParameters {
+                inband_keys: false,
+                ..tones.clone()
+            },
+            "",
+        ),
+        (
+            InboundParameters {
+                answered: false,
+                ..tones.clone()
+            },
+            "",
+        ),
+        (
+            InboundParameters {
+                codec: Codec::Pcmu,
+                ..tones
+            },
+            "5",
+        ),
+    ] {
+        let codec = parameters.codec;
+        let mut lab = Lab::new(parameters.clone());
+        for frame in dtmf::tone(5, codec, dtmf::KeyTiming::default()).chunks(160) {
+            let timestamp = lab.numbers.timestamp;
+            lab.numbers.timestamp += 160;
+            let header = lab.numbers.header(codec.payload_type(), false, timestamp);
+            let packet = [&header[..], frame].concat();
+            lab.receive(&packet, stranger());
+            lab.receive(&packet, peer());
+        }
+        assert_eq!(lab.keys(), heard, "{parameters:?}");
+    }
 }
 
 #[test]

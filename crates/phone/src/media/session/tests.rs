@@ -36,7 +36,7 @@ impl Lab {
         let on_inbound = move |event: InboundEvent<'_>| {
             let mut memory = remembering.lock().unwrap();
             match event {
-                InboundEvent::Key(key) => memory.keys.push(key),
+                InboundEvent::Key(key) | InboundEvent::Tone(key) => memory.keys.push(key),
                 InboundEvent::Sound(packet, _) => memory.sound.extend_from_slice(packet.payload),
             }
         };
