@@ -27,6 +27,9 @@ use crate::domain::outcome::Outcome;
 use crate::domain::response_policy::{Judgement, ResponsePolicy, Verdict};
 use crate::random;
 
+/// How long a call waits of which it turns out that no trunk can be used for it.
+const WHEN_UNUSABLE: SignedDuration = SignedDuration::from_secs(1);
+
 /// A call is retried after this time while too many other prompts are being rendered.
 const WHEN_BUSY: SignedDuration = SignedDuration::from_secs(1);
 /// A prompt that could not be made is tried again after this time at first, and after this time at most.
@@ -132,7 +135,11 @@ impl CallRunner {
                 Ok(channel) => channel,
                 Err(NoChannel::NoRoute) => return Next::End(EndReason::plain(Outcome::NoRoute)),
                 // Another call was quicker. This one keeps its place.
-                Err(_) if tried.names.is_empty() => return Next::Requeue(SignedDuration::ZERO),
+                Err(NoChannel::Full) if tried.names.is_empty() => {
+                    return Next::Requeue(SignedDuration::ZERO);
+                }
+                // No trunk that carries it can be used now, whatever its lane says.
+                Err(_) if tried.names.is_empty() => return Next::Requeue(WHEN_UNUSABLE),
                 // Every trunk of its route has said that it does not carry the call, and none that it may do so later.
                 Err(NoChannel::Tried) if let Some(refusal) = tried.all_refused() => {
                     return Next::End(refusal);
@@ -367,11 +374,11 @@ fn conclude(
         }
         Ending::Failed(failure) => {
             let judgement = end_reason::judge(&failure, policy);
+            // A callee who answered in the moment in which we gave up, or could not be talked to, is not billed.
+            progress.answered_at = None;
             if judgement.verdict != Verdict::Final && !failure.rang {
                 return Tried::Refused(failure, judgement);
             }
-            // A callee who answered in the moment in which we gave up, or could not be talked to, is not billed.
-            progress.answered_at = None;
             Tried::Ended(EndReason::of_failure(&failure, judgement.outcome))
         }
     }

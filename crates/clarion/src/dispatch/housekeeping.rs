@@ -67,6 +67,7 @@ impl Housekeeping {
     }
 
     async fn step(&self, watch: &Watch, pace: &mut Pace) {
+        self.pool.keep_hours(&self.recorder.node.clock.wall());
         if let Err(error) = self.end_overdue(watch).await {
             tracing::error!(%error, "overdue calls could not be ended");
         }
@@ -76,7 +77,6 @@ impl Housekeeping {
         if let Err(error) = self.switches.read().await {
             tracing::error!(%error, "the operator's switches could not be read");
         }
-        self.pool.keep_hours(&self.recorder.node.clock.wall());
         pace.depth.set(&self.recorder.node).await;
         self.set_gauges();
         self.customers.forget_idle();

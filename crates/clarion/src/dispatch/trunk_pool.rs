@@ -126,9 +126,9 @@ impl PooledTrunk {
         }
     }
 
-    /// The operator lets it carry calls at all.
+    /// The operator lets it carry calls at all; outside of its hours it does so later.
     fn is_in_service(&self) -> bool {
-        !self.rests() && self.settings.channels > 0
+        !self.drained.load(Ordering::Relaxed) && self.settings.channels > 0
     }
 
     fn may_be_tried(&self, now: Instant) -> bool {

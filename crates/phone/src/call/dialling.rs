@@ -22,6 +22,8 @@ pub(super) struct DiallingCall {
     record: OpenLeg,
     /// Who has changed the session before the answer, and so has agreed on it with us.
     changed_by: Option<String>,
+    /// What those that ring have described, by their tags.
+    described: Vec<(Option<String>, Vec<u8>)>,
     /// A change that has come before the description that it changes: the library tells of a reliable 183 only when the peer has confirmed
     /// our PRACK, and the change may follow at once.
     early_change: Option<(SessionChange, Instant)>,
@@ -29,6 +31,9 @@ pub(super) struct DiallingCall {
 
 /// Shorter than a peer waits before it repeats a request.
 const DESCRIPTION_LIMIT: Duration = Duration::from_millis(400);
+
+/// More telephones than one INVITE calls.
+const MOST_DESCRIBED: usize = 10;
 
 /// A call that nobody answered.
 pub(super) struct Unanswered {
@@ -47,6 +52,7 @@ impl DiallingCall {
             keys,
             record,
             changed_by: None,
+            described: Vec::new(),
             early_change: None,
         }
     }
@@ -80,8 +86,12 @@ impl DiallingCall {
                 }
             };
             match event {
-                DialEvent::Ringing { early_media, .. } => {
-                    self.receive_early(&early_media).await;
+                DialEvent::Ringing {
+                    early_media,
+                    peer_tag,
+                    ..
+                } => {
+                    self.receive_early(early_media, peer_tag).await;
                     if self.record.rings() {
                         rang = true;
                         let _ = events.send(CallEvent::Ringing(self.snapshot()));
@@ -149,32 +159,48 @@ impl DiallingCall {
         }
     }
 
-    /// After a change the description of the answer says what was said before it, and does not count (RFC 6337 section 3.1.1).
+    /// After a change the description of the answer says what was said before it, and does not count (RFC 6337 section 3.1.1). An answer
+    /// without one means what the same peer has described while it rang.
     fn answered(self, answer: Answer) -> TalkingCall {
         let leg = self.leg.established(&answer);
-        let is_agreed = self.changed_by.is_some() && self.changed_by == answer.peer_tag();
+        let tag = answer.peer_tag();
+        let is_agreed = self.changed_by.is_some() && self.changed_by == tag;
+        let described = self.described.into_iter().find(|(by, _)| *by == tag);
+        let description = match answer.description() {
+            _ if is_agreed => Vec::new(),
+            [] => described
+                .map(|(_, description)| description)
+                .unwrap_or_default(),
+            description => description.to_vec(),
+        };
         TalkingCall {
             leg,
-            description: if is_agreed {
-                Vec::new()
-            } else {
-                answer.description().to_vec()
-            },
+            description,
             answer,
             media: self.media,
             keys: self.keys,
             record: self.record,
             offered: None,
+            early_change: self.early_change.map(|(change, _)| change),
         }
     }
 
-    async fn receive_early(&mut self, description: &[u8]) {
-        if description.is_empty() || self.changed_by.is_some() {
+    async fn receive_early(&mut self, description: Vec<u8>, peer_tag: Option<String>) {
+        if description.is_empty() {
             return;
         }
-        if let Err(error) = self.media.listen_early(description) {
+        // What was changed is not described anew by a repeated 18x, and what others play is not listened to then.
+        if self.changed_by.is_none()
+            && let Err(error) = self.media.listen_early(&description)
+        {
             tracing::debug!(%error, "early media makes no sense");
-        } else if let Some((change, _)) = self.early_change.take() {
+            return;
+        }
+        self.described.retain(|(by, _)| *by != peer_tag);
+        if self.described.len() < MOST_DESCRIBED {
+            self.described.push((peer_tag, description));
+        }
+        if let Some((change, _)) = self.early_change.take() {
             self.change(change).await;
         }
     }

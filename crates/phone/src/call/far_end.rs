@@ -7,14 +7,19 @@ use std::time::Instant;
 use crate::media::inbound_handle::InboundHandle;
 use crate::signalling::{ByeAnswer, Presence, PresenceCheck};
 
+/// So many questions of one that has only shown by its sound that it is there: it may drop all questions, and send nothing while it is
+/// silent.
+const QUESTIONS: u32 = 2;
+
 pub(super) struct FarEnd {
     check: PresenceCheck,
     packets: InboundHandle,
     asking: Option<Pin<Box<dyn Future<Output = Presence> + Send>>>,
+    asked_at: Instant,
     /// It has answered a question of ours before.
     answers: bool,
-    /// The last question did not get through.
-    unreached: bool,
+    /// So many questions in a row got no answer.
+    unanswered: u32,
     /// Its last sign of life in the signalling.
     seen: Instant,
 }
@@ -26,8 +31,9 @@ impl FarEnd {
             check,
             packets,
             asking: None,
+            asked_at: answered_at,
             answers: false,
-            unreached: false,
+            unanswered: 0,
             seen: answered_at,
         }
     }
@@ -38,9 +44,11 @@ impl FarEnd {
     }
 
     pub fn ask(&mut self) {
-        let check = self.check.clone();
-        self.asking
-            .get_or_insert_with(|| Box::pin(async move { check.ask().await }));
+        if self.asking.is_none() {
+            let check = self.check.clone();
+            self.asked_at = Instant::now();
+            self.asking = Some(Box::pin(async move { check.ask().await }));
+        }
     }
 
     /// Comes back when it is known to be gone. May be dropped and asked again at any time.
@@ -51,17 +59,26 @@ impl FarEnd {
             };
             let presence = asking.await;
             self.asking = None;
-            let before = std::mem::replace(&mut self.unreached, presence == Presence::Unreached);
-            match presence {
-                Presence::There => {
-                    self.answers = true;
+            // What has come since the question says more than the answer.
+            if presence == Presence::There || self.last_sign() > self.asked_at {
+                self.answers |= presence == Presence::There;
+                self.unanswered = 0;
+                if presence == Presence::There {
                     self.seen();
                 }
-                Presence::Gone => return,
-                Presence::Silent if self.would_answer() => return,
-                Presence::Unreached if before && self.would_answer() => return,
+                continue;
+            }
+            self.unanswered += 1;
+            let needed = match presence {
+                Presence::Silent if self.answers => 1,
+                Presence::Silent | Presence::Unreached => QUESTIONS,
+                Presence::There | Presence::Gone => return,
+            };
+            match self.would_answer() {
+                true if self.unanswered >= needed => return,
+                true => self.ask(),
                 // It never sends sound, and it does not answer questions: nobody can know.
-                Presence::Silent | Presence::Unreached => {}
+                false => {}
             }
         }
     }

@@ -20,8 +20,6 @@ pub(super) struct NextInvite {
     /// Why a redirect is not followed.
     refused: Option<String>,
     shortest_session: Option<u32>,
-    /// A call that is tried again is a new call to the peer.
-    refusals: u32,
 }
 
 impl NextInvite {
@@ -33,7 +31,6 @@ impl NextInvite {
         trunk: &Trunk,
         sent_to: SocketAddr,
     ) -> bool {
-        self.refusals += 1;
         if let Some(seconds) = refusal.shortest_session() {
             let first_time = self.shortest_session.is_none();
             self.shortest_session = Some(seconds.min(LONGEST_SESSION));
@@ -83,9 +80,6 @@ impl NextInvite {
     }
 
     pub fn apply(&self, invite: &mut Invite) {
-        if self.refusals > 0 {
-            invite.call_id = format!("{}-{}", self.refusals, invite.call_id);
-        }
         if let Some((target, address)) = &self.redirected {
             invite.target.clone_from(target);
             invite.destination = *address;

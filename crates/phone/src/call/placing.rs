@@ -77,7 +77,8 @@ impl Placing<'_> {
                 .await;
             let unanswered = match answered {
                 Ok(call) => {
-                    let (ending, leg) = call.talk(self.request, self.hang_up).await;
+                    let signalling = self.trunk.signalling();
+                    let (ending, leg) = call.talk(self.request, signalling, self.hang_up).await;
                     self.legs.push(leg);
                     return ending;
                 }
@@ -136,6 +137,10 @@ impl Placing<'_> {
             address,
             media.offer(),
         );
+        // A call that is tried again is a new call to the peer, and an answer to an earlier leg is no answer to this one.
+        if !self.legs.is_empty() {
+            invite.call_id = format!("{}-{}", self.legs.len(), invite.call_id);
+        }
         next.apply(&mut invite);
         let sent_to = invite.destination;
         let ready = self.trunk.signalling().prepare(invite, self.on_answer());

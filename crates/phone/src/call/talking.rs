@@ -12,7 +12,7 @@ use super::session_refresh::SessionRefresh;
 use crate::ending::{Cause, Ending, Failure, Side};
 use crate::leg_record::{AnsweredLeg, LegRecord, OpenLeg};
 use crate::media::session::{MediaSession, WatchEnd};
-use crate::signalling::{Answer, EstablishedLeg, LegEvent, SessionChange};
+use crate::signalling::{Answer, EstablishedLeg, LegEvent, SessionChange, Signalling};
 
 /// After the last packet the call stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
 const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
@@ -30,6 +30,8 @@ pub(super) struct TalkingCall {
     pub record: OpenLeg,
     /// The number of the INVITE that has asked us for an offer: its ACK brings the answer.
     pub offered: Option<u32>,
+    /// A change that came with the answer.
+    pub early_change: Option<SessionChange>,
 }
 
 /// What happens in a call.
@@ -48,6 +50,7 @@ impl TalkingCall {
     pub async fn talk(
         mut self,
         request: &CallRequest,
+        signalling: &Signalling,
         hang_up: &CancellationToken,
     ) -> (Result<Ending, Failure>, LegRecord) {
         let answered_at = Instant::now();
@@ -58,7 +61,7 @@ impl TalkingCall {
         let (ending, hung_up_by, ended_at) = match started {
             Ok(finished) => {
                 let (side, ended_at) = self
-                    .until_hung_up(request, answered_at, finished, hang_up)
+                    .until_hung_up(request, signalling, answered_at, finished, hang_up)
                     .await;
                 let ending = Ending::Talked {
                     time: ended_at - answered_at,
@@ -91,6 +94,7 @@ impl TalkingCall {
     async fn until_hung_up(
         &mut self,
         request: &CallRequest,
+        signalling: &Signalling,
         answered_at: Instant,
         finished: oneshot::Receiver<Instant>,
         hang_up: &CancellationToken,
@@ -108,7 +112,10 @@ impl TalkingCall {
             self.leg.refresher(&self.answer),
             self.media.said(),
         );
-        let check = self.leg.presence_check();
+        if let Some(change) = self.early_change.take() {
+            self.change(change).await;
+        }
+        let check = signalling.presence_check(&self.leg, self.record.address());
         let mut far_end = FarEnd::new(check, self.media.inbound().clone(), answered_at);
         // Once we have hung up, the peer's confirmation adds nothing to the time.
         let mut ours = None;
@@ -162,7 +169,7 @@ impl TalkingCall {
 
     async fn follow(&mut self, event: LegEvent, refresh: &mut SessionRefresh) {
         match event {
-            LegEvent::Changed(change) if refresh.offers() && !change.offer.is_empty() => {
+            LegEvent::Changed(change) if refresh.offers() && change.is_about_the_session() => {
                 change.reply.refuse_for_now().await;
             }
             LegEvent::Changed(change) => {

@@ -6,11 +6,12 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::engine::{Encryption, HeardKeys, MediaEngine, MediaError, MediaOptions};
 use super::inbound::{Inbound, InboundParameters, OnInbound};
@@ -165,7 +166,10 @@ impl MediaSession {
             Some(early) if description.is_empty() => early.clone(),
             _ => sdp::read_answer(description, &self.local)?,
         };
-        self.answered = true;
+        if !std::mem::replace(&mut self.answered, true) {
+            // Nobody holds a call that only rings.
+            self.held_since = None;
+        }
         self.settle(remote)
     }
 
@@ -245,6 +249,9 @@ impl MediaSession {
             ];
             let next = times.into_iter().flatten().filter(|time| *time > now).min();
             let refused = Arc::clone(&self.control.refused);
+            if hints.is_none_or(|since| since > now) {
+                forget(&refused);
+            }
             tokio::select! {
                 () = until(next) => {}
                 () = refused.notified(), if hints.is_some_and(|since| since <= now) => {
@@ -395,6 +402,11 @@ struct Silence {
     ends: Instant,
     /// From then on a closed port counts.
     hints: Option<Instant>,
+}
+
+/// What was refused while the peer was there means nothing later.
+fn forget(refused: &Notify) {
+    pin!(refused.notified()).enable();
 }
 
 async fn until(time: Option<Instant>) {

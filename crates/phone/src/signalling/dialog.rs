@@ -57,6 +57,10 @@ impl OwnedDialog {
         }
     }
 
+    pub fn share(&self) -> Arc<LegDialog> {
+        Arc::clone(&self.dialog)
+    }
+
     pub fn get(&self) -> InviteDialog {
         self.dialog.get()
     }

@@ -16,6 +16,13 @@ pub struct SessionChange {
     pub peer_tag: Option<String>,
 }
 
+impl SessionChange {
+    /// It carries an offer, or wants one.
+    pub fn is_about_the_session(&self) -> bool {
+        !self.offer.is_empty() || self.reply.wants_offer().is_some()
+    }
+}
+
 pub(super) enum DialogEvent {
     /// A 100.
     Trying,

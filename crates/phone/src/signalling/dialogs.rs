@@ -163,6 +163,15 @@ impl LegDialog {
         *inner.route_set.lock() = routes;
     }
 
+    /// The number of the next request inside of it, where we have opened it.
+    pub fn next_number(&self) -> Option<u32> {
+        let current = self.lock();
+        current
+            .inner
+            .as_ref()
+            .map(|inner| inner.increment_local_seq())
+    }
+
     /// Tells the leg what the library does not.
     pub fn tell(&self, state: DialogState) {
         if let Some(states) = &self.states {

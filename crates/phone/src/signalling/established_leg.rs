@@ -1,14 +1,15 @@
 //! A leg that is up: somebody has answered, here or there.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use rsipstack::dialog::dialog::DialogStateReceiver;
 use rsipstack::sip::HeadersExt;
 
 use super::dialog::{ByeAnswer, OwnedDialog};
 use super::dialog_states::{DialogEvent, SessionChange, interpret};
+use super::dialogs::LegDialog;
 use super::invite_outcome::Answer;
-use super::presence::PresenceCheck;
 use super::refresher::Refresher;
 use crate::ending::Side;
 
@@ -95,9 +96,8 @@ impl EstablishedLeg {
         self.dialog.hang_up().await
     }
 
-    /// Asks whether the far end is there, beside the leg.
-    pub fn presence_check(&self) -> PresenceCheck {
-        PresenceCheck(self.dialog.get())
+    pub(super) fn dialog(&self) -> Arc<LegDialog> {
+        self.dialog.share()
     }
 
     /// Refreshes the session, beside the leg.

@@ -29,8 +29,7 @@ impl Answer {
 
     /// Which of those that one INVITE has called answered.
     pub fn peer_tag(&self) -> Option<String> {
-        let tag = self.0.to_header().ok()?.tag().ok()??;
-        Some(tag.value().to_owned())
+        peer_tag(&self.0)
     }
 
     /// The refreshes that the answer agrees to, if any.
@@ -65,7 +64,7 @@ impl FailedInvite {
         contacts.truncate(MOST_CONTACTS);
         let targets = contacts
             .into_iter()
-            .map(|contact| unescaped(contact.uri).to_string());
+            .map(|contact| without_headers(unescaped(contact.uri).to_string()));
         targets.collect()
     }
 
@@ -77,6 +76,13 @@ impl FailedInvite {
         }
         header_value(&**response, "Min-SE")?.trim().parse().ok()
     }
+}
+
+/// An address of a request has no headers in it (RFC 3261 section 19.1.1).
+fn without_headers(mut address: String) -> String {
+    let end = address.find('?').unwrap_or(address.len());
+    address.truncate(end);
+    address
 }
 
 /// How much a peer likes a contact; without a word about it, wholly.
@@ -124,6 +130,12 @@ impl From<InviteAsyncResult> for InviteResult {
             }
         }
     }
+}
+
+/// Who of those that an INVITE has called sends a response.
+pub(super) fn peer_tag(response: &Response) -> Option<String> {
+    let tag = response.to_header().ok()?.tag().ok()??;
+    Some(tag.value().to_owned())
 }
 
 /// The code, and the reason in the peer's own words, where it has some.

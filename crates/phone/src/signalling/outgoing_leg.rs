@@ -11,15 +11,19 @@ use super::dialog::OwnedDialog;
 use super::dialog_states::{DialogEvent, SessionChange, interpret};
 use super::established_leg::{EstablishedLeg, LegEvent};
 use super::headers::{q850, retry_after};
-use super::invite_outcome::{Answer, FailedInvite, InviteResult, code_and_reason};
+use super::invite_outcome::{Answer, FailedInvite, InviteResult, code_and_reason, peer_tag};
 use super::orphan::DialogSnapshot;
 use crate::ending::{Cause, Failure, Side};
 
 /// What happens on a leg until it is answered.
 #[derive(Debug)]
 pub enum DialEvent {
-    /// An 18x, with the description of early media where it carries one.
-    Ringing { code: u16, early_media: Vec<u8> },
+    /// An 18x, with the description of early media where it carries one, and which of those that one INVITE has called sends it.
+    Ringing {
+        code: u16,
+        early_media: Vec<u8>,
+        peer_tag: Option<String>,
+    },
     /// The peer wants to change the early session.
     Changed(SessionChange),
     /// Nothing comes after this: the leg goes on as `OutgoingLeg::established`.
@@ -129,6 +133,7 @@ impl OutgoingLeg {
         let event = DialEvent::Ringing {
             code: response.status_code.code(),
             early_media: response.body.clone(),
+            peer_tag: peer_tag(&response),
         };
         self.progress = Progress::Ringing(response);
         event
