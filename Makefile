@@ -11,7 +11,7 @@ MODEL_CASES ?= 2000
 SOAK_SECONDS ?= 600
 SOAK_CALLS ?= 20000
 OVERLOAD_SECONDS ?= 60
-TALK_OFF_HOURS ?= 20
+TALK_OFF_HOURS ?= 40
 FUZZ_SECONDS ?= 300
 INTEROP_ROUNDS ?= 50
 
@@ -93,7 +93,7 @@ soak: setup ## Run twenty thousand calls, a minute of overload and ten minutes o
 interop: setup ## Calls through Kamailio, fifty of each kind: every transport, encryption, forking, hold, changes before the answer, a dead far end
 	INTEROP_ROUNDS=$(INTEROP_ROUNDS) $(CARGO) test --package phone --test it kamailio:: -- --nocapture
 
-talk-off: setup ## Listen for keys in twenty hours of speech: none may be heard
+talk-off: setup ## Listen for keys in forty hours of speech: none may be heard
 	TALK_OFF_HOURS=$(TALK_OFF_HOURS) $(CARGO) test --package phone --test talk_off -- --nocapture
 
 fuzz: setup ## Run each fuzz target for five minutes

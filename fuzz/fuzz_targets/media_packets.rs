@@ -28,7 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
         rtp: peer(0),
         rtcp: peer(0),
         codec: Codec::Pcma,
-        telephone_event: Some(101),
+        telephone_event: (flags & 16 == 0).then_some(101),
+        inband_keys: true,
         key: (flags & 1 != 0).then_some((Suite::ALL[usize::from(flags >> 3 & 1)], key)),
         symmetric: flags & 2 != 0,
         answered: flags & 4 != 0,
@@ -52,7 +53,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn check_event(event: InboundEvent<'_>) {
     match event {
-        InboundEvent::Key(key) => assert!(dtmf::event_of(key).is_some()),
+        InboundEvent::Key(key) | InboundEvent::Tone(key) => assert!(dtmf::event_of(key).is_some()),
         InboundEvent::Sound(packet, _) => {
             assert_eq!(packet.payload_type, Codec::Pcma.payload_type())
         }

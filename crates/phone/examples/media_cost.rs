@@ -28,6 +28,13 @@ fn running_time(name: &str) -> u64 {
         .sum()
 }
 
+/// Waits until the threads of the engine before are gone: their time would be in the sum at the beginning and not at the end.
+async fn until_alone() {
+    while running_time("pacer") + running_time("receiver") > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 fn resident_kilobytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -43,6 +50,7 @@ async fn measure(
     shared: bool,
     sealed: bool,
 ) {
+    until_alone().await;
     let here = "127.0.0.1".parse().expect("an address");
     let engine = MediaEngine::start(&Supervisor::new(), &MediaConfig::new(here, 20_000..=39_999))
         .expect("media starts");
@@ -116,6 +124,7 @@ async fn measure(
 
 /// Calls that talk to each other, so that every packet is also received and judged.
 async fn measure_receiving(name: &str, calls: usize, plan: &[PlaybackItem], options: MediaOptions) {
+    until_alone().await;
     let here = "127.0.0.1".parse().expect("an address");
     let engine = MediaEngine::start(&Supervisor::new(), &MediaConfig::new(here, 20_000..=39_999))
         .expect("media starts");

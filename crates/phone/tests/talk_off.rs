@@ -1,6 +1,6 @@
 //! Speech must never be heard as a key: hours of it, spoken by espeak-ng in many voices, go through G.711 to the detector of tones.
 //!
-//! `TALK_OFF_HOURS=20 cargo test --package phone --test talk_off -- --nocapture` (`make talk-off`) is the long form.
+//! `TALK_OFF_HOURS=40 cargo test --package phone --test talk_off -- --nocapture` (`make talk-off`) is the long form.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

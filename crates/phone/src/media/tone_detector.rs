@@ -1,7 +1,7 @@
 //! Finds keys in sound by their two tones (ITU-T Q.23), sample by sample. It knows no packets.
 //!
 //! Every 5 ms the last 15 ms are judged by Goertzel's algorithm. A window is a hit if two tones of the pad are nearly all of its sound, are
-//! about equally strong, and have no second harmonic. A key is pressed when enough windows in a row are hits of the same key whose tones
+//! about equally strong, and have no harmonics, neither of their own nor of a voice. A key is pressed when enough windows in a row are hits of the same key whose tones
 //! keep their frequency, which shows in how their phases advance from window to window. Speech and music do all of that for a moment, but
 //! hardly for so long.
 //!
@@ -36,11 +36,12 @@ const LOW_OVER_HIGH: f32 = 12.6;
 /// The second harmonic of the high tone is weaker than the tone by 13 dB. That of a low tone lies among the high tones, where the check of
 /// their frequencies finds it.
 const HARMONIC: f32 = 0.05;
-/// Of what other harmonics of a voice have, the tones have more by 19 dB. With a lower pitch they are too close to the tones to be told from them.
+/// The tones have 19 dB more than what is found where a voice has its other harmonics. Those of a lower pitch are too close to the tones to
+/// be told from them.
 const OTHER_HARMONIC: f32 = 0.012;
 const LOWEST_PITCH: f32 = 150.0;
-/// How far a tone may be from its frequency, from one window to the next and on average. The third and fourth harmonic of one voice are
-/// off by more than 1.8 % where they meet the tones of the star.
+/// How far a tone may be from its frequency, from one window to the next and on average. Where the third and fourth harmonic of a voice
+/// meet the tones of the star, one of them is off by more than 1.8 %.
 const HOP_TOLERANCE: f32 = 0.03;
 const TOLERANCE: f32 = 0.0175;
 /// A key is still pressed while its tones have a quarter of their power, whatever sounds besides.
