@@ -158,6 +158,19 @@ pub struct Listening {
     number: u64,
 }
 
+impl Listening {
+    /// True if everything that has arrived at the socket has been handled.
+    pub fn has_handled_all(&self) -> bool {
+        let listener = self.shared.listeners().get(&self.number).cloned();
+        let Some(listener) = listener else {
+            return true;
+        };
+        // Whoever reads holds the handler meanwhile.
+        let _reading = listener.handler.lock().expect("a handler does not panic");
+        rustix::io::ioctl_fionread(&self.socket).unwrap_or(0) == 0
+    }
+}
+
 impl std::fmt::Debug for Listening {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Listening")

@@ -272,6 +272,18 @@ impl MediaSession {
         &self.inbound
     }
 
+    /// Waits until everything that has arrived has been handled: a machine that is busy may need a while, and what is not read before the
+    /// end is lost.
+    pub async fn catch_up(&self, limit: Duration) {
+        let handled = async {
+            while !self.sockets.have_handled_all() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        // A peer that never stops sending is not waited for.
+        let _ = tokio::time::timeout(limit, handled).await;
+    }
+
     /// Ends the session, with a goodbye where something was agreed on.
     pub fn stop(&mut self) {
         self.control.stopped.store(true, Ordering::Relaxed);

@@ -140,6 +140,14 @@ impl Sockets {
         Ok(())
     }
 
+    /// True if everything that has arrived has been handled; on a shared line nobody knows.
+    pub fn have_handled_all(&self) -> bool {
+        match self {
+            Self::Own { listening, .. } => listening.iter().all(Listening::has_handled_all),
+            Self::Shared { .. } => true,
+        }
+    }
+
     pub fn stop_listening(&mut self) {
         match self {
             Self::Own { listening, .. } => listening.clear(),

@@ -15,6 +15,8 @@ use g711::{Codec, EncodedAudio};
 
 /// How long it rings where nobody answers.
 const LONGEST_RING: Duration = Duration::from_secs(60);
+/// What has arrived is read within this time.
+const LONGEST_READING: Duration = Duration::from_secs(10);
 /// Nobody listens to a test for longer.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 /// The packets of that time; further packets are not kept.
@@ -108,6 +110,7 @@ impl ScriptedCallee {
                 if still_wanted(&mut leg, after).await {
                     let plan = pressing(&keys, script.key_form);
                     media.talk(leg, hang_up, &plan, &mut heard).await;
+                    media.session.catch_up(LONGEST_READING).await;
                     media.move_recording(script.deaf_to_every, &mut heard);
                     return heard;
                 }

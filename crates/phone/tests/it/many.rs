@@ -31,7 +31,6 @@ async fn next(heard: &mut UnboundedReceiver<HeardCall>) -> HeardCall {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_callees_hear_every_sample() {
     const CALLS: usize = 500;
-    let dropped_before = dropped_by_the_kernel();
     let (callee, mut heard) =
         TestPhone::start(&Supervisor::new(), &callee_config(&Codec::ALL), |_| {
             Script::answer()
@@ -77,41 +76,9 @@ async fn five_hundred_callees_hear_every_sample() {
         expected.extend_from_slice(sound.bytes(Codec::Pcma));
         expected.extend(silence(10));
     }
-    let mut lost = 0;
     for _ in 0..CALLS {
         let call = next(&mut heard).await;
-        lost += call.lost() as u64;
-        let whole = call.lost() == 0 && call.packets.len() * 160 == expected.len();
-        assert!(
-            !whole || call.sound() == expected,
-            "a callee heard something else"
-        );
-        lost += (expected.len() / 160).saturating_sub(call.packets.len() + call.lost()) as u64;
+        assert_eq!(call.lost(), 0);
+        assert!(call.sound() == expected, "a callee heard something else");
     }
-    let dropped = dropped_by_the_kernel() - dropped_before;
-    assert!(lost <= dropped, "{lost} lost, {dropped} dropped");
-}
-
-/// Packets that the kernel had no room for, of whomever: on a machine that is too busy they never reach the callee.
-fn dropped_by_the_kernel() -> u64 {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let queues = read("/proc/net/softnet_stat");
-    let of_queue = |line: &str| {
-        let dropped = line.split_whitespace().nth(1)?;
-        u64::from_str_radix(dropped, 16).ok()
-    };
-    let backlog: u64 = queues.lines().filter_map(of_queue).sum();
-    let snmp = read("/proc/net/snmp");
-    let mut udp = snmp.lines().filter_map(|line| line.strip_prefix("Udp: "));
-    let (names, values) = (
-        udp.next().unwrap_or_default(),
-        udp.next().unwrap_or_default(),
-    );
-    let errors = names.split(' ').zip(values.split(' '));
-    let of_buffers =
-        errors.filter(|(name, _)| ["RcvbufErrors", "SndbufErrors", "MemErrors"].contains(name));
-    backlog
-        + of_buffers
-            .filter_map(|(_, count)| count.parse::<u64>().ok())
-            .sum::<u64>()
 }
