@@ -29,10 +29,7 @@ impl Desk {
     }
 
     async fn says(&self, arguments: &[&str]) -> String {
-        let output = self.site.clarion(arguments).await;
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {error}");
-        String::from_utf8(output.stdout).unwrap()
+        self.site.says(arguments).await
     }
 
     async fn refuses(&self, arguments: &[&str]) -> String {

@@ -122,32 +122,22 @@ impl DiallingCall {
 
     /// The peer wants its early media somewhere else (RFC 3311), as networks do that play the sound of ringing themselves.
     async fn change(&mut self, change: SessionChange) {
-        let SessionChange {
-            offer,
-            reply,
-            peer_tag,
-        } = change;
-        if offer.is_empty() {
-            return reply.accept(None).await;
+        if change.offer.is_empty() {
+            return change.reply.accept(None).await;
         }
         if !self.media.is_described() {
             self.refuse_early_change().await;
-            let change = SessionChange {
-                offer,
-                reply,
-                peer_tag,
-            };
             self.early_change = Some((change, Instant::now() + DESCRIPTION_LIMIT));
             return;
         }
-        match self.media.answer_early(&offer) {
+        match self.media.answer_early(&change.offer) {
             Ok(answer) => {
-                self.changed_by = peer_tag;
-                reply.accept(Some(answer)).await;
+                self.changed_by = change.peer_tag;
+                change.reply.accept(Some(answer)).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "a change of the early session is refused");
-                reply.refuse().await;
+                change.reply.refuse().await;
             }
         }
     }

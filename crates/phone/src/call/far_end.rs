@@ -59,26 +59,27 @@ impl FarEnd {
             };
             let presence = asking.await;
             self.asking = None;
-            // What has come since the question says more than the answer.
-            if presence == Presence::There || self.last_sign() > self.asked_at {
-                self.answers |= presence == Presence::There;
+            if presence == Presence::There {
+                self.answers = true;
+                self.seen();
+            }
+            // What has come since the question says more than what became of it.
+            if self.last_sign() >= self.asked_at {
                 self.unanswered = 0;
-                if presence == Presence::There {
-                    self.seen();
-                }
                 continue;
             }
             self.unanswered += 1;
-            let needed = match presence {
+            let enough = match presence {
+                Presence::There | Presence::Gone => return,
                 Presence::Silent if self.answers => 1,
                 Presence::Silent | Presence::Unreached => QUESTIONS,
-                Presence::There | Presence::Gone => return,
             };
-            match self.would_answer() {
-                true if self.unanswered >= needed => return,
-                true => self.ask(),
-                // It never sends sound, and it does not answer questions: nobody can know.
-                false => {}
+            // Of one that never sends sound and does not answer questions nobody can know.
+            if self.would_answer() {
+                if self.unanswered >= enough {
+                    return;
+                }
+                self.ask();
             }
         }
     }

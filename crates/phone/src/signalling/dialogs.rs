@@ -13,7 +13,7 @@ use rsipstack::transaction::endpoint::EndpointInnerRef;
 use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
 
-use crate::quoted::split_outside_quotes;
+use super::orphan::route_set;
 
 /// Call-ID and our own tag: they stay, whoever answers.
 type PlacedKey = (String, String);
@@ -152,15 +152,9 @@ impl LegDialog {
         let Some(contact) = contact else {
             return;
         };
-        let routes = ringing.record_route_headers();
-        let routes = routes
-            .iter()
-            .flat_map(|route| split_outside_quotes(route.value(), ','))
-            .map(|route| Route::from(route.trim()));
-        let mut routes: Vec<Route> = routes.collect();
-        routes.reverse();
+        let routes = route_set(ringing).into_iter().map(Route::from);
         *inner.remote_uri.lock() = contact.uri;
-        *inner.route_set.lock() = routes;
+        *inner.route_set.lock() = routes.collect();
     }
 
     /// The number of the next request inside of it, where we have opened it.

@@ -60,19 +60,13 @@ impl DialogSnapshot {
     /// The snapshot of a leg that this response answers (RFC 3261 section 12.1.2), if it says where the peer can be reached.
     pub(super) fn of_answer(answer: &Response, sent_to: Option<SocketAddr>) -> Option<Self> {
         let contact = answer.typed_contact_headers().ok()?;
-        let mut routes: Vec<String> = answer
-            .record_route_headers()
-            .iter()
-            .flat_map(|header| split_routes(header.value()))
-            .collect();
-        routes.reverse();
         Some(Self {
             target: contact.first()?.uri.to_string(),
             from: answer.from_header().ok()?.value().to_owned(),
             to: answer.to_header().ok()?.value().to_owned(),
             call_id: answer.call_id_header().ok()?.value().to_owned(),
             cseq: answer.cseq_header().ok()?.seq().ok()?,
-            routes,
+            routes: route_set(answer),
             via: None,
             sent_to,
             ringing: None,
@@ -148,6 +142,17 @@ impl DialogSnapshot {
         address.r#type.get_or_insert(signalling.in_library());
         Some(address)
     }
+}
+
+/// The way to whoever sends a response to our INVITE (RFC 3261 section 12.1.2).
+pub(super) fn route_set(response: &Response) -> Vec<String> {
+    let headers = response.record_route_headers();
+    let mut routes: Vec<_> = headers
+        .iter()
+        .flat_map(|header| split_routes(header.value()))
+        .collect();
+    routes.reverse();
+    routes
 }
 
 /// Several routes may stand in one header, with commas between them and, inside brackets, other commas.

@@ -134,13 +134,34 @@ fn is_billed_to_its_last_sign(story: Story, before: Duration, moment: Instant) {
     assert_eq!(leg.ended_at - leg.answered_at.unwrap(), time);
 }
 
+/// A call to a far end that behaves like this, and what that has to tell.
+async fn call_to<T>(
+    quiet_after: Duration,
+    request: CallRequest,
+    behaviour: impl AsyncFnOnce(&mut FarEnd) -> T,
+) -> (Story, T) {
+    let mut far = FarEnd::new().await;
+    let trunk = far.trunk(quiet_after).await;
+    let phone = caller();
+    let behaving = async {
+        far.answer().await;
+        behaviour(&mut far).await
+    };
+    tokio::join!(call(&phone, &trunk, request), behaving)
+}
+
+/// It has heard everything, and nothing was cut.
+fn is_whole(story: Story) {
+    assert_eq!(story.stats.packets_sent, 60);
+    assert!(!story.stats.peer_vanished, "{story:?}");
+    let (time, side) = story.talked();
+    assert_eq!(side, Side::Us);
+    assert!(time > Duration::from_millis(59 * 20), "{time:?}");
+}
+
 #[tokio::test]
 async fn a_far_end_that_has_forgotten_the_call_is_gone() {
-    let mut far = FarEnd::new().await;
-    let trunk = far.trunk(QUIET).await;
-    let phone = caller();
-    let dying = async {
-        far.answer().await;
+    let (story, asked) = call_to(QUIET, long_message(), async |far| {
         far.speak();
         let options = far.question().await;
         let asked = Instant::now();
@@ -148,18 +169,14 @@ async fn a_far_end_that_has_forgotten_the_call_is_gone() {
         far.puppet.respond(&options, status, "").await;
         far.hang_up_is_answered().await;
         asked
-    };
-    let (story, asked) = tokio::join!(call(&phone, &trunk, long_message()), dying);
+    })
+    .await;
     is_billed_to_its_last_sign(story, QUIET, asked);
 }
 
 #[tokio::test]
 async fn a_far_end_that_spoke_and_says_nothing_any_more_is_gone() {
-    let mut far = FarEnd::new().await;
-    let trunk = far.trunk(QUIET).await;
-    let phone = caller();
-    let dying = async {
-        far.answer().await;
+    let (story, asked) = call_to(QUIET, long_message(), async |far| {
         far.speak();
         let first = far.question().await;
         let asked = Instant::now();
@@ -170,99 +187,71 @@ async fn a_far_end_that_spoke_and_says_nothing_any_more_is_gone() {
         far.puppet.request("BYE").await;
         leap().await;
         asked
-    };
-    let (story, asked) = tokio::join!(call(&phone, &trunk, long_message()), dying);
+    })
+    .await;
     is_billed_to_its_last_sign(story, QUIET, asked);
 }
 
 #[tokio::test]
 async fn a_far_end_that_speaks_again_is_there_whatever_became_of_the_question() {
-    let mut far = FarEnd::new().await;
-    let trunk = far.trunk(QUIET).await;
-    let phone = caller();
-    let silent_for_a_while = async {
-        far.answer().await;
+    let (story, ()) = call_to(QUIET, short_message(), async |far| {
         far.speak();
         far.question().await;
         far.speak_again();
         leap().await;
         far.hang_up_is_answered().await;
-    };
-    let request = short_message();
-    let (story, ()) = tokio::join!(call(&phone, &trunk, request), silent_for_a_while);
-    assert_eq!(story.stats.packets_sent, 60);
-    assert!(!story.stats.peer_vanished, "{story:?}");
+    })
+    .await;
+    is_whole(story);
 }
 
 #[tokio::test]
 async fn a_far_end_that_wants_a_password_for_an_answer_is_there() {
-    let mut far = FarEnd::new().await;
-    let trunk = far.trunk(QUIET).await;
-    let phone = caller();
-    let asking_back = async {
-        far.answer().await;
+    let (story, ()) = call_to(QUIET, short_message(), async |far| {
         far.speak();
         let options = far.question().await;
         let challenge = "Proxy-Authenticate: Digest realm=\"x\", nonce=\"y\"\r\n";
         let status = "407 Proxy Authentication Required";
         far.puppet.respond(&options, status, challenge).await;
         far.hang_up_is_answered().await;
-    };
-    let request = short_message();
-    let (story, ()) = tokio::join!(call(&phone, &trunk, request), asking_back);
-    assert_eq!(story.stats.packets_sent, 60);
-    assert!(!story.stats.peer_vanished, "{story:?}");
-    assert_eq!(story.talked().1, Side::Us);
+    })
+    .await;
+    is_whole(story);
 }
 
 #[tokio::test]
 async fn a_far_end_that_does_not_answer_our_bye_was_gone_before() {
-    let mut far = FarEnd::new().await;
-    let trunk = far.trunk(Duration::from_secs(60)).await;
-    let phone = caller();
-    let dying = async {
-        far.answer().await;
+    let never = Duration::from_secs(60);
+    let (story, hung_up) = call_to(never, short_message(), async |far| {
         far.speak();
         far.puppet.request("BYE").await;
         let hung_up = Instant::now();
         leap().await;
         hung_up
-    };
-    let (story, hung_up) = tokio::join!(call(&phone, &trunk, short_message()), dying);
+    })
+    .await;
     is_billed_to_its_last_sign(story, Duration::ZERO, hung_up);
 }
 
 #[tokio::test]
 async fn a_far_end_that_never_speaks_and_answers_is_there() {
-    let mut far = FarEnd::new().await;
-    let trunk = far.trunk(QUIET).await;
-    let phone = caller();
-    let silent = async {
-        far.answer().await;
+    let (story, ()) = call_to(QUIET, short_message(), async |far| {
         let options = far.question().await;
         far.puppet.respond(&options, "200 OK", "").await;
         far.hang_up_is_answered().await;
-    };
-    let (story, ()) = tokio::join!(call(&phone, &trunk, short_message()), silent);
-    assert_eq!(story.stats.packets_sent, 60);
-    assert!(!story.stats.peer_vanished);
-    assert!(story.talked().0 > Duration::from_millis(59 * 20));
+    })
+    .await;
+    is_whole(story);
 }
 
 #[tokio::test]
 async fn of_a_far_end_that_never_speaks_and_never_answers_nobody_knows() {
-    let mut far = FarEnd::new().await;
-    let trunk = far.trunk(QUIET).await;
-    let phone = caller();
-    let silent = async {
-        far.answer().await;
+    let (story, ()) = call_to(QUIET, short_message(), async |far| {
         far.question().await;
         leap().await;
         far.puppet.request("BYE").await;
         leap().await;
-    };
-    let (story, ()) = tokio::join!(call(&phone, &trunk, short_message()), silent);
-    assert_eq!(story.stats.packets_sent, 60);
-    assert!(!story.stats.peer_vanished);
-    assert!(story.talked().0 > Duration::from_millis(59 * 20));
+    })
+    .await;
+    is_whole(story);
 }

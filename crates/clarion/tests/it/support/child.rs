@@ -143,6 +143,14 @@ impl Installation {
         }
     }
 
+    /// What a command of the program says; it must succeed.
+    pub async fn says(&self, arguments: &[&str]) -> String {
+        let output = self.clarion(arguments).await;
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Runs the command line with the same settings, beside the server or without it.
     pub async fn clarion(&self, arguments: &[&str]) -> std::process::Output {
         self.clarion_with(arguments, &[]).await
