@@ -182,33 +182,22 @@ mod tests {
 
     #[test]
     fn clock_changes_move_what_they_skip() {
+        let open_at = |window: &str, zone: &str, utc: &str| {
+            let moment: Timestamp = utc.parse().unwrap();
+            let window: CallWindow = window.parse().unwrap();
+            window.is_open(&moment.to_zoned(TimeZone::get(zone).unwrap()))
+        };
         // In New York the clock goes from 02:00 to 03:00: half past two does not exist, and is half past three then.
-        let window = "0230-0400";
-        let at = |utc: &str| {
-            let moment: Timestamp = utc.parse().unwrap();
-            let zone = TimeZone::get("America/New_York").unwrap();
-            window
-                .parse::<CallWindow>()
-                .unwrap()
-                .is_open(&moment.to_zoned(zone))
-        };
-        assert!(!at("2027-03-14T07:29:00Z"));
-        assert!(at("2027-03-14T07:30:00Z"));
-        assert!(!at("2027-03-14T08:00:00Z"));
+        let new_york = |utc| open_at("0230-0400", "America/New_York", utc);
+        assert!(!new_york("2027-03-14T07:29:00Z"));
+        assert!(new_york("2027-03-14T07:30:00Z"));
+        assert!(!new_york("2027-03-14T08:00:00Z"));
         // In Berlin half past two comes twice; the first one is meant.
-        let berlin = "0230-0300";
-        let at = |utc: &str| {
-            let moment: Timestamp = utc.parse().unwrap();
-            let zone = TimeZone::get("Europe/Berlin").unwrap();
-            berlin
-                .parse::<CallWindow>()
-                .unwrap()
-                .is_open(&moment.to_zoned(zone))
-        };
-        assert!(!at("2027-10-31T00:29:00Z"));
-        assert!(at("2027-10-31T00:30:00Z"));
-        assert!(at("2027-10-31T01:59:00Z"));
-        assert!(!at("2027-10-31T02:00:00Z"));
+        let berlin = |utc| open_at("0230-0300", "Europe/Berlin", utc);
+        assert!(!berlin("2027-10-31T00:29:00Z"));
+        assert!(berlin("2027-10-31T00:30:00Z"));
+        assert!(berlin("2027-10-31T01:59:00Z"));
+        assert!(!berlin("2027-10-31T02:00:00Z"));
     }
 
     #[test]

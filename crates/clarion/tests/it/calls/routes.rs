@@ -166,7 +166,7 @@ async fn a_trunk_keeps_its_hours_and_its_callers() {
         stage.record(&sid).await.trunk.unwrap()
     };
     assert_eq!(trunk_of("13800000001").await, "third", "no number is shown");
-    stage.server.clock.shift(SignedDuration::from_hours(3));
+    stage.server.clock.shift(SignedDuration::from_mins(150));
     eventually("it has opened", async || {
         trunk_of("13800000001").await == "first"
     })
