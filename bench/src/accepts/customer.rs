@@ -133,6 +133,7 @@ impl BenchCustomer {
             accepted_at: now.timestamp(),
             called: called(order),
             number: PhoneNumber::from_stored(number(order), None),
+            callee: number(order),
             caller: None,
             prompt: prompt(),
             max_talk: None,

@@ -76,7 +76,7 @@ impl Server {
         )?;
         let holds = ClaimHolds::default();
         holds.describe();
-        let barred = Arc::new(BarredNumbers::default());
+        let barred = Arc::new(BarredNumbers::open(&*store).await?);
         let (trunks, trace_door) = start_trunks(&config, &barred, &clock, &supervisor).await?;
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
         let needs = DispatchNeeds {
@@ -87,6 +87,7 @@ impl Server {
             prompts: Arc::new(prompts),
             ended: callbacks.owed(),
             holds: holds.clone(),
+            barred: Arc::clone(&barred),
         };
         let dispatch = Dispatch::start(&config, needs, &supervisor).await?;
         let readiness = Arc::new(Readiness::new(

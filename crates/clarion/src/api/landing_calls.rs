@@ -243,7 +243,7 @@ async fn check_callee(api: &Api, call: &NewCall, queueing: &Queueing) -> Result<
     let counted_until_then = SignedDuration::from_hours(24) - queueing.valid_for;
     let calls = api
         .store
-        .calls_to(&call.number.callee(), counted_until_then)
+        .calls_to(&call.callee, counted_until_then)
         .await
         .map_err(|error| unavailable(&error))?;
     if calls < cap {
@@ -301,6 +301,7 @@ fn queueing(call: &NewCall, config: &Config) -> Queueing {
 struct ParsedRequest {
     called: String,
     number: PhoneNumber,
+    callee: String,
     files: Vec<FileName>,
     owner: FileOwner,
     speech: Option<Speech>,
@@ -353,6 +354,7 @@ impl ParsedRequest {
         }
         Ok(Self {
             called,
+            callee: config.numbers.callee(&number),
             number,
             files,
             owner,
@@ -399,6 +401,7 @@ impl ParsedRequest {
             accepted_at,
             called: self.called,
             number: self.number,
+            callee: self.callee,
             caller: self.caller,
             prompt: Prompt {
                 speech: self.speech,

@@ -57,10 +57,13 @@ pub enum AccountCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Refuse all requests of an account until its state is set to active again
+    /// Refuse all requests of an account until its state is set to active again; its queued calls are not dialled
     Suspend {
         /// The account sid
         sid: AccountSid,
+        /// Hang up its calls that ring or talk, too
+        #[arg(long)]
+        hang_up: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -212,12 +215,16 @@ pub async fn run(
                 &describe(&store.change_account(&sid, settings.into_change()?).await?),
             );
         }
-        AccountCommand::Suspend { sid, json } => {
+        AccountCommand::Suspend { sid, hang_up, json } => {
             let change = AccountChange {
                 state: Some(AccountState::Suspended),
                 ..AccountChange::default()
             };
-            print(json, &describe(&store.change_account(&sid, change).await?));
+            let mut value = describe(&store.change_account(&sid, change).await?);
+            if hang_up {
+                value["hungUp"] = store.cancel_calls_of(&sid).await?.into();
+            }
+            print(json, &value);
         }
         AccountCommand::RotateToken { sid, token, json } => {
             let change = AccountChange {

@@ -41,11 +41,7 @@ impl DispatchConfig {
             max_calls: Some(max_calls).filter(|limit| *limit > 0),
             calls_at_once: section.number("calls_at_once", 0..=u32::MAX)?,
             calls_per_second: section.number("calls_per_second", 0..=u32::MAX)?,
-            callee_caps: CalleeCaps {
-                per_minute: section.number("callee_per_minute", 0..=u32::MAX)?,
-                per_hour: section.number("callee_per_hour", 0..=u32::MAX)?,
-                per_day: section.number("callee_per_day", 0..=u32::MAX)?,
-            },
+            callee_caps: callee_caps(section)?,
             ring_time: section.seconds("ring_seconds", 1..=600)?,
             lead_in: section.milliseconds("lead_in_ms", LONGEST_SILENCE_MS)?,
             extension_wait: section.milliseconds("extension_wait_ms", LONGEST_SILENCE_MS)?,
@@ -57,4 +53,22 @@ impl DispatchConfig {
             lease: section.signed_seconds("lease_seconds", 2..=3600)?,
         })
     }
+}
+
+/// The preset, with the operator's own numbers in its place.
+fn callee_caps(section: &mut Section) -> Result<CalleeCaps, Mistake> {
+    let preset = section.parsed_by("callee_caps", |text| match text {
+        "none" => Ok(CalleeCaps::default()),
+        "considerate" => Ok(CalleeCaps::CONSIDERATE),
+        _ => Err(format!("`{text}` must be none or considerate")),
+    })?;
+    let mut own = |key, preset| {
+        let number = section.number(key, 0..=u32::MAX)?;
+        Ok(if number > 0 { number } else { preset })
+    };
+    Ok(CalleeCaps {
+        per_minute: own("callee_per_minute", preset.per_minute)?,
+        per_hour: own("callee_per_hour", preset.per_hour)?,
+        per_day: own("callee_per_day", preset.per_day)?,
+    })
 }

@@ -53,7 +53,7 @@ pub use self::trunk::{
     EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkHealthSettings, TrunkSettings,
 };
 pub use self::values::{HttpUrl, PemFiles, parse_codec, parse_network, parse_ports};
-use crate::domain::phone_number::NumberingPlan;
+use crate::domain::numbering_plan::NumberingPlan;
 
 /// Every setting with its default and one comment. The program is thus the reference.
 pub const DEFAULTS: &str = include_str!("../../../../config.default.toml");

@@ -267,23 +267,6 @@ impl Section {
         values.into_iter().map(one).collect()
     }
 
-    pub fn numbers<T>(&mut self, key: &str, range: &RangeInclusive<T>) -> Result<Vec<T>, Mistake>
-    where
-        T: TryFrom<i64> + PartialOrd + Display,
-    {
-        let values = self.array(key)?;
-        let one = |value: Value| {
-            let number = value.as_integer().and_then(|number| number.try_into().ok());
-            number
-                .filter(|number| range.contains(number))
-                .ok_or_else(|| {
-                    let (least, limit) = (range.start(), range.end());
-                    self.mistake(key, format!("must be from {least} to {limit} each"))
-                })
-        };
-        values.into_iter().map(one).collect()
-    }
-
     /// Ends the reading. A setting that is left has an unknown name.
     pub fn finish(self) -> Result<(), Mistake> {
         let Some(name) = self.table.keys().next() else {

@@ -314,8 +314,16 @@ const MISTAKES: &[(&str, &str)] = &[
         "numbers.trunk_prefix: `o` must be digits",
     ),
     (
-        "[numbers]\nlocal_lengths = [7, 99]",
-        "numbers.local_lengths: must be from 0 to 15 each",
+        "[numbers]\nlocal_numbers = [\"7x\"]",
+        "numbers.local_numbers: `7x` is no pattern of 1 to 15 digits",
+    ),
+    (
+        "[numbers]\narea_codes = [\"7X\"]",
+        "numbers.local_numbers: there are area codes and local numbers, or neither of them",
+    ),
+    (
+        "[dispatch]\ncallee_caps = \"all\"",
+        "dispatch.callee_caps: `all` must be none or considerate",
     ),
     (
         "[numbers]\ndefault_caller = \"x\"",

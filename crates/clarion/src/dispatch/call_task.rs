@@ -21,6 +21,7 @@ use super::playback::{Playback, PlaybackPlan};
 use super::prompt_guard::{self, PromptGuard};
 use super::recorder::{CallRecorder, NoLeave, RETRY_COMMIT};
 use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
+use crate::barred_numbers::BarredNumbers;
 use crate::domain::call::NewCall;
 use crate::domain::claim::ClaimedCall;
 use crate::domain::outcome::Outcome;
@@ -57,6 +58,7 @@ pub struct CallRunner {
     pub playback: Arc<Playback>,
     pub recorder: CallRecorder,
     pub prompt_guard: Arc<PromptGuard>,
+    pub barred: Arc<BarredNumbers>,
     pub times: DialTimes,
 }
 
@@ -130,6 +132,10 @@ impl CallRunner {
             // The operator has cancelled it, or the server stops: nothing has rung, and the queue knows what to do with it.
             if hang_up.is_cancelled() {
                 return Next::Requeue(SignedDuration::ZERO);
+            }
+            if self.barred.contains(progress.claimed.call.number.digits()) {
+                let reason = "the number was barred while the call waited";
+                return Next::End(EndReason::because(Outcome::Cancelled, reason));
             }
             let taken = match channel {
                 Ok(channel) => channel,

@@ -60,6 +60,7 @@ pub use self::switches::{STOP_ALL, drained_switch};
 use self::trunk_pool::TrunkPool;
 use self::trunk_sharing::TrunkSharing;
 use crate::accepted::Announcer;
+use crate::barred_numbers::BarredNumbers;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -97,6 +98,7 @@ pub struct DispatchNeeds {
     /// Notified when a call has ended: a callback may be owed.
     pub ended: Arc<Notify>,
     pub holds: ClaimHolds,
+    pub barred: Arc<BarredNumbers>,
 }
 
 impl Dispatch {
@@ -113,6 +115,7 @@ impl Dispatch {
             prompts,
             ended,
             holds,
+            barred,
         } = needs;
         let settings = &config.dispatch;
         let pool = Arc::new(trunks);
@@ -172,6 +175,7 @@ impl Dispatch {
             },
             runner: Arc::new(CallRunner {
                 prompt_guard,
+                barred,
                 pool,
                 playback: Arc::clone(&playback),
                 recorder,

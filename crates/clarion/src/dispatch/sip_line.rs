@@ -24,7 +24,7 @@ use super::trunk_line::TrunkLine;
 use super::trunk_pool::TrunkPool;
 use crate::barred_numbers::BarredNumbers;
 use crate::config::{Config, LoopbackSettings, TrunkSettings};
-use crate::domain::phone_number::NumberingPlan;
+use crate::domain::numbering_plan::NumberingPlan;
 use crate::domain::redirect::check_redirect;
 
 #[derive(Debug)]

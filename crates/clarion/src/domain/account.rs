@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::money::Money;
-use super::phone_number::{NumberPattern, NumberingPlan, PhoneNumber};
+use super::numbering_plan::NumberingPlan;
+use super::phone_number::{NumberPattern, PhoneNumber};
 use super::status_code::{Refusal, StatusCode};
 
 /// Identifiers and tokens of this API are always 32 letters or digits.

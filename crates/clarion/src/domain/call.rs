@@ -101,6 +101,8 @@ pub struct NewCall {
     /// `to` exactly as the client sent it: callbacks and bills show this.
     pub called: String,
     pub number: PhoneNumber,
+    /// Who is called: one call at a time, and as often as the caps let it be.
+    pub callee: String,
     /// Canonical digits of the number that is shown to the called party, or `None` if the platform has no default.
     pub caller: Option<String>,
     pub prompt: Prompt,

@@ -117,6 +117,13 @@ pub struct CalleeCaps {
 }
 
 impl CalleeCaps {
+    /// What a person can be expected to bear.
+    pub const CONSIDERATE: Self = Self {
+        per_minute: 1,
+        per_hour: 5,
+        per_day: 20,
+    };
+
     /// Each cap with the milliseconds that it counts over; those that are not set are left out.
     pub fn windows(self) -> impl Iterator<Item = (u32, i64)> {
         let caps = [

@@ -3,33 +3,18 @@
 //! `+86110`, `0086110` and `110` are one number to every rule: allow-lists, emergency and premium rules, frequency caps, rates and the
 //! comparison with displayNum all read the canonical digits, never the text that the client sent.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use super::numbering_plan::NumberingPlan;
 use super::status_code::{Refusal, StatusCode};
 
 /// E.164 allows fifteen digits, country code included.
 const LONGEST: usize = 15;
-/// No telephone number is shorter than `110`.
-const SHORTEST_NATIONAL: usize = 3;
 /// Length of a foreign number with its country code. Shorter ones are foreign service numbers, which do not work across borders.
 const SHORTEST_FOREIGN: usize = 7;
 const LONGEST_EXTENSION: usize = 12;
-
-/// How numbers are written in the platform's country, and which numbers are refused.
-#[derive(Debug, Clone)]
-pub struct NumberingPlan {
-    pub country_code: String,
-    pub international_prefix: String,
-    pub trunk_prefix: String,
-    pub longest_national: usize,
-    pub local_lengths: Vec<usize>,
-    /// Canonical digits of the number that is shown if a request may not choose one.
-    pub default_caller: Option<String>,
-    pub emergency: Vec<String>,
-    pub forbidden: Vec<NumberPattern>,
-    pub permitted: Vec<NumberPattern>,
-}
 
 /// A called number in canonical form, with its extension kept apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,68 +33,32 @@ impl PhoneNumber {
         self.extension.as_deref()
     }
 
-    /// Returns who is called. Each extension behind a switchboard is a different callee.
-    pub fn callee(&self) -> String {
-        match &self.extension {
-            Some(extension) => format!("{}-{extension}", self.digits),
-            None => self.digits.clone(),
-        }
-    }
-
     /// Makes a number from stored digits, which are canonical already.
     pub fn from_stored(digits: String, extension: Option<String>) -> Self {
         Self { digits, extension }
     }
 
-    /// Reads `to` as clients write it: `13800000000`, `01052823298`, `01052823298-3627`, `0086138…`, `+86138…`.
+    /// Reads `to` as clients write it: `13800000000`, `01052823298`, `0755-83765566`, `01052823298-3627`, `0086138…`, `+86138…`.
     pub fn parse(text: &str, plan: &NumberingPlan) -> Result<Self, Refusal> {
-        let (number, extension) = match text.split_once('-') {
-            Some((number, extension)) => (number, Some(extension)),
-            None => (text, None),
-        };
-        if let Some(extension) = extension {
-            let fits = (1..=LONGEST_EXTENSION).contains(&extension.len());
-            if !fits
-                || !extension
-                    .bytes()
-                    .all(|b| b.is_ascii_digit() || b == b'*' || b == b'#')
-            {
-                return Err(Refusal::field(format!(
-                    "to: the extension after '-' must be 1 to {LONGEST_EXTENSION} of the characters 0-9 * #"
-                )));
-            }
-        }
-        let digits = canonical(number, plan)?;
-        Ok(Self {
-            digits,
-            extension: extension.map(str::to_owned),
-        })
+        let (number, extension) = apart(text, plan)?;
+        let extension = extension.map(checked_extension).transpose()?;
+        let digits = canonical(&number, plan)?;
+        Ok(Self { digits, extension })
     }
 
     /// Refuses emergency and forbidden numbers, unless the operator has named them as permitted.
     pub fn check_allowed(&self, plan: &NumberingPlan) -> Result<(), Refusal> {
-        if plan
-            .permitted
-            .iter()
-            .any(|pattern| pattern.matches(&self.digits))
-        {
-            return Ok(());
-        }
-        if plan.is_emergency(&self.digits) {
-            return Err(Refusal::new(
-                StatusCode::CalledNotAllowed,
-                "to: emergency numbers are not called",
-            ));
-        }
-        if plan
-            .forbidden
-            .iter()
-            .any(|pattern| pattern.matches(&self.digits))
-        {
-            return Err(Refusal::new(
-                StatusCode::CalledNotAllowed,
-                "to: numbers with this prefix are not called",
-            ));
+        let refused = |message| Refusal::new(StatusCode::CalledNotAllowed, message);
+        for digits in plan.readings(&self.digits) {
+            if matches_any(&plan.permitted, &digits) {
+                continue;
+            }
+            if plan.is_emergency(&digits) {
+                return Err(refused("to: emergency numbers are not called"));
+            }
+            if matches_any(&plan.forbidden, &digits) {
+                return Err(refused("to: numbers with this prefix are not called"));
+            }
         }
         Ok(())
     }
@@ -131,6 +80,38 @@ impl fmt::Display for PhoneNumber {
     }
 }
 
+/// The number and its extension. A dash after an area code or after `400` belongs to the number.
+fn apart<'a>(
+    text: &'a str,
+    plan: &NumberingPlan,
+) -> Result<(Cow<'a, str>, Option<&'a str>), Refusal> {
+    let parts: Vec<_> = text.splitn(3, '-').collect();
+    match parts[..] {
+        [number] => Ok((number.into(), None)),
+        [beginning, rest] if plan.goes_on_after(beginning) => {
+            Ok((format!("{beginning}{rest}").into(), None))
+        }
+        [number, extension] => Ok((number.into(), Some(extension))),
+        [beginning, rest, extension] if plan.goes_on_after(beginning) => {
+            Ok((format!("{beginning}{rest}").into(), Some(extension)))
+        }
+        _ => Err(Refusal::field(
+            "to: '-' stands only after an area code and before an extension",
+        )),
+    }
+}
+
+fn checked_extension(extension: &str) -> Result<String, Refusal> {
+    let fits = (1..=LONGEST_EXTENSION).contains(&extension.len());
+    let is_key = |byte: u8| byte.is_ascii_digit() || byte == b'*' || byte == b'#';
+    if fits && extension.bytes().all(is_key) {
+        return Ok(extension.to_owned());
+    }
+    Err(Refusal::field(format!(
+        "to: the extension after '-' must be 1 to {LONGEST_EXTENSION} of the characters 0-9 * #"
+    )))
+}
+
 fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
     let (international, digits) = match number.strip_prefix('+') {
         Some(rest) => (true, rest),
@@ -141,67 +122,22 @@ fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
     };
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Refusal::field(
-            "to must be one telephone number: digits with an optional leading '+', and '-' only before an extension",
+            "to must be one telephone number: digits with an optional leading '+', and '-' only after an area code or before an extension",
         ));
     }
-    // No national number is that long, so a longer number must already have the country code. Some clients send it without a '+'.
-    let carries_country = international
-        || (digits.len() > plan.longest_national && digits.starts_with(&plan.country_code));
-    if !carries_country {
-        check_area_code(digits, plan)?;
-        return national(digits, plan);
-    }
-    match digits.strip_prefix(plan.country_code.as_str()) {
-        // A number that keeps the 0 of its area code (`+86 010 …`) is the same number.
-        Some(rest) => national(rest, plan),
+    let own = if international {
+        digits.strip_prefix(plan.country_code.as_str())
+    } else {
+        plan.national_part(digits)
+    };
+    match own {
+        Some(national) => plan.canonical(national),
+        None if !international => Err(plan.not_whole()),
         None if digits.starts_with('0') => Err(Refusal::field("to: no country code begins with 0")),
         None if (SHORTEST_FOREIGN..=LONGEST).contains(&digits.len()) => Ok(digits.to_owned()),
         None => Err(Refusal::field(format!(
             "to: an international number has {SHORTEST_FOREIGN} to {LONGEST} digits with its country code"
         ))),
-    }
-}
-
-/// Refuses a number without its area code. Only a number without any prefix can lack it: it always follows the long-distance prefix or the
-/// country code.
-fn check_area_code(digits: &str, plan: &NumberingPlan) -> Result<(), Refusal> {
-    let with_area_code =
-        !plan.trunk_prefix.is_empty() && digits.starts_with(plan.trunk_prefix.as_str());
-    // Service numbers of these lengths begin with 1 or 9. Any other number is a subscriber's number that lacks its area code.
-    let local = plan.local_lengths.contains(&digits.len()) && !digits.starts_with(['1', '9']);
-    if local && !with_area_code {
-        return Err(Refusal::field(
-            "to: a landline number carries the area code",
-        ));
-    }
-    Ok(())
-}
-
-fn national(digits: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
-    let significant = match plan.trunk_prefix.as_str() {
-        "" => digits,
-        prefix => digits.trim_start_matches(prefix),
-    };
-    if !(SHORTEST_NATIONAL..=plan.longest_national).contains(&significant.len()) {
-        return Err(Refusal::field(format!(
-            "to: a national number has {SHORTEST_NATIONAL} to {} digits (write an extension after '-', and no '-' after the area code)",
-            plan.longest_national
-        )));
-    }
-    Ok(format!("{}{significant}", plan.country_code))
-}
-
-impl NumberingPlan {
-    /// Returns whether this is an emergency number, alone or after an area code: `010110` reaches the police of Beijing just as `110` does.
-    fn is_emergency(&self, digits: &str) -> bool {
-        let Some(national) = digits.strip_prefix(&self.country_code) else {
-            return false;
-        };
-        self.emergency.iter().any(|number| {
-            national
-                .strip_suffix(number.as_str())
-                .is_some_and(|area| matches!(area.len(), 0 | 2 | 3))
-        })
     }
 }
 
@@ -221,6 +157,10 @@ impl NumberPattern {
             digits == self.digits
         }
     }
+}
+
+pub fn matches_any(patterns: &[NumberPattern], digits: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(digits))
 }
 
 impl fmt::Display for NumberPattern {
@@ -249,24 +189,6 @@ impl FromStr for NumberPattern {
             Err(format!(
                 "`{text}` is not a number pattern: write country code and number, as +864001234567, or a prefix with a star, as +86400*"
             ))
-        }
-    }
-}
-
-#[cfg(test)]
-impl NumberingPlan {
-    /// For tests that need a plan.
-    pub fn china() -> Self {
-        Self {
-            country_code: "86".into(),
-            international_prefix: "00".into(),
-            trunk_prefix: "0".into(),
-            longest_national: 11,
-            local_lengths: vec![7, 8],
-            default_caller: None,
-            emergency: vec!["110".into(), "119".into(), "120".into()],
-            forbidden: vec!["+86168*".parse().unwrap()],
-            permitted: vec![],
         }
     }
 }
@@ -306,6 +228,24 @@ mod tests {
             ("864001234567", &["4001234567", "+864001234567"]),
             ("8695588", &["95588"]),
             ("8675595588", &["075595588", "+8675595588", "0086075595588"]),
+            ("8616812345", &["16812345", "8616812345", "+8616812345"]),
+            (
+                "861016812345",
+                &["01016812345", "010-16812345", "861016812345"],
+            ),
+            (
+                "8675583765566",
+                &[
+                    "0755-83765566",
+                    "075583765566",
+                    "75583765566",
+                    "8675583765566",
+                ],
+            ),
+            (
+                "864008001234",
+                &["400-8001234", "4008001234", "864008001234"],
+            ),
             ("12125550123", &["+12125550123", "0012125550123"]),
         ] {
             for text in written {
@@ -321,6 +261,9 @@ mod tests {
             ("861052823298".into(), Some("3627".into()))
         );
         assert_eq!(parsed("01052823298-1*2#").unwrap().1, Some("1*2#".into()));
+        for text in ["010-52823298-3627", "13800000000-3627", "400-8001234-3627"] {
+            assert_eq!(parsed(text).unwrap().1, Some("3627".into()), "{text}");
+        }
     }
 
     #[test]
@@ -335,7 +278,22 @@ mod tests {
             "138 0000 0000",
             "12",
             "52823298",
-            "010-52823298",
+            "0755",
+            "0755-",
+            "400",
+            "138-00000000",
+            "1380-0000000",
+            "0138-00000000",
+            "1380000000",
+            "138000000000",
+            "0101681234567",
+            "8616812345678",
+            "0755123",
+            "1101",
+            "11012",
+            "0755--83765566",
+            "0755-83765566-",
+            "0755-8376-5566",
             "01052823298-",
             "01052823298-36-27",
             "+01234567",
@@ -357,14 +315,28 @@ mod tests {
     #[test]
     fn emergency_and_premium_numbers_are_refused_in_every_spelling() {
         let mut plan = NumberingPlan::china();
+        plan.emergency.push("999".into());
+        plan.forbidden.push("+1900*".parse().unwrap());
         for text in [
             "110",
             "+86110",
             "0086110",
             "010110",
             "0755120",
+            "010-110",
+            "86110",
+            "8610110",
+            "999",
             "16812345",
             "+8616812345",
+            "01016812345",
+            "010-16812345",
+            "8616812345",
+            "861016812345",
+            "+86016812345",
+            "16812345-1",
+            "+19005550123",
+            "+109005550123",
         ] {
             let number = PhoneNumber::parse(text, &plan).unwrap();
             assert_eq!(
@@ -373,7 +345,13 @@ mod tests {
                 "{text}"
             );
         }
-        for text in ["13800000110", "01052823110", "95588"] {
+        for text in [
+            "13800000110",
+            "01052823110",
+            "95588",
+            "01062816812",
+            "12110",
+        ] {
             assert!(
                 PhoneNumber::parse(text, &plan)
                     .unwrap()
@@ -382,7 +360,12 @@ mod tests {
                 "{text}"
             );
         }
-        plan.permitted = vec!["+86120".parse().unwrap()];
+        plan.permitted = vec!["+86120".parse().unwrap(), "+8610*".parse().unwrap()];
+        let beijing = PhoneNumber::parse("010110", &plan).unwrap();
+        assert!(
+            beijing.check_allowed(&plan).is_err(),
+            "an area is no police"
+        );
         assert!(
             PhoneNumber::parse("120", &plan)
                 .unwrap()
@@ -428,7 +411,104 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_country_without_patterns_has_numbers_of_a_usual_length() {
+        let plan = NumberingPlan {
+            country_code: "49".into(),
+            area_codes: vec![],
+            local_numbers: vec![],
+            national_numbers: vec![],
+            service_numbers: vec![],
+            ..NumberingPlan::china()
+        };
+        for (text, canonical) in [
+            ("030123456", "4930123456"),
+            ("+4930123456", "4930123456"),
+            ("110", "49110"),
+        ] {
+            assert_eq!(PhoneNumber::parse(text, &plan).unwrap().digits, canonical);
+        }
+        for text in ["110", "030110", "+4930110"] {
+            let number = PhoneNumber::parse(text, &plan).unwrap();
+            assert!(number.check_allowed(&plan).is_err(), "{text}");
+        }
+        assert!(PhoneNumber::parse("12", &plan).is_err());
+    }
+
+    #[test]
+    fn a_callee_is_a_number_without_its_extension_or_a_line_of_a_switchboard() {
+        let mut plan = NumberingPlan::china();
+        let callee = |plan: &NumberingPlan, text: &str| {
+            let number = PhoneNumber::parse(text, plan).unwrap();
+            plan.callee(&number)
+        };
+        let extensions = (0..50).map(|extension| format!("01052823298-{extension}"));
+        let extensions: Vec<_> = extensions.collect();
+        for text in &extensions {
+            assert_eq!(callee(&plan, text), "861052823298");
+        }
+        plan.switchboards = vec!["+8610528*".parse().unwrap()];
+        let callees = extensions.iter().map(|text| callee(&plan, text));
+        let callees: std::collections::HashSet<_> = callees.collect();
+        assert_eq!(callees.len(), 10, "one for each line: {callees:?}");
+        assert_eq!(callee(&plan, "01052823298"), "861052823298");
+        assert_eq!(callee(&plan, "13800000000-7"), "8613800000000");
+    }
+
+    /// Every way to write a number of China. The first digits are an area code, if there is one.
+    fn spellings(area: &str, rest: &str) -> Vec<String> {
+        let national = format!("{area}{rest}");
+        let mut written = vec![
+            format!("+86{national}"),
+            format!("+860{national}"),
+            format!("0086{national}"),
+            format!("00860{national}"),
+            format!("86{national}"),
+            format!("860{national}"),
+            format!("0{national}"),
+        ];
+        if area.is_empty() {
+            written.push(national);
+        } else {
+            written.push(format!("0{area}-{rest}"));
+        }
+        if let Some(behind) = rest.strip_prefix("400") {
+            written.push(format!("400-{behind}"));
+        }
+        written
+    }
+
+    const AREA: &str = "10|2[0-9]|[3-9][0-9]{2}";
+    const WHOLE: &str =
+        "1[3-9][0-9]{9}|400[0-9]{7}|1[0-2][0-9]|1[02][0-9]{3}|16[0-9]{6}|9[56][0-9]{3,4}";
+    const BEHIND_AREA: &str =
+        "[2-9][0-9]{6,7}|1[0-2][0-9]|1[02][0-9]{3}|16[0-9]{6}|9[56][0-9]{3,4}";
+
     proptest! {
+        #[test]
+        fn one_number_is_one_to_every_rule_however_it_is_written(
+            (area, rest) in prop_oneof![WHOLE.prop_map(|rest| (String::new(), rest)), (AREA, BEHIND_AREA)],
+            extension in proptest::option::of("[0-9*#]{1,12}"),
+        ) {
+            let plan = NumberingPlan::china();
+            let canonical = format!("86{area}{rest}");
+            let is_allowed = |number: &PhoneNumber| number.check_allowed(&plan).is_ok();
+            let alone = PhoneNumber::from_stored(format!("86{rest}"), None);
+            for text in spellings(&area, &rest) {
+                let text = match &extension {
+                    Some(extension) => format!("{text}-{extension}"),
+                    None => text,
+                };
+                let number = PhoneNumber::parse(&text, &plan);
+                prop_assert!(number.is_ok(), "{}: {:?}", text, number);
+                let number = number.unwrap();
+                prop_assert_eq!(number.digits(), &canonical, "{}", text);
+                prop_assert_eq!(number.extension(), extension.as_deref());
+                prop_assert_eq!(plan.callee(&number), canonical.clone());
+                prop_assert_eq!(is_allowed(&number), is_allowed(&alone), "{}", text);
+            }
+        }
+
         #[test]
         fn any_text_is_a_canonical_number_or_a_refusal(text in "\\PC{0,40}|[+]?[0-9]{0,17}(-[0-9*#]{0,13})?") {
             if let Ok(number) = PhoneNumber::parse(&text, &NumberingPlan::china()) {

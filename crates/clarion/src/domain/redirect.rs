@@ -1,6 +1,7 @@
 //! Whether a number to which a trunk redirects a call may be called: the rules are those for any number.
 
-use super::phone_number::{NumberingPlan, PhoneNumber};
+use super::numbering_plan::NumberingPlan;
+use super::phone_number::PhoneNumber;
 use super::route::TrunkRoute;
 
 /// Checks a number as the trunk writes it. The error says why it is not called.
@@ -53,7 +54,7 @@ mod tests {
             ("+8613800000001", None),
             ("13800000001", None),
             ("913800000002", Some("does not want to be called")),
-            ("91680000000", Some("is not called")),
+            ("916812345", Some("is not called")),
             ("9110", Some("is not called")),
             ("+442071234567", Some("does not carry")),
             ("alice", Some("no telephone number")),

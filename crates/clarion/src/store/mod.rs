@@ -50,7 +50,7 @@ pub use self::callbacks::{
 pub use self::dispatch_store::DispatchStore;
 pub use self::inspection::{DatabaseRoute, Inspection};
 use self::migrations::SchemaRight;
-pub use self::records::Records;
+pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;
 pub use crate::config::Database;
 

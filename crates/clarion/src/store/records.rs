@@ -9,6 +9,14 @@ use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::claim::{CallFilter, CallRecord};
 
+/// A number was barred, or is not any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BarredChange {
+    pub revision: i64,
+    pub digits: String,
+    pub is_barred: bool,
+}
+
 #[async_trait]
 pub trait Records: Send + Sync {
     async fn call_progress(
@@ -37,4 +45,10 @@ pub trait Records: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
     async fn barred_numbers(&self) -> Result<Vec<String>, StoreError>;
+    /// The number of the last change of them.
+    async fn barred_revision(&self) -> Result<i64, StoreError>;
+    /// What was changed after that one, in its order.
+    async fn barred_changes(&self, after: i64) -> Result<Vec<BarredChange>, StoreError>;
+    /// The operator wants the calls of an account ended that are under way. How many they are.
+    async fn cancel_calls_of(&self, account: &AccountSid) -> Result<u64, StoreError>;
 }

@@ -138,9 +138,27 @@ async fn a_callee_who_has_had_the_calls_of_the_day_is_not_called_again() {
     let answer = server.call_xml(fields).await;
     assert_eq!(status_code(&answer), "190004");
     assert!(answer.contains("2 calls of the day"), "{answer}");
-    // Another telephone behind the same number is another callee.
-    let extension = "<to>13800000002-12</to><mediaTxt>x</mediaTxt>";
-    assert_eq!(status_code(&server.call_xml(extension).await), "000000");
+    // Nor by another spelling, nor behind an extension.
+    for to in ["+8613800000002", "8613800000002", "13800000002-12"] {
+        let fields = format!("<to>{to}</to><mediaTxt>x</mediaTxt>");
+        let answer = server.call_xml(&fields).await;
+        assert_eq!(status_code(&answer), "190004", "{to}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extensions_are_no_way_around_the_cap_of_a_number_unless_it_is_a_switchboard() {
+    let settings = "callee_per_day = 1\n[numbers]\nswitchboards = [\"+861052823298\"]\nswitchboard_lines = 3\n";
+    let server = calling(settings).await;
+    let mut accepted = 0;
+    for extension in 0..9 {
+        let fields = format!("<to>010-52823298-{extension}</to><mediaTxt>x</mediaTxt>");
+        if status_code(&server.call_xml(&fields).await) == "000000" {
+            accepted += 1;
+            ended(&server, accepted).await;
+        }
+    }
+    assert_eq!(accepted, 3, "one for each line");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

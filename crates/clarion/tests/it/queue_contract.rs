@@ -45,6 +45,7 @@ fn node(number: u8) -> NodeId {
 fn call(number: &str) -> NewCall {
     NewCall {
         number: PhoneNumber::from_stored(number.to_owned(), None),
+        callee: number.to_owned(),
         resp_url: Some(RespUrl::from_stored("http://example.com/cb".to_owned())),
         ..new_call()
     }

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod audio_files;
+mod barred_numbers;
 mod callbacks;
 mod calls;
 mod events;
@@ -76,6 +77,7 @@ pub fn call(number: u128) -> NewCall {
         accepted_at,
         called: "+86 138".into(),
         number: PhoneNumber::from_stored("8613800000000".into(), Some("3627".into())),
+        callee: "8613800000000".into(),
         caller: Some("864001234567".into()),
         prompt: Prompt {
             speech: Some(Speech {

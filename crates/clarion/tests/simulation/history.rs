@@ -312,6 +312,7 @@ fn order(number: usize, plan: CallPlan, config: &Config, world: &World) -> CallO
             app: "b".repeat(32).parse().expect("32 letters"),
             accepted_at: world.now(),
             called: digits.clone(),
+            callee: digits.clone(),
             number: PhoneNumber::from_stored(digits, None),
             caller: None,
             prompt: Prompt {

@@ -86,6 +86,7 @@ impl SimulatedNode {
             prompts: Arc::clone(&prompts) as _,
             ended: Arc::default(),
             holds: ClaimHolds::default(),
+            barred: Arc::default(),
         };
         let dispatch = Dispatch::start(config, needs, &supervisor).await?;
         Ok(Self {

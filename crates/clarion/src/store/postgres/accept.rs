@@ -381,7 +381,7 @@ pub(super) async fn insert_new(
                     order.call.resp_url.as_ref().map(RespUrl::as_str)
                 }),
                 &column(orders, |order| order.call.user_data.as_deref()),
-                &column(orders, |order| order.call.number.callee()),
+                &column(orders, |order| order.call.callee.clone()),
                 &column(orders, |order| order.queueing.route.as_str()),
                 &column(orders, |order| i16::from(order.queueing.priority.number())),
                 &column(orders, |order| millis(order.queueing.pause)),

@@ -81,6 +81,6 @@ pub(super) fn end(ended: &EndedCall) -> Change {
         sid: call.sid.clone(),
         sql: END,
         values,
-        frees: Some(call.number.callee()),
+        frees: Some(call.callee.clone()),
     }
 }

@@ -161,7 +161,7 @@ impl CallQueue for PostgresStore {
             sid: call.sid.clone(),
             sql: REQUEUE,
             values,
-            frees: Some(call.number.callee()),
+            frees: Some(call.callee.clone()),
         };
         self.ends.commit(change).await
     }

@@ -9,8 +9,22 @@ use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::claim::{CallFilter, CallRecord};
 use crate::store::columns::Columns;
-use crate::store::statements::{legs, records};
-use crate::store::{Records, StoreError};
+use crate::store::statements::{legs, postgres, records};
+use crate::store::{BarredChange, Records, StoreError};
+
+/// One change after the other: a revision that is seen is never followed by an earlier one. Any number serves that no other lock has.
+const TURN: &str = "WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(7146003105)), \
+   forgotten AS (DELETE FROM do_not_call_changes WHERE changed_at < $3), ";
+const BAR: &str = postgres!(
+    TURN,
+    "added AS (INSERT INTO do_not_call (number, added_at) SELECT $1, $2 FROM turn ON CONFLICT DO NOTHING RETURNING number) \
+     INSERT INTO do_not_call_changes (number, is_barred, changed_at) SELECT number, TRUE, $2 FROM added"
+);
+const UNBAR: &str = postgres!(
+    TURN,
+    "removed AS (DELETE FROM do_not_call WHERE number IN (SELECT $1 FROM turn) RETURNING number) \
+     INSERT INTO do_not_call_changes (number, is_barred, changed_at) SELECT number, FALSE, $2 FROM removed"
+);
 
 #[async_trait]
 impl Records for PostgresStore {
@@ -90,18 +104,33 @@ impl Records for PostgresStore {
         barred: bool,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let changed = if barred {
-            let now = now.as_millisecond();
-            self.execute(records::BAR.postgres, &[&digits, &now])
-                .await?
-        } else {
-            self.execute(records::UNBAR.postgres, &[&digits]).await?
-        };
+        let statement = if barred { BAR } else { UNBAR };
+        let now = now.as_millisecond();
+        let forgotten = now - records::CHANGES_KEPT_MS;
+        let changed = self
+            .execute(statement, &[&digits, &now, &forgotten])
+            .await?;
         Ok(changed == 1)
     }
 
     async fn barred_numbers(&self) -> Result<Vec<String>, StoreError> {
         let rows = self.query(records::BARRED.postgres, &[]).await?;
         rows.iter().map(|row| row.string(0)).collect()
+    }
+
+    async fn barred_revision(&self) -> Result<i64, StoreError> {
+        let row = self.query_one(records::BARRED_REVISION.postgres, &[]);
+        row.await?.number(0)
+    }
+
+    async fn barred_changes(&self, after: i64) -> Result<Vec<BarredChange>, StoreError> {
+        let values: super::Values<'_> = &[&after];
+        let rows = self.query(records::BARRED_CHANGES.postgres, values).await?;
+        rows.iter().map(records::barred_change).collect()
+    }
+
+    async fn cancel_calls_of(&self, account: &AccountSid) -> Result<u64, StoreError> {
+        self.execute(records::CANCEL_CALLS_OF.postgres, &[&account.as_str()])
+            .await
     }
 }

@@ -52,6 +52,7 @@ fn order(sid: u128, callee: &str) -> CallOrder {
             accepted_at: Timestamp::from_millisecond(NOW).unwrap(),
             called: callee.to_owned(),
             number: PhoneNumber::from_stored(callee.to_owned(), None),
+            callee: callee.to_owned(),
             caller: None,
             prompt: Prompt {
                 speech: None,

@@ -63,7 +63,7 @@ pub fn accept(db: &Connection, order: &CallOrder, now: i64) -> Result<AcceptResu
         call.sid.as_str(),
         call.account.as_str(),
         call.app.as_str(),
-        call.number.callee(),
+        call.callee,
         queueing.route.as_str(),
         queueing.priority.number(),
         now.saturating_add(millis(queueing.pause)),

@@ -11,8 +11,15 @@ use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::claim::{CallFilter, CallRecord};
 use crate::store::columns::Columns;
-use crate::store::statements::{legs, records};
-use crate::store::{Records, StoreError};
+use crate::store::statements::{legs, records, sqlite};
+use crate::store::{BarredChange, Records, StoreError};
+
+const BAR: &str =
+    sqlite!("INSERT INTO do_not_call (number, added_at) VALUES ($1, $2) ON CONFLICT DO NOTHING");
+const UNBAR: &str = sqlite!("DELETE FROM do_not_call WHERE number = $1");
+const CHANGED: &str =
+    sqlite!("INSERT INTO do_not_call_changes (number, is_barred, changed_at) VALUES ($1, $2, $3)");
+const FORGET_CHANGES: &str = sqlite!("DELETE FROM do_not_call_changes WHERE changed_at < $1");
 
 #[async_trait]
 impl Records for SqliteStore {
@@ -99,11 +106,16 @@ impl Records for SqliteStore {
     ) -> Result<bool, StoreError> {
         let digits = digits.to_owned();
         self.write(move |db| {
+            let now = now.as_millisecond();
             let changed = if barred {
-                db.run(records::BAR.sqlite, params![digits, now.as_millisecond()])?
+                db.run(BAR, params![digits, now])?
             } else {
-                db.run(records::UNBAR.sqlite, [&digits])?
+                db.run(UNBAR, [&digits])?
             };
+            if changed == 1 {
+                db.run(CHANGED, params![digits, barred, now])?;
+                db.run(FORGET_CHANGES, [now - records::CHANGES_KEPT_MS])?;
+            }
             Ok(changed == 1)
         })
         .await
@@ -112,5 +124,28 @@ impl Records for SqliteStore {
     async fn barred_numbers(&self) -> Result<Vec<String>, StoreError> {
         self.read(|db| db.rows(records::BARRED.sqlite, [], |row| row.string(0)))
             .await
+    }
+
+    async fn barred_revision(&self) -> Result<i64, StoreError> {
+        self.read(|db| db.only_row(records::BARRED_REVISION.sqlite, [], |row| row.number(0)))
+            .await
+    }
+
+    async fn barred_changes(&self, after: i64) -> Result<Vec<BarredChange>, StoreError> {
+        self.read(move |db| {
+            db.rows(records::BARRED_CHANGES.sqlite, [after], |row| {
+                records::barred_change(row)
+            })
+        })
+        .await
+    }
+
+    async fn cancel_calls_of(&self, account: &AccountSid) -> Result<u64, StoreError> {
+        let account = account.clone();
+        self.write(move |db| {
+            let cancelled = db.run(records::CANCEL_CALLS_OF.sqlite, [account.as_str()])?;
+            Ok(cancelled as u64)
+        })
+        .await
     }
 }

@@ -65,9 +65,9 @@ pub const OLD_CALLS: Statement = statement!(
 /// What a claimed call is read from.
 pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, calls.called, calls.number, \
   calls.extension, calls.caller, calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, \
-  queue.attempt";
+  queue.attempt, queue.callee";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 15;
+pub const CLAIMED_COLUMNS: usize = 16;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str =
     "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog";
@@ -131,6 +131,7 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
         accepted_at: row.time(3)?,
         called: row.string(4)?,
         number: PhoneNumber::from_stored(row.string(5)?, row.optional_string(6)?),
+        callee: row.string(15)?,
         caller: row.optional_string(7)?,
         prompt: serde_json::from_str(row.text(8)?).map_err(StoreError::failed)?,
         max_talk: row.optional_number(9)?,

@@ -6,8 +6,8 @@ use crate::domain::call_state::CallState;
 use crate::domain::claim::{CallFilter, CallRecord};
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
-use crate::store::StoreError;
 use crate::store::columns::Columns;
+use crate::store::{BarredChange, StoreError};
 
 const RECORD: &str = "SELECT calls.call_sid, calls.account_sid, calls.app_id, calls.called, calls.number, calls.extension, calls.caller, \
   queue.state, calls.outcome, coalesce(calls.trunk, queue.trunk), coalesce(calls.attempts, queue.attempts, 0), calls.accepted_at, \
@@ -32,10 +32,25 @@ pub const SET_SWITCH: Statement = statement!(
 );
 pub const RESET_SWITCH: Statement = statement!("DELETE FROM switches WHERE name = $1");
 pub const SWITCHES: Statement = statement!("SELECT name, value FROM switches ORDER BY name");
-pub const BAR: Statement =
-    statement!("INSERT INTO do_not_call (number, added_at) VALUES ($1, $2) ON CONFLICT DO NOTHING");
-pub const UNBAR: Statement = statement!("DELETE FROM do_not_call WHERE number = $1");
 pub const BARRED: Statement = statement!("SELECT number FROM do_not_call ORDER BY number");
+pub const BARRED_REVISION: Statement =
+    statement!("SELECT coalesce(max(revision), 0) FROM do_not_call_changes");
+pub const BARRED_CHANGES: Statement = statement!(
+    "SELECT revision, number, is_barred FROM do_not_call_changes WHERE revision > $1 ORDER BY revision"
+);
+pub const CANCEL_CALLS_OF: Statement = statement!(
+    "UPDATE call_queue SET cancelled = TRUE WHERE account_sid = $1 AND node IS NOT NULL AND NOT cancelled"
+);
+/// Changes are kept for this long: a server reads them every second.
+pub const CHANGES_KEPT_MS: i64 = 7 * 24 * 3_600_000;
+
+pub fn barred_change(row: &impl Columns) -> Result<BarredChange, StoreError> {
+    Ok(BarredChange {
+        revision: row.number(0)?,
+        digits: row.string(1)?,
+        is_barred: row.flag(2)?,
+    })
+}
 
 pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
     Ok(CallRecord {

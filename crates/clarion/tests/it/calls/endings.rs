@@ -1,5 +1,6 @@
 //! Calls that are ended by somebody else than their two sides: the operator, a suspended account, a server that is told to stop.
 
+use clarion::dispatch::STOP_ALL;
 use clarion::domain::account::{AccountChange, AccountState};
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
@@ -13,7 +14,7 @@ use super::stage::{self, Stage, field, on_postgres};
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
 use crate::support::telephone::Telephone;
-use crate::support::{PATIENCE, WAITING_TRUNK, eventually};
+use crate::support::{PATIENCE, SID, WAITING_TRUNK, eventually};
 
 const HELLO: &str = "\"mediaTxt\":\"hello\"";
 const TUNE: &str = "\"mediaName\":\"ccp_marketingcall.wav\"";
@@ -110,6 +111,85 @@ async fn the_waiting_calls_of_a_suspended_account_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_waiting_calls_of_a_suspended_account_end_on_postgres() {
     suspend_an_account(&on_postgres().await).await;
+}
+
+async fn suspend_an_account_that_talks(database: &str) {
+    let telephone = Telephone::that(Script::answer()).await;
+    let stage = Stage::on(&telephone.wide_trunk("telephone", ""), database).await;
+    let mut other = stage::Customer::another(&stage, 1, |_| {}).await;
+    let talks = stage.call("13800000001", TUNE).await;
+    let others = other.call("13800000002", TUNE).await;
+    stage.is_in(&talks, CallState::Answered).await;
+    stage.is_in(&others, CallState::Answered).await;
+    let change = AccountChange {
+        state: Some(AccountState::Suspended),
+        ..AccountChange::default()
+    };
+    stage.server.change_account(change).await;
+    let store = &stage.server.store;
+    let account = SID.parse().unwrap();
+    assert_eq!(store.cancel_calls_of(&account).await.unwrap(), 1);
+    assert_eq!(store.cancel_calls_of(&account).await.unwrap(), 0);
+    let report = stage.report_of(&talks).await;
+    assert_eq!(field(&report, "state"), "0");
+    let heard = telephone.has_heard(&talks).await;
+    assert_eq!(heard.hung_up_by, Some(Side::Them));
+    assert_cut_short(&heard);
+    assert_eq!(stage.bill_line(&talks).await.outcome, "talked");
+    // The other customer's call is heard to its end.
+    let heard = telephone.has_heard(&others).await;
+    assert!(heard.sound().len() >= tune().len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_talks_of_a_suspended_account_end_where_the_operator_says_so() {
+    suspend_an_account_that_talks("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_talks_of_a_suspended_account_end_where_the_operator_says_so_on_postgres() {
+    suspend_an_account_that_talks(&on_postgres().await).await;
+}
+
+async fn bar_a_number_whose_call_waits(database: &str) {
+    let stage = Stage::prepared(database, async |store, clock| {
+        let stop = store.set_switch(STOP_ALL, Some("on"), clock.now());
+        stop.await.unwrap();
+    })
+    .await;
+    let (store, now) = (&stage.server.store, stage.server.clock.now());
+    let barred = stage.call("13800000001", HELLO).await;
+    let other = stage.call("13800000011", HELLO).await;
+    assert!(store.bar_number("8613800000001", true, now).await.unwrap());
+    eventually("the server knows of it", async || {
+        let again = stage
+            .server
+            .call_json("\"to\":\"13800000001\",\"mediaTxt\":\"x\"");
+        again.await.contains("108035")
+    })
+    .await;
+    store.set_switch(STOP_ALL, None, now).await.unwrap();
+    let report = stage.report_of(&barred).await;
+    assert_eq!(field(&report, "state"), "1");
+    let record = stage.record(&barred).await;
+    assert_eq!(
+        (record.outcome, record.tries),
+        (Some(Outcome::Cancelled), 0)
+    );
+    let reason = record.reason.unwrap_or_default();
+    assert!(reason.contains("barred while the call waited"), "{reason}");
+    // The other number is called.
+    assert_eq!(field(&stage.report_of(&other).await, "state"), "0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_is_barred_while_its_call_waits_is_not_dialled() {
+    bar_a_number_whose_call_waits("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_is_barred_while_its_call_waits_is_not_dialled_on_postgres() {
+    bar_a_number_whose_call_waits(&on_postgres().await).await;
 }
 
 /// The real program beside a telephone, told to stop while it is at work.

@@ -55,6 +55,7 @@ pub fn call(digits: &str, accepted_at: Timestamp) -> NewCall {
     NewCall {
         accepted_at,
         number: PhoneNumber::from_stored(digits.to_owned(), None),
+        callee: digits.to_owned(),
         ..store_contract::call(number.into())
     }
 }

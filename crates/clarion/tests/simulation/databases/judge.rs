@@ -120,7 +120,7 @@ impl<'a> Comparison<'a> {
                 prop_assert_eq!(any.queue_depth().await.unwrap(), self.model.queue_depth());
             }
             Action::CallsTo(callee) => {
-                let callee = number(callee).callee();
+                let callee = number(callee).digits().to_owned();
                 let calls = any.calls_to(&callee, HOUR).await.unwrap();
                 prop_assert_eq!(calls, self.model.calls_to(&callee, HOUR));
             }
@@ -154,18 +154,18 @@ impl<'a> Comparison<'a> {
 
     /// A call to the same callee is cancelled, and has not been ended yet.
     fn has_cancelled_before(&self, call: &ModelCall) -> bool {
-        let callee = call.call.number.callee();
+        let callee = call.call.callee.clone();
         let mut calls = self.model.calls.values();
-        calls.any(|other| other.is_cancelled() && other.call.number.callee() == callee)
+        calls.any(|other| other.is_cancelled() && other.call.callee.clone() == callee)
     }
 
     /// The calls for a call's callee that may be claimed.
     fn claimable_of(&self, call: &ModelCall) -> Vec<CallSid> {
-        let callee = call.call.number.callee();
+        let callee = call.call.callee.clone();
         let calls = self.model.calls.iter();
         calls
             .filter(|(sid, other)| {
-                other.call.number.callee() == callee && self.model.may_be_claimed(sid)
+                other.call.callee.clone() == callee && self.model.may_be_claimed(sid)
             })
             .map(|(sid, _)| sid.clone())
             .collect()
@@ -379,6 +379,7 @@ impl<'a> Comparison<'a> {
                 accepted_at: self.moment,
                 called: digits,
                 number: number(request.callee),
+                callee: number(request.callee).digits().to_owned(),
                 caller: None,
                 prompt: Prompt {
                     speech: None,

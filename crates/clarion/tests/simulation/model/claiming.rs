@@ -44,7 +44,7 @@ impl QueueModel {
             let Some(place) = call.waiting() else {
                 continue;
             };
-            if self.is_busy(&call.call.number.callee()) || call.overdue(self.now).is_some() {
+            if self.is_busy(&call.call.callee.clone()) || call.overdue(self.now).is_some() {
                 continue;
             }
             let lane = DueLane {
@@ -78,7 +78,7 @@ impl QueueModel {
                 if !self.may_be_claimed(&sid) {
                     continue;
                 }
-                let callee = self.calls[&sid].call.number.callee();
+                let callee = self.calls[&sid].call.callee.clone();
                 if let Some(until) = self.capped_until(&callee, claim.caps) {
                     self.place_of(&sid).due_at = until;
                     continue;
@@ -142,13 +142,13 @@ impl QueueModel {
         let is_due = |place: &Place| place.due_at <= self.now;
         call.waiting().is_some_and(is_due)
             && call.overdue(self.now).is_none()
-            && !self.is_busy(&call.call.number.callee())
+            && !self.is_busy(&call.call.callee.clone())
     }
 
     pub fn is_busy(&self, callee: &str) -> bool {
         self.calls
             .values()
-            .any(|call| call.is_under_way() && call.call.number.callee() == callee)
+            .any(|call| call.is_under_way() && call.call.callee.clone() == callee)
     }
 
     fn capped_until(&self, callee: &str, caps: CalleeCaps) -> Option<i64> {
@@ -170,7 +170,7 @@ impl QueueModel {
 
     /// Claims a call for being dialled.
     pub fn take(&mut self, sid: &CallSid, node: &NodeId) -> ClaimedCall {
-        let callee = self.calls[sid].call.number.callee();
+        let callee = self.calls[sid].call.callee.clone();
         self.claims.push((callee, self.now, sid.clone()));
         self.hold(sid, node, false)
     }
