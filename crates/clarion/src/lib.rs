@@ -17,6 +17,7 @@ pub mod dispatch;
 pub mod domain;
 pub mod http;
 pub mod outgoing;
+pub mod private_files;
 pub mod random;
 mod readiness;
 pub mod server;

@@ -24,6 +24,7 @@ use crate::domain::call::CallSids;
 use crate::domain::claim::NodeId;
 use crate::http::Front;
 use crate::http::tls::Certificates;
+use crate::private_files;
 use crate::random;
 use crate::readiness::{DiskFloor, Readiness};
 use crate::sip_trace::{self, TraceDoor, TraceRing};
@@ -52,8 +53,7 @@ pub struct Server {
 impl Server {
     pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Self> {
         let config = Arc::new(config);
-        std::fs::create_dir_all(&config.data_dir)
-            .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
+        private_files::data_folder(&config.data_dir).context("data_dir")?;
         let database = &config.database;
         let lock = database.lock_for_serving()?;
         // Before the first commit, which may stay the longest.

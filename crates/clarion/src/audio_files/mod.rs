@@ -9,7 +9,6 @@ mod transport;
 
 use std::sync::Arc;
 
-use anyhow::Context;
 use bytes::Bytes;
 use jiff::Timestamp;
 use object_store::local::LocalFileSystem;
@@ -21,6 +20,7 @@ use sound::wav::{Wav, WavLimits};
 use crate::config::Config;
 use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::private_files;
 use crate::store::Store;
 
 #[derive(Debug, Clone)]
@@ -42,8 +42,7 @@ struct Playable {
 impl AudioFiles {
     pub fn open(config: &Config) -> anyhow::Result<Self> {
         let folder = &config.audio_files.folder;
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        private_files::folder(folder)?;
         // A file is written aside, synced and renamed, and its folder is synced: when a write returns, the file is durable.
         let objects = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
         Ok(Self {
@@ -111,6 +110,19 @@ impl AudioFiles {
             ));
         }
         Ok(())
+    }
+
+    /// Those of the contents whose bytes are not there.
+    pub async fn missing(&self, contents: impl IntoIterator<Item = ContentId>) -> Vec<ContentId> {
+        let mut missing = Vec::new();
+        for content in contents {
+            let found = self.objects.head(&place(&content)).await;
+            if content != ContentId::test_file() && found.is_err() {
+                missing.push(content);
+            }
+        }
+        missing.sort();
+        missing
     }
 
     /// Returns the bytes of the WAV file.

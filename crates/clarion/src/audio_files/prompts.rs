@@ -13,6 +13,7 @@ use super::AudioFiles;
 use super::transport::SpeechClient;
 use crate::config::{Config, SpeechConfig, SpeechService};
 use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
+use crate::private_files;
 
 /// Opens the prompt renderer. Must be called on an async runtime, which reads the audio files.
 pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRenderer> {
@@ -29,6 +30,9 @@ pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRe
         limits: config.audio_files.limits,
         gap: prompts.gap,
     };
+    if let Some((folder, _)) = &settings.disk {
+        private_files::folder(folder)?;
+    }
     PromptRenderer::open(supervisor, &settings, speaker(&config.speech)?)
         .context("cannot open the folder of prompts")
 }

@@ -13,11 +13,9 @@ mod write;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anyhow::Context;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -34,6 +32,7 @@ use crate::domain::account::{AccountSid, AppId};
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::bill::{BillFile, BillOf, calendar};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::private_files;
 use crate::random;
 use crate::store::Store;
 use crate::store::bills::BillToken;
@@ -71,12 +70,7 @@ pub struct Granted {
 impl Billing {
     pub fn open(config: &Config, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<Self> {
         let folder = config.bills.folder.clone();
-        // Bills contain telephone numbers, so nobody else may read them.
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        private_files::folder(&folder)?;
         // A file is written aside, synced and renamed, and its folder is synced: when a write returns, the file is durable.
         let objects = LocalFileSystem::new_with_prefix(&folder)?
             .with_fsync(true)

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use anyhow::ensure;
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
-use super::{OnOff, OrNone, limit, print};
+use super::{Given, OnOff, OrNone, limit, print};
 use crate::clock::Clock;
 use crate::config::parse_network;
 use crate::domain::account::{
@@ -24,9 +25,9 @@ pub enum AccountCommand {
         /// Account sid to use [default: a new one]
         #[arg(long)]
         sid: Option<AccountSid>,
-        /// Auth token to use [default: a new one]
-        #[arg(long)]
-        token: Option<AuthToken>,
+        /// Auth token to use, better from a file or from standard input (-) than written out [default: a new one]
+        #[arg(long, value_name = "TOKEN|@FILE|-")]
+        token: Option<Given<AuthToken>>,
         #[command(flatten)]
         settings: AccountSettings,
         /// Print JSON
@@ -72,9 +73,9 @@ pub enum AccountCommand {
     RotateToken {
         /// The account sid
         sid: AccountSid,
-        /// The new token [default: a random one]
-        #[arg(long)]
-        token: Option<AuthToken>,
+        /// The new token, better from a file or from standard input (-) than written out [default: a random one]
+        #[arg(long, value_name = "TOKEN|@FILE|-")]
+        token: Option<Given<AuthToken>>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -137,24 +138,32 @@ impl AccountSettings {
             spending_limit: self.spending_limit.map(|value| value.0),
             display_numbers: self
                 .display_numbers
-                .map(|text| list(&text, str::parse::<NumberPattern>))
+                .map(|text| list("--display-numbers", &text, str::parse::<NumberPattern>))
                 .transpose()?,
             allowed_networks: self
                 .allow_ips
-                .map(|text| list::<IpNet>(&text, parse_network))
+                .map(|text| list::<IpNet>("--allow-ips", &text, parse_network))
                 .transpose()?,
         })
     }
 }
 
-fn list<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<Vec<T>> {
+/// Reads a list. An empty one is a mistake: whoever wants to remove all of it writes "none".
+fn list<T>(
+    name: &str,
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> anyhow::Result<Vec<T>> {
     if text == "none" {
         return Ok(Vec::new());
     }
-    let items = text
-        .split(',')
-        .map(str::trim)
-        .filter(|item| !item.is_empty());
+    let items = text.split(',').map(str::trim);
+    let items: Vec<_> = items.filter(|item| !item.is_empty()).collect();
+    ensure!(
+        !items.is_empty(),
+        "{name} is empty: write none to remove the list"
+    );
+    let items = items.into_iter();
     items
         .map(|item| parse(item).map_err(anyhow::Error::msg))
         .collect()
@@ -175,7 +184,7 @@ pub async fn run(
             let mut account = Account {
                 sid: sid.unwrap_or_else(|| random::id().parse().expect("hex digits are an id")),
                 name: "unnamed".to_owned(),
-                auth_token: token.unwrap_or_else(new_token),
+                auth_token: token.map_or_else(new_token, |given| given.0),
                 state: AccountState::Active,
                 permissions: Permissions::default(),
                 limits: AccountLimits::default(),
@@ -228,7 +237,7 @@ pub async fn run(
         }
         AccountCommand::RotateToken { sid, token, json } => {
             let change = AccountChange {
-                auth_token: Some(token.unwrap_or_else(new_token)),
+                auth_token: Some(token.map_or_else(new_token, |given| given.0)),
                 ..AccountChange::default()
             };
             print(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{OrNone, limit, print};
+use super::{Given, OrNone, limit, print};
 use crate::clock::Clock;
 use crate::domain::account::{
     AccountSid, AppId, AppLimits, AppState, Application, ApplicationChange, CallbackSecret,
@@ -52,9 +52,9 @@ pub enum AppCommand {
         /// State: active, disabled or deleted
         #[arg(long)]
         state: Option<AppState>,
-        /// Secret that signs callbacks, beginning with whsec_; "none" signs no callbacks
-        #[arg(long, value_name = "SECRET|none")]
-        callback_secret: Option<OrNone<CallbackSecret>>,
+        /// Secret that signs callbacks, beginning with whsec_, better from a file or from standard input (-) than written out; "none" signs no callbacks
+        #[arg(long, value_name = "SECRET|@FILE|-|none")]
+        callback_secret: Option<OrNone<Given<CallbackSecret>>>,
         /// Limit of calls started per second, beside that of the account; "none" sets no limit
         #[arg(long, value_name = "N|none")]
         calls_per_second: Option<OrNone<u32>>,
@@ -118,7 +118,7 @@ pub async fn run(command: AppCommand, store: Arc<dyn Store>, clock: Clock) -> an
             let change = ApplicationChange {
                 name,
                 state,
-                callback_secret: callback_secret.map(|value| value.0),
+                callback_secret: callback_secret.map(|value| value.0.map(|given| given.0)),
                 calls_per_second: limit("--calls-per-second", calls_per_second)?,
                 calls_at_once: limit("--calls-at-once", calls_at_once)?,
             };

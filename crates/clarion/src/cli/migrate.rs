@@ -3,20 +3,28 @@
 use anyhow::Context;
 use supervisor::Supervisor;
 
+use super::audit::Change;
 use super::block_on;
+use crate::clock::Clock;
 use crate::config::Config;
+use crate::private_files;
 use crate::telemetry;
 
 pub fn run(config: &Config) -> anyhow::Result<()> {
     telemetry::start_logging(&config.log)?;
     block_on(async {
-        std::fs::create_dir_all(&config.data_dir)
-            .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
+        private_files::data_folder(&config.data_dir).context("data_dir")?;
         let database = &config.database;
         // A server that runs from a file would find another schema under its feet. Nodes on PostgreSQL are asked which one they know.
         let _lock = database.lock_for_serving()?;
         let before = database.inspect().await?;
         let store = database.open(&Supervisor::new()).await?;
+        // There may have been no trail before.
+        if before.version < before.wanted {
+            let clock = Clock::new(config.time_zone());
+            let change = Change::named("migrate");
+            change.note(&*store, clock.now(), None).await?;
+        }
         store.close().await;
         let (version, wanted) = (before.version, before.wanted);
         match version {

@@ -3,6 +3,7 @@
 mod account;
 mod app;
 mod audio;
+mod audit;
 mod bill;
 mod call;
 mod call_story;
@@ -17,6 +18,8 @@ mod rate;
 mod serve;
 mod trunk;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -26,8 +29,10 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use supervisor::Supervisor;
 
+use self::audit::Change;
 use crate::clock::Clock;
 use crate::config::{self, Config};
+use crate::private_files;
 use crate::store::Store;
 use crate::telemetry;
 
@@ -52,6 +57,24 @@ enum Command {
     Check(check::Check),
     /// Bring the schema of the database up to date, as the server does when it starts
     Migrate,
+    #[command(flatten)]
+    OnStore(StoreCommand),
+    /// Print every setting with its default value
+    Config,
+    /// Print the API as an OpenAPI document
+    Openapi,
+    /// Run a telephone that answers by a script, to try Clarion without a trunk
+    Phone(Box<phone::PhoneOptions>),
+    /// Demonstrate everything on this machine: server, account, request, crash, restart, bill
+    Demo(demo::Demo),
+    /// Write manual pages or shell completions into a folder
+    #[command(subcommand, hide = true)]
+    Generate(generate::GenerateCommand),
+}
+
+/// What works on the database itself, beside a running server or without one.
+#[derive(Debug, Subcommand)]
+enum StoreCommand {
     /// Manage accounts: who may request calls
     #[command(subcommand)]
     Account(account::AccountCommand),
@@ -76,17 +99,8 @@ enum Command {
     /// Show callbacks and their attempts, and send one again
     #[command(subcommand)]
     Callback(callback::CallbackCommand),
-    /// Print every setting with its default value
-    Config,
-    /// Print the API as an OpenAPI document
-    Openapi,
-    /// Run a telephone that answers by a script, to try Clarion without a trunk
-    Phone(Box<phone::PhoneOptions>),
-    /// Demonstrate everything on this machine: server, account, request, crash, restart, bill
-    Demo(demo::Demo),
-    /// Write manual pages or shell completions into a folder
-    #[command(subcommand, hide = true)]
-    Generate(generate::GenerateCommand),
+    /// Show who changed what and when
+    Audit(audit::Audit),
 }
 
 pub fn main() -> ExitCode {
@@ -100,6 +114,10 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
+    // Pages and completions are for everybody.
+    if !matches!(cli.command, Command::Generate(_)) {
+        private_files::keep_others_out();
+    }
     let load = || Config::load(cli.config.as_deref());
     match cli.command {
         Command::Config => {
@@ -113,44 +131,47 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Serve(serve) => serve::run(&serve, load()?),
         Command::Migrate => migrate::run(&load()?),
         Command::Check(check) => block_on(check.run(cli.config.as_deref())),
-        Command::Account(command) => {
-            with_store(&load()?, |store, clock| account::run(command, store, clock))
-        }
-        Command::App(command) => {
-            with_store(&load()?, |store, clock| app::run(command, store, clock))
-        }
-        Command::Rate(command) => with_store(&load()?, |store, _| rate::run(command, store)),
-        Command::Bill(command) => {
-            let config = load()?;
-            with_store(&config, |store, clock| {
-                bill::run(command, &config, store, clock)
-            })
-        }
-        Command::Callback(command) => {
-            with_store(&load()?, |store, _| callback::run(command, store))
-        }
-        Command::Call(call::CallCommand::Trace(trace)) => block_on(trace.run(&load()?)),
-        Command::Call(command) => {
-            let config = load()?;
-            with_store(&config, |store, clock| {
-                call::run(command, &config, store, clock)
-            })
-        }
-        Command::Trunk(command) => {
-            let config = load()?;
-            with_store(&config, |store, clock| {
-                trunk::run(command, &config, store, clock)
-            })
-        }
         Command::Phone(phone) => block_on(phone.run()),
-        Command::Audio(command) => {
-            let config = load()?;
-            with_store(&config, |store, clock| {
-                audio::run(command, &config, store, clock)
-            })
-        }
         Command::Demo(demo) => block_on(demo.run()),
         Command::Generate(command) => generate::run(&command, Cli::command()),
+        Command::OnStore(StoreCommand::Call(call::CallCommand::Trace(trace))) => {
+            block_on(trace.run(&load()?))
+        }
+        Command::OnStore(command) => with_store(&load()?, command),
+    }
+}
+
+impl StoreCommand {
+    async fn run(self, config: &Config, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+        match self {
+            Self::Account(command) => account::run(command, store, clock).await,
+            Self::App(command) => app::run(command, store, clock).await,
+            Self::Rate(command) => rate::run(command, store).await,
+            Self::Bill(command) => bill::run(command, config, store, clock).await,
+            Self::Callback(command) => callback::run(command, store).await,
+            Self::Call(command) => call::run(command, config, store, clock).await,
+            Self::Trunk(command) => trunk::run(command, config, store, clock).await,
+            Self::Audio(command) => audio::run(command, config, store, clock).await,
+            Self::Audit(audit) => audit::run(audit, store, clock).await,
+        }
+    }
+
+    /// Runs a command that changes something: the change is noted before it is made, and if it fails, that is noted too.
+    async fn run_noted(
+        self,
+        change: Change,
+        config: &Config,
+        store: Arc<dyn Store>,
+        clock: Clock,
+    ) -> anyhow::Result<()> {
+        let noted = change.note(&*store, clock.now(), None).await;
+        noted.context("the change cannot be noted in the audit trail, so it is not made")?;
+        let result = self.run(config, Arc::clone(&store), clock.clone()).await;
+        if let Err(error) = &result {
+            let failure = Some(format!("{error:#}"));
+            change.note(&*store, clock.now(), failure).await?;
+        }
+        result
     }
 }
 
@@ -172,21 +193,51 @@ fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()
     tokio::runtime::Runtime::new()?.block_on(work)
 }
 
-/// Runs a command that works on the database itself, beside a running server or without one.
-fn with_store<F, W>(config: &Config, work: F) -> anyhow::Result<()>
-where
-    F: FnOnce(Arc<dyn Store>, Clock) -> W,
-    W: Future<Output = anyhow::Result<()>>,
-{
+fn with_store(config: &Config, command: StoreCommand) -> anyhow::Result<()> {
     telemetry::start_logging(&config.log)?;
     block_on(async {
-        std::fs::create_dir_all(&config.data_dir)
-            .with_context(|| format!("cannot make data_dir {}", config.data_dir.display()))?;
+        private_files::data_folder(&config.data_dir).context("data_dir")?;
         let store = config.database.open_as_is(&Supervisor::new()).await?;
-        let result = work(Arc::clone(&store), Clock::new(config.time_zone())).await;
+        let clock = Clock::new(config.time_zone());
+        let result = match Change::of(&command) {
+            Some(change) => {
+                command
+                    .run_noted(change, config, Arc::clone(&store), clock)
+                    .await
+            }
+            None => command.run(config, Arc::clone(&store), clock).await,
+        };
         store.close().await;
         result
     })
+}
+
+/// A secret: written out, read from a file (`@FILE`), or read from standard input (`-`), where no list of processes shows it.
+#[derive(Debug, Clone)]
+struct Given<T>(T);
+
+/// No secret is longer.
+const LONGEST_SECRET: u64 = 4096;
+
+impl<T: FromStr<Err: ToString>> FromStr for Given<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = match text.strip_prefix('@') {
+            Some(path) => File::open(path).and_then(read_secret),
+            None if text == "-" => read_secret(std::io::stdin()),
+            None => Ok(text.to_owned()),
+        };
+        let secret = read.map_err(|error| format!("cannot read it: {error}"))?;
+        let parsed = secret.trim_end_matches(['\r', '\n']).parse();
+        parsed.map(Self).map_err(|error: T::Err| error.to_string())
+    }
+}
+
+fn read_secret(from: impl Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    from.take(LONGEST_SECRET).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// A switch on the command line.

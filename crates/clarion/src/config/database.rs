@@ -25,6 +25,11 @@ impl Database {
         Err("must begin with `sqlite:` or `postgres:`".to_owned())
     }
 
+    /// Whether the setting itself holds a password.
+    pub fn has_password(&self) -> bool {
+        matches!(self, Self::Postgres(config) if config.address.password.is_some())
+    }
+
     /// SQLite has none: its statements are answered by this process.
     pub(super) fn with_deadlines(self, deadlines: StatementDeadlines) -> Self {
         match self {

@@ -4,6 +4,7 @@
 mod audio_files;
 mod bills;
 mod callbacks;
+mod caller;
 mod calls;
 mod database;
 mod dispatch;
@@ -33,6 +34,7 @@ use toml::Table;
 pub use self::audio_files::AudioFilesConfig;
 pub use self::bills::{BillJsonKey, BillsConfig};
 pub use self::callbacks::CallbacksConfig;
+pub use self::caller::Login;
 pub use self::calls::CallsConfig;
 pub use self::database::Database;
 pub use self::dispatch::DispatchConfig;
@@ -50,7 +52,8 @@ pub use self::rates::RatesConfig;
 use self::section::{LARGEST_MIB, Mistake, Section};
 pub use self::speech::{SpeechConfig, SpeechService};
 pub use self::trunk::{
-    EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkHealthSettings, TrunkSettings,
+    EndpointSettings, LoopbackSettings, PasswordPlace, TRUNK_DEFAULTS, TrunkHealthSettings,
+    TrunkSettings,
 };
 pub use self::values::{HttpUrl, PemFiles, parse_codec, parse_network, parse_ports};
 use crate::domain::numbering_plan::NumberingPlan;
@@ -104,12 +107,7 @@ impl Config {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name.starts_with(ENVIRONMENT))
             .collect();
-        let named = environment.iter().find(|(name, _)| name == FILE_VARIABLE);
-        let path = file
-            .map(Path::to_owned)
-            .or_else(|| named.map(|(_, path)| PathBuf::from(path)))
-            .or_else(|| Some(PathBuf::from(USUAL_FILE)).filter(|path| path.exists()));
-        let Some(path) = path else {
+        let Some(path) = Self::file(file) else {
             return Self::from_parts("", &environment);
         };
         let text = std::fs::read_to_string(&path).map_err(|error| {
@@ -119,6 +117,25 @@ impl Config {
             )])
         })?;
         read(Some(&path), &text, &environment)
+    }
+
+    /// The file that the settings are read from: the one that is told, that of the environment, or the usual one.
+    pub fn file(told: Option<&Path>) -> Option<PathBuf> {
+        let named = || std::env::var_os(FILE_VARIABLE).map(PathBuf::from);
+        let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.exists());
+        told.map(Path::to_owned).or_else(named).or_else(usual)
+    }
+
+    /// The settings whose values are secrets and that are not read from files of their own.
+    pub fn secrets(&self) -> Vec<String> {
+        let with_password =
+            |trunk: &&TrunkSettings| trunk.password_place == PasswordPlace::Settings;
+        let trunks = self.trunks.iter().filter(with_password);
+        let mut secrets: Vec<_> = trunks
+            .map(|trunk| format!("password of trunk {}", trunk.name()))
+            .collect();
+        secrets.extend(self.database.has_password().then(|| "database".to_owned()));
+        secrets
     }
 
     /// Lays a file's text and variables, both already read, over the defaults.

@@ -16,7 +16,7 @@ use toml::{Table, Value};
 
 use super::overlay::overlay;
 use super::section::{Mistake, Section};
-use super::values::{PemFiles, parse_codec};
+use super::values::{PemFiles, parse_codec, secret_in};
 use crate::domain::call_window::CallWindow;
 use crate::domain::prefix::Prefix;
 use crate::domain::response_policy::{ResponsePolicy, ResponseRule};
@@ -45,6 +45,16 @@ pub struct TrunkSettings {
     /// What becomes of calls that it refuses.
     pub policy: ResponsePolicy,
     pub health: TrunkHealthSettings,
+    pub password_place: PasswordPlace,
+}
+
+/// Where a password stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PasswordPlace {
+    /// In the settings: whoever can read them knows it.
+    Settings,
+    /// In a file of its own, or there is none.
+    Elsewhere,
 }
 
 /// When a trunk whose calls fail is left alone, and for how long.
@@ -170,9 +180,11 @@ fn read(section: &mut Section) -> Result<TrunkSettings, Mistake> {
     if calls_per_second == 0 && channels > 0 {
         return Err(section.mistake("calls_per_second", "must be at least 1"));
     }
+    let (password, password_place) = password(section)?;
     Ok(TrunkSettings {
         endpoint: endpoint(section, loopback.is_some())?,
-        sip: sip(section, &route, loopback.is_some())?,
+        sip: sip(section, &route, loopback.is_some(), password)?,
+        password_place,
         shared_port: section.flag("shared_port")?,
         policy: policy(section)?,
         health: health(section)?,
@@ -309,6 +321,7 @@ fn sip(
     section: &mut Section,
     route: &TrunkRoute,
     loopback: bool,
+    password: String,
 ) -> Result<SipTrunkConfig, Mistake> {
     let host = section.parsed_or_none("host", str::parse::<Host>)?;
     let host = match (host, loopback) {
@@ -325,7 +338,7 @@ fn sip(
         let rule = "have no place beside proxy or loopback";
         return Err(section.mistake("hosts", rule));
     }
-    let credentials = credentials(section)?;
+    let credentials = credentials(section, password)?;
     let register = section.seconds_or_none("register_seconds", LONGEST)?;
     if register.is_some()
         && credentials
@@ -375,15 +388,31 @@ fn sip(
     Ok(sip)
 }
 
-fn credentials(section: &mut Section) -> Result<Option<SipCredentials>, Mistake> {
+fn credentials(section: &mut Section, password: String) -> Result<Option<SipCredentials>, Mistake> {
     let user = section.text_or_none("user")?;
     let auth_user = section.text_or_none("auth_user")?;
-    let password = section.text("password")?;
     Ok(user.map(|user| SipCredentials {
         user,
         auth_user,
         password,
     }))
+}
+
+/// The password, from the settings or from a file of its own.
+fn password(section: &mut Section) -> Result<(String, PasswordPlace), Mistake> {
+    let written = section.text("password")?;
+    match section.path_or_none("password_file")? {
+        Some(_) if !written.is_empty() => {
+            let rule = "name either this or password, not both";
+            Err(section.mistake("password_file", rule))
+        }
+        Some(file) => match secret_in(&file) {
+            Ok(password) => Ok((password, PasswordPlace::Elsewhere)),
+            Err(rule) => Err(section.mistake("password_file", rule)),
+        },
+        None if written.is_empty() => Ok((written, PasswordPlace::Elsewhere)),
+        None => Ok((written, PasswordPlace::Settings)),
+    }
 }
 
 /// Hosts beside those of the trunk; `*` is every host.

@@ -1,9 +1,10 @@
 //! Values that several settings and options share, parsed from text.
 
 use std::fmt;
+use std::io::Read;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use g711::Codec;
@@ -116,4 +117,21 @@ impl PemFiles {
             )),
         }
     }
+}
+
+/// No secret is longer.
+const LONGEST_SECRET: u64 = 4096;
+
+/// Reads a secret from a file of its own, without the end of its line.
+pub fn secret_in(file: &Path) -> Result<String, String> {
+    let cannot = |error| format!("cannot read {}: {error}", file.display());
+    let mut text = String::new();
+    let opened = std::fs::File::open(file).map_err(cannot)?;
+    let read = opened.take(LONGEST_SECRET).read_to_string(&mut text);
+    read.map_err(cannot)?;
+    let secret = text.trim_end_matches(['\r', '\n']);
+    if secret.is_empty() || secret.contains(['\r', '\n']) {
+        return Err(format!("{} must be one line", file.display()));
+    }
+    Ok(secret.to_owned())
 }

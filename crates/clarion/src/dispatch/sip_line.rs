@@ -26,6 +26,7 @@ use crate::barred_numbers::BarredNumbers;
 use crate::config::{Config, LoopbackSettings, TrunkSettings};
 use crate::domain::numbering_plan::NumberingPlan;
 use crate::domain::redirect::check_redirect;
+use crate::private_files;
 
 #[derive(Debug)]
 struct SipLine {
@@ -186,8 +187,7 @@ async fn telephone(
     let (telephone, mut heard) = TestPhone::start(supervisor, &settings, Script::of_number).await?;
     let folder = loopback.record.clone();
     if let Some(folder) = &folder {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("record: cannot make {}", folder.display()))?;
+        private_files::folder(folder).context("record")?;
     }
     tokio::spawn(async move {
         while let Some(call) = heard.recv().await {

@@ -120,7 +120,7 @@ pub struct AudioFile {
 }
 
 /// Identifies the bytes of an audio file: their SHA-256, or a sound that is built in.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ContentId(String);
 
 impl ContentId {

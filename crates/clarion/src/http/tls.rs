@@ -19,6 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::HttpConfig;
+use crate::private_files;
 
 const PRIVATE: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
@@ -88,7 +89,7 @@ impl Certificates {
 /// Makes the CA once and keeps it, so that clients that have it need not change. Makes the server's certificate again if the names have
 /// changed. Both are valid for twenty years, because nobody would be there to renew them.
 fn make(config: &HttpConfig, folder: &Path, now: &Zoned) -> anyhow::Result<()> {
-    fs::create_dir_all(folder)?;
+    private_files::folder(folder)?;
     let (ca_file, ca_key_file, names_file) = (
         folder.join("ca.pem"),
         folder.join("ca.key"),

@@ -19,6 +19,8 @@ pub struct Inspection {
     pub now: Option<Timestamp>,
     /// What endangers accepted calls, each in a sentence.
     pub dangers: Vec<String>,
+    /// What is broken in the file, as SQLite says it.
+    pub damage: Option<String>,
     /// How it was reached, where it is reached over a network.
     pub route: Option<DatabaseRoute>,
 }

@@ -6,6 +6,7 @@
 //! | `AudioCatalog` | what the names of audio files mean |
 //! | `CallQueue` | accepting a call, taking it, its progress and its end |
 //! | `CallbackQueue` | callbacks that are owed |
+//! | `AuditTrail` | who changed what |
 //! | `Records` | what applications and operators ask and switch |
 //! | `BillBook` | rates, funds, bill lines, closed days, bill files |
 //!
@@ -26,6 +27,7 @@ use crate::domain::callback::CallbackKey;
 
 mod accounts;
 mod audio_files;
+mod audit_trail;
 pub mod bills;
 mod binding;
 mod call_queue;
@@ -42,6 +44,7 @@ mod statements;
 
 pub use self::accounts::AccountBook;
 pub use self::audio_files::AudioCatalog;
+pub use self::audit_trail::AuditTrail;
 pub use self::bills::BillBook;
 pub use self::call_queue::CallQueue;
 pub use self::callbacks::{
@@ -56,7 +59,14 @@ pub use crate::config::Database;
 
 #[async_trait]
 pub trait Store:
-    AccountBook + AudioCatalog + CallQueue + CallbackQueue + Records + BillBook + DispatchStore
+    AccountBook
+    + AudioCatalog
+    + AuditTrail
+    + CallQueue
+    + CallbackQueue
+    + Records
+    + BillBook
+    + DispatchStore
 {
     /// Makes a small write durable, by the way that other writes go. For the readiness probe: whoever asks sets the time limit, and may
     /// stop waiting at any moment. One write is under way at a time, so a database that hangs is not asked again and again.

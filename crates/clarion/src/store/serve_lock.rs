@@ -5,6 +5,7 @@ use std::fs::{File, TryLockError};
 use anyhow::{Context, bail};
 
 use super::Database;
+use crate::private_files;
 
 /// Says that this process serves from a SQLite file, until it is dropped or the process ends in whatever way.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl Database {
             return Ok(None);
         };
         let lock = path.with_extension("lock");
-        let file = File::create(&lock)
+        let file = private_files::file(&lock)
             .with_context(|| format!("cannot make the lock file {}", lock.display()))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(ServeLock(file))),

@@ -5,6 +5,7 @@ mod databases;
 pub mod trunks;
 
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -111,7 +112,7 @@ impl Site {
     }
 
     async fn with_account(&self, database: &Database) {
-        std::fs::create_dir_all(self.data()).unwrap();
+        clarion::private_files::folder(&self.data()).unwrap();
         let store = database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
@@ -127,6 +128,78 @@ fn trunk(name: &str, host: &str, more: &str) -> String {
 
 async fn friendly_peer() -> SipPeer {
     SipPeer::start(|_| Some((200, String::new()))).await
+}
+
+#[tokio::test]
+async fn what_others_can_read_is_a_problem() {
+    let trunk = trunk("lab", "127.0.0.1:9", "user = \"u\"\npassword = \"secret\"");
+    let site = Site::new(&trunk);
+    let open = |path: &std::path::Path, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).unwrap();
+    };
+    std::fs::create_dir_all(site.data()).unwrap();
+    open(&site.data(), 0o755);
+    open(&site.config, 0o644);
+    let said = site.check().await;
+    said.problem("privacy", "data_dir");
+    said.problem("privacy", "password of trunk lab");
+    assert!(!said.text.contains("secret\""));
+    open(&site.data(), 0o750);
+    open(&site.config, 0o640);
+    let said = site.check().await;
+    said.holds("ok", "privacy", "others cannot read it");
+    assert!(!said.text.contains("problem  privacy"), "{}", said.text);
+}
+
+#[tokio::test]
+async fn a_password_in_a_file_of_its_own_is_no_secret_of_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "secret\n").unwrap();
+    let more = format!("user = \"u\"\npassword_file = {file:?}");
+    let site = Site::new(&trunk("lab", "127.0.0.1:9", &more));
+    let said = site.check().await;
+    assert!(!said.text.contains("privacy"), "{}", said.text);
+    std::fs::write(&file, "two\nlines\n").unwrap();
+    let said = site.check().await;
+    said.problem("configuration", "password_file");
+    said.problem("configuration", "must be one line");
+}
+
+#[tokio::test]
+async fn plain_http_without_a_trusted_proxy_is_a_problem() {
+    let site = Site::new("[http]\nplain = true");
+    site.check().await.problem("http", "http.trusted_proxies");
+    let site = Site::new("[http]\nplain = true\ntrusted_proxies = [\"127.0.0.1\"]");
+    let said = site.check().await;
+    assert!(!said.text.contains("http.plain without"), "{}", said.text);
+}
+
+#[tokio::test]
+async fn audio_files_without_bytes_and_broken_pages_are_found() {
+    let site = Site::new("");
+    let database = Database::Sqlite(site.data().join("clarion.db"));
+    site.with_account(&database).await;
+    let wav = site.folder.path().join("a.wav");
+    let tune = sound::wav::mono_16_bit(&vec![100; 8000], sound::RATE);
+    std::fs::write(&wav, tune).unwrap();
+    let added = site.command(&["audio", "add", wav.to_str().unwrap()]);
+    assert!({ added }.output().await.unwrap().status.success());
+    site.check().await.holds("ok", "audio files", "1 are there");
+    let voices = site.data().join("voices");
+    std::fs::rename(&voices, site.data().join("elsewhere")).unwrap();
+    std::fs::create_dir(&voices).unwrap();
+    site.check()
+        .await
+        .problem("audio files", "1 of 1 are missing");
+    // A page in the middle of the file is overwritten.
+    let file = site.data().join("clarion.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = (bytes.len() / 4096 / 2) * 4096;
+    bytes[middle..middle + 4096].fill(0x5a);
+    std::fs::write(&file, bytes).unwrap();
+    site.check().await.problem("database", "is damaged");
 }
 
 #[tokio::test]

@@ -260,6 +260,14 @@ async fn mistakes_are_named() {
             "not an address",
         ),
         (
+            &["account", "set", SID, "--allow-ips", ""],
+            "--allow-ips is empty: write none",
+        ),
+        (
+            &["account", "set", SID, "--display-numbers", " , "],
+            "--display-numbers is empty: write none",
+        ),
+        (
             &["account", "set", SID, "--requests-per-second", "0"],
             "must be from 1",
         ),

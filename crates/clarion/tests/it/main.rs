@@ -4,6 +4,7 @@
 mod support;
 
 mod audio_files;
+mod audit;
 mod authentication;
 mod backup;
 mod bill_contract;

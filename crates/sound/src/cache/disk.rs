@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,10 +27,18 @@ pub(crate) struct Disk {
     written: AtomicU64,
 }
 
+/// Prompts may hold spoken codes: nobody else may read them.
+fn private_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
 impl Disk {
     /// Lists the files that are there, oldest first, and removes unfinished ones and those beyond the limit.
     pub fn open(folder: &Path, limit: u64) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        private_folder(folder)?;
         let mut found = Vec::new();
         for shard in fs::read_dir(folder)? {
             let shard = shard?.path();
@@ -86,7 +95,7 @@ impl Disk {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let aside = path.with_extension(format!("{}-{number}.{UNFINISHED}", std::process::id()));
         if let Some(shard) = path.parent() {
-            fs::create_dir_all(shard)?;
+            private_folder(shard)?;
         }
         let written = fs::File::create(&aside).and_then(|mut file| {
             file.write_all(MAGIC)?;

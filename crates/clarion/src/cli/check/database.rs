@@ -4,6 +4,7 @@ use supervisor::Supervisor;
 
 use super::OtherClock;
 use super::report::Finding;
+use crate::audio_files::AudioFiles;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::dispatch::{STOP_ALL, drained_switch};
@@ -39,6 +40,11 @@ pub async fn check(
     findings.extend(found.dangers.iter().map(|danger| {
         let remedy = "correct its settings (postgresql.conf), or name another database";
         Finding::problem(SUBJECT, format!("{database}: {danger}"), remedy)
+    }));
+    findings.extend(found.damage.iter().map(|damage| {
+        let remedy =
+            "stop the server, keep the file, and restore the last backup (docs/operating.md)";
+        Finding::problem(SUBJECT, format!("{database} is damaged: {damage}"), remedy)
     }));
     if found.version >= found.wanted && found.is_usable {
         findings.extend(contents(database, config).await);
@@ -119,7 +125,9 @@ async fn contents(database: &Database, config: &Config) -> Vec<Finding> {
         }
     };
     let findings = switches_and_accounts(&*store, config).await;
+    let missing = missing_audio_files(&*store, config).await;
     store.close().await;
+    let findings = findings.map(|findings| findings.into_iter().chain(missing).collect());
     findings.unwrap_or_else(|error| {
         vec![Finding::problem(
             SUBJECT,
@@ -171,4 +179,28 @@ async fn switches_and_accounts(
         Finding::ok("accounts", counts)
     });
     Ok(findings)
+}
+
+/// Audio files that have a name but no bytes: a call that wants one fails.
+async fn missing_audio_files(store: &dyn Store, config: &Config) -> Option<Finding> {
+    // Where the folder is missing, no file was ever added; opening it would make it.
+    if !config.audio_files.folder.is_dir() {
+        return None;
+    }
+    let files = AudioFiles::open(config).ok()?;
+    let wanted = store.audio_contents_in_use().await.ok()?;
+    let (count, missing) = (wanted.len(), files.missing(wanted).await);
+    let Some(first) = missing.first() else {
+        return Some(Finding::ok("audio files", format!("{count} are there")));
+    };
+    Some(Finding::problem(
+        "audio files",
+        format!(
+            "{} of {count} are missing in {}, such as {}",
+            missing.len(),
+            config.audio_files.folder.display(),
+            first.as_str()
+        ),
+        "restore the folder from a backup, or add the files again (`clarion audio add`, or an upload of the same name)",
+    ))
 }

@@ -6,6 +6,7 @@ use super::report::Finding;
 use super::sockets;
 use crate::callbacks::delivery::WebhookSender;
 use crate::config::{Config, TrunkSettings};
+use crate::domain::claim::CalleeCaps;
 use crate::outgoing::resolver::SystemResolver;
 use crate::store::Database;
 
@@ -60,13 +61,28 @@ pub fn parts(config: &Config) -> Vec<Finding> {
 
 /// Reports what follows from the settings alone.
 pub fn policy(config: &Config) -> Vec<Finding> {
-    vec![
+    let mut findings = vec![
         dialling(config),
         emergency(config),
+        callee_caps(config),
         callbacks(config),
         bills(config),
         metrics(config),
-    ]
+    ];
+    findings.extend(plain(config));
+    findings
+}
+
+/// Without TLS there is a proxy in front, and everybody has its address.
+fn plain(config: &Config) -> Option<Finding> {
+    let http = &config.http;
+    (http.plain && http.trusted_proxies.is_empty()).then(|| {
+        Finding::problem(
+            "http",
+            "http.plain without http.trusted_proxies: behind a proxy, strangers have its address, see /metrics, and pass every IP allow-list that names it",
+            "name the proxy in http.trusted_proxies, such as [\"127.0.0.1\"]",
+        )
+    })
 }
 
 fn dialling(config: &Config) -> Finding {
@@ -124,6 +140,27 @@ fn emergency(config: &Config) -> Finding {
     Finding::ok(
         "emergency",
         format!("{} are refused", numbers.emergency.join(", ")),
+    )
+}
+
+fn callee_caps(config: &Config) -> Finding {
+    let caps = config.dispatch.callee_caps;
+    if caps == CalleeCaps::default() {
+        return Finding::warning(
+            "callees",
+            "one number may be called without end, one call after the other",
+            "set dispatch.callee_caps = \"considerate\": 1 call a minute, 5 an hour and 20 a day",
+        );
+    }
+    let limit = |cap: u32| match cap {
+        0 => "any number of".to_owned(),
+        cap => cap.to_string(),
+    };
+    let (minute, hour, day) = (caps.per_minute, caps.per_hour, caps.per_day);
+    let [minute, hour, day] = [minute, hour, day].map(limit);
+    Finding::ok(
+        "callees",
+        format!("get {minute} calls a minute, {hour} an hour and {day} a day at most"),
     )
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::OtherClock;
 use super::report::Finding;
+use super::{OtherClock, privacy};
 use crate::config::Config;
 use crate::store::Database;
 
@@ -63,7 +63,7 @@ pub fn disk(config: &Config, database: &Database) -> Vec<Finding> {
         }
         findings.push(sync_speed(what, &there));
         findings.push(space(what, &there));
-        findings.extend(privacy(what, &folder));
+        findings.extend(privacy::folder(what, &folder));
     }
     findings
 }
@@ -154,19 +154,6 @@ fn space(what: &str, folder: &Path) -> Finding {
         NO_SPACE..LOW_SPACE => Finding::warning("disk", text, remedy),
         _ => Finding::ok("disk", text),
     }
-}
-
-/// Checks that nobody else can write to the folder, which holds tokens and bills.
-fn privacy(what: &str, folder: &Path) -> Option<Finding> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = fs::metadata(folder).ok()?.permissions().mode() & 0o777;
-    (mode & 0o002 != 0).then(|| {
-        Finding::problem(
-            "disk",
-            format!("{what}: {} may be written by everybody", folder.display()),
-            format!("chmod 750 {}", folder.display()),
-        )
-    })
 }
 
 pub fn files(config: &Config, serving: Option<u32>) -> Finding {

@@ -8,6 +8,7 @@ mod database;
 mod doors;
 mod machine;
 mod media;
+mod privacy;
 mod report;
 mod sockets;
 mod speech;
@@ -48,12 +49,14 @@ impl OtherClock {
 impl Check {
     pub async fn run(self, file: Option<&Path>) -> anyhow::Result<()> {
         let mut report = CheckReport::new(self.json);
-        match Config::load(file) {
+        let file = Config::file(file);
+        match Config::load(file.as_deref()) {
             Ok(config) => {
                 report.tell([Finding::ok(
                     "configuration",
                     "can be read, and holds together",
                 )]);
+                report.tell(privacy::settings(&config, file.as_deref()));
                 examine(&config, &mut report).await;
             }
             Err(ConfigError(mistakes)) => report.tell(mistakes.into_iter().map(|mistake| {

@@ -27,6 +27,7 @@ use crate::config::PostgresConfig;
 pub mod accept;
 mod accounts;
 mod audio_files;
+mod audit_trail;
 mod bills;
 pub mod callbacks;
 mod claiming;
@@ -201,6 +202,7 @@ pub async fn inspect(config: &PostgresConfig) -> anyhow::Result<Inspection> {
         wanted: WANTED,
         now: Some(Timestamp::from_millisecond(row.get(3))?),
         dangers: dangers.map(|(_, danger)| danger.to_owned()).collect(),
+        damage: None,
         route: Some(DatabaseRoute {
             hosts,
             ..client.route().clone()

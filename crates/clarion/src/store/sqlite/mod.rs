@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use async_trait::async_trait;
@@ -23,6 +23,7 @@ use super::{Inspection, Store, StoreError};
 
 mod accounts;
 mod audio_files;
+mod audit_trail;
 #[cfg(test)]
 mod backlog_tests;
 mod bills;
@@ -43,6 +44,8 @@ mod writer;
 
 /// Another process (the command line beside a server) may hold the write lock for a moment; nobody holds it for seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// A check reads pages for this long at most.
+const TIME_FOR_PAGES: Duration = Duration::from_secs(30);
 /// More readers at once would only wait for the same disk, each with a connection and a cache of its own.
 const READERS: usize = 8;
 /// In KiB. The writer's: the upper levels of every index stay in memory also after ten million calls.
@@ -141,12 +144,12 @@ impl SqliteStore {
 
 /// Two that open an empty file in the same moment get in each other's way here, and SQLite itself does not wait for this lock.
 fn use_a_log(connection: &Connection) -> rusqlite::Result<()> {
-    let deadline = std::time::Instant::now() + BUSY_TIMEOUT;
+    let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
         match connection.pragma_update(None, "journal_mode", "wal") {
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && std::time::Instant::now() < deadline =>
+                    && Instant::now() < deadline =>
             {
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -188,18 +191,36 @@ pub fn inspect(path: &Path) -> anyhow::Result<Inspection> {
         wanted: WANTED,
         now: None,
         dangers: Vec::new(),
+        damage: None,
         route: None,
     };
     if !path.exists() {
         return Ok(found);
     }
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let schema = schema::find(&connection)?;
     found.version = schema.version;
     found.is_usable = schema.is_usable();
     connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
+    found.damage = damage(&mut connection)?;
     Ok(found)
+}
+
+/// Reads every page, as far as the time allows.
+fn damage(connection: &mut Connection) -> anyhow::Result<Option<String>> {
+    let began = Instant::now();
+    connection.progress_handler(100_000, Some(move || began.elapsed() > TIME_FOR_PAGES))?;
+    let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    connection.progress_handler(0, None::<fn() -> bool>)?;
+    match found {
+        Ok(said) if said == "ok" => Ok(None),
+        Ok(said) => Ok(Some(said)),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+            Ok(None)
+        }
+        Err(error) => Ok(Some(error.to_string())),
+    }
 }
 
 /// The file holds account tokens: nobody but its owner may read it. SQLite gives the log files the same mode.

@@ -8,6 +8,7 @@
 
 pub mod accounts;
 pub mod audio_files;
+pub mod audit_trail;
 pub mod bill_files;
 pub mod bill_lines;
 pub mod callbacks;

@@ -1,0 +1,292 @@
+//! `clarion audit`: who changed what and when. Every command that changes something is noted here, before it does.
+
+use std::sync::Arc;
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::account::AccountCommand;
+use super::app::AppCommand;
+use super::audio::AudioCommand;
+use super::bill::BillCommand;
+use super::call::CallCommand;
+use super::callback::CallbackCommand;
+use super::rate::RateCommand;
+use super::trunk::TrunkCommand;
+use super::{StoreCommand, print};
+use crate::clock::Clock;
+use crate::config::Login;
+use crate::domain::audit::{Actor, AuditEntry, AuditFilter};
+use crate::store::{Store, StoreError};
+
+/// Options whose values are secrets, unless they name a file.
+const SECRETS: [&str; 2] = ["--token", "--callback-secret"];
+/// A longer command line is cut off.
+const LONGEST: usize = 4000;
+const USERS: &str = "/etc/passwd";
+
+#[derive(Debug, Args)]
+pub struct Audit {
+    /// Only changes that name this: a command, an account, a number
+    about: Option<String>,
+    /// Only changes since this moment, such as 2026-11-15T08:00:00Z
+    #[arg(long, value_name = "TIME")]
+    since: Option<Timestamp>,
+    /// Number of changes at most
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(audit: Audit, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+    let filter = AuditFilter {
+        since: audit.since,
+        about: audit.about,
+        limit: audit.limit,
+    };
+    let changes = store.changes(filter).await?;
+    if audit.json {
+        print(true, &changes.iter().map(describe).collect());
+        return Ok(());
+    }
+    if changes.is_empty() {
+        println!("none");
+    }
+    for change in changes {
+        println!("{}", line(&change, &clock));
+    }
+    Ok(())
+}
+
+fn describe(entry: &AuditEntry) -> Value {
+    json!({
+        "at": entry.at.to_string(),
+        "operator": entry.actor.operator,
+        "systemUser": entry.actor.system_user,
+        "address": entry.actor.address,
+        "action": entry.action,
+        "detail": entry.detail,
+        "failure": entry.failure,
+    })
+}
+
+fn line(entry: &AuditEntry, clock: &Clock) -> String {
+    let at = entry.at.to_zoned(clock.zone().clone());
+    let actor = &entry.actor;
+    let who = actor.operator.as_deref().or(actor.system_user.as_deref());
+    let from = actor.address.as_ref().map(|from| format!(" from {from}"));
+    let failed = entry.failure.as_ref();
+    let failed = failed.map(|why| format!("  (nothing was changed: {why})"));
+    format!(
+        "{}  {}{}  {}{}",
+        at.strftime("%Y-%m-%d %H:%M:%S"),
+        who.unwrap_or("-"),
+        from.unwrap_or_default(),
+        entry.detail,
+        failed.unwrap_or_default()
+    )
+}
+
+/// A command that changes something, as it will be noted.
+#[derive(Debug)]
+pub struct Change {
+    action: &'static str,
+    detail: String,
+}
+
+impl Change {
+    /// `None` if the command only shows something.
+    pub fn of(command: &StoreCommand) -> Option<Self> {
+        action(command).map(Self::named)
+    }
+
+    /// The command line of this process, under a name.
+    pub fn named(action: &'static str) -> Self {
+        let words = std::env::args_os().skip(1);
+        let words = words.map(|word| word.to_string_lossy().into_owned());
+        Self {
+            action,
+            detail: without_secrets(words),
+        }
+    }
+
+    pub async fn note(
+        &self,
+        store: &dyn Store,
+        now: Timestamp,
+        failure: Option<String>,
+    ) -> Result<(), StoreError> {
+        let entry = AuditEntry {
+            at: now,
+            actor: this_user(),
+            action: self.action.to_owned(),
+            detail: self.detail.clone(),
+            failure,
+        };
+        store.note_change(entry).await
+    }
+}
+
+fn action(command: &StoreCommand) -> Option<&'static str> {
+    Some(match command {
+        StoreCommand::Account(command) => match command {
+            AccountCommand::Add { .. } => "account add",
+            AccountCommand::Set { .. } => "account set",
+            AccountCommand::Suspend { .. } => "account suspend",
+            AccountCommand::RotateToken { .. } => "account rotate-token",
+            AccountCommand::Show { .. } | AccountCommand::List { .. } => return None,
+        },
+        StoreCommand::App(command) => match command {
+            AppCommand::Add { .. } => "app add",
+            AppCommand::Set { .. } => "app set",
+            AppCommand::List { .. } => return None,
+        },
+        StoreCommand::Rate(command) => match command {
+            RateCommand::Set { .. } => "rate set",
+            RateCommand::Remove { .. } => "rate remove",
+            RateCommand::List { .. } => return None,
+        },
+        StoreCommand::Bill(command) => match command {
+            BillCommand::Close { .. } => "bill close",
+            BillCommand::Import { .. } => "bill import",
+            BillCommand::List { .. }
+            | BillCommand::Show { .. }
+            | BillCommand::Export { .. }
+            | BillCommand::Verify { .. } => return None,
+        },
+        StoreCommand::Audio(command) => match command {
+            AudioCommand::Add { .. } => "audio add",
+            AudioCommand::Remove { .. } => "audio remove",
+            AudioCommand::List { .. } | AudioCommand::Play(_) => return None,
+        },
+        StoreCommand::Call(command) => match command {
+            CallCommand::Cancel { .. } => "call cancel",
+            CallCommand::StopAll => "call stop-all",
+            CallCommand::Resume => "call resume",
+            CallCommand::Bar { .. } => "call bar",
+            CallCommand::Unbar { .. } => "call unbar",
+            CallCommand::List { .. }
+            | CallCommand::Show { .. }
+            | CallCommand::Trace(_)
+            | CallCommand::Barred { .. } => return None,
+        },
+        StoreCommand::Trunk(command) => match command {
+            TrunkCommand::Drain { .. } => "trunk drain",
+            TrunkCommand::Open { .. } => "trunk open",
+            TrunkCommand::List { .. } => return None,
+        },
+        StoreCommand::Callback(command) => match command {
+            CallbackCommand::Replay { .. } => "callback replay",
+            CallbackCommand::List { .. } | CallbackCommand::Show { .. } => return None,
+        },
+        StoreCommand::Audit(_) => return None,
+    })
+}
+
+/// The command line as one text. A value that is a secret is left out; the name of the file that it came from is not.
+fn without_secrets(words: impl Iterator<Item = String>) -> String {
+    let (mut line, mut is_secret) = (Vec::new(), false);
+    for word in words {
+        let named = word
+            .split_once('=')
+            .filter(|(name, _)| SECRETS.contains(name));
+        line.push(match named {
+            _ if is_secret => shown(&word),
+            Some((name, value)) => format!("{name}={}", shown(value)),
+            None => quoted(&word),
+        });
+        is_secret = SECRETS.contains(&word.as_str());
+    }
+    let mut line = line.join(" ");
+    if let Some((end, _)) = line.char_indices().nth(LONGEST) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}
+
+fn shown(value: &str) -> String {
+    if value.starts_with('@') || ["-", "none"].contains(&value) {
+        return quoted(value);
+    }
+    "(hidden)".to_owned()
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+@=*".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("{word:?}")
+}
+
+fn this_user() -> Actor {
+    let login = Login::of_this_process();
+    let id = rustix::process::getuid().as_raw();
+    let users = std::fs::read_to_string(USERS).unwrap_or_default();
+    let name = user_name(&users, id).unwrap_or_else(|| format!("user {id}"));
+    Actor {
+        operator: None,
+        system_user: Some(match login.sudo_user {
+            Some(sudo_user) => format!("{sudo_user} as {name}"),
+            None => name,
+        }),
+        address: login.address,
+    }
+}
+
+fn user_name(users: &str, id: u32) -> Option<String> {
+    let id = id.to_string();
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, third) = (fields.next()?, fields.nth(1)?);
+        (third == id).then(|| name.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_noted() {
+        let noted = |line: &str| without_secrets(line.split('|').map(str::to_owned));
+        for (line, wanted) in [
+            (
+                "account|add|--token|0123|--name|a b",
+                "account add --token (hidden) --name \"a b\"",
+            ),
+            (
+                "app|set|x|--callback-secret=whsec_1",
+                "app set x --callback-secret=(hidden)",
+            ),
+            ("account|add|--token|@file", "account add --token @file"),
+            ("account|add|--token|-", "account add --token -"),
+            (
+                "app|set|x|--callback-secret|none",
+                "app set x --callback-secret none",
+            ),
+            (
+                "account|add|--token|--token",
+                "account add --token (hidden)",
+            ),
+            (
+                "call|bar|+8613800000000|\n",
+                "call bar +8613800000000 \"\\n\"",
+            ),
+        ] {
+            assert_eq!(noted(line), wanted);
+        }
+        assert!(noted(&"字".repeat(9000)).chars().count() <= LONGEST + 1);
+    }
+
+    #[test]
+    fn a_user_has_a_name() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nli:x:1000:1000::/home/li:/bin/sh\nbroken\n";
+        assert_eq!(user_name(users, 1000).as_deref(), Some("li"));
+        assert_eq!(user_name(users, 7), None);
+    }
+}

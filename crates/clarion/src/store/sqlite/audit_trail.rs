@@ -1,0 +1,42 @@
+//! Who changed what and when, in SQLite.
+
+use async_trait::async_trait;
+use rusqlite::params;
+
+use super::SqliteStore;
+use super::query::Query;
+use crate::domain::audit::{AuditEntry, AuditFilter};
+use crate::store::statements::audit_trail;
+use crate::store::{AuditTrail, StoreError};
+
+#[async_trait]
+impl AuditTrail for SqliteStore {
+    async fn note_change(&self, entry: AuditEntry) -> Result<(), StoreError> {
+        self.write(move |db| {
+            let values = params![
+                entry.at.as_millisecond(),
+                entry.actor.operator,
+                entry.actor.system_user,
+                entry.actor.address,
+                entry.action,
+                entry.detail,
+                entry.failure,
+            ];
+            db.run(audit_trail::NOTE.sqlite, values)?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn changes(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
+        self.read(move |db| {
+            let since = filter.since.map_or(0, |since| since.as_millisecond());
+            let about = filter.about.as_deref().map(audit_trail::containing);
+            let values = params![since, about, filter.limit];
+            db.rows(audit_trail::CHANGES.sqlite, values, |row| {
+                audit_trail::entry(row)
+            })
+        })
+        .await
+    }
+}
