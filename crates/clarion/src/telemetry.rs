@@ -143,6 +143,12 @@ pub const METRICS: &[Metric] = {
         ),
         metric(Gauge, "clarion_http_connections", &[], "open connections"),
         metric(
+            Counter,
+            "clarion_failed_logins_total",
+            &[],
+            "requests with a wrong sig",
+        ),
+        metric(
             Gauge,
             "clarion_claims_held",
             &["reason"],
@@ -290,6 +296,7 @@ fn begin_at_zero() {
         "clarion_media_packets_late_total",
         "clarion_callbacks_given_up_total",
         "clarion_bill_days_closed_total",
+        "clarion_failed_logins_total",
     ] {
         metrics::counter!(name).increment(0);
     }

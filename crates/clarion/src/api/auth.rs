@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -11,6 +12,7 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use md5::{Digest, Md5};
 use subtle::ConstantTimeEq;
+use tokio::time::Instant;
 
 use super::Api;
 use super::directory::Directory;
@@ -21,6 +23,9 @@ use crate::domain::status_code::{Refusal, StatusCode};
 /// A timestamp may be up to a day early or late: some clients use a 12-hour clock, some use UTC, and some use one timestamp for hours. So
 /// the same `sig` legitimately arrives many times, and remembering it cannot detect a replay.
 const WINDOW: SignedDuration = SignedDuration::from_hours(24);
+
+/// A wrong sig and an unknown account are answered after this time, whatever was looked up: the timer's steps are coarser than the difference.
+const SAME_TIME: Duration = Duration::from_millis(2);
 
 /// Replaces the token of an account that does not exist, so that both cases take the same work.
 const NOBODY: &str = "00000000000000000000000000000000";
@@ -40,7 +45,12 @@ pub async fn authenticate(api: &Api, parts: &Parts, from: IpAddr) -> Result<Arc<
     let stamp = stamp(authorization, &sid, &api.clock)?;
     let sig = super::query_value(parts, "sig").ok_or(StatusCode::SigEmpty)?;
 
-    let account = account_with_sig(&api.admission.directory, &sid, &stamp, &sig).await?;
+    let began = Instant::now();
+    let account = account_with_sig(&api.admission.directory, &sid, &stamp, &sig).await;
+    if account.is_err() {
+        tokio::time::sleep_until(began + SAME_TIME).await;
+    }
+    let account = account?;
     if !api
         .config
         .http

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use axum::Router;
@@ -19,6 +20,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
 
 use self::directory::Directory;
+use self::failed_logins::FailedLogins;
 use self::limiter::Limiter;
 use self::request::Authenticated;
 use self::wire::BodyFormat;
@@ -39,6 +41,7 @@ mod bill_file;
 mod bill_records;
 mod call_result;
 mod directory;
+mod failed_logins;
 mod health;
 mod landing_calls;
 mod limiter;
@@ -73,6 +76,7 @@ pub struct Admission {
     limiter: Limiter,
     /// Limits the uploads at once, because each may take as much memory as it is long.
     uploads: Arc<Semaphore>,
+    failures: FailedLogins,
     admitted_point: PanicPoint,
 }
 
@@ -82,6 +86,7 @@ impl Admission {
             admitted_point: supervisor.panic_point("request"),
             directory: Directory::new(store),
             limiter: Limiter::new(config.limits.clone()),
+            failures: FailedLogins::default(),
             uploads: Arc::new(Semaphore::new(config.audio_files.uploads_at_once)),
         }
     }
@@ -90,6 +95,20 @@ impl Admission {
 /// The client's address, as far as it is known and trusted. The listener adds it to every request.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerAddress(pub IpAddr);
+
+/// Whether a connection has shown who it is. The listener adds it to every request.
+#[derive(Debug, Clone, Default)]
+pub struct KnownClient(Arc<AtomicBool>);
+
+impl KnownClient {
+    pub fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_noted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// Trailing slashes are removed before routing, because clients write both forms.
 pub fn router(api: Arc<Api>) -> Router {

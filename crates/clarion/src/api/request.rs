@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::auth;
 use super::limiter::Slot;
 use super::wire::{self, BodyFormat, Content, Fields, Form};
-use super::{Api, PeerAddress};
+use super::{Api, KnownClient, PeerAddress};
 use crate::domain::account::{Account, AppId, Application};
 use crate::domain::status_code::{Refusal, StatusCode};
 
@@ -169,7 +169,11 @@ impl Authenticated {
             .0;
         let entered = auth::authenticate(api, &parts, from)
             .await
+            .inspect_err(|refusal| api.admission.failures.note(refusal, from))
             .and_then(|account| {
+                if let Some(client) = parts.extensions.get::<KnownClient>() {
+                    client.note();
+                }
                 let slot = api.admission.limiter.enter(&account, Instant::now())?;
                 api.admission.admitted_point.reach();
                 Ok((account, slot))

@@ -130,9 +130,10 @@ fn csv_records(text: &str, zone: &TimeZone) -> Vec<Read> {
             let rule = format!("has {} cells, the header has {}", cells.len(), header.len());
             return Err(Fault::new("row", rule));
         }
+        let cells: Vec<_> = cells.iter().map(|cell| csv::unguarded(cell)).collect();
         record::read(zone, |name| {
             let place = header.iter().position(|column| column == name);
-            place.map_or("", |place| csv::unguarded(&cells[place]))
+            place.map_or("", |place| cells[place].as_str())
         })
     };
     rows.map(|(line, cells)| (line, record(&cells))).collect()

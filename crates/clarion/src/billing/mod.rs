@@ -16,10 +16,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use anyhow::ensure;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};
+use moka::sync::Cache;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
@@ -41,6 +43,8 @@ use crate::store::bills::BillToken;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Number of files that are made at once: each reads a whole day.
 const AT_ONCE: usize = 2;
+/// Number of files of which it is remembered that they are right.
+const CHECKED: u64 = 10_000;
 
 /// Held by each request that makes a file or waits for it.
 type Turn = Arc<tokio::sync::Mutex<()>>;
@@ -58,6 +62,8 @@ pub struct Billing {
     settings: BillsConfig,
     turns: Mutex<HashMap<(BillOf, String), Turn>>,
     places: Semaphore,
+    /// Files whose hash was found right: where, and what the file system said of them then.
+    checked: Cache<String, String>,
 }
 
 /// A file that a client may have, and the token for it.
@@ -83,6 +89,7 @@ impl Billing {
             settings: config.bills.clone(),
             turns: Mutex::default(),
             places: Semaphore::new(AT_ONCE),
+            checked: Cache::new(CHECKED),
         })
     }
 
@@ -274,17 +281,44 @@ impl Billing {
         turns
     }
 
-    /// Reads the bytes of a file, or some of them. If the file is missing, as on a node with a folder of its own, it is made first.
+    /// Reads the bytes of a file, or some of them. If the file is missing, as on a node with a folder of its own, or is not what was recorded, it is
+    /// made first: the lines of a closed day do not change.
     pub async fn read(&self, file: &BillFile, range: Range<u64>) -> anyhow::Result<ByteChunks> {
-        match self.open_file(file, range.clone()).await {
-            Err(object_store::Error::NotFound { .. }) => {
-                let keywords = Keywords::parse(&file.keywords)
-                    .map_err(|refusal| anyhow::anyhow!(refusal.message))?;
-                self.file(&file.of, keywords.as_ref()).await?;
-                Ok(self.open_file(file, range).await?)
-            }
-            other => Ok(other?),
+        if !self.is_as_recorded(file).await? {
+            let keywords = Keywords::parse(&file.keywords)
+                .map_err(|refusal| anyhow::anyhow!(refusal.message))?;
+            self.file(&file.of, keywords.as_ref()).await?;
+            ensure!(
+                self.is_as_recorded(file).await?,
+                "the lines of the day do not make the file that was recorded"
+            );
         }
+        Ok(self.open_file(file, range).await?)
+    }
+
+    /// Whether the file is there and has the recorded hash. One that has another is removed. What was found right is not read again until the
+    /// file system says that it has changed.
+    async fn is_as_recorded(&self, file: &BillFile) -> anyhow::Result<bool> {
+        let place = Path::from(file.object.as_str());
+        let version = match self.objects.head(&place).await {
+            Ok(found) => format!("{:?} {} {}", found.e_tag, found.last_modified, found.size),
+            Err(object_store::Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        if self.checked.get(&file.object).as_ref() == Some(&version) {
+            return Ok(true);
+        }
+        let found = self.hash_of_file(file).await?;
+        if found == file.sha256 {
+            self.checked.insert(file.object.clone(), version);
+            return Ok(true);
+        }
+        tracing::error!(
+            file = file.object,
+            "a bill file has changed since it was made; it is made again"
+        );
+        self.objects.delete(&place).await?;
+        Ok(false)
     }
 
     async fn open_file(

@@ -103,7 +103,7 @@ impl Billing {
         Ok(faults)
     }
 
-    async fn hash_of_file(&self, file: &BillFile) -> anyhow::Result<String> {
+    pub(super) async fn hash_of_file(&self, file: &BillFile) -> anyhow::Result<String> {
         let mut bytes = self.open_file(file, 0..u64::MAX).await?;
         let mut hash = Sha256::new();
         while let Some(chunk) = bytes.try_next().await? {

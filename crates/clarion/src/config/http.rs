@@ -26,6 +26,7 @@ pub struct HttpConfig {
     pub public_url: Option<HttpUrl>,
     pub metrics_networks: Vec<IpNet>,
     pub max_connections: usize,
+    pub max_connections_of_address: usize,
     pub head_time: Duration,
     pub body_time: Duration,
     pub stop_time: Duration,
@@ -36,6 +37,8 @@ pub struct HttpConfig {
 
 impl HttpConfig {
     pub(super) fn read(section: &mut Section) -> Result<Self, Mistake> {
+        let max_connections = section.number("max_connections", 1..=LARGEST as usize)?;
+        let of_address = section.number("max_connections_of_address", 0..=LARGEST as usize)?;
         Ok(Self {
             listen: listen(section)?,
             plain: section.flag("plain")?,
@@ -45,7 +48,11 @@ impl HttpConfig {
             soft_versions: section.list("soft_versions", path_segment)?,
             public_url: public_url(section)?,
             metrics_networks: section.list("metrics_networks", parse_network)?,
-            max_connections: section.number("max_connections", 1..=LARGEST as usize)?,
+            max_connections,
+            max_connections_of_address: match of_address {
+                0 => max_connections.div_ceil(2),
+                limit => limit,
+            },
             head_time: section.seconds("head_seconds", 1..=LARGEST)?,
             body_time: section.seconds("body_seconds", 1..=LARGEST)?,
             stop_time: section.seconds("stop_seconds", 0..=LARGEST)?,

@@ -289,8 +289,9 @@ pub struct AppLimits {
 impl Application {
     /// Checks that `account` may use this application now.
     pub fn check_usable_by(&self, account: &AccountSid) -> Result<(), Refusal> {
+        // Whoever asks does not learn that another account has it.
         if self.account != *account {
-            return Err(StatusCode::AppForeign.into());
+            return Err(StatusCode::AppMissing.into());
         }
         match self.state {
             AppState::Active => Ok(()),

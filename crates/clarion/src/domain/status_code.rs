@@ -56,8 +56,7 @@ status_codes! {
     AppIdLength = "111171", "appId must be 32 characters long";
     AppDeleted = "111176", "the application is deleted";
     AppDisabled = "111177", "the application is disabled";
-    AppMissing = "111181", "the application does not exist";
-    AppForeign = "111182", "the application belongs to another account";
+    AppMissing = "111181", "the account has no such application";
 
     // Body and fields: the vendor's current table has few of these, so older codes of the vendor are used.
     XmlUnreadable = "112613", "the XML body cannot be read";

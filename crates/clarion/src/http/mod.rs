@@ -1,6 +1,8 @@
 //! Connections: accepting them, TLS, limits on slow and greedy clients, and an orderly stop. `api` handles the requests.
 
 mod activity;
+mod places;
+mod plain_http;
 pub mod tls;
 
 use std::convert::Infallible;
@@ -22,13 +24,14 @@ use ipnet::IpNet;
 use supervisor::Watch;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tower::{Layer, ServiceExt};
 use tower_http::normalize_path::{NormalizePath, NormalizePathLayer};
 
 use self::activity::Activity;
-use crate::api::PeerAddress;
+use self::places::Places;
+use crate::api::{KnownClient, PeerAddress};
 use crate::config::HttpConfig;
 
 /// Time that a client has for the TLS handshake, or `head_seconds` if that is less.
@@ -43,7 +46,7 @@ pub struct Front {
     app: NormalizePath<Router>,
     tls: Option<TlsAcceptor>,
     protocol: auto::Builder<TokioExecutor>,
-    connections: Arc<Semaphore>,
+    places: Arc<Places>,
     head_time: Duration,
     trusted_proxies: Vec<IpNet>,
     stop_time: Duration,
@@ -70,7 +73,11 @@ impl Front {
             app: NormalizePathLayer::trim_trailing_slash().layer(app),
             tls,
             protocol,
-            connections: Arc::new(Semaphore::new(config.max_connections)),
+            places: Places::new(
+                config.max_connections,
+                config.max_connections_of_address,
+                config.trusted_proxies.clone(),
+            ),
             head_time,
             trusted_proxies: config.trusted_proxies.clone(),
             stop_time: config.stop_time,
@@ -100,18 +107,25 @@ impl Front {
                     continue;
                 }
             };
-            // Beyond the limit one connection waits here, and the others wait in the operating system's queue. A place is taken only after
-            // a connection is accepted, so a listener without connections takes none from the other listeners.
+            // Where all places are in use, one connection waits here, and the others wait in the operating system's queue. A place is taken
+            // only after a connection is accepted, so a listener without connections takes none from the other listeners.
             let place = tokio::select! {
-                place = Arc::clone(&self.connections).acquire_owned() => place.expect("the semaphore is never closed"),
+                place = self.places.take(peer.ip()) => place,
                 _ = stop.wait_for(|stop| *stop) => break,
+            };
+            let Some(place) = place else {
+                tracing::debug!(%peer, "the address has its share of connections");
+                continue;
             };
             let (front, watcher) = (Arc::clone(&self), graceful.watcher());
             tokio::spawn(async move {
                 metrics::gauge!("clarion_http_connections").increment(1);
-                front.connection(stream, peer, watcher).await;
+                let known = place.known.clone();
+                tokio::select! {
+                    () = front.connection(stream, peer, known, watcher) => {}
+                    () = place.given_away() => tracing::debug!(%peer, "a connection of a stranger gives way"),
+                }
                 metrics::gauge!("clarion_http_connections").decrement(1);
-                drop(place);
             });
         }
         drop(listener);
@@ -123,30 +137,54 @@ impl Front {
         }
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        known: KnownClient,
+        watcher: Watcher,
+    ) {
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
-            return self.requests(stream, peer, watcher).await;
+            return self.requests(stream, peer, known, watcher).await;
         };
         let time = HANDSHAKE.min(self.head_time);
-        match tokio::time::timeout(time, tls.accept(stream)).await {
-            Ok(Ok(stream)) => Arc::clone(&self).requests(stream, peer, watcher).await,
-            Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+        let handshake = async {
+            if plain_http::is_spoken(&stream).await {
+                plain_http::refuse(stream).await;
+                return None;
+            }
+            Some(tls.accept(stream).await)
+        };
+        match tokio::time::timeout(time, handshake).await {
+            Ok(Some(Ok(stream))) => {
+                Arc::clone(&self)
+                    .requests(stream, peer, known, watcher)
+                    .await;
+            }
+            Ok(Some(Err(error))) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+            Ok(None) => tracing::debug!(%peer, "plain HTTP where TLS is spoken"),
             Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
         }
     }
 
-    async fn requests<S>(self: Arc<Self>, stream: S, peer: SocketAddr, watcher: Watcher)
-    where
+    async fn requests<S>(
+        self: Arc<Self>,
+        stream: S,
+        peer: SocketAddr,
+        known: KnownClient,
+        watcher: Watcher,
+    ) where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let activity = Activity::begin();
         let (front, noted) = (Arc::clone(&self), Arc::clone(&activity));
         let service = service_fn(move |request| {
             let (front, activity) = (Arc::clone(&front), Arc::clone(&noted));
+            let known = known.clone();
             async move {
                 let _under_way = activity.request();
-                let answer = front.request(request, peer.ip()).await;
+                let answer = front.request(request, peer.ip(), known).await;
                 answer.map(|answer| answer.map(|body| activity.answer(body)))
             }
         });
@@ -167,10 +205,12 @@ impl Front {
         self: Arc<Self>,
         request: hyper::Request<Incoming>,
         peer: IpAddr,
+        known: KnownClient,
     ) -> Result<Response, Infallible> {
         let mut request: Request = request.map(Body::new);
         let from = client_address(peer, request.headers(), &self.trusted_proxies);
         request.extensions_mut().insert(PeerAddress(from));
+        request.extensions_mut().insert(known);
         self.app.clone().oneshot(request).await
     }
 }

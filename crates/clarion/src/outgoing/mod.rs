@@ -5,8 +5,10 @@
 //! the judgement and the connection. It follows no redirects, and reads no more than the caller asks for.
 
 pub mod address_policy;
+mod patience;
 pub mod resolver;
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,10 +33,13 @@ use tokio_rustls::TlsConnector;
 use url::{Host, Position, Url};
 
 use self::address_policy::AddressPolicy;
+use self::patience::{Allowance, Patient};
 use self::resolver::Resolve;
 
 const HEAD_BYTES: usize = 32_768;
 const HEADERS: usize = 100;
+/// What a receiver may send until its answer is there, provisional answers included.
+const BEFORE_THE_ANSWER: usize = 4 * HEAD_BYTES;
 /// A name may have many addresses. A name with four dead ones counts as unreachable.
 const ADDRESSES: usize = 4;
 
@@ -272,7 +277,8 @@ async fn send(
     request: Request<Full<Bytes>>,
     connection: &mut JoinSet<()>,
 ) -> Result<Response<Incoming>, SendError> {
-    let broken = |error: hyper::Error| SendError::Broken(error.to_string());
+    let broken = |error: hyper::Error| SendError::Broken(said(&error));
+    let allowance = Allowance::of(BEFORE_THE_ANSWER);
     let (mut sender, driver) = http1::Builder::new()
         .max_buf_size(HEAD_BYTES)
         .max_headers(HEADERS)
@@ -280,12 +286,22 @@ async fn send(
         .allow_spaces_after_header_name_in_responses(true)
         .allow_obsolete_multiline_headers_in_responses(true)
         .ignore_invalid_headers_in_responses(true)
-        .handshake(TokioIo::new(stream))
+        .handshake(TokioIo::new(Patient::new(stream, allowance.clone())))
         .await
         .map_err(broken)?;
     connection.spawn(async {
         // The sender gets the same error.
         let _ = driver.await;
     });
-    sender.send_request(request).await.map_err(broken)
+    let answer = sender.send_request(request).await.map_err(broken)?;
+    allowance.lift();
+    Ok(answer)
+}
+
+/// The error with its cause, which hyper leaves out.
+fn said(error: &hyper::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
 }

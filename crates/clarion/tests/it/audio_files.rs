@@ -240,7 +240,7 @@ async fn what_cannot_be_taken_is_refused_with_its_code_and_reason() {
         (
             format!("appid={foreign}&filename=a.wav"),
             &good,
-            "111182",
+            "111181",
             "",
         ),
     ] {

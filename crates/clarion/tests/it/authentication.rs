@@ -6,8 +6,10 @@ use clarion::client::ApiCredentials;
 use clarion::domain::account::{AccountChange, AccountState};
 use jiff::SignedDuration;
 use md5::{Digest, Md5};
+use tokio::process::Command;
 
-use crate::support::{SID, TOKEN, TestServer, eventually, status_code};
+use crate::support::child::Installation;
+use crate::support::{SID, TOKEN, TestServer, clock, eventually, status_code};
 
 /// A request that is right in every point; a test spoils one or two.
 struct Attempt {
@@ -38,7 +40,7 @@ impl Attempt {
         self
     }
 
-    async fn code(&self, server: &TestServer) -> String {
+    fn request(&self) -> String {
         let query = self
             .sig
             .as_ref()
@@ -47,11 +49,14 @@ impl Attempt {
             .authorization
             .as_ref()
             .map_or(String::new(), |value| format!("Authorization: {value}\r\n"));
-        let request = format!(
+        format!(
             "GET /{}/Accounts/{}/AccountInfo{query} HTTP/1.1\r\nHost: localhost\r\n{authorization}Connection: close\r\n\r\n",
             self.version, self.sid
-        );
-        let answer = server.send_raw(request.as_bytes()).await;
+        )
+    }
+
+    async fn code(&self, server: &TestServer) -> String {
+        let answer = server.send_raw(self.request().as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         status_code(&answer).to_owned()
     }
@@ -275,4 +280,49 @@ async fn a_rotated_token_works_at_once_and_the_old_one_stops_within_a_second() {
         old.code(&server).await == "111109"
     })
     .await;
+}
+
+/// A wrong sig is a line of the log that fail2ban reads, in both formats. A right one and other refusals are not.
+#[tokio::test]
+async fn wrong_signatures_are_logged_for_fail2ban_to_read() {
+    let filter = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../packaging/fail2ban/clarion.filter.conf"
+    );
+    for format in ["text", "json"] {
+        let settings = format!("format = \"{format}\"");
+        let installation = Installation::with_settings(None, &settings).await;
+        let path = installation.folder.path().join("log");
+        let log = std::fs::File::create(&path).unwrap();
+        let server = installation
+            .start_by(|serve| serve.stderr(log).env("CLARION_LOG__FILTER", "warn"))
+            .await;
+        let stamp = clock().wall().strftime("%Y%m%d%H%M%S").to_string();
+        let right = Attempt::stamped(&stamp);
+        let with_sig = |sig| Attempt {
+            sig,
+            ..Attempt::stamped(&stamp)
+        };
+        let (wrong, empty) = (|| with_sig(Some("0".repeat(32))), with_sig(None));
+        for (attempt, code) in [
+            (wrong(), "111109"),
+            (right, "000000"),
+            (wrong(), "111109"),
+            (empty, "111108"),
+            (wrong(), "111109"),
+        ] {
+            let answer = server.door.send_raw(attempt.request().as_bytes()).await;
+            assert_eq!(status_code(&answer), code);
+        }
+        drop(server);
+        let judge = Command::new("fail2ban-regex")
+            .arg(&path)
+            .arg(filter)
+            .output();
+        let judged = judge
+            .await
+            .expect("fail2ban-regex: `make setup` installs it");
+        let judged = String::from_utf8_lossy(&judged.stdout).into_owned();
+        assert!(judged.contains(" 3 matched"), "{format}: {judged}");
+    }
 }

@@ -1,5 +1,7 @@
 //! The token opens one file of one account for its time, and a token that is not good tells nothing, in either format.
 
+use std::path::{Path, PathBuf};
+
 use clarion::client::ApiCredentials;
 use clarion::domain::account::AccountChange;
 use serde_json::Value;
@@ -136,4 +138,44 @@ async fn a_token_is_good_twice_after_a_restart_and_until_its_time_is_over() {
     assert_eq!(server.get(&target).await.status, 200);
     server.set_time("2026-11-17T00:06:10+08:00");
     is_refused(&server, "24 hours are over", &target).await;
+}
+
+fn csv_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            csv_files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// A file that was tampered with is not served: it is made again from the lines of its day, which do not change.
+#[tokio::test]
+async fn a_bill_file_is_checked_by_its_hash_before_it_is_served() {
+    let server = morning_after("").await;
+    let bill = server.bill("").await;
+    let right = server.get(&bill.target()).await;
+    assert_eq!(right.status, 200);
+    let mut files = Vec::new();
+    csv_files(&server.folder.path().join("data/bills"), &mut files);
+    assert_eq!(files.len(), 1);
+    // Cut off, changed without another length, and gone.
+    let whole = std::fs::read(&files[0]).unwrap();
+    let mut changed = whole.clone();
+    let last = changed.len() - 3;
+    changed[last] ^= 1;
+    for wrong in [Some(&whole[..20]), Some(&changed), None] {
+        match wrong {
+            Some(bytes) => std::fs::write(&files[0], bytes).unwrap(),
+            None => std::fs::remove_file(&files[0]).unwrap(),
+        }
+        let part = server
+            .fetch("GET", &bill.target(), "Range: bytes=0-9\r\n")
+            .await;
+        assert_eq!((part.status, &part.body[..]), (206, &right.body[..10]));
+        let served = server.get(&bill.target()).await;
+        assert_eq!((served.status, served.body), (200, right.body.clone()));
+    }
 }

@@ -216,6 +216,23 @@ async fn what_is_not_http_or_too_long_is_a_broken_answer() {
     );
 }
 
+/// Some provisional answers are usual; a receiver that sends nothing else is given up after 128 KiB, long before its time is over.
+#[tokio::test]
+async fn provisional_answers_without_end_are_a_broken_answer() {
+    let few = format!(
+        "{}HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 103 X\r\nlink: x\r\n\r\n".repeat(20)
+    );
+    let manners = vec![
+        Manner::Repeat("HTTP/1.1 100 Continue\r\n\r\n".to_owned()),
+        Manner::Say(few),
+    ];
+    let attempts = outcome(manners, CallbackState::Delivered).await;
+    assert_eq!(verdicts(&attempts), ["broken", "delivered"]);
+    let said = attempts[0].error.as_deref().unwrap_or_default();
+    assert!(said.contains("goes on sending before it answers"), "{said}");
+}
+
 #[tokio::test]
 async fn the_status_counts_however_the_body_drips_breaks_off_or_never_ends() {
     for manner in [

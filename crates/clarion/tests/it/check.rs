@@ -70,6 +70,8 @@ impl Site {
         let config = folder.path().join("clarion.toml");
         let data = folder.path().join("data");
         std::fs::write(&config, format!("data_dir = {data:?}\n{settings}\n")).unwrap();
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&config, private).unwrap();
         Self { folder, config }
     }
 

@@ -462,6 +462,6 @@ async fn an_application_must_be_active_and_of_this_account() {
     );
     assert_eq!(
         status_code(&server.ask("Calls/LandingCalls", "xml", Some(&body)).await),
-        "111182"
+        "111181"
     );
 }

@@ -240,7 +240,7 @@ async fn every_code_is_produced() {
 
     let foreign = crate::support::application_of_another_account(&server).await;
     see(
-        StatusCode::AppForeign,
+        StatusCode::AppMissing,
         post(&landing("").replace(APP, foreign.as_str())).await,
     );
     for (state, code) in [

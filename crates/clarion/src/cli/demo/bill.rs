@@ -65,7 +65,7 @@ impl Bill {
     fn cell(line: &[String], name: &str) -> String {
         let place = COLUMNS.iter().position(|column| *column == name);
         let cell = place.and_then(|place| line.get(place));
-        cell.map_or("", |cell| csv::unguarded(cell)).to_owned()
+        cell.map_or_else(String::new, |cell| csv::unguarded(cell))
     }
 
     fn amount(line: &[String]) -> anyhow::Result<Money> {

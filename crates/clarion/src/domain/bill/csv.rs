@@ -1,10 +1,62 @@
-//! CSV by RFC 4180 that is safe to open in a spreadsheet: a cell that looks like a formula gets one leading `'`.
+//! CSV by RFC 4180 that is safe to open in a spreadsheet: what looks like a formula gets a leading `'`, at the beginning of a cell and after
+//! everything that a spreadsheet may take for the end of a cell.
+
+use std::borrow::Cow;
 
 use super::COLUMNS;
 
-/// Returns whether a first character makes a spreadsheet calculate. `'` itself counts too, so that the guard can be undone.
-fn is_dangerous(first: u8) -> bool {
-    matches!(first, b'=' | b'+' | b'-' | b'@' | b'\'' | b'\t' | b'\r')
+/// Where a character stands: at the beginning of its cell, behind something that may end a cell, or elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    First,
+    Behind,
+    Within,
+}
+
+impl Position {
+    fn after(c: char) -> Self {
+        if separates(c) {
+            Self::Behind
+        } else {
+            Self::Within
+        }
+    }
+
+    /// Returns whether a character here makes a spreadsheet calculate. `'` itself counts too, so that the guard can be undone.
+    fn is_dangerous(self, c: char) -> bool {
+        let is_formula = matches!(c, '=' | '+' | '-' | '@' | '\'' | '＝' | '＋' | '－' | '＠');
+        match self {
+            Self::First => is_formula || matches!(c, '\t' | '\r' | '\n'),
+            Self::Behind => is_formula,
+            Self::Within => false,
+        }
+    }
+}
+
+/// Returns whether some program takes it for the end of a cell.
+fn separates(c: char) -> bool {
+    matches!(c, ';' | '\t' | '\r' | '\n')
+}
+
+/// Returns the cell with its guards. Nearly every cell needs none.
+fn guarded(text: &str) -> Cow<'_, str> {
+    let first = text.chars().next();
+    let begins = first.is_some_and(|c| Position::First.is_dangerous(c));
+    let goes_on = text
+        .bytes()
+        .any(|b| matches!(b, b';' | b'\t' | b'\r' | b'\n'));
+    if !begins && !goes_on {
+        return text.into();
+    }
+    let (mut safe, mut position) = (String::with_capacity(text.len() + 4), Position::First);
+    for c in text.chars() {
+        if position.is_dangerous(c) {
+            safe.push('\'');
+        }
+        safe.push(c);
+        position = Position::after(c);
+    }
+    safe.into()
 }
 
 pub fn header(out: &mut Vec<u8>) {
@@ -22,35 +74,41 @@ pub fn row<'a>(out: &mut Vec<u8>, cells: impl Iterator<Item = &'a str>) {
 }
 
 fn cell(out: &mut Vec<u8>, text: &str) {
-    let guard = text.bytes().next().is_some_and(is_dangerous);
+    let text = guarded(text);
     let quoted = text
         .bytes()
-        .any(|b| matches!(b, b'"' | b',' | b'\r' | b'\n'));
-    if quoted {
-        out.push(b'"');
-    }
-    if guard {
-        out.push(b'\'');
-    }
-    if quoted {
-        for byte in text.bytes() {
-            if byte == b'"' {
-                out.push(b'"');
-            }
-            out.push(byte);
-        }
-        out.push(b'"');
-    } else {
+        .any(|b| matches!(b, b'"' | b',' | b';' | b'\t' | b'\r' | b'\n'));
+    if !quoted {
         out.extend_from_slice(text.as_bytes());
+        return;
     }
+    out.push(b'"');
+    for byte in text.bytes() {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
 }
 
 /// Returns a cell as it was before it was made safe.
-pub fn unguarded(cell: &str) -> &str {
-    match cell.strip_prefix('\'') {
-        Some(rest) if rest.bytes().next().is_some_and(is_dangerous) => rest,
-        _ => cell,
+pub fn unguarded(cell: &str) -> String {
+    let mut text = String::with_capacity(cell.len());
+    let mut position = Position::First;
+    let mut rest = cell.chars();
+    while let Some(c) = rest.next() {
+        let next = rest.clone().next();
+        let is_guard = c == '\'' && next.is_some_and(|next| position.is_dangerous(next));
+        let kept = if is_guard {
+            rest.next().unwrap_or(c)
+        } else {
+            c
+        };
+        text.push(kept);
+        position = Position::after(kept);
     }
+    text
 }
 
 /// A row of a file, and the line that it begins on.
@@ -137,7 +195,15 @@ mod tests {
             ("-1", "'-1"),
             ("@a", "'@a"),
             ("'quoted", "''quoted"),
-            ("\tx", "'\tx"),
+            ("\tx", "\"'\tx\""),
+            ("\n=1", "\"'\n'=1\""),
+            ("＝1+1", "'＝1+1"),
+            ("＠a", "'＠a"),
+            ("a;=1+1", "\"a;'=1+1\""),
+            ("a\t＋1", "\"a\t'＋1\""),
+            ("a\r\n-1", "\"a\r\n'-1\""),
+            ("a;b=1", "\"a;b=1\""),
+            ("a=1, b", "\"a=1, b\""),
             ("\rx", "\"'\rx\""),
             ("a,\"b\"\r\n🎉", "\"a,\"\"b\"\"\r\n🎉\""),
         ] {
@@ -162,12 +228,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(cells in proptest::collection::vec("[=+@',\"\r\n\ta-c🎉-]{0,6}", 2..5)) {
+        fn what_is_written_reads_back(cells in proptest::collection::vec("[=+@',;\"\r\n\ta-c🎉＝－-]{0,8}", 2..5)) {
             let mut out = Vec::new();
             row(&mut out, cells.iter().map(String::as_str));
             let rows = read(std::str::from_utf8(&out).unwrap()).unwrap();
             prop_assert_eq!(rows.len(), 1);
-            let back: Vec<_> = rows[0].1.iter().map(|cell| unguarded(cell).to_owned()).collect();
+            let back: Vec<_> = rows[0].1.iter().map(|cell| unguarded(cell)).collect();
             prop_assert_eq!(back, cells);
         }
     }

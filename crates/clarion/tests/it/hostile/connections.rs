@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
-use super::{assert_still_serves, code, good_body, head};
-use crate::support::raw::{read_answer, read_to_close};
+use super::{assert_still_serves, code, good_body, head, request};
+use crate::support::raw::{Door, read_answer, read_to_close};
 use crate::support::{PATIENCE, TestServer, status_code};
 
 const HASTY: &str = "[http]\nhead_seconds = 1\nbody_seconds = 1";
@@ -131,13 +131,7 @@ async fn handshakes_that_never_finish_are_cut_off_and_keep_nobody_out() {
 async fn what_is_no_tls_gets_no_answer_of_ours() {
     let server = TestServer::start().await;
     let door = server.door();
-    let plain = format!("{}Content-Length: 0\r\n\r\n", head("xml"));
-    for bytes in [
-        plain.as_bytes(),
-        b"SSH-2.0-x\r\n",
-        b"\x80\x2e\x01\x00\x02",
-        &[0; 10_000],
-    ] {
+    for bytes in [&b"SSH-2.0-x\r\n"[..], b"\x80\x2e\x01\x00\x02", &[0; 10_000]] {
         let mut stream = TcpStream::connect(door.address).await.unwrap();
         let _ = stream.write_all(bytes).await;
         let said = read_to_close(&mut stream).await;
@@ -147,12 +141,69 @@ async fn what_is_no_tls_gets_no_answer_of_ours() {
 }
 
 #[tokio::test]
+async fn plain_http_where_tls_is_spoken_gets_an_answer_that_can_be_read() {
+    let server = TestServer::start().await;
+    let door = server.door();
+    let long = format!(
+        "{}Content-Length: 60000\r\n\r\n{}",
+        head("xml"),
+        "x".repeat(60000)
+    );
+    for request in ["GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", &long] {
+        let mut stream = TcpStream::connect(door.address).await.unwrap();
+        let _ = stream.write_all(request.as_bytes()).await;
+        let said = read_answer(&mut stream).await;
+        assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
+        assert!(said.contains("This port speaks HTTPS"), "{said}");
+    }
+    assert_still_serves(&door).await;
+}
+
+/// A connection that has sent an authenticated request, and stays open.
+async fn known_connection(door: &Door) -> impl AsyncRead + AsyncWrite + Unpin + use<> {
+    let mut stream = door.tls(&[]).await;
+    let request = request("xml", good_body().as_bytes());
+    stream.write_all(&request).await.unwrap();
+    assert_eq!(status_code(&read_answer(&mut stream).await), "000000");
+    stream
+}
+
+#[tokio::test]
+async fn idle_connections_of_strangers_keep_nobody_out() {
+    let server = TestServer::start_with("[http]\nmax_connections = 60").await;
+    let door = server.door();
+    let mut customer = known_connection(&door).await;
+    let mut idle = Vec::new();
+    // One address after the other, each with more than its part.
+    for host in 2..=10 {
+        for _ in 0..40 {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind(([127, 0, 0, host], 0).into()).unwrap();
+            let mut stream = socket.connect(door.address).await.unwrap();
+            let _ = stream.write_all(b"\x16\x03\x01\x02\x00\x01").await;
+            idle.push(stream);
+        }
+    }
+    for _ in 0..20 {
+        assert_eq!(code(&door, "xml", good_body().as_bytes()).await, "000000");
+    }
+    // The oldest of them are closed, and whoever has shown who it is is not.
+    for stream in &mut idle[..60] {
+        read_to_close(stream).await;
+    }
+    let request = request("xml", good_body().as_bytes());
+    customer.write_all(&request).await.unwrap();
+    assert_eq!(status_code(&read_answer(&mut customer).await), "000000");
+}
+
+#[tokio::test]
 async fn connections_beyond_the_limit_wait_and_are_then_served() {
-    let server = TestServer::start_with("[http]\nmax_connections = 4").await;
+    let settings = "[http]\nmax_connections = 4\nmax_connections_of_address = 4000";
+    let server = TestServer::start_with(settings).await;
     let door = server.door();
     let mut open = Vec::new();
     for _ in 0..4 {
-        open.push(door.tls(&[]).await);
+        open.push(known_connection(&door).await);
     }
     let waiting = (0..8).map(|_| {
         let door = door.clone();
@@ -172,9 +223,10 @@ async fn connections_beyond_the_limit_wait_and_are_then_served() {
 
 #[tokio::test]
 async fn a_server_with_all_places_taken_can_be_stopped() {
-    let server = TestServer::start_with("[http]\nmax_connections = 1").await;
+    let settings = "[http]\nmax_connections = 1\nmax_connections_of_address = 9";
+    let server = TestServer::start_with(settings).await;
     let door = server.door();
-    let mut idle = door.tls(&[]).await;
+    let mut idle = known_connection(&door).await;
     let _waiting = TcpStream::connect(door.address).await.unwrap();
     idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await

@@ -27,6 +27,8 @@ pub enum Manner {
     Drip(String, u8),
     /// Sends this head, and then bytes without end.
     Flood(String),
+    /// Sends these bytes again and again.
+    Repeat(String),
 }
 
 pub fn answer(status: u16, headers: &str, body: &str) -> Manner {
@@ -190,6 +192,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
+        Manner::Repeat(text) => while stream.write_all(text.as_bytes()).await.is_ok() {},
         Manner::Flood(head) => {
             let _ = stream.write_all(head.as_bytes()).await;
             while stream.write_all(&[b'x'; 16_384]).await.is_ok() {}

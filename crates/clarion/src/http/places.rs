@@ -1,0 +1,297 @@
+//! Places for connections: so many in all, and so many for one address. A connection that has not shown who it is, although it has had the time,
+//! gives way to a new one, the oldest first. So nobody keeps others out by holding connections open.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ipnet::IpNet;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::KnownClient;
+
+/// The time for a handshake and a request. A younger connection does not give way.
+const TO_INTRODUCE_ITSELF: Duration = Duration::from_secs(3);
+
+#[derive(Debug)]
+pub struct Places {
+    limit: usize,
+    limit_of_address: usize,
+    /// The connections of a trusted proxy are those of many clients.
+    trusted: Vec<IpNet>,
+    table: Mutex<Table>,
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    open: BTreeMap<u64, Connection>,
+    /// Those that may have to give way, by their age.
+    strangers: BTreeSet<u64>,
+    of_address: HashMap<IpAddr, BTreeSet<u64>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    address: IpAddr,
+    began: Instant,
+    known: KnownClient,
+    gives_way: CancellationToken,
+}
+
+/// Why there is no place.
+#[derive(Debug, PartialEq, Eq)]
+enum NoPlace {
+    /// All are taken. When one must give way at the latest, unless it shows who it is.
+    Full(Option<Instant>),
+    /// This address has its part.
+    OfAddress,
+}
+
+/// A connection's place, given back on drop.
+#[derive(Debug)]
+pub struct Place {
+    places: Arc<Places>,
+    id: u64,
+    address: IpAddr,
+    pub known: KnownClient,
+    gives_way: CancellationToken,
+}
+
+impl Places {
+    pub fn new(limit: usize, limit_of_address: usize, trusted: Vec<IpNet>) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            limit_of_address,
+            trusted,
+            table: Mutex::default(),
+            freed: Notify::new(),
+        })
+    }
+
+    /// A place for a new connection, as soon as there is one. `None`: its address has as many as it may have, and all of them are in use.
+    pub async fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        loop {
+            let mut freed = pin!(self.freed.notified());
+            freed.as_mut().enable();
+            match self.try_take(address.to_canonical(), Instant::now()) {
+                Ok(place) => return Some(place),
+                Err(NoPlace::OfAddress) => return None,
+                Err(NoPlace::Full(None)) => freed.await,
+                Err(NoPlace::Full(Some(until))) => {
+                    let _ = tokio::time::timeout_at(until, freed).await;
+                }
+            }
+        }
+    }
+
+    fn try_take(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<Place, NoPlace> {
+        let is_proxy = self
+            .trusted
+            .iter()
+            .any(|network| network.contains(&address));
+        let address = network_of(address);
+        let mut table = self.table();
+        let of_address = table.of_address.get(&address).map_or(0, BTreeSet::len);
+        if !is_proxy
+            && of_address >= self.limit_of_address
+            && table.shed(Some(address), now).is_err()
+        {
+            return Err(NoPlace::OfAddress);
+        }
+        if table.open.len() >= self.limit {
+            table.shed(None, now).map_err(NoPlace::Full)?;
+        }
+        let (known, gives_way) = (KnownClient::default(), CancellationToken::new());
+        let connection = Connection {
+            address,
+            began: now,
+            known: known.clone(),
+            gives_way: gives_way.clone(),
+        };
+        let id = table.add(connection, !is_proxy);
+        Ok(Place {
+            places: Arc::clone(self),
+            id,
+            address,
+            known,
+            gives_way,
+        })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whoever has one address of IPv6 has all of its network.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let network = address.to_bits() & !u128::from(u64::MAX);
+            Ipv6Addr::from_bits(network).into()
+        }
+    }
+}
+
+impl Table {
+    fn add(&mut self, connection: Connection, may_give_way: bool) -> u64 {
+        let (id, address) = (self.next, connection.address);
+        self.next += 1;
+        self.open.insert(id, connection);
+        if may_give_way {
+            self.strangers.insert(id);
+        }
+        self.of_address.entry(address).or_default().insert(id);
+        id
+    }
+
+    /// Closes the oldest connection that has had its time and has not shown who it is, of one address or of all. Where there is none, the error is
+    /// when there may be one.
+    fn shed(&mut self, of: Option<IpAddr>, now: Instant) -> Result<(), Option<Instant>> {
+        while let Some(id) = self.oldest_stranger(of) {
+            let Some(connection) = self.open.get(&id) else {
+                self.strangers.remove(&id);
+                continue;
+            };
+            if connection.known.is_noted() {
+                self.strangers.remove(&id);
+                continue;
+            }
+            let end = connection.began + TO_INTRODUCE_ITSELF;
+            if end > now {
+                return Err(Some(end));
+            }
+            connection.gives_way.cancel();
+            self.remove(id, connection.address);
+            return Ok(());
+        }
+        Err(None)
+    }
+
+    fn oldest_stranger(&self, of: Option<IpAddr>) -> Option<u64> {
+        let Some(address) = of else {
+            return self.strangers.first().copied();
+        };
+        let mut own = self.of_address.get(&address)?.iter();
+        own.find(|id| self.strangers.contains(id)).copied()
+    }
+
+    fn remove(&mut self, id: u64, address: IpAddr) {
+        self.open.remove(&id);
+        self.strangers.remove(&id);
+        if let Some(own) = self.of_address.get_mut(&address) {
+            own.remove(&id);
+            if own.is_empty() {
+                self.of_address.remove(&address);
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Returns when another connection needs the place more.
+    pub async fn given_away(&self) {
+        self.gives_way.cancelled().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.table().remove(self.id, self.address);
+        self.places.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn taken(places: &Arc<Places>, from: &str, now: Instant) -> Place {
+        places.try_take(address(from), now).unwrap()
+    }
+
+    #[test]
+    fn the_oldest_stranger_gives_way_and_a_known_client_does_not() {
+        let (places, now) = (Places::new(3, 3, vec![]), Instant::now());
+        let known = taken(&places, "192.0.2.1", now);
+        known.known.note();
+        let older = taken(&places, "192.0.2.2", now);
+        let newer = taken(&places, "192.0.2.3", now + Duration::from_secs(1));
+        // It has its time first.
+        let end = now + TO_INTRODUCE_ITSELF;
+        let refused = places.try_take(address("192.0.2.4"), now).unwrap_err();
+        assert_eq!(refused, NoPlace::Full(Some(end)));
+        let third = taken(&places, "192.0.2.4", end);
+        assert!(older.gives_way.is_cancelled());
+        assert!(!newer.gives_way.is_cancelled() && !known.gives_way.is_cancelled());
+        newer.known.note();
+        third.known.note();
+        let later = end + Duration::from_secs(100);
+        let refused = places.try_take(address("192.0.2.5"), later).unwrap_err();
+        assert_eq!(refused, NoPlace::Full(None));
+        drop(known);
+        taken(&places, "192.0.2.5", later);
+    }
+
+    #[test]
+    fn an_address_has_its_part_and_pushes_out_only_its_own() {
+        let places = Places::new(10, 2, vec!["192.0.2.9/32".parse().unwrap()]);
+        let (now, later) = (Instant::now(), Instant::now() + TO_INTRODUCE_ITSELF);
+        let other = taken(&places, "192.0.2.2", now);
+        let own = [0, 1].map(|_| taken(&places, "192.0.2.1", now));
+        let refused = places.try_take(address("192.0.2.1"), now).unwrap_err();
+        assert_eq!(refused, NoPlace::OfAddress);
+        let third = taken(&places, "192.0.2.1", later);
+        assert!(own[0].gives_way.is_cancelled() && !own[1].gives_way.is_cancelled());
+        assert!(!other.gives_way.is_cancelled());
+        own[1].known.note();
+        third.known.note();
+        let refused = places.try_take(address("192.0.2.1"), later).unwrap_err();
+        assert_eq!(refused, NoPlace::OfAddress);
+        // A proxy speaks for many, and a network of IPv6 is one client.
+        let _proxied = [0; 5].map(|_| taken(&places, "192.0.2.9", now));
+        let _first = taken(&places, "2001:db8::1", now);
+        let _second = taken(&places, "2001:db8::2", now);
+        let refused = places.try_take(address("2001:db8::3"), now).unwrap_err();
+        assert_eq!(refused, NoPlace::OfAddress);
+    }
+
+    #[test]
+    fn what_is_given_back_leaves_nothing_behind() {
+        let (places, began) = (Places::new(4, 2, vec![]), Instant::now());
+        for round in 0..100 {
+            let now = began + TO_INTRODUCE_ITSELF * round;
+            let kept: Vec<_> = (0..3)
+                .map(|host| taken(&places, &format!("192.0.2.{}", (round + host) % 5), now))
+                .collect();
+            drop(kept);
+        }
+        let table = places.table();
+        assert!(table.open.is_empty() && table.strangers.is_empty());
+        assert!(table.of_address.is_empty());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_gets_the_next_place() {
+        let places = Places::new(1, 1, vec![]);
+        let first = taken(&places, "192.0.2.1", Instant::now());
+        first.known.note();
+        let waiting = Arc::clone(&places);
+        let waiting = tokio::spawn(async move { waiting.take(address("192.0.2.2")).await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        assert!(waiting.await.unwrap().is_some());
+    }
+}
