@@ -37,6 +37,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0008_outbox", 8),
     migration!("0009_grant_questions", 8),
     migration!("0010_stories_of_legs", 8),
+    migration!("0011_callbacks_by_account", 8),
 ];
 
 /// The version that this program wants.

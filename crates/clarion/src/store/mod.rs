@@ -45,7 +45,7 @@ pub use self::audio_files::AudioCatalog;
 pub use self::bills::BillBook;
 pub use self::call_queue::CallQueue;
 pub use self::callbacks::{
-    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch,
+    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
 };
 pub use self::dispatch_store::DispatchStore;
 pub use self::inspection::{DatabaseRoute, Inspection};

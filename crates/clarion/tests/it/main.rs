@@ -53,4 +53,5 @@ mod status_codes;
 mod store_contract;
 mod supervision;
 mod upgrade;
+mod uploads;
 mod watching;

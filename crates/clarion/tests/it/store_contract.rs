@@ -2,6 +2,7 @@
 
 mod accounts;
 mod audio_files;
+mod callback_turns;
 mod callbacks;
 mod calls;
 mod events;

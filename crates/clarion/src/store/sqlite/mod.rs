@@ -26,6 +26,8 @@ mod audio_files;
 #[cfg(test)]
 mod backlog_tests;
 mod bills;
+#[cfg(test)]
+mod callback_backlog_tests;
 pub mod callbacks;
 pub mod calls;
 pub mod checkpoint;
