@@ -30,34 +30,35 @@ const OWE: &str = postgres!(
      FROM unnest($1::text[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[]) \
        AS batch (call_sid, seq, app_id, webhook_id, host, url, body, owed_at, valid_for) ON CONFLICT DO NOTHING"
 );
-/// One step of the index an application, however much waits of it.
+/// One step of the index an application, however much waits of it. The collation names the index (`0011_callbacks_by_account.sql`).
 const WAITING_APPS: &str = postgres!(
     "WITH RECURSIVE apps AS ( \
-       (SELECT app_id, due_at FROM callbacks WHERE state = {waiting} ORDER BY app_id, due_at LIMIT 1) \
+       (SELECT app_id, due_at FROM callbacks WHERE state = {waiting} ORDER BY app_id COLLATE \"POSIX\", due_at LIMIT 1) \
        UNION ALL \
        SELECT next.app_id, next.due_at FROM apps, LATERAL ( \
-         SELECT app_id, due_at FROM callbacks WHERE state = {waiting} AND app_id > apps.app_id ORDER BY app_id, due_at LIMIT 1) AS next) \
+         SELECT app_id, due_at FROM callbacks WHERE state = {waiting} AND app_id COLLATE \"POSIX\" > apps.app_id \
+           ORDER BY app_id COLLATE \"POSIX\", due_at LIMIT 1) AS next) \
      SELECT app_id, coalesce((SELECT account_sid FROM applications WHERE id = app_id), app_id), due_at, {now} FROM apps"
 );
 /// One step of the index a receiver, however much waits for it.
 const WAITING_RECEIVERS: &str = postgres!(
     "SELECT apps.place, found.host, found.due_at - {now} FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS apps (app_id, after, place), \
        LATERAL (WITH RECURSIVE hosts AS ( \
-           (SELECT host, due_at FROM callbacks WHERE state = {waiting} AND app_id = apps.app_id AND host > apps.after \
-             ORDER BY host, due_at LIMIT 1) \
+           (SELECT host, due_at FROM callbacks WHERE state = {waiting} AND app_id = apps.app_id AND host COLLATE \"POSIX\" > apps.after \
+             ORDER BY host COLLATE \"POSIX\", due_at LIMIT 1) \
            UNION ALL \
            SELECT next.host, next.due_at FROM hosts, LATERAL ( \
-             SELECT host, due_at FROM callbacks WHERE state = {waiting} AND app_id = apps.app_id AND host > hosts.host \
-               ORDER BY host, due_at LIMIT 1) AS next) \
+             SELECT host, due_at FROM callbacks WHERE state = {waiting} AND app_id = apps.app_id AND host COLLATE \"POSIX\" > hosts.host \
+               ORDER BY host COLLATE \"POSIX\", due_at LIMIT 1) AS next) \
          SELECT host, due_at FROM hosts LIMIT $3) AS found \
-     ORDER BY apps.place, found.host"
+     ORDER BY apps.place, found.host COLLATE \"POSIX\""
 );
 /// What another node is just claiming is passed over, not waited for.
 const CLAIM: &str = postgres!(
     "WITH free AS MATERIALIZED ( \
        SELECT picked.call_sid, picked.seq FROM unnest($1::text[], $2::text[], $3::bigint[]) AS shares (app_id, host, places), LATERAL ( \
-         SELECT call_sid, seq, due_at FROM callbacks AS this \
-           WHERE state = {waiting} AND app_id = shares.app_id AND host = shares.host AND due_at <= {now}",
+         SELECT call_sid, seq FROM callbacks AS this \
+           WHERE state = {waiting} AND app_id = shares.app_id AND host COLLATE \"POSIX\" = shares.host AND due_at <= {now}",
     IN_ORDER,
     "{now}",
     OF_THEIR_CALL,
