@@ -174,12 +174,13 @@ impl PromptRenderer {
                 Pending::Waiting(answer)
             }
             Lookup::Missing(answer) => {
-                match self.shared.queue.add(requester.0, key, piece) {
-                    Admission::Waits => {}
-                    Admission::Instead(other) => {
-                        self.shared.cache.give_up(other, PromptError::Busy)
-                    }
-                    Admission::Refused => self.shared.cache.give_up(key, PromptError::Busy),
+                let given_up = match self.shared.queue.add(requester.0, key, piece) {
+                    Admission::Waits => None,
+                    Admission::Instead(other) => Some(other),
+                    Admission::Refused => Some(key),
+                };
+                if let Some(given_up) = given_up {
+                    self.shared.cache.give_up(given_up, PromptError::Busy);
                 }
                 Pending::Waiting(answer)
             }

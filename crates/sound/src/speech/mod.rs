@@ -100,11 +100,12 @@ impl Speaker {
     }
 
     fn raw(&self, speech: &Utterance) -> Result<(Vec<f32>, bool), SpeechError> {
-        let deadline = Instant::now() + self.time;
+        let now = Instant::now();
+        let deadline = now + self.time;
         let Some(preferred) = &self.preferred else {
             return Ok((self.embedded.speak(speech, deadline)?, false));
         };
-        let preferred_deadline = deadline - self.time / RESERVED;
+        let preferred_deadline = now + self.time.saturating_sub(self.time / RESERVED);
         for attempt in 1..=preferred.tries.max(1) {
             match preferred.engine.speak(speech, preferred_deadline) {
                 Ok(samples) => return Ok((samples, false)),

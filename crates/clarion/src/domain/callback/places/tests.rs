@@ -48,8 +48,8 @@ impl Tried {
     }
 
     /// How many places each of these receivers gets.
-    fn counts(&mut self, due: Vec<DueReceiver>, free: usize) -> Vec<(String, usize)> {
-        let taken = self.take(due.clone(), free);
+    fn counts(&mut self, due: &[DueReceiver], free: usize) -> Vec<(String, usize)> {
+        let taken = self.take(due.to_vec(), free);
         let count = |one: &DueReceiver| {
             let same = taken.iter().filter(|(_, taken)| taken == one);
             (one.receiver.clone(), same.count())
@@ -101,7 +101,7 @@ fn the_receivers_of_an_account_take_turns_and_the_least_busy_come_first() {
     let mut tried = Tried::new();
     let (busy, idle) = (due('a', "busy:80", 9), due('a', "idle:80", 1));
     assert_eq!(tried.take(vec![busy.clone()], 3).len(), 3);
-    let counts = tried.counts(vec![busy, idle], 3);
+    let counts = tried.counts(&[busy, idle], 3);
     assert_eq!(
         counts,
         [("busy:80".to_owned(), 1), ("idle:80".to_owned(), 2)]
@@ -130,7 +130,7 @@ fn a_receiver_that_answers_does_not_suffer_from_silent_ones_at_its_address() {
     for (id, due) in taken {
         tried.places.end(id, due == alive);
     }
-    let counts = tried.counts(vec![alive, dead], 100);
+    let counts = tried.counts(&[alive, dead], 100);
     assert_eq!(
         counts,
         [
@@ -222,7 +222,7 @@ fn events_have_places_of_their_own_at_an_address() {
     );
     let taken = tried.take(vec![event.clone()], 1);
     tried.all_end(&taken, false);
-    let counts = tried.counts(vec![event, last], 100);
+    let counts = tried.counts(&[event, last], 100);
     let named = |name: &str, count| (name.to_owned(), count);
     assert_eq!(
         counts,
