@@ -20,7 +20,7 @@ use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{background, level};
 use g711::EncodedAudio;
 
-use job_queue::{Admission, JobQueue};
+use job_queue::{JobQueue, QueueEntry};
 pub use prompt_cache::Counts;
 use prompt_cache::{Lookup, PromptCache, Rendered};
 
@@ -175,9 +175,9 @@ impl PromptRenderer {
             }
             Lookup::Missing(answer) => {
                 let given_up = match self.shared.queue.add(requester.0, key, piece) {
-                    Admission::Waits => None,
-                    Admission::Instead(other) => Some(other),
-                    Admission::Refused => Some(key),
+                    QueueEntry::Waits => None,
+                    QueueEntry::Instead(other) => Some(other),
+                    QueueEntry::Refused => Some(key),
                 };
                 if let Some(given_up) = given_up {
                     self.shared.cache.give_up(given_up, PromptError::Busy);

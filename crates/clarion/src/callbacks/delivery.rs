@@ -13,7 +13,7 @@ use crate::config::CallbacksConfig;
 use crate::domain::callback::{ClaimedCallback, DeliveryResult, judge, requested_wait, sign};
 use crate::outgoing::address_policy::AddressPolicy;
 use crate::outgoing::resolver::Resolve;
-use crate::outgoing::{HttpClient, HttpResponse, SendError, TimeLimit, trusted_roots};
+use crate::outgoing::{HttpClient, HttpResponse, RequestDeadline, SendError, trusted_roots};
 
 /// How many bytes of the answer are searched for a statuscode.
 const READ: usize = 8192;
@@ -80,7 +80,7 @@ impl WebhookSender {
         now: Timestamp,
         has_place: impl FnOnce(IpAddr) -> bool,
     ) -> Option<WebhookResponse> {
-        let (account, limit) = (callback.account.as_str(), TimeLimit::new(self.time));
+        let (account, limit) = (callback.account.as_str(), RequestDeadline::new(self.time));
         let found = self.client.find(account, callback.url.as_str(), limit);
         let destination = match found.await {
             Ok(destination) => destination,

@@ -59,12 +59,12 @@ pub enum SendError {
 
 /// One deadline over everything that a request needs.
 #[derive(Debug, Clone, Copy)]
-pub struct TimeLimit {
+pub struct RequestDeadline {
     time: Duration,
     deadline: Instant,
 }
 
-impl TimeLimit {
+impl RequestDeadline {
     pub fn new(time: Duration) -> Self {
         Self {
             time,
@@ -142,7 +142,7 @@ impl HttpClient {
         body: Bytes,
         time: Duration,
     ) -> Result<HttpResponse, SendError> {
-        let limit = TimeLimit::new(time);
+        let limit = RequestDeadline::new(time);
         let destination = self.find(whose, url, limit).await?;
         self.post_to(&destination, headers, body, limit).await
     }
@@ -152,7 +152,7 @@ impl HttpClient {
         &self,
         whose: &str,
         url: &str,
-        limit: TimeLimit,
+        limit: RequestDeadline,
     ) -> Result<Destination, SendError> {
         let url = Url::parse(url).map_err(|error| SendError::Unreachable(error.to_string()))?;
         let found = timeout_at(limit.deadline, self.addresses(whose, &url)).await;
@@ -176,9 +176,9 @@ impl HttpClient {
         destination: &Destination,
         headers: HeaderMap,
         body: Bytes,
-        limit: TimeLimit,
+        limit: RequestDeadline,
     ) -> Result<HttpResponse, SendError> {
-        let TimeLimit { time, deadline } = limit;
+        let RequestDeadline { time, deadline } = limit;
         let mut connection = JoinSet::new();
         let exchange = self.exchange(destination, headers, body, time, &mut connection);
         let response = timeout_at(deadline, exchange).await;

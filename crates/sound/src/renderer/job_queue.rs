@@ -45,7 +45,7 @@ struct Line {
 
 /// What became of a prompt that was to wait.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(super) enum QueueEntry {
     Waits,
     /// It waits in the place of this one, whose requester has the longest line.
     Instead(Key),
@@ -54,7 +54,7 @@ pub(super) enum Admission {
 
 /// A requester occupies a worker until this is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
+pub(super) struct WorkerTurn<'a> {
     requester: String,
     queue: &'a JobQueue,
 }
@@ -69,16 +69,16 @@ impl JobQueue {
     }
 
     /// Never blocks.
-    pub fn add(&self, requester: &str, key: Key, piece: Piece) -> Admission {
+    pub fn add(&self, requester: &str, key: Key, piece: Piece) -> QueueEntry {
         let mut state = self.lock();
         if state.closed {
-            return Admission::Refused;
+            return QueueEntry::Refused;
         }
-        let mut admission = Admission::Waits;
+        let mut entry = QueueEntry::Waits;
         if state.jobs.len() >= self.limit + state.idle {
             match state.displaced_by(requester) {
-                Some(displaced) => admission = Admission::Instead(displaced),
-                None => return Admission::Refused,
+                Some(displaced) => entry = QueueEntry::Instead(displaced),
+                None => return QueueEntry::Refused,
             }
         }
         let job = Job {
@@ -88,7 +88,7 @@ impl JobQueue {
         state.jobs.insert(key, job);
         state.join(requester, key);
         self.added.notify_one();
-        admission
+        entry
     }
 
     /// Somebody else wants a prompt that waits, if it still does.
@@ -97,14 +97,14 @@ impl JobQueue {
     }
 
     /// Waits for a prompt to render. `None` when the queue is closed.
-    pub fn take(&self) -> Option<(Key, Piece, Turn<'_>)> {
+    pub fn take(&self) -> Option<(Key, Piece, WorkerTurn<'_>)> {
         let mut state = self.lock();
         loop {
             if state.closed {
                 return None;
             }
             if let Some((requester, key, job)) = state.next() {
-                let turn = Turn {
+                let turn = WorkerTurn {
                     requester,
                     queue: self,
                 };
@@ -188,7 +188,7 @@ impl QueueState {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for WorkerTurn<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         if let Some(line) = state.lines.get_mut(&self.requester) {
@@ -206,14 +206,14 @@ mod tests {
         Key::of(&[&number.to_le_bytes()])
     }
 
-    fn add(queue: &JobQueue, requester: &str, number: u32) -> Admission {
+    fn add(queue: &JobQueue, requester: &str, number: u32) -> QueueEntry {
         queue.add(requester, key(number), Piece::TestTune)
     }
 
     fn filled(limit: usize, numbers: std::ops::Range<u32>) -> JobQueue {
         let queue = JobQueue::new(limit);
         for number in numbers {
-            assert_eq!(add(&queue, "greedy", number), Admission::Waits);
+            assert_eq!(add(&queue, "greedy", number), QueueEntry::Waits);
         }
         queue
     }
@@ -260,11 +260,11 @@ mod tests {
     #[test]
     fn a_full_queue_makes_room_at_the_end_of_the_longest_line() {
         let queue = filled(4, 0..4);
-        assert_eq!(add(&queue, "greedy", 9), Admission::Refused);
+        assert_eq!(add(&queue, "greedy", 9), QueueEntry::Refused);
         // What another wants too is kept.
         queue.join("third", key(3));
-        assert_eq!(add(&queue, "modest", 20), Admission::Instead(key(2)));
-        assert_eq!(add(&queue, "modest", 21), Admission::Refused);
+        assert_eq!(add(&queue, "modest", 20), QueueEntry::Instead(key(2)));
+        assert_eq!(add(&queue, "modest", 21), QueueEntry::Refused);
         assert_eq!(queue.lock().jobs.len(), 4);
     }
 }
