@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use clarion::clock::Clock;
 use jiff::tz::TimeZone;
-use sound::renderer::Piece;
+use sound::renderer::{Piece, Requester};
 use sound::resample::resample;
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits};
@@ -20,6 +20,10 @@ use supervisor::Supervisor;
 
 use crate::machine::Machine;
 use crate::options::PlaceOptions;
+
+const BENCH: Requester<'static> = Requester("bench");
+/// For one text.
+const TIME: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub struct SoundOptions {
@@ -99,6 +103,7 @@ fn renderer(folder: &std::path::Path) -> anyhow::Result<PromptRenderer> {
     let speaker = Speaker {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
+        time: TIME,
     };
     Ok(PromptRenderer::open(
         &Supervisor::new(),
@@ -126,7 +131,7 @@ async fn speech(name: &str, texts: &[String], folder: &std::path::Path) -> anyho
     for text in texts {
         alone.push(engine_alone(text)?);
         let began = Instant::now();
-        let sound = new.piece(piece(text)).ready().await?;
+        let sound = new.piece(BENCH, piece(text)).ready().await?;
         made.push(began.elapsed().as_secs_f64() * 1e3);
         seconds.push(sound.seconds());
         factors.push(began.elapsed().as_secs_f64() / sound.seconds());
@@ -135,7 +140,7 @@ async fn speech(name: &str, texts: &[String], folder: &std::path::Path) -> anyho
     let mut read = vec![];
     for text in texts {
         let began = Instant::now();
-        again.piece(piece(text)).ready().await?;
+        again.piece(BENCH, piece(text)).ready().await?;
         read.push(began.elapsed().as_secs_f64() * 1e3);
     }
     ensure!(again.counts().made == 0, "the disk did not remember");
@@ -175,6 +180,7 @@ async fn from_memory(prompts: usize) -> anyhow::Result<String> {
     let speaker = Speaker {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
+        time: TIME,
     };
     let renderer = PromptRenderer::open(&Supervisor::new(), &settings, speaker)?;
     let file = |number: usize| {
@@ -185,7 +191,7 @@ async fn from_memory(prompts: usize) -> anyhow::Result<String> {
         }
     };
     for number in 0..DIFFERENT {
-        renderer.piece(file(number)).ready().await?;
+        renderer.piece(BENCH, file(number)).ready().await?;
     }
     let known = |number: usize| Piece::File {
         content: number.to_string(),
@@ -194,7 +200,7 @@ async fn from_memory(prompts: usize) -> anyhow::Result<String> {
     let began = Instant::now();
     for number in 0..prompts {
         let pieces = vec![known(number % DIFFERENT), known((number + 7) % DIFFERENT)];
-        renderer.prompt(pieces, 2).await?;
+        renderer.prompt(BENCH, pieces, 2).await?;
     }
     let rate = prompts as f64 / began.elapsed().as_secs_f64();
     Ok(format!(

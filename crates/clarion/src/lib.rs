@@ -15,6 +15,7 @@ pub mod clock;
 pub mod config;
 pub mod dispatch;
 pub mod domain;
+mod fair_places;
 pub mod http;
 pub mod outgoing;
 pub mod private_files;

@@ -234,6 +234,12 @@ pub const METRICS: &[Metric] = {
             "callbacks that will not be tried again (`clarion callback list --state given-up`)",
         ),
         metric(
+            Counter,
+            "clarion_callbacks_put_back_total",
+            &[],
+            "callbacks that were put back because their account had no place at the address of the receiver (`callbacks.per_address`)",
+        ),
+        metric(
             Gauge,
             "clarion_callbacks_waiting",
             &[],
@@ -295,6 +301,7 @@ fn begin_at_zero() {
         "clarion_media_packets_total",
         "clarion_media_packets_late_total",
         "clarion_callbacks_given_up_total",
+        "clarion_callbacks_put_back_total",
         "clarion_bill_days_closed_total",
         "clarion_failed_logins_total",
     ] {

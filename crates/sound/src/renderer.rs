@@ -1,11 +1,11 @@
 //! Renders prompts: each once, however many callers wait for it, on threads of its own. Prompts are cached in memory and on disk.
 
+mod job_queue;
 mod prompt_cache;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
@@ -20,6 +20,7 @@ use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{background, level};
 use g711::EncodedAudio;
 
+use job_queue::{JobQueue, QueueEntry};
 pub use prompt_cache::Counts;
 use prompt_cache::{Lookup, PromptCache, Rendered};
 
@@ -68,6 +69,10 @@ pub enum PromptError {
     Broken,
 }
 
+/// Whoever wants a prompt. Requesters take turns; who they are is not known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Requester<'a>(pub &'a str);
+
 /// One piece of a prompt. A file is named by its content, and read only if it has to be decoded.
 pub enum Piece {
     Speech(Utterance),
@@ -91,7 +96,6 @@ impl std::fmt::Debug for Piece {
 /// When it is dropped, its threads finish what they are rendering and end.
 #[derive(Debug)]
 pub struct PromptRenderer {
-    jobs: SyncSender<Job>,
     shared: Arc<Shared>,
     gap: Duration,
 }
@@ -100,14 +104,10 @@ pub struct PromptRenderer {
 #[derive(Debug)]
 struct Shared {
     cache: PromptCache,
+    queue: JobQueue,
     disk: Option<Disk>,
     speaker: Speaker,
     limits: WavLimits,
-}
-
-struct Job {
-    key: Key,
-    piece: Piece,
 }
 
 /// A piece that is cached, or will be rendered.
@@ -147,44 +147,55 @@ impl PromptRenderer {
         };
         let shared = Arc::new(Shared {
             cache: PromptCache::new(settings.memory_bytes, settings.failure_ttl),
+            queue: JobQueue::new(settings.waiting),
             disk,
             speaker,
             limits: settings.limits,
         });
-        let (jobs, queue) = sync_channel(settings.waiting);
-        let queue = Arc::new(Mutex::new(queue));
         for _ in 0..settings.workers.max(1) {
-            let (shared, queue) = (Arc::clone(&shared), Arc::clone(&queue));
+            let shared = Arc::clone(&shared);
             supervisor.restart_thread("prompt-renderer", None, move |watch| {
-                shared.render_queued(&queue, &watch);
+                shared.render_queued(&watch);
             })?;
         }
         Ok(Self {
-            jobs,
             shared,
             gap: settings.gap,
         })
     }
 
     /// Never blocks: the piece is cached, or is being rendered, or will be.
-    pub fn piece(&self, piece: Piece) -> Pending {
+    pub fn piece(&self, requester: Requester<'_>, piece: Piece) -> Pending {
         let key = self.shared.key(&piece);
         match self.shared.cache.look_up(key) {
             Lookup::Cached(sound) => Pending::Ready(sound),
-            Lookup::Pending(answer) => Pending::Waiting(answer),
-            Lookup::Missing(answer) => match self.jobs.try_send(Job { key, piece }) {
-                Ok(()) => Pending::Waiting(answer),
-                Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                    self.shared.cache.give_up(key, PromptError::Busy);
-                    Pending::Ready(Err(PromptError::Busy))
+            Lookup::Pending(answer) => {
+                self.shared.queue.join(requester.0, key);
+                Pending::Waiting(answer)
+            }
+            Lookup::Missing(answer) => {
+                let given_up = match self.shared.queue.add(requester.0, key, piece) {
+                    QueueEntry::Waits => None,
+                    QueueEntry::Instead(other) => Some(other),
+                    QueueEntry::Refused => Some(key),
+                };
+                if let Some(given_up) = given_up {
+                    self.shared.cache.give_up(given_up, PromptError::Busy);
                 }
-            },
+                Pending::Waiting(answer)
+            }
         }
     }
 
     /// Begins all pieces before it waits for the first.
-    pub async fn prompt(&self, pieces: Vec<Piece>, plays: u8) -> Result<Playlist, PromptError> {
-        let pending: Vec<Pending> = pieces.into_iter().map(|piece| self.piece(piece)).collect();
+    pub async fn prompt(
+        &self,
+        requester: Requester<'_>,
+        pieces: Vec<Piece>,
+        plays: u8,
+    ) -> Result<Playlist, PromptError> {
+        let pieces = pieces.into_iter();
+        let pending: Vec<Pending> = pieces.map(|piece| self.piece(requester, piece)).collect();
         let mut sequence = Vec::with_capacity(pending.len());
         for pending in pending {
             sequence.push(pending.ready().await?);
@@ -194,6 +205,12 @@ impl PromptRenderer {
 
     pub fn counts(&self) -> Counts {
         self.shared.cache.counts()
+    }
+}
+
+impl Drop for PromptRenderer {
+    fn drop(&mut self) {
+        self.shared.queue.close();
     }
 }
 
@@ -215,23 +232,19 @@ impl Shared {
     }
 
     /// Renders what is queued, until the renderer is dropped. A panic costs one prompt only.
-    fn render_queued(&self, queue: &Mutex<Receiver<Job>>, watch: &Watch) {
-        loop {
+    fn render_queued(&self, watch: &Watch) {
+        watch.beat();
+        while let Some((key, piece, _turn)) = self.queue.take() {
             watch.beat();
-            let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(Job { key, piece }) = job else {
-                return watch.release();
-            };
             let rendered = catch_unwind(AssertUnwindSafe(|| self.render(&key, piece)));
             let rendered = rendered.unwrap_or_else(|panic| {
-                tracing::error!(
-                    reason = panic_message(&*panic),
-                    "rendering a prompt panicked"
-                );
+                let reason = panic_message(&*panic);
+                tracing::error!(reason, "rendering a prompt panicked");
                 Rendered::Failed(PromptError::Broken)
             });
             self.cache.put(key, rendered);
         }
+        watch.release();
     }
 
     fn render(&self, key: &Key, piece: Piece) -> Rendered {

@@ -218,7 +218,7 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<LandingAnswer, Ref
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
     let queueing = queueing(&call, &api.config);
     check_callee(api, &call, &queueing).await?;
-    let prompt = call.prompt.clone();
+    let (account, prompt) = (call.account.clone(), call.prompt.clone());
     let order = CallOrder {
         call,
         queueing,
@@ -229,7 +229,7 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<LandingAnswer, Ref
     if let (Accepted::Before(known), Some(key)) = (accepted, key) {
         return LandingAnswer::again(api, &key, &known);
     }
-    api.accepted.call_accepted(prompt);
+    api.accepted.call_accepted(account, prompt);
     Ok(answer)
 }
 

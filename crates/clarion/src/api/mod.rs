@@ -15,7 +15,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
 use supervisor::{PanicPoint, Supervisor};
-use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use url::form_urlencoded;
 
@@ -32,6 +31,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::call::CallSids;
 use crate::domain::status_code::StatusCode;
+use crate::fair_places::FairPlaces;
 use crate::readiness::Readiness;
 use crate::store::Store;
 
@@ -75,7 +75,7 @@ pub struct Admission {
     directory: Directory,
     limiter: Limiter,
     /// Limits the uploads at once, because each may take as much memory as it is long.
-    uploads: Arc<Semaphore>,
+    uploads: FairPlaces,
     failures: FailedLogins,
     admitted_point: PanicPoint,
 }
@@ -86,8 +86,11 @@ impl Admission {
             admitted_point: supervisor.panic_point("request"),
             directory: Directory::new(store),
             limiter: Limiter::new(config.limits.clone()),
+            uploads: FairPlaces::new(
+                config.audio_files.uploads_at_once,
+                config.audio_files.uploads_per_account,
+            ),
             failures: FailedLogins::default(),
-            uploads: Arc::new(Semaphore::new(config.audio_files.uploads_at_once)),
         }
     }
 }

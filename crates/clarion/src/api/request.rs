@@ -11,14 +11,16 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use http_body_util::BodyExt;
-use tokio::sync::OwnedSemaphorePermit;
+use hyper::body::Frame;
 
 use super::auth;
 use super::limiter::Slot;
 use super::wire::{self, BodyFormat, Content, Fields, Form};
 use super::{Api, KnownClient, PeerAddress};
+use crate::config::{AudioFilesConfig, LeastRate};
 use crate::domain::account::{Account, AppId, Application};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::fair_places::{FairPlace, PlaceShortage};
 
 /// How much of an over-long body is read and discarded, so that the client can read the answer instead of seeing a broken connection.
 const DRAIN: u64 = 16 << 20;
@@ -108,8 +110,9 @@ impl FromRequest<Arc<Api>> for Authenticated {
         let limits = BodyLimits {
             bytes: http.max_body_bytes,
             time: http.body_time,
+            least_rate: None,
         };
-        Self::read(request, api, limits, async || Ok(()))
+        Self::read(request, api, limits, async |_| Ok(()))
             .await
             .map(|(request, ())| request)
     }
@@ -119,7 +122,7 @@ impl FromRequest<Arc<Api>> for Authenticated {
 #[derive(Debug)]
 pub struct Upload {
     pub request: Authenticated,
-    _place: OwnedSemaphorePermit,
+    _place: FairPlace,
 }
 
 impl FromRequest<Arc<Api>> for Upload {
@@ -130,13 +133,13 @@ impl FromRequest<Arc<Api>> for Upload {
         let limits = BodyLimits {
             bytes: audio_files.limits.bytes,
             time: audio_files.upload_time,
+            least_rate: audio_files.least_rate,
         };
-        let place = async || {
-            let place = Arc::clone(&api.admission.uploads).acquire_owned();
-            match tokio::time::timeout(limits.time, place).await {
-                Ok(Ok(place)) => Ok(place),
-                _ => Err(StatusCode::TooManyRequests.into()),
-            }
+        let place = async |account: &Account| {
+            let deadline = Instant::now() + limits.time;
+            let uploads = &api.admission.uploads;
+            let place = uploads.take(account.sid.as_str(), deadline.into()).await;
+            place.map_err(|shortage| too_many_uploads(audio_files, shortage))
         };
         let (request, place) = Authenticated::read(request, api, limits, place).await?;
         Ok(Self {
@@ -146,11 +149,26 @@ impl FromRequest<Arc<Api>> for Upload {
     }
 }
 
+fn too_many_uploads(config: &AudioFilesConfig, shortage: PlaceShortage) -> Refusal {
+    let rule = match shortage {
+        PlaceShortage::Own => {
+            let limit = config.uploads_per_account;
+            format!("at most {limit} uploads of an account are in progress at once")
+        }
+        PlaceShortage::All => {
+            let limit = config.uploads_at_once;
+            format!("at most {limit} uploads are in progress at once")
+        }
+    };
+    Refusal::new(StatusCode::TooManyRequests, rule)
+}
+
 /// The limits of a body.
 #[derive(Debug, Clone, Copy)]
 struct BodyLimits {
     bytes: usize,
     time: Duration,
+    least_rate: Option<LeastRate>,
 }
 
 impl Authenticated {
@@ -159,7 +177,7 @@ impl Authenticated {
         request: Request,
         api: &Arc<Api>,
         limits: BodyLimits,
-        place: impl AsyncFnOnce() -> Result<P, Refusal>,
+        place: impl AsyncFnOnce(&Account) -> Result<P, Refusal>,
     ) -> Result<(Self, P), Response> {
         let (parts, body) = request.into_parts();
         let from = parts
@@ -179,7 +197,10 @@ impl Authenticated {
                 Ok((account, slot))
             });
         let entered = match entered {
-            Ok((account, slot)) => place().await.map(|place| (account, slot, place)),
+            Ok((account, slot)) => {
+                let place = place(&account).await;
+                place.map(|place| (account, slot, place))
+            }
             Err(refusal) => Err(refusal),
         };
         // The body of a refused request is read too: the format of the answer may depend on it, and a client that is still writing when the
@@ -223,6 +244,7 @@ impl Authenticated {
 enum BodyError {
     TooLong(usize),
     TooSlow,
+    BelowRate(LeastRate),
     Broken,
 }
 
@@ -236,6 +258,16 @@ impl BodyError {
             Self::TooSlow => {
                 Refusal::new(StatusCode::BodyFormat, "the body did not arrive in time")
             }
+            Self::BelowRate(LeastRate {
+                bytes_per_second,
+                grace,
+            }) => Refusal::new(
+                StatusCode::BodyFormat,
+                format!(
+                    "the body did not arrive in time: after {} seconds, at least {bytes_per_second} bytes a second",
+                    grace.as_secs()
+                ),
+            ),
             Self::Broken => Refusal::new(StatusCode::BodyFormat, "the body did not arrive whole"),
         }
     }
@@ -248,7 +280,11 @@ async fn read_body(
     limits: BodyLimits,
     keep: usize,
 ) -> Result<Bytes, BodyError> {
-    let BodyLimits { bytes: limit, time } = limits;
+    let BodyLimits {
+        bytes: limit,
+        time,
+        least_rate,
+    } = limits;
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -265,9 +301,8 @@ async fn read_body(
     }
     let collect = async {
         let mut kept = Vec::with_capacity(announced.unwrap_or(1024).min(keep));
-        let mut length = 0;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| BodyError::Broken)?;
+        let (mut length, began) = (0, Instant::now());
+        while let Some(frame) = next_frame(&mut body, least_rate, began, length).await? {
             let Some(data) = frame.data_ref() else {
                 continue;
             };
@@ -286,6 +321,24 @@ async fn read_body(
         drain(&mut body, time).await;
     }
     result
+}
+
+/// Waits for the next bytes as long as the least rate allows.
+async fn next_frame(
+    body: &mut Body,
+    least_rate: Option<LeastRate>,
+    began: Instant,
+    length: usize,
+) -> Result<Option<Frame<Bytes>>, BodyError> {
+    let frame = match least_rate {
+        None => body.frame().await,
+        Some(rate) => {
+            let deadline = began + rate.time_for(length);
+            let frame = tokio::time::timeout_at(deadline.into(), body.frame()).await;
+            frame.map_err(|_| BodyError::BelowRate(rate))?
+        }
+    };
+    frame.transpose().map_err(|_| BodyError::Broken)
 }
 
 async fn drain(body: &mut Body, time: Duration) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use sound::renderer::Piece;
+use sound::renderer::{Piece, Requester};
 use sound::speech::{CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeechEngine};
 use sound::{Playlist, PromptError, PromptRenderer, RendererSettings, Voice};
 use supervisor::Supervisor;
@@ -71,19 +71,21 @@ pub fn speaker(config: &SpeechConfig) -> anyhow::Result<Speaker> {
             time,
             ..Espeak::default()
         }),
+        time: config.text_time,
     })
 }
 
-/// Makes a call's prompt ready: the text first, then the files.
+/// Makes a call's prompt ready: the text first, then the files. Requesters take turns.
 pub async fn make_ready(
     renderer: &PromptRenderer,
     files: &AudioFiles,
+    requester: Requester<'_>,
     prompt: &Prompt,
 ) -> Result<Playlist, PromptError> {
     let speech = prompt.speech.iter().map(spoken);
     let files = prompt.files.iter().map(|file| recorded(files, file));
     renderer
-        .prompt(speech.chain(files).collect(), prompt.plays)
+        .prompt(requester, speech.chain(files).collect(), prompt.plays)
         .await
 }
 

@@ -41,7 +41,10 @@ impl SpeechClient {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("audio/wav"));
-        let response = self.client.post(url, headers, json.into(), time).await?;
+        let response = self
+            .client
+            .post("the operator", url, headers, json.into(), time)
+            .await?;
         ensure!(response.status == 200, "HTTP status {}", response.status);
         Ok(response.read_whole(byte_limit).await?)
     }

@@ -1,5 +1,6 @@
 //! Delivers a callback once: sends one POST and judges its answer.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::config::CallbacksConfig;
 use crate::domain::callback::{ClaimedCallback, DeliveryResult, judge, requested_wait, sign};
 use crate::outgoing::address_policy::AddressPolicy;
 use crate::outgoing::resolver::Resolve;
-use crate::outgoing::{HttpClient, HttpResponse, SendError, trusted_roots};
+use crate::outgoing::{HttpClient, HttpResponse, RequestDeadline, SendError, trusted_roots};
 
 /// How many bytes of the answer are searched for a statuscode.
 const READ: usize = 8192;
@@ -71,22 +72,29 @@ impl WebhookSender {
         })
     }
 
-    /// Delivers a callback. It never fails: every failure is a response with a verdict.
-    pub async fn deliver(&self, callback: &ClaimedCallback, now: Timestamp) -> WebhookResponse {
-        let body = Bytes::from(callback.body.clone());
-        let sent = self
-            .client
-            .post(
-                callback.url.as_str(),
-                headers(callback, now),
-                body,
-                self.time,
-            )
-            .await;
-        match sent {
+    /// Delivers a callback, if there is a place at the address to which its URL leads; `None` if there is none. It never fails: every failure
+    /// is a response with a verdict.
+    pub async fn deliver(
+        &self,
+        callback: &ClaimedCallback,
+        now: Timestamp,
+        has_place: impl FnOnce(IpAddr) -> bool,
+    ) -> Option<WebhookResponse> {
+        let (account, limit) = (callback.account.as_str(), RequestDeadline::new(self.time));
+        let found = self.client.find(account, callback.url.as_str(), limit);
+        let destination = match found.await {
+            Ok(destination) => destination,
+            Err(error) => return Some(error.into()),
+        };
+        if !has_place(destination.address) {
+            return None;
+        }
+        let (headers, body) = (headers(callback, now), Bytes::from(callback.body.clone()));
+        let sent = self.client.post_to(&destination, headers, body, limit);
+        Some(match sent.await {
             Ok(response) => read(response, now).await,
             Err(error) => error.into(),
-        }
+        })
     }
 }
 

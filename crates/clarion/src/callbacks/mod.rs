@@ -4,7 +4,6 @@
 //! `domain::callback` decides what is owed and what the body says. No transaction is open during a delivery.
 
 pub mod delivery;
-mod hosts;
 mod worker;
 
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! The worker: a short loop around a step that records finished deliveries, claims due callbacks, and returns what it did.
 //!
 //! One task claims and records, in batches that grow with the load. Each delivery is a task of its own that does not touch the database. A
-//! callback is claimed only if there is a place for it, overall and at its host, so no callback waits while its lease runs.
+//! callback is claimed only if there is a place for it, overall, of its account and at its receiver, so no callback waits while its lease runs.
+//! Where its name leads is known only then: if there is no place at that address, it is put back.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,18 +15,22 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::delivery::{WebhookResponse, WebhookSender};
-use super::hosts::Hosts;
 use crate::clock::Clock;
 use crate::config::CallbacksConfig;
+use crate::domain::account::{AccountSid, AppId};
 use crate::domain::callback::{
-    CallbackAttempt, CallbackLease, ClaimedCallback, DeliveryResult, EndedAttempt, NextDelivery,
-    RetrySchedule,
+    CallbackAttempt, CallbackLease, ClaimedCallback, DeliveryPlaces, DeliveryResult, DueReceiver,
+    EndedAttempt, NextDelivery, PUT_BACK_PAUSE, PlaceId, RetrySchedule, shares,
 };
 use crate::random;
-use crate::store::{CallbackClaim, Store, StoreError};
+use crate::store::{CallbackClaim, ReceiverLook, Store, StoreError};
 
 /// Pause after the database has failed.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Receivers of one application that a step looks at. The next one goes on behind them, after a pause if there was nothing to start: what a step
+/// costs does not depend on how many receivers wait.
+const RECEIVERS_LOOKED_AT: u32 = 500;
+const LOOK_PAUSE: SignedDuration = SignedDuration::from_millis(20);
 
 /// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,13 +40,18 @@ enum Step {
     Idle(Option<SignedDuration>),
 }
 
-type Finished = Result<(Id, (WebhookResponse, Duration)), JoinError>;
+/// What has become of a delivery, and how long it took. `None`: there was no place at its address.
+type Delivered = (Option<WebhookResponse>, Duration);
+type Finished = Result<(Id, Delivered), JoinError>;
+/// The places that were taken for a receiver of an account.
+type Reserved = HashMap<(AccountSid, String), Vec<PlaceId>>;
 
 /// A delivery under way.
 #[derive(Debug)]
 struct Held {
     callback: Arc<ClaimedCallback>,
     host: String,
+    place: PlaceId,
     started_at: Timestamp,
 }
 
@@ -52,14 +62,18 @@ pub struct Worker {
     schedule: RetrySchedule,
     node: String,
     concurrency: usize,
-    per_host: u32,
     lease: SignedDuration,
     poll: Duration,
     stop_limit: Duration,
-    hosts: Hosts,
-    deliveries: JoinSet<(WebhookResponse, Duration)>,
+    places: Arc<Mutex<DeliveryPlaces>>,
+    deliveries: JoinSet<Delivered>,
     held: HashMap<Id, Held>,
     ended: Vec<EndedAttempt>,
+    put_back: Vec<CallbackLease>,
+    /// Where the next look goes on.
+    look_after: HashMap<AppId, String>,
+    /// When what was put back may be tried again.
+    put_back_until: Instant,
     next_reclaim: Instant,
 }
 
@@ -78,14 +92,16 @@ impl Worker {
             schedule: config.schedule.clone(),
             node,
             concurrency: config.concurrency as usize,
-            per_host: config.per_host,
             lease: config.lease,
             poll: config.poll,
             stop_limit: config.stop_time,
-            hosts: Hosts::new(config.per_host),
+            places: Arc::new(Mutex::new(DeliveryPlaces::new(config.places))),
             deliveries: JoinSet::new(),
             held: HashMap::new(),
             ended: Vec::new(),
+            put_back: Vec::new(),
+            look_after: HashMap::new(),
+            put_back_until: Instant::now(),
             next_reclaim: Instant::now(),
         }
     }
@@ -129,22 +145,56 @@ impl Worker {
         if free == 0 {
             return Ok(Step::Idle(None));
         }
+        let look = ReceiverLook {
+            limit: RECEIVERS_LOOKED_AT,
+            after: std::mem::take(&mut self.look_after),
+            full: lock(&self.places).full_accounts(),
+        };
+        let found = self.store.due_receivers(look).await?;
+        self.look_after = found.after;
+        let taken = lock(&self.places).take(found.receivers, free, Instant::now().into_std());
+        if !taken.is_empty() {
+            return self.claim(taken, found.next_due).await;
+        }
+        Ok(Step::Idle(if self.look_after.is_empty() {
+            found.next_due
+        } else {
+            Some(LOOK_PAUSE)
+        }))
+    }
+
+    /// Claims callbacks for places that were taken, and gives back those that are not needed.
+    async fn claim(
+        &mut self,
+        taken: Vec<(PlaceId, DueReceiver)>,
+        next_due: Option<SignedDuration>,
+    ) -> Result<Step, StoreError> {
         let claim = CallbackClaim {
             node: self.node.clone(),
             lease: self.lease,
-            limit: u32::try_from(free).unwrap_or(u32::MAX),
-            per_host: self.per_host,
-            capacity: self.hosts.capacity(),
+            shares: shares(&taken),
         };
-        let batch = self.store.claim_callbacks(claim).await?;
-        let started = batch.callbacks.len();
-        for callback in batch.callbacks {
-            self.begin(callback);
+        let mut reserved = Reserved::new();
+        for (place, due) in taken {
+            let places = reserved.entry((due.account, due.receiver)).or_default();
+            places.push(place);
         }
-        Ok(if started > 0 {
-            Step::Started(started)
-        } else {
-            Step::Idle(batch.next_due)
+        let claimed = self.store.claim_callbacks(claim).await;
+        let started = match &claimed {
+            Ok(Some(callbacks)) => callbacks.len(),
+            _ => 0,
+        };
+        for callback in claimed.iter().flatten().flatten() {
+            self.begin(callback.clone(), &mut reserved);
+        }
+        for place in reserved.into_values().flatten() {
+            lock(&self.places).give_back(place);
+        }
+        Ok(match claimed? {
+            None => Step::Idle(Some(SignedDuration::ZERO)),
+            Some(_) if started > 0 => Step::Started(started),
+            Some(_) if self.look_after.is_empty() => Step::Idle(next_due),
+            Some(_) => Step::Idle(Some(LOOK_PAUSE)),
         })
     }
 
@@ -159,25 +209,38 @@ impl Worker {
 
     fn pause(&self, next_due: Option<SignedDuration>) -> Duration {
         let wait = next_due.map(|wait| wait.max(SignedDuration::ZERO).unsigned_abs());
-        wait.map_or(self.poll, |wait| wait.min(self.poll))
+        let put_back = self.put_back_until.checked_duration_since(Instant::now());
+        let put_back = put_back.filter(|wait| !wait.is_zero());
+        let waits = [wait, put_back].into_iter().flatten();
+        waits.fold(self.poll, Ord::min)
     }
 
-    fn begin(&mut self, callback: ClaimedCallback) {
+    fn begin(&mut self, callback: ClaimedCallback, reserved: &mut Reserved) {
+        let host = callback.lease.key.receiver(&callback.url);
+        let place = reserved.get_mut(&(callback.account.clone(), host.clone()));
+        // No more is claimed than places were taken for it.
+        let Some(place) = place.and_then(Vec::pop) else {
+            self.put_back.push(callback.lease);
+            return;
+        };
         let started_at = self.clock.now();
         let lag = callback.lag.as_secs_f64().max(0.0);
         metrics::histogram!("clarion_callback_lag_seconds").record(lag);
         let (callback, sender) = (Arc::new(callback), Arc::clone(&self.sender));
-        let host = callback.lease.key.receiver(&callback.url);
-        self.hosts.begin(&host);
-        let delivered = Arc::clone(&callback);
+        let (delivered, places) = (Arc::clone(&callback), Arc::clone(&self.places));
         let delivery = self.deliveries.spawn(async move {
             let began = Instant::now();
-            let reply = sender.deliver(&delivered, started_at).await;
+            let has_place = |address| {
+                let now = Instant::now().into_std();
+                lock(&places).arrive(place, address, now)
+            };
+            let reply = sender.deliver(&delivered, started_at, has_place).await;
             (reply, began.elapsed())
         });
         let held = Held {
             callback,
             host,
+            place,
             started_at,
         };
         self.held.insert(delivery.id(), held);
@@ -193,12 +256,15 @@ impl Worker {
                 answer: None,
                 asked: None,
             };
-            (error.id(), (reply, Duration::ZERO))
+            (error.id(), (Some(reply), Duration::ZERO))
         });
         let Some(held) = self.held.remove(&id) else {
             return;
         };
-        self.hosts.end(&held.host, reply.verdict.is_answer());
+        let Some(reply) = reply else {
+            return self.end_without_place(&held);
+        };
+        lock(&self.places).end(held.place, reply.verdict.is_answer());
         let ended_at = self.clock.now();
         let random = f64::from(u32::from_be_bytes(random::bytes())) / f64::from(u32::MAX);
         let failures = held.callback.failures;
@@ -223,8 +289,20 @@ impl Worker {
         });
     }
 
-    /// Records the attempts that have ended. If the database fails, they are kept and recorded later; until then nothing new is claimed.
+    fn end_without_place(&mut self, held: &Held) {
+        metrics::counter!("clarion_callbacks_put_back_total").increment(1);
+        lock(&self.places).give_back(held.place);
+        self.put_back.push(held.callback.lease.clone());
+        self.put_back_until = Instant::now() + PUT_BACK_PAUSE;
+    }
+
+    /// Records the attempts that have ended, and puts back what had no place. If the database fails, they are kept and recorded later; until then
+    /// nothing new is claimed.
     async fn record(&mut self) -> Result<(), StoreError> {
+        if !self.put_back.is_empty() {
+            self.store.release_callbacks(self.put_back.clone()).await?;
+            self.put_back.clear();
+        }
         if self.ended.is_empty() {
             return Ok(());
         }
@@ -258,6 +336,11 @@ impl Worker {
             tracing::error!(%error, "callbacks could not be handed back; they are delivered again after the next start");
         }
     }
+}
+
+/// A panic elsewhere leaves nothing half done here.
+fn lock(places: &Mutex<DeliveryPlaces>) -> MutexGuard<'_, DeliveryPlaces> {
+    places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Logs and counts a delivery. The query of a URL may carry the receiver's secrets, so only the host is logged.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use sound::renderer::Requester;
 use supervisor::Supervisor;
 use tokio::io::AsyncWriteExt;
 
@@ -19,6 +20,8 @@ use crate::domain::prompt::{
     AddedFile, AudioFile, AudioOwner, ContentId, FileName, Prompt, Speech, TEST_FILE,
 };
 use crate::store::{Store, StoreError};
+
+const COMMAND_LINE: Requester<'static> = Requester("the command line");
 
 #[derive(Debug, Subcommand)]
 pub enum AudioCommand {
@@ -178,7 +181,7 @@ impl PlayOptions {
         let mut config = config.clone();
         config.prompts.disk_bytes = None;
         let renderer = prompts::open(&Supervisor::new(), &config)?;
-        let list = prompts::make_ready(&renderer, audio_files, &prompt).await?;
+        let list = prompts::make_ready(&renderer, audio_files, COMMAND_LINE, &prompt).await?;
         let heard = list.heard();
         let wav = sound::wav::mono_16_bit(&heard, sound::RATE);
         match self.out {

@@ -16,8 +16,38 @@ pub struct AudioFilesConfig {
     pub limits: WavLimits,
     pub upload_time: Duration,
     pub uploads_at_once: usize,
+    pub uploads_per_account: usize,
+    /// `None`: an upload may be as slow as its time allows.
+    pub least_rate: Option<LeastRate>,
     /// Maximum number of files of one application, or of the platform.
     pub max_files: usize,
+}
+
+/// How fast an upload must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeastRate {
+    /// Time in which nothing has to arrive.
+    pub grace: Duration,
+    /// On average, from then on.
+    pub bytes_per_second: u32,
+}
+
+impl LeastRate {
+    fn read(section: &mut Section) -> Result<Option<Self>, Mistake> {
+        let grace = section.seconds("upload_grace_seconds", 0..=LONGEST)?;
+        let bytes_per_second = section.number("min_upload_bytes_per_second", 0..=u32::MAX)?;
+        let rate = Self {
+            grace,
+            bytes_per_second,
+        };
+        Ok(Some(rate).filter(|rate| rate.bytes_per_second > 0))
+    }
+
+    /// The time after which more than this must have arrived.
+    pub fn time_for(self, bytes: usize) -> Duration {
+        let seconds = bytes as f64 / f64::from(self.bytes_per_second.max(1));
+        self.grace + Duration::from_secs_f64(seconds)
+    }
 }
 
 impl AudioFilesConfig {
@@ -31,6 +61,8 @@ impl AudioFilesConfig {
             },
             upload_time: section.seconds("upload_seconds", 0..=LONGEST)?,
             uploads_at_once: section.number("uploads_at_once", 1..=LONGEST as usize)?,
+            uploads_per_account: section.number("uploads_per_account", 1..=LONGEST as usize)?,
+            least_rate: LeastRate::read(section)?,
             max_files: section.number("max_files", 0..=usize::MAX)?,
         })
     }

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 
 use super::section::{Mistake, Section};
 use super::values::parse_network;
-use crate::domain::callback::RetrySchedule;
+use crate::domain::callback::{PlaceLimits, RetrySchedule};
 
 /// A month, which is longer than anyone waits.
 const LONGEST_WAIT: u32 = 2_678_400;
@@ -19,7 +19,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct CallbacksConfig {
     pub concurrency: u32,
-    pub per_host: u32,
+    pub places: PlaceLimits,
     pub time_limit: Duration,
     pub schedule: RetrySchedule,
     pub allowed_networks: Vec<IpNet>,
@@ -40,7 +40,11 @@ impl CallbacksConfig {
         }
         Ok(Self {
             concurrency: section.number("concurrency", 1..=10_000)?,
-            per_host: section.number("per_host", 1..=10_000)?,
+            places: PlaceLimits {
+                per_account: section.number("per_account", 1..=10_000)?,
+                per_receiver: section.number("per_host", 1..=10_000)?,
+                per_address: section.number("per_address", 1..=10_000)?,
+            },
             time_limit,
             schedule: schedule(section)?,
             allowed_networks: section.list("allowed_networks", parse_network)?,

@@ -31,7 +31,7 @@ use jiff::tz::TimeZone;
 use phone::call::MediaConfig;
 use toml::Table;
 
-pub use self::audio_files::AudioFilesConfig;
+pub use self::audio_files::{AudioFilesConfig, LeastRate};
 pub use self::bills::{BillJsonKey, BillsConfig};
 pub use self::callbacks::CallbacksConfig;
 pub use self::caller::Login;

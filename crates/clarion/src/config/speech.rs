@@ -17,8 +17,10 @@ pub struct SpeechConfig {
     pub service: Option<SpeechService>,
     pub version: String,
     pub tries: u32,
-    /// Time limit for one text.
+    /// Time limit of one voice for one text.
     pub time: Duration,
+    /// Time limit for one text, whoever speaks it, with all tries.
+    pub text_time: Duration,
 }
 
 /// A voice of the operator's own.
@@ -45,6 +47,7 @@ impl SpeechConfig {
             version: section.text("version")?,
             tries: section.number("tries", 0..=u32::MAX)?,
             time: section.seconds("seconds", 0..=LONGEST)?,
+            text_time: section.seconds("text_seconds", 1..=LONGEST)?,
         })
     }
 }

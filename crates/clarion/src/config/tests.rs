@@ -260,8 +260,28 @@ const MISTAKES: &[(&str, &str)] = &[
         "callbacks.user_agent: cannot be sent in a header",
     ),
     (
+        "[callbacks]\nper_account = 0",
+        "callbacks.per_account: must be from 1 to 10000",
+    ),
+    (
+        "[callbacks]\nper_address = 0",
+        "callbacks.per_address: must be from 1 to 10000",
+    ),
+    (
         "[audio_files]\nuploads_at_once = 0",
         "audio_files.uploads_at_once: must be from 1 to 1000000",
+    ),
+    (
+        "[audio_files]\nuploads_per_account = 0",
+        "audio_files.uploads_per_account: must be from 1 to 1000000",
+    ),
+    (
+        "[audio_files]\nmin_upload_bytes_per_second = -1",
+        "audio_files.min_upload_bytes_per_second: must be from 0 to 4294967295",
+    ),
+    (
+        "[speech]\ntext_seconds = 0",
+        "speech.text_seconds: must be from 1 to 86400",
     ),
     (
         "[prompts]\ngap_ms = -5",

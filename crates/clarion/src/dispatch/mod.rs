@@ -59,14 +59,13 @@ use self::switches::Switches;
 pub use self::switches::{STOP_ALL, drained_switch};
 use self::trunk_pool::TrunkPool;
 use self::trunk_sharing::TrunkSharing;
-use crate::accepted::Announcer;
+use crate::accepted::{AcceptedPrompt, Announcer};
 use crate::barred_numbers::BarredNumbers;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::claim::NodeId;
 use crate::domain::customer_limits::CallLimits;
-use crate::domain::prompt::Prompt;
 use crate::store::DispatchStore;
 
 const HOUSEKEEPING_PATIENCE: Duration = Duration::from_secs(60);
@@ -295,7 +294,7 @@ fn supervise_housekeeping(
 /// is rendered then.
 fn supervise_prompts(
     playback: Arc<Playback>,
-    accepted: mpsc::Receiver<Prompt>,
+    accepted: mpsc::Receiver<AcceptedPrompt>,
     supervisor: &Supervisor,
 ) -> TaskGuard {
     let accepted = Arc::new(tokio::sync::Mutex::new(accepted));
@@ -303,9 +302,9 @@ fn supervise_prompts(
         let (playback, accepted) = (Arc::clone(&playback), Arc::clone(&accepted));
         async move {
             let mut accepted = accepted.lock().await;
-            while let Some(prompt) = accepted.recv().await {
+            while let Some((account, prompt)) = accepted.recv().await {
                 watch.beat();
-                playback.render_ahead(&prompt).await;
+                playback.render_ahead(&account, &prompt).await;
             }
         }
     })

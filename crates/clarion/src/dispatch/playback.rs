@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use phone::media::stream::PlaybackItem;
+use sound::renderer::Requester;
 use sound::{Playlist, PlaylistItem, PromptError, PromptRenderer};
 use supervisor::Supervisor;
 
 use crate::audio_files::{AudioFiles, prompts};
 use crate::config::Config;
+use crate::domain::account::AccountSid;
 use crate::domain::call::NewCall;
 use crate::domain::prompt::Prompt;
 
@@ -32,7 +34,12 @@ pub struct PlaybackTimes {
 /// Where prompts come from. A simulation brings its own.
 #[async_trait]
 pub trait PromptSource: fmt::Debug + Send + Sync {
-    async fn playlist(&self, prompt: &Prompt) -> Result<Playlist, PromptError>;
+    /// Accounts take turns.
+    async fn playlist(
+        &self,
+        account: &AccountSid,
+        prompt: &Prompt,
+    ) -> Result<Playlist, PromptError>;
 }
 
 /// Prompts made by the renderer.
@@ -57,8 +64,13 @@ impl RenderedPrompts {
 
 #[async_trait]
 impl PromptSource for RenderedPrompts {
-    async fn playlist(&self, prompt: &Prompt) -> Result<Playlist, PromptError> {
-        prompts::make_ready(&self.renderer, &self.audio_files, prompt).await
+    async fn playlist(
+        &self,
+        account: &AccountSid,
+        prompt: &Prompt,
+    ) -> Result<Playlist, PromptError> {
+        let requester = Requester(account.as_str());
+        prompts::make_ready(&self.renderer, &self.audio_files, requester, prompt).await
     }
 }
 
@@ -94,7 +106,7 @@ impl PlaybackPlan {
 impl Playback {
     /// A moment of silence, the keys of an extension, the prompt, and a moment of silence again.
     pub async fn plan(&self, call: &NewCall) -> Result<PlaybackPlan, PromptError> {
-        let playlist = self.prompts.playlist(&call.prompt).await?;
+        let playlist = self.prompts.playlist(&call.account, &call.prompt).await?;
         let mut items = vec![silence(self.times.lead_in)];
         if let Some(extension) = call.number.extension() {
             items.push(silence(self.times.extension_wait));
@@ -119,8 +131,8 @@ impl Playback {
     }
 
     /// Renders a prompt before its call's turn comes.
-    pub async fn render_ahead(&self, prompt: &Prompt) {
-        if let Err(error) = self.prompts.playlist(prompt).await {
+    pub async fn render_ahead(&self, account: &AccountSid, prompt: &Prompt) {
+        if let Err(error) = self.prompts.playlist(account, prompt).await {
             tracing::debug!(%error, "a prompt could not be rendered ahead");
         }
     }

@@ -9,7 +9,7 @@ mod patience;
 pub mod resolver;
 
 use std::error::Error;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +62,51 @@ pub enum SendError {
     TooLong(usize),
 }
 
+/// One deadline over everything that a request needs.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestDeadline {
+    time: Duration,
+    deadline: Instant,
+}
+
+impl RequestDeadline {
+    pub fn new(time: Duration) -> Self {
+        Self {
+            time,
+            deadline: Instant::now() + time,
+        }
+    }
+}
+
+/// Where a URL leads: to addresses that were judged and admitted, at least one.
+#[derive(Debug)]
+pub struct Destination {
+    url: Url,
+    addresses: Vec<SocketAddr>,
+    /// The lowest of all admitted addresses: the same one in whatever order they were told.
+    pub address: IpAddr,
+}
+
+impl Destination {
+    async fn connect(&self, time: Duration) -> Result<TcpStream, SendError> {
+        let mut problem = String::new();
+        // An address that never answers must leave time for the others.
+        let limit = time / u32::try_from(self.addresses.len().max(1)).unwrap_or(1);
+        for address in &self.addresses {
+            problem = match timeout(limit, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    // A failure here only costs a little time.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no connection in time".to_owned(),
+            };
+        }
+        Err(SendError::Unreachable(problem))
+    }
+}
+
 pub struct HttpClient {
     tls: TlsConnector,
     policy: AddressPolicy,
@@ -96,14 +141,51 @@ impl HttpClient {
     /// time.
     pub async fn post(
         &self,
+        whose: &str,
         url: &str,
         headers: HeaderMap,
         body: Bytes,
         time: Duration,
     ) -> Result<HttpResponse, SendError> {
-        let deadline = Instant::now() + time;
+        let limit = RequestDeadline::new(time);
+        let destination = self.find(whose, url, limit).await?;
+        self.post_to(&destination, headers, body, limit).await
+    }
+
+    /// Resolves the name of a URL, once, and judges its addresses.
+    pub async fn find(
+        &self,
+        whose: &str,
+        url: &str,
+        limit: RequestDeadline,
+    ) -> Result<Destination, SendError> {
+        let url = Url::parse(url).map_err(|error| SendError::Unreachable(error.to_string()))?;
+        let found = timeout_at(limit.deadline, self.addresses(whose, &url)).await;
+        let found = found.map_err(|_| SendError::TimedOut(limit.time))??;
+        let is_admitted = |address: &&SocketAddr| self.policy.admits(address.ip());
+        let admitted: Vec<_> = found.iter().filter(is_admitted).copied().collect();
+        match (found.first(), admitted.iter().map(SocketAddr::ip).min()) {
+            (None, _) => Err(SendError::Unreachable("the name has no address".to_owned())),
+            (Some(refused), None) => Err(SendError::Blocked(refused.ip().to_string())),
+            (Some(_), Some(address)) => Ok(Destination {
+                url,
+                addresses: admitted.into_iter().take(ADDRESSES).collect(),
+                address,
+            }),
+        }
+    }
+
+    /// POSTs a body to a destination that was found.
+    pub async fn post_to(
+        &self,
+        destination: &Destination,
+        headers: HeaderMap,
+        body: Bytes,
+        limit: RequestDeadline,
+    ) -> Result<HttpResponse, SendError> {
+        let RequestDeadline { time, deadline } = limit;
         let mut connection = JoinSet::new();
-        let exchange = self.exchange(url, headers, body, time, &mut connection);
+        let exchange = self.exchange(destination, headers, body, time, &mut connection);
         let response = timeout_at(deadline, exchange).await;
         let response = response.map_err(|_| SendError::TimedOut(time))??;
         let (head, body) = response.into_parts();
@@ -119,68 +201,40 @@ impl HttpClient {
 
     async fn exchange(
         &self,
-        url: &str,
+        destination: &Destination,
         headers: HeaderMap,
         body: Bytes,
         time: Duration,
         connection: &mut JoinSet<()>,
     ) -> Result<Response<Incoming>, SendError> {
-        let unsendable = |error: String| SendError::Unreachable(error);
-        let url = Url::parse(url).map_err(|error| unsendable(error.to_string()))?;
+        let url = &destination.url;
         let mut request = Request::post(&url[Position::BeforePath..Position::AfterQuery])
             .header(HOST, &url[Position::BeforeHost..Position::AfterPort])
             .header(USER_AGENT, &self.user_agent)
             .header(CONNECTION, "close")
             .body(Full::new(body))
-            .map_err(|error| unsendable(error.to_string()))?;
+            .map_err(|error| SendError::Unreachable(error.to_string()))?;
         request.headers_mut().extend(headers);
-        let stream = self.connect(&url, time).await?;
+        let stream = destination.connect(time).await?;
         if url.scheme() != "https" {
             return send(stream, request, connection).await;
         }
         let tls_failed = |error: String| SendError::TlsFailed(error);
         let name =
-            ServerName::try_from(bare_host(&url)).map_err(|error| tls_failed(error.to_string()))?;
+            ServerName::try_from(bare_host(url)).map_err(|error| tls_failed(error.to_string()))?;
         let stream = self.tls.connect(name, stream).await;
         let stream = stream.map_err(|error| tls_failed(error.to_string()))?;
         send(stream, request, connection).await
     }
 
-    async fn connect(&self, url: &Url, time: Duration) -> Result<TcpStream, SendError> {
-        let found = self.addresses(url).await?;
-        let admitted: Vec<_> = found
-            .iter()
-            .filter(|address| self.policy.admits(address.ip()))
-            .take(ADDRESSES)
-            .collect();
-        if let (Some(refused), true) = (found.first(), admitted.is_empty()) {
-            return Err(SendError::Blocked(refused.ip().to_string()));
-        }
-        let mut problem = "the name has no address".to_owned();
-        // An address that never answers must leave time for the others.
-        let limit = time / u32::try_from(admitted.len().max(1)).unwrap_or(1);
-        for address in admitted {
-            problem = match timeout(limit, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => {
-                    // A failure here only costs a little time.
-                    let _ = stream.set_nodelay(true);
-                    return Ok(stream);
-                }
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "no connection in time".to_owned(),
-            };
-        }
-        Err(SendError::Unreachable(problem))
-    }
-
     /// Returns the addresses of a URL's host. The url crate understands every spelling of an address (decimal, octal, hexadecimal).
-    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, SendError> {
+    async fn addresses(&self, whose: &str, url: &Url) -> Result<Vec<SocketAddr>, SendError> {
         let port = url.port_or_known_default().unwrap_or(80);
         match url.host() {
             Some(Host::Ipv4(address)) => Ok(vec![(address, port).into()]),
             Some(Host::Ipv6(address)) => Ok(vec![(address, port).into()]),
             Some(Host::Domain(name)) => {
-                let found = self.resolver.resolve(name, port).await;
+                let found = self.resolver.resolve(whose, name, port).await;
                 found.map_err(|error| SendError::Unreachable(error.to_string()))
             }
             None => Err(SendError::Unreachable("the URL names no host".to_owned())),

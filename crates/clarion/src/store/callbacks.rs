@@ -7,18 +7,23 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
-use crate::domain::account::AppId;
+use crate::domain::account::{AccountSid, AppId};
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, CallbackState, ClaimedCallback,
-    EndedAttempt,
+    DueReceiver, EndedAttempt, ReceiverShare,
 };
 
 /// Due times are by the store's own clock, as in the queue of calls: verbs are told how long, never when.
 #[async_trait]
 pub trait CallbackQueue: Send + Sync {
-    /// Takes leases on callbacks that are due, oldest first, at most as many as each receiver has capacity for. Of the events of one call one is
-    /// taken at a time, the earliest of those that are due.
-    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError>;
+    /// The receivers of each application with callbacks that are due, some at a time: what it costs does not depend on how much waits.
+    async fn due_receivers(&self, look: ReceiverLook) -> Result<DueReceivers, StoreError>;
+    /// Takes leases on callbacks that are due, oldest first, at most as many as the shares allow. Of the events of one call one is taken at a
+    /// time, the earliest of those that are due. `None` if another node was quicker: look again.
+    async fn claim_callbacks(
+        &self,
+        claim: CallbackClaim,
+    ) -> Result<Option<Vec<ClaimedCallback>>, StoreError>;
     /// Records attempts and what follows from each, all in one transaction. Those whose lease was lost are left out; the others are returned.
     /// An event that was delivered supersedes the earlier ones of its call that still wait.
     async fn record_attempts(
@@ -41,58 +46,95 @@ pub trait CallbackQueue: Send + Sync {
     async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError>;
 }
 
-/// Which callbacks a node may take now.
+/// Where to look for callbacks that are due.
+#[derive(Debug, Clone)]
+pub struct ReceiverLook {
+    /// The most receivers of one application.
+    pub limit: u32,
+    /// The receiver behind which to go on, for applications that had more of them than the look before saw.
+    pub after: HashMap<AppId, String>,
+    /// Accounts whose callbacks cannot be taken now.
+    pub full: Vec<AccountSid>,
+}
+
+/// What a look has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DueReceivers {
+    pub receivers: Vec<DueReceiver>,
+    /// How long it takes until something else is due, as far as the look went.
+    pub next_due: Option<SignedDuration>,
+    /// Where to go on, for applications that have more receivers.
+    pub after: HashMap<AppId, String>,
+}
+
+/// Which callbacks a node takes.
 #[derive(Debug, Clone)]
 pub struct CallbackClaim {
     /// This life of this process.
     pub node: String,
     /// Longer than an attempt may take, so that leases need no renewal.
     pub lease: SignedDuration,
-    pub limit: u32,
-    pub per_host: u32,
-    /// Receivers that have less capacity than `per_host` at the moment (`CallbackKey::receiver`).
-    pub capacity: HashMap<String, u32>,
+    pub shares: Vec<ReceiverShare>,
 }
 
-impl CallbackClaim {
-    /// Of the hosts with something waiting, each with the time until its first is due: those to take from and how many, and the time until
-    /// one of the others is due. Hosts share what is free, and those with the least under way come first, so that a busy one cannot crowd others out.
+/// An application that callbacks wait of, and the time until its first is due.
+#[derive(Debug, Clone)]
+pub(super) struct WaitingApp {
+    pub app: AppId,
+    pub account: AccountSid,
+    pub first: SignedDuration,
+}
+
+impl ReceiverLook {
+    /// The applications whose receivers are to be looked at, each with the receiver to begin behind; and what is known without.
     pub(super) fn choose(
         &self,
-        waiting: Vec<(String, SignedDuration)>,
-    ) -> (Vec<(String, u32)>, Option<SignedDuration>) {
-        let next_due = waiting.iter().map(|(_, first)| *first);
-        let next_due = next_due.filter(SignedDuration::is_positive).min();
-        let mut due: Vec<_> = waiting
-            .into_iter()
-            .filter(|(_, first)| !first.is_positive())
-            .map(|(host, first)| {
-                let capacity = self.capacity.get(&host).copied().unwrap_or(self.per_host);
-                (
-                    self.per_host.saturating_sub(capacity),
-                    first,
-                    host,
-                    capacity,
-                )
-            })
-            .filter(|(_, _, _, capacity)| *capacity > 0)
-            .collect();
-        due.sort();
-        due.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
-        let sharing = u32::try_from(due.len()).unwrap_or(u32::MAX).max(1);
-        let share = (self.limit / sharing).max(1);
-        let taken = due
-            .into_iter()
-            .map(|(_, _, host, capacity)| (host, capacity.min(share)));
-        (taken.collect(), next_due)
+        waiting: Vec<WaitingApp>,
+    ) -> (Vec<(WaitingApp, String)>, DueReceivers) {
+        let mut found = DueReceivers::default();
+        let mut due = Vec::new();
+        for app in waiting {
+            if app.first.is_positive() {
+                found.later(app.first);
+            } else if !self.full.contains(&app.account) {
+                let after = self.after.get(&app.app).cloned().unwrap_or_default();
+                due.push((app, after));
+            }
+        }
+        (due, found)
     }
 }
 
-#[derive(Debug, Clone, Default)]
-pub struct ClaimedBatch {
-    pub callbacks: Vec<ClaimedCallback>,
-    /// How long it takes until the next one is due, of the hosts where none is due now.
-    pub next_due: Option<SignedDuration>,
+impl DueReceivers {
+    /// Adds what was found of one application: its receivers, each with the time until its first is due.
+    pub(super) fn add(
+        &mut self,
+        app: &WaitingApp,
+        limit: u32,
+        seen: Vec<(String, SignedDuration)>,
+    ) {
+        if seen.len() >= usize::try_from(limit).unwrap_or(usize::MAX)
+            && let Some((last, _)) = seen.last()
+        {
+            self.after.insert(app.app.clone(), last.clone());
+        }
+        for (receiver, first) in seen {
+            if first.is_positive() {
+                self.later(first);
+                continue;
+            }
+            self.receivers.push(DueReceiver {
+                account: app.account.clone(),
+                app: app.app.clone(),
+                receiver,
+                overdue: -first,
+            });
+        }
+    }
+
+    fn later(&mut self, wait: SignedDuration) {
+        self.next_due = Some(self.next_due.map_or(wait, |known| known.min(wait)));
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -117,35 +159,53 @@ pub struct CallbackBacklog {
 mod tests {
     use super::*;
 
+    fn waiting(name: char, first: i64) -> WaitingApp {
+        WaitingApp {
+            app: name.to_string().repeat(32).parse().unwrap(),
+            account: name.to_string().repeat(32).parse().unwrap(),
+            first: SignedDuration::from_secs(first),
+        }
+    }
+
     #[test]
-    fn hosts_share_what_is_free_and_the_least_busy_come_first() {
-        let at = |second: i64| SignedDuration::from_secs(second - 10);
-        let claim = |limit, capacity: &[(&str, u32)]| CallbackClaim {
-            node: "n".to_owned(),
-            lease: SignedDuration::ZERO,
-            limit,
-            per_host: 8,
-            capacity: capacity
-                .iter()
-                .map(|(host, capacity)| ((*host).to_owned(), *capacity))
-                .collect(),
+    fn a_look_goes_on_behind_the_last_receiver_that_it_saw() {
+        let look = ReceiverLook {
+            limit: 2,
+            after: HashMap::from([(waiting('a', 0).app, "m:80".to_owned())]),
+            full: vec![waiting('b', 0).account],
         };
-        let waiting = [("busy", 1), ("full", 2), ("idle", 3), ("later", 11)];
-        let waiting = waiting.map(|(host, second)| (host.to_owned(), at(second)));
-        let chosen =
-            |limit, capacity: &[(&str, u32)]| claim(limit, capacity).choose(waiting.to_vec());
-        let named = |host: &str, count| (host.to_owned(), count);
-        let capacity = [("busy", 3), ("full", 0)];
-        let next = Some(at(11));
+        let apps = vec![
+            waiting('a', -1),
+            waiting('b', -1),
+            waiting('c', 7),
+            waiting('d', 0),
+        ];
+        let (chosen, mut found) = look.choose(apps);
+        let begun: Vec<_> = chosen.iter().map(|(_, after)| after.as_str()).collect();
         assert_eq!(
-            chosen(100, &capacity),
-            (vec![named("idle", 8), named("busy", 3)], next)
+            begun,
+            ["m:80", ""],
+            "those that are due, and not of a full account"
         );
+        assert_eq!(found.next_due, Some(SignedDuration::from_secs(7)));
+        let seen = |receiver: &str, first| (receiver.to_owned(), SignedDuration::from_secs(first));
+        found.add(
+            &chosen[0].0,
+            look.limit,
+            vec![seen("n:80", -3), seen("o:80", 5)],
+        );
+        found.add(&chosen[1].0, look.limit, vec![seen("x:80", 0)]);
         assert_eq!(
-            chosen(4, &capacity),
-            (vec![named("idle", 2), named("busy", 2)], next)
+            found.after,
+            HashMap::from([(waiting('a', 0).app, "o:80".to_owned())])
         );
-        assert_eq!(chosen(1, &capacity), (vec![named("idle", 1)], next));
-        assert_eq!(chosen(2, &[]).0, [named("busy", 1), named("full", 1)]);
+        assert_eq!(found.next_due, Some(SignedDuration::from_secs(5)));
+        let due: Vec<_> = found
+            .receivers
+            .iter()
+            .map(|due| due.receiver.as_str())
+            .collect();
+        assert_eq!(due, ["n:80", "x:80"]);
+        assert_eq!(found.receivers[0].overdue, SignedDuration::from_secs(3));
     }
 }

@@ -39,6 +39,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0010_stories_of_legs", 8),
     migration!("0011_changes_of_barred_numbers", 8),
     migration!("0012_audit_trail", 8),
+    migration!("0013_callbacks_by_account", 8),
 ];
 
 /// The version that this program wants.

@@ -48,7 +48,7 @@ pub use self::audit_trail::AuditTrail;
 pub use self::bills::BillBook;
 pub use self::call_queue::CallQueue;
 pub use self::callbacks::{
-    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch,
+    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
 };
 pub use self::dispatch_store::DispatchStore;
 pub use self::inspection::{DatabaseRoute, Inspection};

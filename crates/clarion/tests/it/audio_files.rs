@@ -10,6 +10,7 @@ use clarion::domain::account::{AppState, ApplicationChange};
 use clarion::domain::prompt::{AudioOwner, ContentId, Prompt};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use sound::renderer::Requester;
 use sound::wav::mono_16_bit;
 use supervisor::Supervisor;
 use tokio::process::Command;
@@ -18,6 +19,8 @@ use crate::support::receiver::{Receiver, answer};
 use crate::support::{
     APP, SID, TestServer, app_id, application_of_another_account, call_sid, status_code,
 };
+
+const ANYONE: Requester<'static> = Requester("anyone");
 
 /// A second of a tone; the strength tells one from another.
 pub fn wav(strength: i16) -> Vec<u8> {
@@ -294,7 +297,7 @@ async fn a_call_keeps_the_file_as_it_was_when_it_was_accepted() {
     let mut loudest = Vec::new();
     for sid in [before, after] {
         let prompt = stored_prompt(&server, &sid);
-        let list = prompts::make_ready(&renderer, &files, &prompt)
+        let list = prompts::make_ready(&renderer, &files, ANYONE, &prompt)
             .await
             .unwrap();
         loudest.push(list.heard().into_iter().max().unwrap());
@@ -371,7 +374,7 @@ async fn a_prompt_is_text_then_files_repeated() {
         prompts::open(&Supervisor::new(), &config).unwrap(),
     );
     let prompt = stored_prompt(&server, &sid);
-    let list = prompts::make_ready(&renderer, &files, &prompt)
+    let list = prompts::make_ready(&renderer, &files, ANYONE, &prompt)
         .await
         .unwrap();
     let steps: Vec<_> = list.steps().collect();
@@ -417,7 +420,7 @@ async fn a_voice_behind_http_speaks() {
         r#"{"speech":{"text":"你好","speed":1,"volume":0,"pitch":2,"background":0},"plays":1}"#,
     )
     .unwrap();
-    let list = prompts::make_ready(&renderer, &files, &prompt)
+    let list = prompts::make_ready(&renderer, &files, ANYONE, &prompt)
         .await
         .unwrap();
     assert!((list.seconds() - 1.0).abs() < 1e-9);
@@ -453,7 +456,7 @@ async fn an_https_voice_is_asked_only_where_its_certificate_is_trusted() {
         )
         .unwrap();
         // The embedded voice stands in either way.
-        let list = prompts::make_ready(&renderer, &files, &prompt).await;
+        let list = prompts::make_ready(&renderer, &files, ANYONE, &prompt).await;
         assert!(list.unwrap().seconds() > 0.2);
         assert_eq!(voice.has_received(asked).await.len(), asked);
     }

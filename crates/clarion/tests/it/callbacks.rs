@@ -2,6 +2,7 @@
 
 mod guard;
 mod lives;
+mod turns;
 
 use std::path::Path;
 

@@ -10,6 +10,7 @@ mod refusals;
 mod reports;
 mod routes;
 pub mod stage;
+mod turns;
 
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;

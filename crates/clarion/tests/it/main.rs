@@ -54,4 +54,5 @@ mod status_codes;
 mod store_contract;
 mod supervision;
 mod upgrade;
+mod uploads;
 mod watching;

@@ -3,6 +3,7 @@
 mod accounts;
 mod audio_files;
 mod barred_numbers;
+mod callback_turns;
 mod callbacks;
 mod calls;
 mod events;

@@ -208,7 +208,7 @@ impl Stage {
             let accepted = store.accept_call(order.clone());
             let accepted = tokio::time::timeout(CLIENT_PATIENCE, accepted).await;
             if matches!(accepted, Ok(Ok(_))) {
-                announcer.call_accepted(order.call.prompt.clone());
+                announcer.call_accepted(order.call.account.clone(), order.call.prompt.clone());
                 self.world.state().accepted.push(sid.to_string());
                 break;
             }

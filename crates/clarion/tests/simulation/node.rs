@@ -11,6 +11,7 @@ use clarion::config::Config;
 use clarion::dispatch::trunk_line::TrunkLine;
 use clarion::dispatch::trunk_pool::TrunkPool;
 use clarion::dispatch::{Dispatch, DispatchNeeds, PromptSource};
+use clarion::domain::account::AccountSid;
 use clarion::domain::claim::NodeId;
 use clarion::domain::prompt::Prompt;
 use clarion::random;
@@ -41,7 +42,7 @@ pub struct SimulatedPrompts {
 
 #[async_trait]
 impl PromptSource for SimulatedPrompts {
-    async fn playlist(&self, _prompt: &Prompt) -> Result<Playlist, PromptError> {
+    async fn playlist(&self, _: &AccountSid, _prompt: &Prompt) -> Result<Playlist, PromptError> {
         if self.is_broken.load(Ordering::Relaxed) {
             return Err(PromptError::Missing("simulated".to_owned()));
         }

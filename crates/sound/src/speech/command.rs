@@ -1,6 +1,6 @@
 //! An external command as a voice: text on its standard input, a WAV file on its standard output.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::process::Program;
 use super::{SpeechEngine, SpeechError, Utterance};
@@ -26,7 +26,7 @@ impl SpeechEngine for CommandEngine {
         )
     }
 
-    fn speak(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError> {
+    fn speak(&self, speech: &Utterance, deadline: Instant) -> Result<Vec<f32>, SpeechError> {
         let program = Program {
             path: &self.program,
             arguments: self.arguments.iter().map(Into::into).collect(),
@@ -35,6 +35,7 @@ impl SpeechEngine for CommandEngine {
                 ("VOICE_PITCH", speech.voice.pitch.to_string()),
             ],
             time: self.time,
+            deadline: deadline.min(Instant::now() + self.time),
             byte_limit: self.limits.bytes,
         };
         let bytes = program.run(speech.text.clone().into_bytes())?;

@@ -7,7 +7,7 @@
 //! pause of every change.
 
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::process::Program;
 use super::readings::by_sound;
@@ -21,9 +21,9 @@ pub struct Espeak {
     pub program: String,
     pub chinese_voice: String,
     pub english_voice: String,
-    /// For one phrase.
-    pub time: Duration,
     /// For the whole text.
+    pub time: Duration,
+    /// Seconds of sound, for the whole text.
     pub second_limit: u32,
 }
 
@@ -56,12 +56,13 @@ impl SpeechEngine for Espeak {
         format!("espeak-ng {} {}", self.chinese_voice, self.english_voice)
     }
 
-    fn speak(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError> {
+    fn speak(&self, speech: &Utterance, deadline: Instant) -> Result<Vec<f32>, SpeechError> {
+        let deadline = deadline.min(Instant::now() + self.time);
         let phrases = phrases(&speech.text);
         let limit = self.second_limit as usize * RATE as usize;
         let mut samples = Vec::new();
         for (index, phrase) in phrases.iter().enumerate() {
-            let spoken = self.phrase(phrase, speech.voice)?;
+            let spoken = self.phrase(phrase, speech.voice, deadline)?;
             samples.extend(without_silence(&spoken));
             if index + 1 < phrases.len() {
                 let pause = pause(phrase.pause, speech.voice);
@@ -95,12 +96,18 @@ impl Espeak {
             .collect()
     }
 
-    fn phrase(&self, phrase: &Phrase, voice: Voice) -> Result<Vec<f32>, SpeechError> {
+    fn phrase(
+        &self,
+        phrase: &Phrase,
+        voice: Voice,
+        deadline: Instant,
+    ) -> Result<Vec<f32>, SpeechError> {
         let program = Program {
             path: &self.program,
             arguments: self.arguments(phrase.language, voice),
             environment: Vec::new(),
             time: self.time,
+            deadline,
             byte_limit: self.second_limit as usize * BYTES_A_SECOND,
         };
         let bytes = program.run(written(phrase).into_bytes())?;

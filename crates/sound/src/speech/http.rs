@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::command::played;
 use super::{SpeechEngine, SpeechError, Utterance};
@@ -56,16 +56,18 @@ impl SpeechEngine for HttpEngine {
         format!("http {} {}", self.url, self.version)
     }
 
-    fn speak(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError> {
+    fn speak(&self, speech: &Utterance, deadline: Instant) -> Result<Vec<f32>, SpeechError> {
         const WHO: &str = "the HTTP voice";
         let json = serde_json::json!({
             "text": speech.text,
             "speed": speech.voice.speed,
             "pitch": speech.voice.pitch,
         });
+        let time = deadline.saturating_duration_since(Instant::now());
+        let time = time.min(self.time);
         let bytes = self
             .transport
-            .post(&self.url, json.to_string(), self.limits.bytes, self.time)
+            .post(&self.url, json.to_string(), self.limits.bytes, time)
             .map_err(|reason| SpeechError::Failed {
                 who: WHO.into(),
                 reason,

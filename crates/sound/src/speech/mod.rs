@@ -13,7 +13,7 @@ pub use http::{HttpEngine, SpeechTransport};
 pub use voice::Voice;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::level;
 use crate::mix;
@@ -31,8 +31,8 @@ pub trait SpeechEngine: Send + Sync + std::fmt::Debug {
     /// cached.
     fn identity(&self) -> String;
 
-    /// Speaks at the pitch and speed of the voice. Loudness and background are not its business.
-    fn speak(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError>;
+    /// Speaks a whole text before the deadline, at the pitch and speed of the voice. Loudness and background are not its business.
+    fn speak(&self, speech: &Utterance, deadline: Instant) -> Result<Vec<f32>, SpeechError>;
 }
 
 /// Why an engine did not speak.
@@ -55,7 +55,12 @@ pub enum SpeechError {
 pub struct Speaker {
     pub preferred: Option<Preferred>,
     pub embedded: Arc<dyn SpeechEngine>,
+    /// For a whole text, whoever speaks it, with all tries.
+    pub time: Duration,
 }
+
+/// The part of the time that is left to the embedded engine, whatever the configured one does: one of so many.
+const RESERVED: u32 = 4;
 
 #[derive(Debug)]
 pub struct Preferred {
@@ -95,15 +100,21 @@ impl Speaker {
     }
 
     fn raw(&self, speech: &Utterance) -> Result<(Vec<f32>, bool), SpeechError> {
+        let now = Instant::now();
+        let deadline = now + self.time;
         let Some(preferred) = &self.preferred else {
-            return Ok((self.embedded.speak(speech)?, false));
+            return Ok((self.embedded.speak(speech, deadline)?, false));
         };
+        let preferred_deadline = now + self.time.saturating_sub(self.time / RESERVED);
         for attempt in 1..=preferred.tries.max(1) {
-            match preferred.engine.speak(speech) {
+            match preferred.engine.speak(speech, preferred_deadline) {
                 Ok(samples) => return Ok((samples, false)),
                 Err(error) => tracing::warn!(%error, attempt, "the configured voice did not speak"),
             }
+            if Instant::now() >= preferred_deadline {
+                break;
+            }
         }
-        Ok((self.embedded.speak(speech)?, true))
+        Ok((self.embedded.speak(speech, deadline)?, true))
     }
 }

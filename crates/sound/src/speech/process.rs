@@ -22,15 +22,20 @@ pub(super) struct Program<'a> {
     pub path: &'a str,
     pub arguments: Vec<OsString>,
     pub environment: Vec<(&'static str, String)>,
+    /// How long it may take, for the message, and when that is over.
     pub time: Duration,
+    pub deadline: Instant,
     pub byte_limit: usize,
 }
 
 impl Program<'_> {
     /// Runs the program to its end and returns what it wrote.
     pub fn run(&self, input: Vec<u8>) -> Result<Vec<u8>, SpeechError> {
+        let deadline = self.deadline;
+        if Instant::now() >= deadline {
+            return Err(self.too_slow());
+        }
         let mut running = Running(self.start()?);
-        let deadline = Instant::now() + self.time;
         let child = &mut running.0;
         // Each pipe has a thread of its own, or a program that writes before it has read would stand still for ever.
         if let Some(mut stdin) = child.stdin.take() {

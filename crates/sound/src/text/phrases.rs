@@ -5,6 +5,8 @@ use super::{Language, Pause, chinese, english};
 
 /// A phrase is ended at the next sentence beyond this, and at once beyond twice as much: no engine gets an unbounded text.
 const LONG: usize = 200;
+/// Each phrase is a process of the engine. Texts that people write change the language less often than this.
+const MOST_RUNS: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phrase {
@@ -14,21 +16,98 @@ pub struct Phrase {
     pub pause: Pause,
 }
 
+impl Phrase {
+    fn characters(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
+/// At most `MOST_RUNS` phrases, and one more for every `LONG` characters. If the language changes more often, the shortest runs of English
+/// are folded into the Chinese around them: the Chinese voice speaks Latin words too, if not well. The English voice speaks no Han.
 pub fn phrases(text: &str) -> Vec<Phrase> {
+    let runs = runs(text);
+    let mut shortest = 0;
+    loop {
+        let phrases = joined(&runs, shortest);
+        if phrases.len() <= limit(&phrases) {
+            return phrases;
+        }
+        shortest += 1 + shortest / 4;
+    }
+}
+
+fn limit(phrases: &[Phrase]) -> usize {
+    let characters: usize = phrases.iter().map(Phrase::characters).sum();
+    MOST_RUNS + characters / LONG
+}
+
+/// Words of one language that follow each other, with their marks.
+struct Run {
+    language: Language,
+    words: Vec<Spoken>,
+    characters: usize,
+}
+
+enum Spoken {
+    Word(String),
+    Mark(char),
+}
+
+fn runs(text: &str) -> Vec<Run> {
     let tokens = scan(text);
     let whole = language_of(&tokens, Language::Chinese);
-    let mut joined = Joined::default();
+    let mut runs = Vec::new();
     for sentence in tokens.split_inclusive(|token| matches!(token, Token::Mark('.' | '?' | '!'))) {
         let language = language_of(sentence, whole);
         for token in sentence {
             match token {
-                Token::Han(word) => joined.word(Language::Chinese, word),
-                Token::Latin(word) => joined.word(Language::English, word),
-                Token::Said(expression) if language == Language::Chinese => {
-                    joined.word(language, &chinese::say(expression));
+                Token::Han(word) => add_word(&mut runs, Language::Chinese, word.clone()),
+                Token::Latin(word) => add_word(&mut runs, Language::English, word.clone()),
+                Token::Said(said) if language == Language::Chinese => {
+                    add_word(&mut runs, language, chinese::say(said));
                 }
-                Token::Said(expression) => joined.word(language, &english::say(expression)),
-                Token::Mark(mark) => joined.mark(*mark),
+                Token::Said(said) => add_word(&mut runs, language, english::say(said)),
+                Token::Mark(mark) => add_mark(&mut runs, *mark),
+            }
+        }
+    }
+    runs
+}
+
+fn add_word(runs: &mut Vec<Run>, language: Language, word: String) {
+    if word.is_empty() {
+        return;
+    }
+    if runs.last().is_none_or(|last| last.language != language) {
+        runs.push(Run {
+            language,
+            words: Vec::new(),
+            characters: 0,
+        });
+    }
+    if let Some(run) = runs.last_mut() {
+        run.characters += word.chars().count();
+        run.words.push(Spoken::Word(word));
+    }
+}
+
+/// A mark before the first word means nothing.
+fn add_mark(runs: &mut [Run], mark: char) {
+    if let Some(run) = runs.last_mut() {
+        run.words.push(Spoken::Mark(mark));
+    }
+}
+
+/// The runs as phrases. Runs of English that are shorter than `shortest` are spoken by the Chinese voice.
+fn joined(runs: &[Run], shortest: usize) -> Vec<Phrase> {
+    let mut joined = Joined::default();
+    for run in runs {
+        let folded = run.language == Language::English && run.characters < shortest;
+        for word in &run.words {
+            match word {
+                Spoken::Word(word) if folded => joined.folded(word),
+                Spoken::Word(word) => joined.word(run.language, word),
+                Spoken::Mark(mark) => joined.mark(*mark),
             }
         }
     }
@@ -58,10 +137,16 @@ struct Joined {
 }
 
 impl Joined {
+    /// A word of Latin letters for the Chinese voice.
+    fn folded(&mut self, word: &str) {
+        let before = self.phrases.last();
+        let is_first =
+            before.is_none_or(|last| last.language != Language::Chinese || is_full(last));
+        let blank = if is_first { "" } else { " " };
+        self.word(Language::Chinese, &format!("{blank}{word}"));
+    }
+
     fn word(&mut self, language: Language, word: &str) {
-        if word.is_empty() {
-            return;
-        }
         match self.phrases.last_mut() {
             Some(last) if last.language == language && !is_full(last) => {
                 // Chinese words follow each other without a blank.
@@ -79,7 +164,7 @@ impl Joined {
         }
     }
 
-    /// Of several marks in a row the strongest counts; a mark before the first word means nothing.
+    /// Of several marks in a row the strongest counts.
     fn mark(&mut self, mark: char) {
         let Some(last) = self.phrases.last_mut() else {
             return;
@@ -107,7 +192,7 @@ impl Joined {
 }
 
 fn is_full(phrase: &Phrase) -> bool {
-    let length = phrase.text.chars().count();
+    let length = phrase.characters();
     length > 2 * LONG || length > LONG && phrase.pause == Pause::Long
 }
 
@@ -255,7 +340,67 @@ mod tests {
         assert_eq!(said(""), "");
     }
 
+    /// The words of a text, and not who speaks them.
+    fn words(phrases: &[Phrase]) -> String {
+        let texts = phrases.iter().map(|phrase| phrase.text.as_str());
+        let is_word = |c: &char| !" ,.?!，。？！".contains(*c);
+        texts.flat_map(str::chars).filter(is_word).collect()
+    }
+
+    #[test]
+    fn a_text_that_changes_language_a_thousand_times_is_few_phrases_and_keeps_every_word() {
+        for text in [
+            "a中".repeat(1000),
+            "中, a. ".repeat(285),
+            "张三 and 李四 or ".repeat(100),
+            format!(
+                "{} A long sentence that is kept in English.",
+                "好ok".repeat(500)
+            ),
+            "1中2 a 3, ".repeat(200),
+        ] {
+            let (all, folded) = (joined(&runs(&text), 0), phrases(&text));
+            assert!(
+                folded.len() <= limit(&folded) && limit(&folded) <= 64 + 20,
+                "{}",
+                folded.len()
+            );
+            assert!(all.len() > 150, "{text}");
+            assert_eq!(words(&folded), words(&all), "{text}");
+        }
+        let mixed = phrases(&format!(
+            "{}. A long sentence that is kept in English.",
+            "好ok".repeat(500)
+        ));
+        assert_eq!(mixed.last().unwrap().language, Language::English);
+    }
+
+    #[test]
+    fn texts_that_people_write_are_spoken_as_before() {
+        assert_eq!(
+            said("您的 iPhone 订单 A123 已发货"),
+            "您的[iPhone]订单[A]幺二三已发货"
+        );
+        let list = "请带 iPad 和 Mac 来，".repeat(15);
+        assert_eq!(phrases(&list).len(), 61);
+        assert_eq!(said(&list), "请带[iPad]和[Mac]来，".repeat(15));
+        // However long it is, a text of one language is cut by its length alone.
+        let long = "This is a sentence. ".repeat(2_000);
+        assert!(
+            phrases(&long)
+                .iter()
+                .all(|phrase| phrase.language == Language::English)
+        );
+    }
+
     proptest::proptest! {
+        #[test]
+        fn no_text_is_more_phrases_than_its_length_allows_and_none_loses_a_word(text in "([a-z]{1,4}|[中国]{1,3}|[0-9]{1,3}|[ ,.]){0,600}") {
+            let (all, folded) = (joined(&runs(&text), 0), phrases(&text));
+            proptest::prop_assert!(folded.len() <= limit(&folded));
+            proptest::prop_assert_eq!(words(&folded), words(&all));
+        }
+
         #[test]
         fn any_text_becomes_words_and_marks(text in ".{0,80}|[0-9.,:/+¥$%年月日元a-zA-Z -]{0,60}") {
             for phrase in phrases(&text) {

@@ -1,5 +1,6 @@
 //! Voices by configuration: they speak, they fail, they hang, and the embedded voice stands in.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -33,6 +34,10 @@ fn tone() -> Vec<u8> {
     mono_16_bit(&(0..16_000).map(wave).collect::<Vec<_>>(), 16_000)
 }
 
+fn in_a_minute() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
 fn hello() -> Utterance {
     speech("hello", Voice::default())
 }
@@ -53,7 +58,9 @@ fn an_external_command_gets_the_text_and_the_options_and_answers_with_wav() {
         ..Voice::default()
     };
     let text = "-v 'x'; `rm`; $(y) <b>&\"";
-    let samples = shell(&script).speak(&speech(text, voice)).unwrap();
+    let samples = shell(&script)
+        .speak(&speech(text, voice), in_a_minute())
+        .unwrap();
     assert_eq!(samples.len(), 8000);
     assert_eq!(
         std::fs::read_to_string(&said).unwrap(),
@@ -65,7 +72,8 @@ fn an_external_command_gets_the_text_and_the_options_and_answers_with_wav() {
 fn a_command_sees_nothing_of_our_environment() {
     let folder = tempfile::tempdir().unwrap();
     let seen = folder.path().join("seen");
-    let _ = shell(&format!("cat >/dev/null; env > {}", seen.display())).speak(&hello());
+    let _ =
+        shell(&format!("cat >/dev/null; env > {}", seen.display())).speak(&hello(), in_a_minute());
     let seen = std::fs::read_to_string(&seen).unwrap();
     assert!(!seen.contains("CARGO"), "{seen}");
 }
@@ -80,7 +88,7 @@ fn a_command_that_hangs_is_ended_with_all_it_started() {
         time: Duration::from_secs(2),
         ..shell(&script)
     };
-    let failed = engine.speak(&hello()).unwrap_err();
+    let failed = engine.speak(&hello(), in_a_minute()).unwrap_err();
     assert!(matches!(failed, SpeechError::TooSlow { .. }), "{failed}");
     let child = std::fs::read_to_string(&file).unwrap();
     let stat = format!("/proc/{}/stat", child.trim());
@@ -95,14 +103,14 @@ fn a_command_that_hangs_is_ended_with_all_it_started() {
 #[test]
 fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
     let failed = shell("cat >/dev/null; echo no voice today >&2; exit 3")
-        .speak(&hello())
+        .speak(&hello(), in_a_minute())
         .unwrap_err();
     assert_eq!(
         failed.to_string(),
         "sh failed: exit status: 3, no voice today"
     );
     let failed = shell("cat >/dev/null; echo not sound")
-        .speak(&hello())
+        .speak(&hello(), in_a_minute())
         .unwrap_err();
     assert_eq!(
         failed.to_string(),
@@ -116,7 +124,10 @@ fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
         ..shell("cat /dev/zero")
     };
     assert_eq!(
-        endless.speak(&hello()).unwrap_err().to_string(),
+        endless
+            .speak(&hello(), in_a_minute())
+            .unwrap_err()
+            .to_string(),
         "sh sent more than 100000 bytes"
     );
     let missing = CommandEngine {
@@ -124,13 +135,16 @@ fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
         ..shell("")
     };
     assert!(matches!(
-        missing.speak(&hello()),
+        missing.speak(&hello(), in_a_minute()),
         Err(SpeechError::NotStarted { .. })
     ));
     // One that never reads its input does not hold anybody up either.
     let deaf = shell("exec 0<&-; echo x");
     assert!(matches!(
-        deaf.speak(&speech(&"long ".repeat(100_000), Voice::default())),
+        deaf.speak(
+            &speech(&"long ".repeat(100_000), Voice::default()),
+            in_a_minute()
+        ),
         Err(SpeechError::NotWav { .. })
     ));
 }
@@ -155,7 +169,10 @@ fn an_http_voice_gets_json_and_answers_with_wav() {
         ..Voice::default()
     };
     assert_eq!(
-        engine.speak(&speech("say \"this\"", voice)).unwrap().len(),
+        engine
+            .speak(&speech("say \"this\"", voice), in_a_minute())
+            .unwrap()
+            .len(),
         8000
     );
     let seen = seen.lock().unwrap().clone();
@@ -187,7 +204,7 @@ impl SpeechEngine for Flaky {
         "flaky".into()
     }
 
-    fn speak(&self, _: &Utterance) -> Result<Vec<f32>, SpeechError> {
+    fn speak(&self, _: &Utterance, _: Instant) -> Result<Vec<f32>, SpeechError> {
         if self.asked.fetch_add(1, Ordering::Relaxed) < self.fails {
             return Err(SpeechError::Failed {
                 who: "flaky".into(),
@@ -211,6 +228,7 @@ fn a_voice_that_fails_is_asked_again_and_then_the_embedded_one_stands_in() {
                 tries: 3,
             }),
             embedded: Arc::new(Espeak::default()),
+            time: Duration::from_secs(60),
         };
         (engine, speaker)
     };
@@ -223,4 +241,77 @@ fn a_voice_that_fails_is_asked_again_and_then_the_embedded_one_stands_in() {
     assert!(spoken.is_fallback && spoken.samples.len() > 1000);
     assert_eq!(engine.asked.load(Ordering::Relaxed), 3);
     assert_eq!(always.identity(), "flaky");
+}
+
+#[test]
+fn one_deadline_holds_for_a_whole_text_however_many_phrases_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (program, started, wav) = (path("slow"), path("started"), path("tone.wav"));
+    std::fs::write(&wav, tone()).unwrap();
+    // Sixty phrases take six seconds at least.
+    let script = format!(
+        "#!/bin/sh\necho x >> {}\nsleep 0.1\nexec cat {}\n",
+        started.display(),
+        wav.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let engine = Espeak {
+        program: program.to_str().unwrap().to_owned(),
+        time: Duration::from_secs(1),
+        ..Espeak::default()
+    };
+    let text = speech(&"中国 and ".repeat(30), Voice::default());
+    assert_eq!(engine.calls(&text).len(), 60);
+    let (short, long) = (Duration::from_secs(1), Duration::from_secs(60));
+    // The limit of the engine or that of the whole, whichever ends first.
+    for (time, whole) in [(short, long), (long, short)] {
+        let engine = Espeak {
+            time,
+            ..engine.clone()
+        };
+        let failed = engine.speak(&text, Instant::now() + whole);
+        assert!(
+            matches!(failed, Err(SpeechError::TooSlow { .. })),
+            "{failed:?}"
+        );
+        let begun = std::fs::read_to_string(&started).unwrap_or_default();
+        let begun = begun.lines().count();
+        assert!(begun < 20, "{begun} phrases were begun");
+        let _ = std::fs::remove_file(&started);
+    }
+}
+
+#[test]
+fn a_text_that_changes_language_a_thousand_times_starts_the_program_a_bounded_number_of_times() {
+    let calls = |text: &str| {
+        Espeak::default()
+            .calls(&speech(text, Voice::default()))
+            .len()
+    };
+    let (thousand, two_thousand) = (calls(&"a中".repeat(500)), calls(&"a中".repeat(1000)));
+    assert!(
+        thousand <= 70 && two_thousand <= 80,
+        "{thousand} and {two_thousand}"
+    );
+}
+
+#[test]
+fn a_voice_that_hangs_leaves_time_for_the_embedded_one() {
+    let embedded = Arc::new(Flaky {
+        asked: AtomicU32::new(0),
+        fails: 0,
+    });
+    let speaker = Speaker {
+        preferred: Some(Preferred {
+            engine: Arc::new(shell("exec sleep 60")),
+            tries: 1000,
+        }),
+        embedded: embedded.clone(),
+        time: Duration::from_secs(1),
+    };
+    let spoken = speaker.speak(&hello()).unwrap();
+    assert!(spoken.is_fallback);
+    assert_eq!(embedded.asked.load(Ordering::Relaxed), 1);
 }

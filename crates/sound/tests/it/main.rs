@@ -9,4 +9,5 @@ mod options;
 mod refusals;
 mod renderer;
 mod support;
+mod turns;
 mod zoo;

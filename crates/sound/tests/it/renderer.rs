@@ -4,15 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sound::renderer::{Counts, Piece};
+use sound::renderer::{Counts, Piece, Requester};
 use sound::speech::{Preferred, Speaker, SpeechEngine, SpeechError};
 use sound::wav::mono_16_bit;
 use sound::{PlaylistItem, PromptError, PromptRenderer, RendererSettings, Utterance, Voice};
 use supervisor::Supervisor;
 
 use super::support::{embedded, speech};
+
+const ANYONE: Requester<'static> = Requester("anyone");
+/// A limit for failures only.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn file(content: &str, samples: usize) -> Piece {
     let bytes = mono_16_bit(&vec![1000; samples], 8000);
@@ -56,7 +60,7 @@ impl SpeechEngine for Waiting {
         "waiting".into()
     }
 
-    fn speak(&self, _: &Utterance) -> Result<Vec<f32>, SpeechError> {
+    fn speak(&self, _: &Utterance, _: Instant) -> Result<Vec<f32>, SpeechError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let failed = SpeechError::Failed {
             who: "it".into(),
@@ -76,6 +80,7 @@ fn only(engine: Arc<Waiting>) -> Speaker {
     Speaker {
         preferred: None,
         embedded: engine,
+        time: PATIENCE,
     }
 }
 
@@ -88,7 +93,7 @@ async fn a_prompt_is_made_once_however_many_wait_for_it_and_all_share_it() {
         only(engine.clone()),
     )
     .unwrap();
-    let ask = || renderer.piece(Piece::Speech(speech("hello", Voice::default())));
+    let ask = || renderer.piece(ANYONE, Piece::Speech(speech("hello", Voice::default())));
     let waiting: Vec<_> = (0..10_000).map(|_| ask()).collect();
     go.send(Ok(())).unwrap();
     let mut sounds = Vec::new();
@@ -149,7 +154,7 @@ async fn everything_that_changes_the_sound_makes_another_prompt() {
         for text in ["a", "b"] {
             go.send(Ok(())).unwrap();
             renderer
-                .piece(Piece::Speech(speech(text, voice)))
+                .piece(ANYONE, Piece::Speech(speech(text, voice)))
                 .ready()
                 .await
                 .unwrap();
@@ -167,7 +172,7 @@ async fn a_failure_is_told_to_all_who_wait_and_remembered_only_briefly() {
     };
     let renderer =
         PromptRenderer::open(&Supervisor::new(), &settings, only(engine.clone())).unwrap();
-    let ask = || renderer.piece(Piece::Speech(speech("hello", Voice::default())));
+    let ask = || renderer.piece(ANYONE, Piece::Speech(speech("hello", Voice::default())));
     let (first, second) = (ask(), ask());
     go.send(Err(())).unwrap();
     assert!(matches!(first.ready().await, Err(PromptError::Speech(_))));
@@ -192,13 +197,13 @@ async fn an_engine_that_panics_fails_one_prompt_and_not_the_renderer() {
     )
     .unwrap();
     let broken = renderer
-        .piece(Piece::Speech(speech("hello", Voice::default())))
+        .piece(ANYONE, Piece::Speech(speech("hello", Voice::default())))
         .ready()
         .await;
     assert_eq!(broken.unwrap_err(), PromptError::Broken);
     assert_eq!(
         renderer
-            .piece(file("a", 160))
+            .piece(ANYONE, file("a", 160))
             .ready()
             .await
             .unwrap()
@@ -217,7 +222,7 @@ async fn more_prompts_than_may_wait_are_refused_at_once() {
     };
     let renderer =
         PromptRenderer::open(&Supervisor::new(), &settings, only(engine.clone())).unwrap();
-    let ask = |text: &str| renderer.piece(Piece::Speech(speech(text, Voice::default())));
+    let ask = |text: &str| renderer.piece(ANYONE, Piece::Speech(speech(text, Voice::default())));
     let first = ask("0");
     while engine.asked.load(Ordering::Relaxed) == 0 {
         tokio::task::yield_now().await;
@@ -239,12 +244,12 @@ async fn what_was_made_before_a_restart_comes_from_disk_and_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let text = || Piece::Speech(speech("hello", Voice::default()));
     let before = open(&on_disk(folder.path(), 1 << 20))
-        .piece(text())
+        .piece(ANYONE, text())
         .ready()
         .await
         .unwrap();
     let renderer = open(&on_disk(folder.path(), 1 << 20));
-    let after = renderer.piece(text()).ready().await.unwrap();
+    let after = renderer.piece(ANYONE, text()).ready().await.unwrap();
     assert_eq!(before, after);
     assert_eq!(renderer.counts().from_disk, 1);
     assert_eq!(renderer.counts().made, 0);
@@ -264,7 +269,7 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
 async fn a_damaged_file_on_disk_is_made_again_and_leftovers_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let right = open(&on_disk(folder.path(), 1 << 20))
-        .piece(file("a", 1600))
+        .piece(ANYONE, file("a", 1600))
         .ready()
         .await
         .unwrap();
@@ -276,7 +281,11 @@ async fn a_damaged_file_on_disk_is_made_again_and_leftovers_are_removed() {
     let renderer = open(&on_disk(folder.path(), 1 << 20));
     assert_eq!(files(folder.path()).len(), 1);
     assert_eq!(
-        renderer.piece(file("a", 1600)).ready().await.unwrap(),
+        renderer
+            .piece(ANYONE, file("a", 1600))
+            .ready()
+            .await
+            .unwrap(),
         right
     );
     assert_eq!(renderer.counts().made, 1);
@@ -292,7 +301,7 @@ async fn memory_and_disk_stay_within_their_bounds() {
     let renderer = open(&settings);
     for number in 0..20 {
         renderer
-            .piece(file(&number.to_string(), 1600))
+            .piece(ANYONE, file(&number.to_string(), 1600))
             .ready()
             .await
             .unwrap();
@@ -322,7 +331,7 @@ async fn a_prompt_is_its_pieces_in_order_and_its_repetitions_share_them() {
         file("a", 1600),
         Piece::TestTune,
     ];
-    let list = renderer.prompt(pieces, 2).await.unwrap();
+    let list = renderer.prompt(ANYONE, pieces, 2).await.unwrap();
     let steps: Vec<_> = list.steps().collect();
     assert_eq!(steps.len(), 7);
     assert_eq!(steps[3], PlaylistItem::Silence(Duration::from_millis(800)));
@@ -330,6 +339,7 @@ async fn a_prompt_is_its_pieces_in_order_and_its_repetitions_share_them() {
     assert!(matches!(steps[2], PlaylistItem::Sound(tune) if tune.seconds() > 6.0));
     let failed = renderer
         .prompt(
+            ANYONE,
             vec![Piece::File {
                 content: "b".into(),
                 read: Box::new(|| Err("gone".into())),
@@ -340,6 +350,7 @@ async fn a_prompt_is_its_pieces_in_order_and_its_repetitions_share_them() {
     assert_eq!(failed.unwrap_err(), PromptError::Missing("gone".into()));
     let failed = renderer
         .prompt(
+            ANYONE,
             vec![Piece::File {
                 content: "c".into(),
                 read: Box::new(|| Ok(b"ID3".to_vec())),
@@ -369,7 +380,7 @@ async fn a_voice_that_stood_in_is_not_remembered_for_long_nor_kept_on_disk() {
         ..on_disk(folder.path(), 1 << 20)
     };
     let renderer = PromptRenderer::open(&Supervisor::new(), &settings, speaker).unwrap();
-    let ask = || renderer.piece(Piece::Speech(speech("hello", Voice::default())));
+    let ask = || renderer.piece(ANYONE, Piece::Speech(speech("hello", Voice::default())));
     go.send(Err(())).unwrap();
     let fallback = ask().ready().await.unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -1,6 +1,7 @@
 //! WAV files of every kind, and voices to test with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits};
@@ -142,6 +143,7 @@ pub fn embedded() -> Speaker {
     Speaker {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
+        time: Duration::from_secs(60),
     }
 }
 

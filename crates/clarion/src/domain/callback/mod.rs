@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 mod answer;
 mod key;
+mod places;
 mod resp_url;
 mod schedule;
 mod signature;
@@ -20,11 +21,14 @@ mod status_body;
 
 pub use self::answer::{judge, requested_wait};
 pub use self::key::{CallbackKey, EVENTS_AT};
+pub use self::places::{
+    DeliveryPlaces, DueReceiver, PUT_BACK_PAUSE, PlaceId, PlaceLimits, ReceiverShare, shares,
+};
 pub use self::resp_url::RespUrl;
 pub use self::schedule::RetrySchedule;
 pub use self::signature::sign;
 pub use self::status_body::{CallReport, status_body};
-use super::account::{AppId, CallbackSecret};
+use super::account::{AccountSid, AppId, CallbackSecret};
 use super::phone_number::PhoneNumber;
 
 /// How long an event may be tried.
@@ -132,6 +136,7 @@ pub struct CallbackLease {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedCallback {
     pub lease: CallbackLease,
+    pub account: AccountSid,
     pub webhook_id: String,
     pub url: RespUrl,
     pub body: String,

@@ -1,6 +1,7 @@
 //! Callbacks in PostgreSQL. Due times and leases are by the database's clock, so nodes need not agree on the time.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
@@ -12,13 +13,15 @@ use crate::domain::callback::{
     OwedCallback,
 };
 use crate::store::binding::millis;
+use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
 use crate::store::statements::callbacks::{
     self, CLAIMED, CLAIMED_COLUMNS, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
 };
 use crate::store::statements::postgres;
 use crate::store::{
-    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch, StoreError,
+    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
+    StoreError,
 };
 
 const OWE: &str = postgres!(
@@ -27,25 +30,39 @@ const OWE: &str = postgres!(
      FROM unnest($1::text[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[]) \
        AS batch (call_sid, seq, app_id, webhook_id, host, url, body, owed_at, valid_for) ON CONFLICT DO NOTHING"
 );
-/// Each host that has something waiting, and how long it takes until its first is due: one step of the index a host, however much waits for it.
-const WAITING_HOSTS: &str = postgres!(
-    "WITH RECURSIVE hosts AS ( \
-       (SELECT host, due_at FROM callbacks WHERE state = {waiting} ORDER BY host, due_at LIMIT 1) \
+/// One step of the index an application, however much waits of it. The collation names the index (`0013_callbacks_by_account.sql`).
+const WAITING_APPS: &str = postgres!(
+    "WITH RECURSIVE apps AS ( \
+       (SELECT app_id, due_at FROM callbacks WHERE state = {waiting} ORDER BY app_id COLLATE \"POSIX\", due_at LIMIT 1) \
        UNION ALL \
-       SELECT next.host, next.due_at FROM hosts, LATERAL ( \
-         SELECT host, due_at FROM callbacks WHERE state = {waiting} AND host > hosts.host ORDER BY host, due_at LIMIT 1) AS next) \
-     SELECT host, due_at - {now} FROM hosts"
+       SELECT next.app_id, next.due_at FROM apps, LATERAL ( \
+         SELECT app_id, due_at FROM callbacks WHERE state = {waiting} AND app_id COLLATE \"POSIX\" > apps.app_id \
+           ORDER BY app_id COLLATE \"POSIX\", due_at LIMIT 1) AS next) \
+     SELECT app_id, coalesce((SELECT account_sid FROM applications WHERE id = app_id), app_id), due_at, {now} FROM apps"
+);
+/// One step of the index a receiver, however much waits for it.
+const WAITING_RECEIVERS: &str = postgres!(
+    "SELECT apps.place, found.host, found.due_at - {now} FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS apps (app_id, after, place), \
+       LATERAL (WITH RECURSIVE hosts AS ( \
+           (SELECT host, due_at FROM callbacks WHERE state = {waiting} AND app_id = apps.app_id AND host COLLATE \"POSIX\" > apps.after \
+             ORDER BY host COLLATE \"POSIX\", due_at LIMIT 1) \
+           UNION ALL \
+           SELECT next.host, next.due_at FROM hosts, LATERAL ( \
+             SELECT host, due_at FROM callbacks WHERE state = {waiting} AND app_id = apps.app_id AND host COLLATE \"POSIX\" > hosts.host \
+               ORDER BY host COLLATE \"POSIX\", due_at LIMIT 1) AS next) \
+         SELECT host, due_at FROM hosts LIMIT $3) AS found \
+     ORDER BY apps.place, found.host COLLATE \"POSIX\""
 );
 /// What another node is just claiming is passed over, not waited for.
 const CLAIM: &str = postgres!(
     "WITH free AS MATERIALIZED ( \
-       SELECT picked.call_sid, picked.seq FROM unnest($1::text[], $2::bigint[]) AS hosts (host, capacity), LATERAL ( \
-         SELECT call_sid, seq, due_at FROM callbacks AS this WHERE state = {waiting} AND host = hosts.host AND due_at <= {now}",
+       SELECT picked.call_sid, picked.seq FROM unnest($1::text[], $2::text[], $3::bigint[]) AS shares (app_id, host, places), LATERAL ( \
+         SELECT call_sid, seq FROM callbacks AS this \
+           WHERE state = {waiting} AND app_id = shares.app_id AND host COLLATE \"POSIX\" = shares.host AND due_at <= {now}",
     IN_ORDER,
     "{now}",
     OF_THEIR_CALL,
-    "hosts.capacity FOR UPDATE OF this SKIP LOCKED) AS picked \
-       ORDER BY picked.due_at LIMIT $3) \
+    "shares.places FOR UPDATE OF this SKIP LOCKED) AS picked) \
      UPDATE callbacks SET state = {delivering}, node = $4, fence = fence + 1, lease_until = {now} + $5 \
      FROM free WHERE callbacks.call_sid = free.call_sid AND callbacks.seq = free.seq RETURNING ",
     CLAIMED,
@@ -79,24 +96,28 @@ const RECLAIM: &str = postgres!(
 
 #[async_trait]
 impl CallbackQueue for PostgresStore {
-    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
+    /// Planned for the rows that are there now: plans for few callbacks would read all of many (decision 24).
+    async fn due_receivers(&self, look: ReceiverLook) -> Result<DueReceivers, StoreError> {
         let client = self.client().await?;
-        let (hosts, next_due) = claim.choose(waiting_hosts(&client).await?);
-        let taken = if hosts.is_empty() {
-            Some(Vec::new())
-        } else {
-            take(&client, &claim, &hosts).await?
-        };
-        Ok(match taken {
-            Some(callbacks) => ClaimedBatch {
-                callbacks,
-                next_due,
-            },
-            None => ClaimedBatch {
-                callbacks: Vec::new(),
-                next_due: Some(SignedDuration::ZERO),
-            },
-        })
+        let rows = client.query_once(WAITING_APPS, &[]).await?;
+        let apps = rows
+            .iter()
+            .map(|row| callbacks::waiting_app(row, row.number(3)?));
+        let (apps, mut found) = look.choose(apps.collect::<Result<_, StoreError>>()?);
+        if !apps.is_empty() {
+            let mut seen = waiting_receivers(&client, &apps, look.limit).await?;
+            for ((app, _), place) in apps.iter().zip(1..) {
+                found.add(app, look.limit, seen.remove(&place).unwrap_or_default());
+            }
+        }
+        Ok(found)
+    }
+
+    async fn claim_callbacks(
+        &self,
+        claim: CallbackClaim,
+    ) -> Result<Option<Vec<ClaimedCallback>>, StoreError> {
+        take(&*self.client().await?, &claim).await
     }
 
     async fn record_attempts(
@@ -186,28 +207,40 @@ pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<(), StoreErr
     Ok(())
 }
 
-async fn waiting_hosts(client: &Session) -> Result<Vec<(String, SignedDuration)>, StoreError> {
-    let rows = client.query(WAITING_HOSTS, &[]).await?;
-    rows.iter()
-        .map(|row| Ok((row.string(0)?, SignedDuration::from_millis(row.number(1)?))))
-        .collect()
+/// The receivers of each application, by its place in the list.
+async fn waiting_receivers(
+    client: &Session,
+    apps: &[(WaitingApp, String)],
+    limit: u32,
+) -> Result<HashMap<i64, Vec<(String, SignedDuration)>>, StoreError> {
+    let values: super::Values<'_> = &[
+        &column(apps, |(app, _)| app.app.as_str()),
+        &column(apps, |(_, after)| after.as_str()),
+        &i64::from(limit),
+    ];
+    let mut seen: HashMap<i64, Vec<_>> = HashMap::new();
+    for row in client.query_once(WAITING_RECEIVERS, values).await? {
+        let first = SignedDuration::from_millis(row.number(2)?);
+        let receivers = seen.entry(row.number(0)?).or_default();
+        receivers.push((row.string(1)?, first));
+    }
+    Ok(seen)
 }
 
 /// `None` if another node has begun an event of the same call in the same moment: nothing was taken.
 async fn take(
     client: &Session,
     claim: &CallbackClaim,
-    hosts: &[(String, u32)],
 ) -> Result<Option<Vec<ClaimedCallback>>, StoreError> {
     let lease = i64::try_from(claim.lease.as_millis()).unwrap_or(i64::MAX / 2);
     let values: super::Values<'_> = &[
-        &column(hosts, |(host, _)| host.as_str()),
-        &column(hosts, |(_, capacity)| i64::from(*capacity)),
-        &i64::from(claim.limit),
+        &column(&claim.shares, |share| share.app.as_str()),
+        &column(&claim.shares, |share| share.receiver.as_str()),
+        &column(&claim.shares, |share| i64::from(share.limit)),
         &claim.node,
         &lease,
     ];
-    let rows = match client.query(CLAIM, values).await {
+    let rows = match client.query_once(CLAIM, values).await {
         Err(error) if error.is_duplicate() => return Ok(None),
         rows => rows?,
     };

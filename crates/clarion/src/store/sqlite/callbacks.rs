@@ -7,33 +7,42 @@ use rusqlite::{Connection, params, params_from_iter};
 use super::SqliteStore;
 use super::query::Query;
 use super::queue_clock::QueueClock;
+use crate::domain::account::AppId;
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
     NextDelivery, OwedCallback,
 };
 use crate::store::binding::millis;
+use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
 use crate::store::statements::callbacks::{
     self, CLAIMED, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
 };
 use crate::store::statements::sqlite;
 use crate::store::{
-    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, ClaimedBatch, StoreError,
+    CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
+    StoreError,
 };
 
 const OWE: &str = sqlite!(
     "INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, due_at, expires_at) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, {waiting}, $8, $9, $10) ON CONFLICT DO NOTHING"
 );
-const NEXT_HOST: &str = sqlite!(
-    "SELECT host, due_at FROM callbacks WHERE state = {waiting} AND host > $1 ORDER BY host, due_at LIMIT 1"
+const NEXT_APP: &str = sqlite!(
+    "SELECT app_id, coalesce((SELECT account_sid FROM applications WHERE id = app_id), app_id), due_at \
+     FROM callbacks INDEXED BY callbacks_by_app WHERE state = {waiting} AND app_id > $1 ORDER BY app_id, due_at LIMIT 1"
+);
+const NEXT_RECEIVER: &str = sqlite!(
+    "SELECT host, due_at FROM callbacks INDEXED BY callbacks_by_receiver \
+     WHERE state = {waiting} AND app_id = $1 AND host > $2 ORDER BY host, due_at LIMIT 1"
 );
 const DUE: &str = sqlite!(
-    "SELECT call_sid, seq FROM callbacks AS this WHERE state = {waiting} AND host = $1 AND due_at <= $2",
+    "SELECT call_sid, seq FROM callbacks AS this INDEXED BY callbacks_by_receiver \
+     WHERE state = {waiting} AND app_id = $1 AND host = $2 AND due_at <= $3",
     IN_ORDER,
-    "$2",
+    "$3",
     OF_THEIR_CALL,
-    "$3"
+    "$4"
 );
 const TAKE: &str = sqlite!(
     "UPDATE callbacks SET state = {delivering}, node = $3, fence = fence + 1 WHERE call_sid = $1 AND seq = $2 RETURNING ",
@@ -61,22 +70,20 @@ const RECLAIM: &str = sqlite!(
 
 #[async_trait]
 impl CallbackQueue for SqliteStore {
-    async fn claim_callbacks(&self, claim: CallbackClaim) -> Result<ClaimedBatch, StoreError> {
-        // Looking is left to a reader: the writer is not kept from its work by what waits for hosts without capacity.
+    /// Looking is left to a reader: the writer is not kept from its work by what cannot be taken now.
+    async fn due_receivers(&self, look: ReceiverLook) -> Result<DueReceivers, StoreError> {
         let clock = self.clock.clone();
-        let waiting = self.read(move |db| waiting_hosts(db, clock.now())).await?;
-        let (hosts, next_due) = claim.choose(waiting);
-        let callbacks = if hosts.is_empty() {
-            Vec::new()
-        } else {
-            let clock = self.clock.clone();
-            self.write(move |db| take(db, &claim, &hosts, clock.now()))
-                .await?
-        };
-        Ok(ClaimedBatch {
-            callbacks,
-            next_due,
-        })
+        self.read(move |db| due_receivers(db, &look, clock.now()))
+            .await
+    }
+
+    async fn claim_callbacks(
+        &self,
+        claim: CallbackClaim,
+    ) -> Result<Option<Vec<ClaimedCallback>>, StoreError> {
+        let clock = self.clock.clone();
+        let taken = self.write(move |db| take(db, &claim, clock.now()));
+        Ok(Some(taken.await?))
     }
 
     async fn record_attempts(
@@ -171,34 +178,64 @@ pub fn owe(db: &Connection, owed: &OwedCallback, now: i64) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Each host that has something waiting, and how long it takes until its first is due: one step of the index a host, however much waits for
-/// it.
-fn waiting_hosts(db: &Connection, now: i64) -> Result<Vec<(String, SignedDuration)>, StoreError> {
-    let mut hosts: Vec<(String, SignedDuration)> = Vec::new();
+pub(super) fn due_receivers(
+    db: &Connection,
+    look: &ReceiverLook,
+    now: i64,
+) -> Result<DueReceivers, StoreError> {
+    let (apps, mut found) = look.choose(waiting_apps(db, now)?);
+    for (app, after) in apps {
+        let seen = waiting_receivers(db, &app.app, after, look.limit, now)?;
+        found.add(&app, look.limit, seen);
+    }
+    Ok(found)
+}
+
+/// One step of the index an application, however much waits of it.
+fn waiting_apps(db: &Connection, now: i64) -> Result<Vec<WaitingApp>, StoreError> {
+    let mut apps: Vec<WaitingApp> = Vec::new();
     loop {
-        let after = hosts.last().map_or("", |(host, _)| host);
-        let next = db.row(NEXT_HOST, [after], |row| {
-            let due_at: i64 = row.number(1)?;
-            Ok((row.string(0)?, SignedDuration::from_millis(due_at - now)))
-        })?;
+        let after = apps.last().map_or("", |last| last.app.as_str());
+        let next = db.row(NEXT_APP, [after], |row| callbacks::waiting_app(row, now))?;
         match next {
-            Some(host) => hosts.push(host),
-            None => return Ok(hosts),
+            Some(app) => apps.push(app),
+            None => return Ok(apps),
         }
     }
 }
 
-fn take(
+/// One step of the index a receiver, however much waits for it.
+fn waiting_receivers(
+    db: &Connection,
+    app: &AppId,
+    mut after: String,
+    limit: u32,
+    now: i64,
+) -> Result<Vec<(String, SignedDuration)>, StoreError> {
+    let mut seen = Vec::new();
+    for _ in 0..limit {
+        let next = db.row(NEXT_RECEIVER, [app.as_str(), &after], |row| {
+            let due_at: i64 = row.number(1)?;
+            Ok((row.string(0)?, SignedDuration::from_millis(due_at - now)))
+        })?;
+        let Some((receiver, first)) = next else {
+            break;
+        };
+        after.clone_from(&receiver);
+        seen.push((receiver, first));
+    }
+    Ok(seen)
+}
+
+pub(super) fn take(
     db: &Connection,
     claim: &CallbackClaim,
-    hosts: &[(String, u32)],
     now: i64,
 ) -> Result<Vec<ClaimedCallback>, StoreError> {
     let mut claimed = Vec::new();
-    for (host, capacity) in hosts {
-        let left = u64::from(claim.limit).saturating_sub(claimed.len() as u64);
-        let limit = left.min((*capacity).into()).cast_signed();
-        for key in db.rows(DUE, params![host, now, limit], |row| callbacks::key(row))? {
+    for share in &claim.shares {
+        let due = params![share.app.as_str(), share.receiver, now, share.limit];
+        for key in db.rows(DUE, due, |row| callbacks::key(row))? {
             let values = params![key.call.as_str(), key.seq, claim.node];
             claimed.extend(db.row(TAKE, values, |row| callbacks::claimed(row, now))?);
         }

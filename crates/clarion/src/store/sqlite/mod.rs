@@ -27,6 +27,8 @@ mod audit_trail;
 #[cfg(test)]
 mod backlog_tests;
 mod bills;
+#[cfg(test)]
+mod callback_backlog_tests;
 pub mod callbacks;
 pub mod calls;
 pub mod checkpoint;

@@ -9,6 +9,7 @@ use crate::domain::callback::{
 };
 use crate::domain::phone_number::PhoneNumber;
 use crate::store::binding::Bind;
+use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
 use crate::store::{CallbackBacklog, CallbackFilter, StoreError};
 
@@ -39,9 +40,10 @@ pub const BACKLOG: Statement = statement!(
 );
 /// What a claimed callback is read from.
 pub const CLAIMED: &str = "callbacks.call_sid, callbacks.seq, fence, webhook_id, url, body, due_at, expires_at, attempts, failures, \
-    (SELECT callback_secret FROM applications WHERE id = app_id)";
+    (SELECT callback_secret FROM applications WHERE id = app_id), \
+    coalesce((SELECT account_sid FROM applications WHERE id = app_id), app_id)";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 11;
+pub const CLAIMED_COLUMNS: usize = 12;
 
 /// The question for callbacks that a filter lets through, the newest first, and its values. `mark` stands before the number of a value.
 pub fn list(filter: &CallbackFilter, mark: char) -> (String, Vec<Bind<'_>>) {
@@ -126,6 +128,7 @@ pub fn claimed(row: &impl Columns, now: i64) -> Result<ClaimedCallback, StoreErr
             key: key(row)?,
             fence: row.number(2)?,
         },
+        account: row.parsed(11)?,
         webhook_id: row.string(3)?,
         url: RespUrl::from_stored(row.string(4)?),
         body: row.string(5)?,
@@ -134,6 +137,16 @@ pub fn claimed(row: &impl Columns, now: i64) -> Result<ClaimedCallback, StoreErr
         attempts: row.number(8)?,
         failures: row.number(9)?,
         secret: row.optional_parsed(10)?,
+    })
+}
+
+/// An application, its account, and when its first callback is due.
+pub fn waiting_app(row: &impl Columns, now: i64) -> Result<WaitingApp, StoreError> {
+    let due_at: i64 = row.number(2)?;
+    Ok(WaitingApp {
+        app: row.parsed(0)?,
+        account: row.parsed(1)?,
+        first: SignedDuration::from_millis(due_at - now),
     })
 }
 

@@ -14,9 +14,9 @@ use clarion::domain::callback::{
 use clarion::outgoing::resolver::Resolve;
 use jiff::SignedDuration;
 
-use crate::support::TestServer;
 use crate::support::owed::{key, now};
 use crate::support::receiver::{Receiver, ok};
+use crate::support::{SID, TestServer};
 
 #[tokio::test]
 async fn addresses_that_are_not_public_are_blocked_and_given_up_at_once() {
@@ -115,7 +115,7 @@ impl Liar {
 
 #[async_trait]
 impl Resolve for Liar {
-    async fn resolve(&self, _name: &str, _port: u16) -> io::Result<Vec<SocketAddr>> {
+    async fn resolve(&self, _: &str, _name: &str, _port: u16) -> io::Result<Vec<SocketAddr>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let mut answers = self.answers.lock().unwrap();
         if answers.len() > 1 {
@@ -136,6 +136,7 @@ async fn deliver_by(resolver: &Arc<Liar>) -> WebhookResponse {
             key: key(1),
             fence: 1,
         },
+        account: SID.parse().unwrap(),
         webhook_id: "msg_1".into(),
         url: RespUrl::parse("http://rebinding.example/").unwrap(),
         body: "x".into(),
@@ -145,7 +146,8 @@ async fn deliver_by(resolver: &Arc<Liar>) -> WebhookResponse {
         attempts: 0,
         failures: 0,
     };
-    sender.deliver(&callback, now()).await
+    let delivered = sender.deliver(&callback, now(), |_| true).await;
+    delivered.expect("there is a place")
 }
 
 #[tokio::test]

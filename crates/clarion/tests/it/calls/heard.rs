@@ -13,8 +13,8 @@ use sound::{EncodedAudio, Utterance, Voice, level};
 
 use super::stage::Stage;
 use crate::audio_files::upload;
-use crate::support::status_code;
 use crate::support::telephone::Telephone;
+use crate::support::{PATIENCE, status_code};
 
 const FRAME: usize = 160;
 const LEAD_IN_MS: usize = 500;
@@ -63,6 +63,7 @@ fn spoken(text: &str, voice: Voice) -> Vec<u8> {
     let speaker = Speaker {
         preferred: None,
         embedded: Arc::new(Espeak::default()),
+        time: PATIENCE,
     };
     let speech = Utterance {
         text: text.to_owned(),

@@ -1,17 +1,16 @@
 //! From one state to the next, and the one end.
 
-use std::collections::HashMap;
-
 use clarion::domain::call::{CallSid, NewCall};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::CallbackKey;
 use clarion::domain::claim::CallUpdate;
 use clarion::domain::outcome::Outcome;
-use clarion::store::{CallbackClaim, Database};
+use clarion::store::Database;
 use jiff::SignedDuration;
 
 use super::{LEASE, account, back, call, claim, dialling, ended, new_call, node, now, pass};
 use crate::store_contract::{order, with_account};
+use crate::support::owed::{self, Claiming};
 use crate::support::{self};
 
 contract! {
@@ -185,17 +184,10 @@ async fn what_an_end_owes_is_due_at_once_whatever_the_clock_of_its_node_says(dat
         let claimed = claim(&store, &node(1), 1).await.remove(0);
         let end = ended(&claimed, right + SignedDuration::from_hours(hours));
         assert!(store.end_call(end).await.unwrap());
-        let claim = CallbackClaim {
-            node: "n".to_owned(),
-            lease: LEASE,
-            limit: 10,
-            per_host: 10,
-            capacity: HashMap::new(),
-        };
-        let batch = store.claim_callbacks(claim).await.unwrap();
-        assert_eq!(batch.callbacks.len(), 1, "{hours} h");
-        assert_eq!(batch.callbacks[0].lease.key.call, call.sid);
-        assert!(batch.callbacks[0].lag < SignedDuration::from_mins(10));
+        let (found, _) = owed::claim(&*store, &Claiming::default()).await;
+        assert_eq!(found.len(), 1, "{hours} h");
+        assert_eq!(found[0].lease.key.call, call.sid);
+        assert!(found[0].lag < SignedDuration::from_mins(10));
     }
 }
 

@@ -1,18 +1,17 @@
 //! What every store promises about callbacks: leases with a fence, attempts and what follows from them, replay.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use clarion::domain::account::{ApplicationChange, CallbackSecret};
 use clarion::domain::callback::{
     CallbackAttempt, CallbackState, ClaimedCallback, DeliveryResult, EndedAttempt, NextDelivery,
 };
-use clarion::store::{CallbackClaim, CallbackFilter, Database, Store, StoreError};
+use clarion::store::{CallbackFilter, Database, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
 use super::order;
 use super::with_account;
-use crate::support::owed::{call, key, owe, owed_to, pass};
+use crate::support::owed::{self, Claiming, call, key, owe, owed_to, pass};
 use crate::support::{self, app_id};
 
 contract! {
@@ -36,13 +35,10 @@ fn after(seconds: i64) -> Timestamp {
     now() + SignedDuration::from_secs(seconds)
 }
 
-fn claim(node: &str) -> CallbackClaim {
-    CallbackClaim {
-        node: node.to_owned(),
-        lease: SignedDuration::from_secs(60),
-        limit: 100,
-        per_host: 10,
-        capacity: HashMap::new(),
+fn by(node: &'static str) -> Claiming {
+    Claiming {
+        node,
+        ..Claiming::default()
     }
 }
 
@@ -54,8 +50,8 @@ async fn owing(database: &Database, urls: &[&str]) -> Arc<dyn Store> {
     store
 }
 
-async fn claimed(store: &dyn Store, claim: CallbackClaim) -> Vec<ClaimedCallback> {
-    store.claim_callbacks(claim).await.unwrap().callbacks
+async fn claimed(store: &dyn Store, claiming: Claiming) -> Vec<ClaimedCallback> {
+    owed::claim(store, &claiming).await.0
 }
 
 fn ended(callback: &ClaimedCallback, verdict: DeliveryResult, next: NextDelivery) -> EndedAttempt {
@@ -93,7 +89,7 @@ async fn an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs(
         ..ApplicationChange::default()
     };
     store.change_application(&app_id(), change).await.unwrap();
-    let found = claimed(&*store, claim("n")).await;
+    let found = claimed(&*store, by("n")).await;
     let owed = owed_to("http://h/cb?a=1", 1, now());
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].lease.key, owed.key);
@@ -109,8 +105,8 @@ async fn an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs(
         "{:?}",
         found[0].lag
     );
-    assert_eq!(claimed(&*store, claim("n")).await, []);
-    assert_eq!(claimed(&*store, claim("other")).await, []);
+    assert_eq!(claimed(&*store, by("n")).await, []);
+    assert_eq!(claimed(&*store, by("other")).await, []);
     let (callback, attempts) = store.callback(&key(1)).await.unwrap().unwrap();
     assert_eq!(callback.state, CallbackState::Delivering);
     assert_eq!(attempts, []);
@@ -118,7 +114,7 @@ async fn an_owed_callback_is_claimed_once_with_everything_that_a_delivery_needs(
 
 async fn owing_the_same_again_changes_nothing(database: Database) {
     let store = owing(&database, &["http://h/"]).await;
-    let found = claimed(&*store, claim("n")).await;
+    let found = claimed(&*store, by("n")).await;
     let delivered = ended(
         &found[0],
         DeliveryResult::Delivered,
@@ -126,7 +122,7 @@ async fn owing_the_same_again_changes_nothing(database: Database) {
     );
     store.record_attempts(vec![delivered]).await.unwrap();
     owe(&database, vec![owed_to("http://h/", 1, now())]).await;
-    assert_eq!(claimed(&*store, claim("n")).await, []);
+    assert_eq!(claimed(&*store, by("n")).await, []);
 }
 
 async fn each_host_gets_what_it_has_room_for_and_the_next_due_time_is_told(database: Database) {
@@ -144,27 +140,23 @@ async fn each_host_gets_what_it_has_room_for_and_the_next_due_time_is_told(datab
         call(9)
     );
     support::execute(&database, &later).await;
-    let mut small = claim("n");
-    small.per_host = 2;
-    small.capacity = HashMap::from([("c:81".to_owned(), 0)]);
-    let batch = store.claim_callbacks(small.clone()).await.unwrap();
-    let mut hosts: Vec<_> = batch
-        .callbacks
-        .iter()
-        .map(|found| found.url.host())
-        .collect();
+    let mut small = by("n");
+    small.per_receiver = 2;
+    small.without = "c:81";
+    let (found, next_due) = owed::claim(&*store, &small).await;
+    let mut hosts: Vec<_> = found.iter().map(|found| found.url.host()).collect();
     hosts.sort();
     assert_eq!(hosts, ["a:80", "a:80", "b:80"]);
-    assert_is_in_a(60, batch.next_due);
-    small.capacity = HashMap::from([("a:80".to_owned(), 0)]);
-    small.limit = 1;
-    let batch = store.claim_callbacks(small.clone()).await.unwrap();
-    assert_eq!(batch.callbacks[0].url.host(), "c:81");
-    let batch = store.claim_callbacks(small.clone()).await.unwrap();
-    assert_eq!(batch.callbacks, [], "only a host without room is left");
+    assert_is_in_a(60, next_due);
+    small.without = "a:80";
+    small.receivers = 1;
+    let found = claimed(&*store, small.clone()).await;
+    assert_eq!(found[0].url.host(), "c:81");
+    let found = claimed(&*store, small.clone()).await;
+    assert_eq!(found, [], "only a host without room is left");
     pass(&database, SignedDuration::from_secs(60)).await;
-    let batch = store.claim_callbacks(small).await.unwrap();
-    assert_eq!(batch.callbacks[0].url.host(), "d:80");
+    let found = claimed(&*store, small).await;
+    assert_eq!(found[0].url.host(), "d:80");
 }
 
 async fn many_claims_at_once_never_give_one_callback_twice(database: Database) {
@@ -174,7 +166,7 @@ async fn many_claims_at_once_never_give_one_callback_twice(database: Database) {
     let mut claiming = tokio::task::JoinSet::new();
     for number in 0..20_u32 {
         let store = Arc::clone(if number % 2 == 0 { &store } else { &other });
-        claiming.spawn(async move { claimed(&*store, claim("n")).await });
+        claiming.spawn(async move { claimed(&*store, by("n")).await });
     }
     let mut seen = std::collections::HashSet::new();
     while let Some(found) = claiming.join_next().await {
@@ -183,7 +175,7 @@ async fn many_claims_at_once_never_give_one_callback_twice(database: Database) {
         }
     }
     while seen.len() < 200 {
-        let found = claimed(&*store, claim("n")).await;
+        let found = claimed(&*store, by("n")).await;
         assert!(!found.is_empty(), "{} of 200", seen.len());
         seen.extend(found.into_iter().map(|callback| callback.lease.key));
     }
@@ -191,7 +183,7 @@ async fn many_claims_at_once_never_give_one_callback_twice(database: Database) {
 
 async fn attempts_are_recorded_with_what_follows_from_them(database: Database) {
     let store = owing(&database, &["http://a/", "http://b/"]).await;
-    let found = claimed(&*store, claim("n")).await;
+    let found = claimed(&*store, by("n")).await;
     let later = NextDelivery::RetryAfter(SignedDuration::from_secs(30));
     let attempts: Vec<_> = found
         .iter()
@@ -200,12 +192,12 @@ async fn attempts_are_recorded_with_what_follows_from_them(database: Database) {
     let mut recorded = store.record_attempts(attempts.clone()).await.unwrap();
     recorded.sort();
     assert_eq!(recorded, [key(1), key(2)]);
-    let batch = store.claim_callbacks(claim("n")).await.unwrap();
-    assert_eq!(batch.callbacks, []);
-    assert_is_in_a(30, batch.next_due);
+    let (found_now, next_due) = owed::claim(&*store, &by("n")).await;
+    assert_eq!(found_now, []);
+    assert_is_in_a(30, next_due);
 
     pass(&database, SignedDuration::from_secs(30)).await;
-    let found = claimed(&*store, claim("n")).await;
+    let found = claimed(&*store, by("n")).await;
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].attempts, found[0].failures), (1, 1));
     let follows = [NextDelivery::Delivered, NextDelivery::GivenUp];
@@ -225,12 +217,12 @@ async fn attempts_are_recorded_with_what_follows_from_them(database: Database) {
 
 async fn a_lost_lease_records_nothing(database: Database) {
     let store = owing(&database, &["http://a/"]).await;
-    let stale = claimed(&*store, claim("n")).await;
+    let stale = claimed(&*store, by("n")).await;
     store
         .release_callbacks(vec![stale[0].lease.clone()])
         .await
         .unwrap();
-    let current = claimed(&*store, claim("other")).await;
+    let current = claimed(&*store, by("other")).await;
     assert!(current[0].lease.fence > stale[0].lease.fence);
     let late = ended(
         &stale[0],
@@ -260,12 +252,12 @@ async fn a_lost_lease_records_nothing(database: Database) {
 
 async fn released_and_lost_callbacks_are_due_again(database: Database) {
     let store = owing(&database, &["http://a/"]).await;
-    let mut short = claim("lost");
+    let mut short = by("lost");
     short.lease = SignedDuration::from_millis(-1);
     assert_eq!(claimed(&*store, short).await.len(), 1);
     assert_eq!(store.reclaim_callbacks("n").await.unwrap(), 1);
     assert_eq!(store.reclaim_callbacks("n").await.unwrap(), 0);
-    let found = claimed(&*store, claim("n")).await;
+    let found = claimed(&*store, by("n")).await;
     assert_eq!((found.len(), found[0].attempts), (1, 0));
     // Neither our own nor one whose time has not come.
     assert_eq!(store.reclaim_callbacks("n").await.unwrap(), 0);
@@ -273,18 +265,18 @@ async fn released_and_lost_callbacks_are_due_again(database: Database) {
         .release_callbacks(vec![found[0].lease.clone()])
         .await
         .unwrap();
-    assert_eq!(claimed(&*store, claim("n")).await.len(), 1);
+    assert_eq!(claimed(&*store, by("n")).await.len(), 1);
 }
 
 async fn a_replay_starts_the_schedule_again_and_keeps_the_attempts(database: Database) {
     let store = owing(&database, &["http://a/"]).await;
-    let found = claimed(&*store, claim("n")).await;
+    let found = claimed(&*store, by("n")).await;
     let busy = store.replay_callback(&key(1)).await;
     assert!(matches!(busy, Err(StoreError::Conflict(_))), "{busy:?}");
     let given_up = ended(&found[0], DeliveryResult::TimedOut, NextDelivery::GivenUp);
     store.record_attempts(vec![given_up]).await.unwrap();
     store.replay_callback(&key(1)).await.unwrap();
-    let found = claimed(&*store, claim("n")).await;
+    let found = claimed(&*store, by("n")).await;
     assert_eq!((found[0].attempts, found[0].failures), (1, 0));
     let delivered = ended(
         &found[0],
@@ -306,8 +298,8 @@ async fn a_replay_starts_the_schedule_again_and_keeps_the_attempts(database: Dat
 async fn lists_are_filtered_and_paged(database: Database) {
     let store = owing(&database, &["http://a/", "http://b/", "http://a/"]).await;
     store.accept_call(order(super::call(3))).await.unwrap();
-    let mut only_b = claim("n");
-    only_b.capacity = HashMap::from([("a:80".to_owned(), 0)]);
+    let mut only_b = by("n");
+    only_b.without = "a:80";
     let found = claimed(&*store, only_b).await;
     let given_up = ended(&found[0], DeliveryResult::Blocked, NextDelivery::GivenUp);
     store.record_attempts(vec![given_up]).await.unwrap();
@@ -366,7 +358,7 @@ async fn the_backlog_is_what_has_not_been_delivered(database: Database) {
         (backlog.waiting, backlog.oldest_owed_at),
         (3, Some(after(-60)))
     );
-    let found = claimed(&*store, claim("n")).await;
+    let found = claimed(&*store, by("n")).await;
     assert_eq!(store.callback_backlog().await.unwrap(), backlog);
     let delivered = found
         .iter()

@@ -7,12 +7,12 @@ use clarion::domain::callback::{
     CallbackAttempt, CallbackKey, CallbackState, ClaimedCallback, DeliveryResult, EndedAttempt,
     NextDelivery,
 };
-use clarion::store::{CallbackClaim, CallbackFilter, Database, Store};
+use clarion::store::{CallbackFilter, Database, Store};
 use jiff::SignedDuration;
 
 use super::{open, with_account};
 use crate::support::PATIENCE;
-use crate::support::owed::{call, event_to, key, now, owe, owed_to, pass};
+use crate::support::owed::{self, Claiming, call, event_to, key, now, owe, owed_to, pass};
 
 contract! {
     events_of_a_call_are_claimed_in_order_one_at_a_time,
@@ -44,14 +44,7 @@ async fn owe_events(database: &Database, events: &[(u32, u32)]) {
 }
 
 async fn claim(store: &dyn Store) -> Vec<ClaimedCallback> {
-    let claim = CallbackClaim {
-        node: "n".to_owned(),
-        lease: SignedDuration::from_secs(60),
-        limit: 100,
-        per_host: 10,
-        capacity: HashMap::new(),
-    };
-    store.claim_callbacks(claim).await.unwrap().callbacks
+    owed::claim(store, &Claiming::default()).await.0
 }
 
 /// What may be delivered now.
@@ -138,18 +131,15 @@ async fn final_callbacks_and_events_do_not_wait_for_each_other(database: Databas
     let store = owing(&database, &[(1, 1), (1, 2), (1, 3)]).await;
     owe(&database, vec![owed_to(URL, 1, now())]).await;
     // One place for each kind at this receiver.
-    let narrow = CallbackClaim {
-        node: "n".to_owned(),
-        lease: SignedDuration::from_secs(60),
-        limit: 100,
-        per_host: 1,
-        capacity: HashMap::new(),
+    let narrow = Claiming {
+        per_receiver: 1,
+        ..Claiming::default()
     };
-    let batch = store.claim_callbacks(narrow).await.unwrap();
-    let mut keys: Vec<_> = batch.callbacks.iter().map(|one| &one.lease.key).collect();
+    let (found, _) = owed::claim(&*store, &narrow).await;
+    let mut keys: Vec<_> = found.iter().map(|one| &one.lease.key).collect();
     keys.sort();
     assert_eq!(keys, [&key(1), &event(1, 1)]);
-    for callback in &batch.callbacks {
+    for callback in &found {
         record(&*store, callback, AGAIN).await;
     }
     let (found, keys) = claimed(&*store).await;

@@ -1,12 +1,15 @@
 //! Writes owed callbacks without a call, as the end of a call writes them.
 
+use std::collections::HashMap;
+
 use clarion::domain::call::CallSid;
 use clarion::domain::callback::{
-    CallReport, Callback, CallbackAttempt, CallbackKey, CallbackState, OwedCallback, RespUrl,
+    CallReport, Callback, CallbackAttempt, CallbackKey, CallbackState, ClaimedCallback,
+    OwedCallback, ReceiverShare, RespUrl,
 };
 use clarion::domain::outcome::Outcome;
 use clarion::store::sqlite::queue_clock::QueueClock;
-use clarion::store::{Database, postgres, sqlite};
+use clarion::store::{CallbackClaim, Database, ReceiverLook, Store, postgres, sqlite};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
@@ -80,6 +83,59 @@ pub async fn owe(database: &Database, owed: Vec<OwedCallback>) {
             transaction.commit().await.unwrap();
         }
     }
+}
+
+/// How a test claims: so many for each receiver, and none for some.
+#[derive(Debug, Clone)]
+pub struct Claiming {
+    pub node: &'static str,
+    pub lease: SignedDuration,
+    pub receivers: usize,
+    pub per_receiver: u32,
+    pub without: &'static str,
+}
+
+impl Default for Claiming {
+    fn default() -> Self {
+        Self {
+            node: "n",
+            lease: SignedDuration::from_secs(60),
+            receivers: 100,
+            per_receiver: 10,
+            without: "",
+        }
+    }
+}
+
+/// Returns a look at everything.
+pub fn look() -> ReceiverLook {
+    ReceiverLook {
+        limit: 1000,
+        after: HashMap::new(),
+        full: Vec::new(),
+    }
+}
+
+/// Claims what is due. Also returns how long it takes until something else is.
+pub async fn claim(
+    store: &dyn Store,
+    claiming: &Claiming,
+) -> (Vec<ClaimedCallback>, Option<SignedDuration>) {
+    let found = store.due_receivers(look()).await.unwrap();
+    let due = found.receivers.into_iter();
+    let due = due.filter(|due| due.receiver != claiming.without);
+    let shares = due.take(claiming.receivers).map(|due| ReceiverShare {
+        app: due.app,
+        receiver: due.receiver,
+        limit: claiming.per_receiver,
+    });
+    let claim = CallbackClaim {
+        node: claiming.node.to_owned(),
+        lease: claiming.lease,
+        shares: shares.collect(),
+    };
+    let claimed = store.claim_callbacks(claim).await.unwrap();
+    (claimed.unwrap_or_default(), found.next_due)
 }
 
 /// Returns the machine's time, for servers in processes of their own.

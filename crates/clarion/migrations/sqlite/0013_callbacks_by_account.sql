@@ -1,0 +1,4 @@
+-- Callbacks are claimed in turns between accounts, and then between their receivers. For each application: when its first is due, and when the
+-- first for each of its receivers is. callbacks_due stays for programs that claim by the receiver alone.
+CREATE INDEX callbacks_by_app ON callbacks (app_id, due_at) WHERE state = 0;
+CREATE INDEX callbacks_by_receiver ON callbacks (app_id, host, due_at) WHERE state = 0;

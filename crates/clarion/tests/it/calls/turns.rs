@@ -1,0 +1,80 @@
+//! Costly texts of one customer, and what they cost another one.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use clarion::domain::call_state::CallState;
+
+use super::stage::{Customer, Stage};
+use crate::audio_files::wav;
+use crate::support::eventually;
+
+/// A program that others take for a voice or for espeak-ng.
+fn script(folder: &Path, name: &str, lines: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eight_costly_texts_of_a_customer_delay_the_text_of_another_by_one_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (begun, gate, sound) = (path("begun"), path("gate"), path("tone.wav"));
+    std::fs::write(&sound, wav(1000)).unwrap();
+    // It notes the text, and speaks when it may.
+    let voice = format!(
+        "text=$(cat); echo \"$text\" >> {}; while [ ! -e {} ]; do sleep 0.05; done; exec cat {}",
+        begun.display(),
+        gate.display(),
+        sound.display()
+    );
+    let voice = script(folder.path(), "voice", &voice);
+    let settings = format!(
+        "[speech]\ncommand = [{voice:?}]\nseconds = 80\ntext_seconds = 600\n[prompts]\nworkers = 1\n"
+    );
+    let stage = Stage::new(&settings).await;
+    let (mut greedy, mut modest) = (
+        Customer::first(&stage).await,
+        Customer::another(&stage, 7, |_| {}).await,
+    );
+    for number in 0..8 {
+        let text = format!("\"mediaTxt\":\"costly {number}\"");
+        let sid = greedy.call(&format!("1380000000{number}"), &text).await;
+        stage.is_in(&sid, CallState::Claimed).await;
+    }
+    eventually("the first is being made", async || lines(&begun).len() == 1).await;
+    let sid = modest.call("13800000009", "\"mediaTxt\":\"hello\"").await;
+    stage.is_in(&sid, CallState::Claimed).await;
+    std::fs::write(&gate, "").unwrap();
+    eventually("all are made", async || lines(&begun).len() == 9).await;
+    let begun = lines(&begun);
+    let place = begun.iter().position(|text| text == "hello").unwrap();
+    // The one under way, and one more if the call was a moment late.
+    assert!(place <= 2, "{begun:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_that_changes_language_a_thousand_times_starts_the_voice_less_than_a_hundred_times()
+{
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let counted = format!("echo x >> {}; exec espeak-ng \"$@\"", begun.display());
+    let program = script(folder.path(), "counted", &counted);
+    let stage = Stage::new(&format!("[speech]\nprogram = {program:?}\n")).await;
+    let text = format!(
+        "\"mediaTxt\":\"{}\",\"maxCallTime\":\"1\"",
+        "a中".repeat(1000)
+    );
+    let sid = stage.call("13800000001", &text).await;
+    let report = stage.report_of(&sid).await;
+    assert!(report.contains("<state>0</state>"), "{report}");
+    let begun = lines(&begun).len();
+    assert!((2..100).contains(&begun), "{begun}");
+}

@@ -1,0 +1,177 @@
+//! Requesters take turns: however much one of them asks for, another waits for the work that is under way and no more.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use sound::renderer::{Counts, Pending, Piece, Requester};
+use sound::speech::{Speaker, SpeechEngine, SpeechError};
+use sound::{PromptError, PromptRenderer, RendererSettings, Utterance, Voice};
+use supervisor::Supervisor;
+
+use super::support::speech;
+
+/// A limit for failures only.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An engine that says what it begins with, and goes on when it is told to.
+#[derive(Debug)]
+struct Costly {
+    begun: Mutex<Sender<String>>,
+    go: Mutex<Receiver<()>>,
+}
+
+impl SpeechEngine for Costly {
+    fn identity(&self) -> String {
+        "costly".into()
+    }
+
+    fn speak(&self, speech: &Utterance, _: Instant) -> Result<Vec<f32>, SpeechError> {
+        self.begun
+            .lock()
+            .unwrap()
+            .send(speech.text.clone())
+            .unwrap();
+        self.go.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        Ok(vec![0.1; 160])
+    }
+}
+
+struct Workshop {
+    renderer: PromptRenderer,
+    begun: Receiver<String>,
+    go: Sender<()>,
+    pending: HashMap<String, Vec<Pending>>,
+}
+
+impl Workshop {
+    fn new(workers: usize, waiting: usize) -> Self {
+        let ((begin, begun), (go, gone)) = (channel(), channel());
+        let engine = Costly {
+            begun: Mutex::new(begin),
+            go: Mutex::new(gone),
+        };
+        let settings = RendererSettings {
+            workers,
+            waiting,
+            ..RendererSettings::default()
+        };
+        let speaker = Speaker {
+            preferred: None,
+            embedded: Arc::new(engine),
+            time: PATIENCE,
+        };
+        Self {
+            renderer: PromptRenderer::open(&Supervisor::new(), &settings, speaker).unwrap(),
+            begun,
+            go,
+            pending: HashMap::new(),
+        }
+    }
+
+    fn ask(&mut self, requester: &str, text: &str) {
+        let piece = Piece::Speech(speech(text, Voice::default()));
+        let pending = self.renderer.piece(Requester(requester), piece);
+        self.pending
+            .entry(text.to_owned())
+            .or_default()
+            .push(pending);
+    }
+
+    fn next_begun(&self) -> String {
+        self.begun.recv_timeout(PATIENCE).unwrap()
+    }
+
+    fn finish_one(&self) {
+        self.go.send(()).unwrap();
+    }
+
+    fn result(&mut self, text: &str) -> Vec<Result<(), PromptError>> {
+        let pending = self.pending.remove(text).unwrap();
+        pending
+            .into_iter()
+            .map(|pending| pending.wait().map(|_| ()))
+            .collect()
+    }
+}
+
+/// Eight costly texts of one requester; as many as there are workers are under way.
+fn with_eight_costly_texts(workers: usize) -> Workshop {
+    let mut shop = Workshop::new(workers, 100);
+    for number in 0..8 {
+        shop.ask("greedy", &format!("costly {number}"));
+    }
+    for _ in 0..workers {
+        shop.next_begun();
+    }
+    shop
+}
+
+#[test]
+fn eight_costly_texts_delay_the_text_of_another_by_one_piece_of_work() {
+    for workers in [1, 2, 4] {
+        let mut shop = with_eight_costly_texts(workers);
+        shop.ask("modest", "hello");
+        shop.finish_one();
+        assert_eq!(shop.next_begun(), "hello", "{workers} workers");
+        // While the other waits for more, it gets its share of the workers.
+        shop.ask("modest", "again");
+        shop.finish_one();
+        let next = shop.next_begun();
+        assert_eq!(next == "again", workers > 1, "{workers} workers: {next}");
+    }
+}
+
+#[test]
+fn a_text_that_two_want_is_made_once_at_the_first_turn_of_either() {
+    let mut shop = with_eight_costly_texts(1);
+    shop.ask("modest", "costly 7");
+    shop.finish_one();
+    assert_eq!(shop.next_begun(), "costly 7");
+    for _ in 0..7 {
+        shop.finish_one();
+    }
+    for number in 0..8 {
+        let wanted = if number == 7 { 2 } else { 1 };
+        assert_eq!(
+            shop.result(&format!("costly {number}")),
+            vec![Ok(()); wanted]
+        );
+    }
+    let counts = shop.renderer.counts();
+    assert_eq!((counts.made, counts.joined), (8, 1));
+    assert_eq!(
+        Counts { bytes: 0, ..counts },
+        Counts {
+            made: 8,
+            joined: 1,
+            ..Counts::default()
+        }
+    );
+}
+
+#[test]
+fn a_full_queue_of_one_requester_refuses_its_own_texts_and_not_those_of_another() {
+    let mut shop = Workshop::new(1, 4);
+    shop.ask("greedy", "under way");
+    shop.next_begun();
+    for number in 0..5 {
+        shop.ask("greedy", &format!("costly {number}"));
+    }
+    assert_eq!(shop.result("costly 4"), [Err(PromptError::Busy)]);
+    shop.ask("modest", "hello");
+    assert_eq!(
+        shop.result("costly 3"),
+        [Err(PromptError::Busy)],
+        "its place was needed"
+    );
+    shop.finish_one();
+    assert_eq!(shop.next_begun(), "hello");
+    for _ in 0..4 {
+        shop.finish_one();
+    }
+    for text in ["hello", "costly 0", "costly 1", "costly 2"] {
+        assert_eq!(shop.result(text), [Ok(())]);
+    }
+}
