@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use phone::call::MediaOptions;
-use phone::media::engine::{Encryption, HeardKeys};
+use phone::media::engine::{Encryption, HeardKeys, SymmetricRtp};
 use phone::signalling::{Host, SignallingConfig, SipCredentials, TlsFiles, Transport};
 use phone::trunk::{Identity, NumberForm, RedirectHosts, SipTrunkConfig};
 use toml::{Table, Value};
@@ -477,6 +477,15 @@ fn header_value(text: &str) -> Result<String, &'static str> {
     Ok(text.to_owned())
 }
 
+fn symmetric_rtp(text: &str) -> Result<SymmetricRtp, String> {
+    match text {
+        "off" => Ok(SymmetricRtp::Off),
+        "peer" => Ok(SymmetricRtp::Peer),
+        "any" => Ok(SymmetricRtp::Any),
+        _ => Err(format!("`{text}` is none of off, peer, any")),
+    }
+}
+
 fn media(section: &mut Section, loopback: bool) -> Result<MediaOptions, Mistake> {
     let codecs = section.list("codecs", parse_codec)?;
     if codecs.is_empty() {
@@ -489,7 +498,7 @@ fn media(section: &mut Section, loopback: bool) -> Result<MediaOptions, Mistake>
         } else {
             Encryption::Off
         },
-        symmetric: section.flag("symmetric_rtp")?,
+        symmetric: section.parsed_by("symmetric_rtp", symmetric_rtp)?,
         rtcp_mux: section.flag("rtcp_mux")?,
         quiet_after: section.seconds_or_none("quiet_seconds", LONGEST)?,
         heard_keys: if section.flag("inband_keys")? {
