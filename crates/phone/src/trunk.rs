@@ -65,6 +65,7 @@ impl Trunk {
             duty,
             stop: CancellationToken::new(),
         });
+        trunk.introduce();
         let name = &trunk.config.name;
         // Both tasks end by themselves, because a registration is taken back at the end.
         if let Some(time) = trunk.config.register {

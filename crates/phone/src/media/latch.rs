@@ -23,7 +23,9 @@ const IN_A_ROW: u8 = 5;
 pub enum Believed {
     Anybody,
     /// The host of the description, and the one that we signal with.
-    Hosts { sip_peer: Option<IpAddr> },
+    Hosts {
+        sip_peer: Option<IpAddr>,
+    },
 }
 
 #[derive(Debug)]

@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot};
 
-use super::engine::{
-    Encryption, HeardKeys, MediaEngine, MediaError, MediaOptions, SymmetricRtp,
-};
+use super::engine::{Encryption, HeardKeys, MediaEngine, MediaError, MediaOptions, SymmetricRtp};
 use super::inbound::{Inbound, InboundParameters, OnInbound};
 use super::inbound_handle::InboundHandle;
 use super::paced_stream::{PacedStream, StreamControl, Target};
