@@ -18,6 +18,7 @@ use addresses::Addresses;
 pub use config::{Identity, NumberForm, SipTrunkConfig};
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
+pub(crate) use redirect::split_target;
 pub use redirect::{NumberCheck, RedirectHosts};
 
 #[derive(Debug)]

@@ -7,10 +7,11 @@ use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 
 use super::head::MessageHead;
 use super::{
-    DialogSnapshot, SessionTimer, Transport, challenge, first_hop, headers, incoming, masking,
-    orphan,
+    DialogSnapshot, SessionTimer, Transport, challenge, first_hop, headers, incoming,
+    invite_outcome, masking, orphan,
 };
 use crate::ending::Cause;
+use crate::trunk::split_target;
 
 /// Reads a message as if it came from the wire. False if the library refuses it.
 pub fn message(bytes: &[u8]) -> bool {
@@ -44,6 +45,20 @@ pub fn message(bytes: &[u8]) -> bool {
         }
     }
     true
+}
+
+/// The addresses to which a 3xx sends us, with the number of each that has one.
+pub fn redirect(bytes: &[u8]) -> Vec<(String, Option<String>)> {
+    let Ok(SipMessage::Response(response)) = SipMessage::try_from(bytes) else {
+        return Vec::new();
+    };
+    let targets = invite_outcome::redirect_targets(&response).into_iter();
+    targets
+        .map(|target| {
+            let number = split_target(&target).ok().map(|(number, _)| number);
+            (target, number)
+        })
+        .collect()
 }
 
 /// Reads the head of a packet as the gate does, before the library has seen it. What is found stands in the packet.

@@ -125,24 +125,12 @@ fn parameter<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<(String, Option<String>, Option<String>)> {
+    /// Call-ID, the receiver's tag and the sender's tag; empty where there is none.
+    fn read(text: &str) -> Option<[String; 3]> {
         let text = text.replace('\n', "\r\n");
         let head = MessageHead::read(text.as_bytes())?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Some((
-            text(head.call_id),
-            head.receivers_tag().map(text),
-            head.senders_tag().map(text),
-        ))
-    }
-
-    fn found(
-        call_id: &str,
-        ours: &str,
-        theirs: &str,
-    ) -> Option<(String, Option<String>, Option<String>)> {
-        let tag = |tag: &str| Some(tag.to_owned()).filter(|tag| !tag.is_empty());
-        Some((call_id.to_owned(), tag(ours), tag(theirs)))
+        let found = [Some(head.call_id), head.receivers_tag(), head.senders_tag()];
+        Some(found.map(|part| String::from_utf8_lossy(part.unwrap_or_default()).into_owned()))
     }
 
     #[test]
@@ -150,24 +138,25 @@ mod tests {
         for (text, expected) in [
             (
                 "BYE sip:a SIP/2.0\nFrom: <sip:b>;tag=theirs\nTo: <sip:a>;tag=ours\nCall-ID: x@y\n\n",
-                found("x@y", "ours", "theirs"),
+                ["x@y", "ours", "theirs"],
             ),
             (
                 "SIP/2.0 200 OK\nf: <sip:a>;tag=ours\nt: sip:b;x=y;tag=theirs\ni:x\n\nTo: body",
-                found("x", "ours", "theirs"),
+                ["x", "ours", "theirs"],
             ),
             // A line that goes on, blanks, and the letters in any size.
             (
                 "BYE sip:a SIP/2.0\nTO : <sip:a>\n ; TAG = ours\nfrom:<sip:b>\nCALL-ID:\n x\n\n",
-                found("x", "ours", ""),
+                ["x", "ours", ""],
             ),
             // What stands in quotes, in brackets or in another parameter is no tag, and the first header of a name counts.
             (
                 "BYE sip:a SIP/2.0\nTo: \"\\\";tag=no\" <sip:a;tag=no>;mytag=no\nTo: <sip:a>;tag=no\nCall-ID: x\n\n",
-                found("x", "", ""),
+                ["x", "", ""],
             ),
         ] {
-            assert_eq!(read(text), expected, "{text}");
+            let expected = expected.map(str::to_owned);
+            assert_eq!(read(text), Some(expected), "{text}");
         }
         for text in [
             "",

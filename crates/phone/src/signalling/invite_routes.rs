@@ -76,9 +76,10 @@ pub(super) struct InviteLocator {
 impl TargetLocator for InviteLocator {
     async fn locate(&self, uri: &Uri) -> rsipstack::Result<SipAddr> {
         let known = self.routes.lock().get(&uri.to_string()).cloned();
-        match known {
-            Some((_, address)) => Ok(address),
-            None => self.ways.judge(uri.host_with_port.clone()),
+        if let Some((_, address)) = known {
+            return Ok(address);
         }
+        let judged = self.ways.judge(uri.host_with_port.clone());
+        judged.map_err(|error| rsipstack::Error::Error(error.to_string()))
     }
 }

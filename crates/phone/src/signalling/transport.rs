@@ -13,6 +13,7 @@ use rsipstack::transport::udp::UdpConnection;
 use rsipstack::transport::{SipAddr, SipConnection};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::accepting::{Entrance, tls_acceptor};
@@ -158,13 +159,14 @@ pub(super) async fn open(
         }
         _ => TcpListenerConnection::new(local, reached).await?.into(),
     };
-    let entrance = match is_to_be_connected_to(config, is_called) {
-        true => Some(Entrance {
+    let entrance = if is_to_be_connected_to(config, is_called) {
+        Some(Entrance {
             listener: listen(socket).map_err(bind)?,
-            tls: config.tls.own.as_ref().map(tls_acceptor).transpose()?,
+            tls: own_acceptor(config)?,
             contact,
-        }),
-        false => None,
+        })
+    } else {
+        None
     };
     Ok(Opened {
         local,
@@ -172,6 +174,13 @@ pub(super) async fn open(
         listener,
         entrance,
     })
+}
+
+fn own_acceptor(config: &SignallingConfig) -> Result<Option<TlsAcceptor>, SignallingError> {
+    match (config.transport, &config.tls.own) {
+        (Transport::Tls, Some(own)) => tls_acceptor(own).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Whether peers connect to us. Over TLS nobody connects to somebody without a certificate. And nobody can be told, or let through a

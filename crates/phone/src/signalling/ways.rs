@@ -14,7 +14,7 @@ use rsipstack::transport::transport_layer::DomainResolver;
 use super::address_kind::AddressKind;
 use super::peers::KnownPeers;
 use super::resolve::{Host, Resolver};
-use super::{Transport, transport};
+use super::{SignallingError, Transport, transport};
 
 #[derive(Debug, Clone)]
 pub(super) struct OpenWays {
@@ -25,11 +25,10 @@ pub(super) struct OpenWays {
 
 impl OpenWays {
     /// The address by the trunk's transport, if the way is open.
-    pub fn judge(&self, to: HostWithPort) -> rsipstack::Result<SipAddr> {
+    pub fn judge(&self, to: HostWithPort) -> Result<SipAddr, SignallingError> {
         let host = IpAddr::try_from(to.host.clone());
         if host.is_ok_and(|host| !self.is_open(host)) {
-            let error = format!("{to} is no way to a trunk");
-            return Err(rsipstack::Error::Error(error));
+            return Err(SignallingError::Address(to.to_string()));
         }
         Ok(SipAddr::new(self.transport.in_library(), to))
     }
@@ -62,7 +61,9 @@ impl DomainResolver for WayResolver {
         let found = self.resolver.addresses(&host, transport).await;
         let found = found.map_err(unknown)?.into_iter().next();
         let address = found.ok_or_else(|| unknown(format!("{host} has no address")))?;
-        self.ways
-            .judge(transport::sip_address(transport, address).addr)
+        let judged = self
+            .ways
+            .judge(transport::sip_address(transport, address).addr);
+        judged.map_err(|error| unknown(error.to_string()))
     }
 }
