@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use phone::signalling::Refusal;
+use phone::signalling::SipRefusal;
 use supervisor::Watch;
 use tracing_subscriber::fmt;
 
@@ -300,7 +300,7 @@ fn begin_at_zero() {
     ] {
         metrics::counter!(name).increment(0);
     }
-    for refusal in Refusal::ALL {
+    for refusal in SipRefusal::ALL {
         metrics::counter!("clarion_sip_refused_total", "what" => refusal.as_str()).increment(0);
     }
     for outcome in Outcome::ALL {

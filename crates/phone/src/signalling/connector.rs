@@ -10,7 +10,7 @@ use super::SignallingError;
 use super::trace::MessageTap;
 use super::transport::{self, Transport};
 
-pub(super) struct Connector {
+pub(super) struct TrunkConnector {
     pub endpoint: EndpointInnerRef,
     pub transport: Transport,
     pub tap: Arc<MessageTap>,
@@ -18,7 +18,7 @@ pub(super) struct Connector {
     pub connecting: tokio::sync::Mutex<()>,
 }
 
-impl Connector {
+impl TrunkConnector {
     /// The connection to a peer, opened if there is none; `None` where the transport has no connections. The library would go on trying in
     /// silence and report a closed port or a bad certificate like a peer that says nothing.
     pub async fn connection(

@@ -14,7 +14,7 @@ use rsipstack::transaction::endpoint::EndpointInnerRef;
 use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
 
-use super::connector::Connector;
+use super::connector::TrunkConnector;
 use super::orphan::route_set;
 
 /// Call-ID and our own tag: they stay, whoever answers.
@@ -97,7 +97,7 @@ pub(super) struct LegDialog {
     /// Where the leg hears what happens; a dialog that the peer opened tells it by itself.
     states: Option<DialogStateSender>,
     /// Where there are connections: what opens the one to the trunk, and the address that the INVITE was sent to.
-    way: Option<(Arc<Connector>, SocketAddr)>,
+    way: Option<(Arc<TrunkConnector>, SocketAddr)>,
 }
 
 struct Current {
@@ -122,7 +122,7 @@ impl LegDialog {
     pub fn placed(
         inner: Arc<DialogInner>,
         states: DialogStateSender,
-        way: Option<(Arc<Connector>, SocketAddr)>,
+        way: Option<(Arc<TrunkConnector>, SocketAddr)>,
     ) -> Self {
         Self {
             current: Mutex::new(Current::placed(inner)),

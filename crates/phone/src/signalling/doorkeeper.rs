@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::peers::KnownPeers;
-use super::refusals::{Refusal, RefusalCounts};
+use super::refusals::{RefusalCounts, SipRefusal};
 
 /// Each costs some 130 kB while it is read. A peer needs one; some open one for each call that they end.
 pub(super) const CONNECTIONS_PER_PEER: usize = 64;
@@ -50,12 +50,12 @@ impl Doorkeeper {
     pub fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<ConnectionPlace> {
         let mut known = self.peers.iter();
         if !known.all(|peers| peers.contain(peer.ip(), Instant::now())) {
-            self.refusals.count(Refusal::Connection, peer);
+            self.refusals.count(SipRefusal::Connection, peer);
             return None;
         }
         let place = self.take_place(peer);
         if place.is_none() {
-            self.refusals.count(Refusal::ExcessConnection, peer);
+            self.refusals.count(SipRefusal::ExcessConnection, peer);
         }
         place
     }
@@ -101,7 +101,7 @@ impl ConnectionPlace {
     /// Counts it as one that is not worth its place.
     pub fn refuse(&self) {
         let refusals = &self.doorkeeper.refusals;
-        refusals.count(Refusal::ExcessConnection, self.peer);
+        refusals.count(SipRefusal::ExcessConnection, self.peer);
     }
 }
 

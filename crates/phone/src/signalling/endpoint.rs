@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::accepting;
 use super::answer_hold::AnswerHolds;
-use super::connector::Connector;
+use super::connector::TrunkConnector;
 use super::conversations::{Conversation, Conversations};
 use super::dialogs::Dialogs;
 use super::doorkeeper::{Doorkeeper, IDLE_TIME};
@@ -49,7 +49,7 @@ pub struct Signalling {
     pub(super) conversations: Arc<Conversations>,
     peers: Arc<KnownPeers>,
     pub(super) tap: Arc<MessageTap>,
-    pub(super) connector: Arc<Connector>,
+    pub(super) connector: Arc<TrunkConnector>,
     _stop: DropGuard,
 }
 
@@ -143,7 +143,7 @@ impl Signalling {
             invite_routes,
             conversations,
             peers,
-            connector: Arc::new(Connector {
+            connector: Arc::new(TrunkConnector {
                 endpoint: endpoint.inner.clone(),
                 transport: config.transport,
                 tap: Arc::clone(&tap),

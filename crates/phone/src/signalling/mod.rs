@@ -89,7 +89,7 @@ pub use orphan::DialogSnapshot;
 pub use outgoing_leg::{CancelledLeg, DialEvent, OutgoingLeg};
 pub use presence::{Presence, PresenceCheck};
 pub use refresher::{Refreshed, Refresher};
-pub use refusals::{Refusal, RefusalCounts};
+pub use refusals::{RefusalCounts, SipRefusal};
 pub use registration::{Registered, Registration};
 pub use reply::SessionReply;
 pub use resolve::{Host, LookupSource, Resolver, SrvRecord};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SipRefusal {
     /// A datagram of a stranger about no call of ours.
     Datagram,
     /// A connection of a stranger.
@@ -20,7 +20,7 @@ pub enum Refusal {
     Target,
 }
 
-impl Refusal {
+impl SipRefusal {
     pub const ALL: [Self; 4] = [
         Self::Datagram,
         Self::Connection,
@@ -54,7 +54,7 @@ impl Refusal {
 
 /// How often something was refused, of all endpoints that share it.
 #[derive(Debug, Default)]
-pub struct RefusalCounts([RefusalCount; Refusal::ALL.len()]);
+pub struct RefusalCounts([RefusalCount; SipRefusal::ALL.len()]);
 
 #[derive(Debug, Default)]
 struct RefusalCount {
@@ -63,11 +63,11 @@ struct RefusalCount {
 }
 
 impl RefusalCounts {
-    pub fn get(&self, refusal: Refusal) -> u64 {
+    pub fn get(&self, refusal: SipRefusal) -> u64 {
         self.0[refusal as usize].total.load(Ordering::Relaxed)
     }
 
-    pub(super) fn count(&self, refusal: Refusal, peer: impl fmt::Display) {
+    pub(super) fn count(&self, refusal: SipRefusal, peer: impl fmt::Display) {
         let count = &self.0[refusal as usize];
         let so_far = count.total.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_to_be_told(Instant::now()) {
@@ -95,10 +95,10 @@ mod tests {
     fn a_flood_is_counted_and_told_once_a_minute() {
         let (counts, now) = (RefusalCounts::default(), Instant::now());
         for _ in 0..1000 {
-            counts.count(Refusal::Datagram, "192.0.2.1:5060");
+            counts.count(SipRefusal::Datagram, "192.0.2.1:5060");
         }
         assert_eq!(
-            Refusal::ALL.map(|refusal| counts.get(refusal)),
+            SipRefusal::ALL.map(|refusal| counts.get(refusal)),
             [1000, 0, 0, 0]
         );
         let told = |at| counts.0[0].is_to_be_told(at);

@@ -14,7 +14,7 @@ use super::address_kind::{AddressKind, may_lead_to};
 use super::conversations::Conversations;
 use super::head::MessageHead;
 use super::peers::KnownPeers;
-use super::refusals::{Refusal, RefusalCounts};
+use super::refusals::{RefusalCounts, SipRefusal};
 
 pub(super) struct UdpGate {
     pub socket: UdpSocket,
@@ -51,7 +51,7 @@ impl UdpGate {
         if allowed {
             return Some(to);
         }
-        self.refusals.count(Refusal::Target, to);
+        self.refusals.count(SipRefusal::Target, to);
         trunk
     }
 }
@@ -64,7 +64,7 @@ impl LibrarySocket for UdpGate {
             if self.admits(&buffer[..length], from) {
                 return Ok((length, from));
             }
-            self.refusals.count(Refusal::Datagram, from);
+            self.refusals.count(SipRefusal::Datagram, from);
         }
     }
 

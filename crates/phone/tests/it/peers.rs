@@ -8,7 +8,7 @@ use phone::call::{CallRequest, PlacedCall};
 use phone::ending::{Ending, Side};
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{
-    LookupSource, Refusal, RefusalCounts, Resolver, Signalling, SignallingConfig, SrvRecord,
+    LookupSource, RefusalCounts, Resolver, Signalling, SignallingConfig, SipRefusal, SrvRecord,
     Transport,
 };
 use phone::trunk::{SipTrunkConfig, Trunk};
@@ -45,7 +45,7 @@ impl Line {
         Self { trunk, refusals }
     }
 
-    fn refused(&self, refusal: Refusal) -> u64 {
+    fn refused(&self, refusal: SipRefusal) -> u64 {
         self.refusals.get(refusal)
     }
 
@@ -106,7 +106,7 @@ async fn a_bye_of_another_host_of_the_carrier_ends_the_call_and_that_of_a_strang
     let guessed = invite.replace(header(&invite, "From"), &format!("{own}tag=guessed"));
     other.ask("BYE", 1, &guessed, "").await;
     eventually("the stranger is dropped", || {
-        line.refused(Refusal::Datagram) == 1
+        line.refused(SipRefusal::Datagram) == 1
     })
     .await;
     other.ask("BYE", 2, &invite, "").await;
@@ -129,7 +129,7 @@ async fn an_answer_of_another_host_than_the_one_that_was_called_is_heard() {
     let bye = other.request("BYE").await;
     other.respond(&bye, "200 OK", "").await;
     assert_eq!(hung_up_by(&calling.await.unwrap()), Side::Us);
-    assert_eq!(line.refused(Refusal::Datagram), 0);
+    assert_eq!(line.refused(SipRefusal::Datagram), 0);
 }
 
 /// Answers with a Contact of its own, and perhaps with a route.
