@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use g711::Codec;
 use libfuzzer_sys::fuzz_target;
 use phone::media::inbound::{Inbound, InboundEvent, InboundParameters};
+use phone::media::latch::Believed;
 use phone::media::rtp::{self, Packet};
 use phone::media::srtp::{MasterKey, Suite};
 use phone::media::stats::MediaStats;
@@ -24,6 +25,9 @@ fuzz_target!(|bytes: &[u8]| {
     let mut inbound = Inbound::new(now, SOURCE, Box::new(check_event));
     let peer = |number: u8| SocketAddr::from(([192, 0, 2, number % 3], 4000));
     let key = MasterKey::from_base64(&"A".repeat(40)).unwrap();
+    let sip_peer = Some(peer(1).ip());
+    let believed = [Believed::Anybody, Believed::Hosts { sip_peer }];
+    let believed = believed.get(usize::from(flags >> 5 & 1)).copied();
     let parameters = InboundParameters {
         rtp: peer(0),
         rtcp: peer(0),
@@ -31,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
         telephone_event: (flags & 16 == 0).then_some(101),
         inband_keys: true,
         key: (flags & 1 != 0).then_some((Suite::ALL[usize::from(flags >> 3 & 1)], key)),
-        symmetric: flags & 2 != 0,
+        symmetric: believed.filter(|_| flags & 2 != 0),
         answered: flags & 4 != 0,
     };
     inbound.apply(parameters, now);

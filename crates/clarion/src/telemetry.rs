@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use phone::signalling::SipRefusal;
 use supervisor::Watch;
 use tracing_subscriber::fmt;
 
@@ -193,6 +194,12 @@ pub const METRICS: &[Metric] = {
         ),
         metric(
             Counter,
+            "clarion_sip_refused_total",
+            &["what"],
+            "SIP that was refused before any work: packets (datagram) and connections (connection) of strangers, connections beyond the limits or without a message (excess_connection), and messages of ours that a Contact or route would have led to this machine or its network segment (target)",
+        ),
+        metric(
+            Counter,
             "clarion_media_packets_total",
             &[],
             "RTP packets sent, counted when their call is over",
@@ -306,6 +313,9 @@ fn begin_at_zero() {
         "clarion_failed_logins_total",
     ] {
         metrics::counter!(name).increment(0);
+    }
+    for refusal in SipRefusal::ALL {
+        metrics::counter!("clarion_sip_refused_total", "what" => refusal.as_str()).increment(0);
     }
     for outcome in Outcome::ALL {
         metrics::counter!("clarion_calls_ended_total", "outcome" => outcome.as_str()).increment(0);

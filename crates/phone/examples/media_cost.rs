@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use g711::EncodedAudio;
 use phone::media::engine::{
-    Encryption, HeardKeys, MediaConfig, MediaEngine, MediaOptions, SocketChoice,
+    Encryption, HeardKeys, MediaConfig, MediaEngine, MediaOptions, SocketChoice, SymmetricRtp,
 };
 use phone::media::session::MediaSession;
 use phone::media::stream::PlaybackItem;
@@ -65,7 +65,11 @@ async fn measure(
             } else {
                 Encryption::Off
             },
-            symmetric,
+            symmetric: if symmetric {
+                SymmetricRtp::Any
+            } else {
+                SymmetricRtp::Off
+            },
             sockets: line.as_ref().map_or(SocketChoice::Own, |line| {
                 SocketChoice::Shared(Arc::clone(line))
             }),

@@ -18,6 +18,7 @@ use addresses::Addresses;
 pub use config::{Identity, NumberForm, SipTrunkConfig};
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
+pub(crate) use redirect::split_target;
 pub use redirect::{NumberCheck, RedirectHosts};
 
 #[derive(Debug)]
@@ -65,6 +66,7 @@ impl Trunk {
             duty,
             stop: CancellationToken::new(),
         });
+        trunk.introduce();
         let name = &trunk.config.name;
         // Both tasks end by themselves, because a registration is taken back at the end.
         if let Some(time) = trunk.config.register {

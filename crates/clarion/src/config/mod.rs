@@ -22,6 +22,7 @@ mod speech;
 #[cfg(test)]
 mod tests;
 mod trunk;
+mod trunk_media;
 mod values;
 
 use std::fmt;

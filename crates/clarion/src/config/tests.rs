@@ -511,6 +511,14 @@ fn the_form_of_a_trunks_invites_is_read_and_mistakes_in_it_are_named() {
             "phone_context = \"192.0.2.1\"",
             "phone_context: `192.0.2.1` is neither",
         ),
+        (
+            "symmetric_rtp = \"yes\"",
+            "symmetric_rtp: `yes` is none of off, peer, any",
+        ),
+        (
+            "peer_networks = [\"10.0.0.0/33\"]",
+            "peer_networks: `10.0.0.0/33` is not an address",
+        ),
     ] {
         let said = error(&trunk(&format!("host = \"x\"\n{more}")), &[]);
         assert!(said.contains(wanted), "{said}");

@@ -8,15 +8,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
-use phone::call::MediaOptions;
-use phone::media::engine::{Encryption, HeardKeys};
 use phone::signalling::{Host, SignallingConfig, SipCredentials, TlsFiles, Transport};
 use phone::trunk::{Identity, NumberForm, RedirectHosts, SipTrunkConfig};
 use toml::{Table, Value};
 
 use super::overlay::overlay;
 use super::section::{Mistake, Section};
-use super::values::{PemFiles, parse_codec, secret_in};
+use super::trunk_media::media;
+use super::values::{PemFiles, parse_network, secret_in};
 use crate::domain::call_window::CallWindow;
 use crate::domain::prefix::Prefix;
 use crate::domain::response_policy::{ResponsePolicy, ResponseRule};
@@ -25,7 +24,7 @@ use crate::domain::route::{Rewrite, TrunkRoute};
 /// Every setting of a trunk with its default.
 pub const TRUNK_DEFAULTS: &str = include_str!("trunk.default.toml");
 
-const LONGEST: u32 = 86_400;
+pub(super) const LONGEST: u32 = 86_400;
 
 /// One trunk as the operator describes it.
 #[derive(Debug, Clone)]
@@ -352,6 +351,7 @@ fn sip(
     let sip = SipTrunkConfig {
         more_hosts,
         proxy,
+        peer_networks: section.list("peer_networks", parse_network)?,
         domain: section.text_or_none("domain")?,
         credentials,
         register,
@@ -504,30 +504,4 @@ fn header_value(text: &str) -> Result<String, &'static str> {
         return Err("must be one line of text");
     }
     Ok(text.to_owned())
-}
-
-fn media(section: &mut Section, loopback: bool) -> Result<MediaOptions, Mistake> {
-    let codecs = section.list("codecs", parse_codec)?;
-    if codecs.is_empty() {
-        return Err(section.mistake("codecs", "name at least one of PCMA and PCMU"));
-    }
-    Ok(MediaOptions {
-        codecs,
-        encryption: if section.flag("srtp")? {
-            Encryption::Sdes
-        } else {
-            Encryption::Off
-        },
-        symmetric: section.flag("symmetric_rtp")?,
-        rtcp_mux: section.flag("rtcp_mux")?,
-        quiet_after: section.seconds_or_none("quiet_seconds", LONGEST)?,
-        heard_keys: if section.flag("inband_keys")? {
-            HeardKeys::PacketsOrTones
-        } else {
-            HeardKeys::Packets
-        },
-        hold_limit: section.seconds_or_none("hold_seconds", LONGEST)?,
-        bind: loopback.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        ..MediaOptions::default()
-    })
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use jiff::SignedDuration;
+use phone::signalling::SipRefusal;
 use supervisor::Watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -170,6 +171,10 @@ impl Housekeeping {
             let up = f64::from(u8::from(trunk.state() == "up"));
             metrics::gauge!("clarion_trunk_up", "trunk" => name.clone()).set(up);
             metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(trunk.calls()));
+        }
+        for refusal in SipRefusal::ALL {
+            metrics::counter!("clarion_sip_refused_total", "what" => refusal.as_str())
+                .absolute(self.pool.refusals.get(refusal));
         }
     }
 }

@@ -11,8 +11,8 @@ use g711::Codec;
 use phone::call::{CallEvent, CallRequest, MediaConfig, Phone, PlacedCall};
 use phone::media::engine::SocketChoice;
 use phone::signalling::{
-    DialogSnapshot, Resolver, Signalling, SignallingConfig, SignallingError, TlsFiles, Trace,
-    Transport,
+    DialogSnapshot, RefusalCounts, Resolver, Signalling, SignallingConfig, SignallingError,
+    TlsFiles, Trace, Transport,
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, NumberCheck, SipTrunkConfig, Trunk};
@@ -82,6 +82,7 @@ impl TrunkPool {
         let phone = Arc::new(phone);
         let mut endpoints = Endpoints {
             trace,
+            refusals: Arc::default(),
             started: HashMap::new(),
         };
         let mut lines = Vec::new();
@@ -96,6 +97,7 @@ impl TrunkPool {
         }
         let mut pool = Self::over(lines);
         pool.pace = Arc::clone(phone.media().pace());
+        pool.refusals = endpoints.refusals;
         Ok(pool)
     }
 }
@@ -105,6 +107,7 @@ type EndpointKey = (Transport, SocketAddr, Option<SocketAddr>, TlsFiles);
 /// Trunks with the same address of ours share an endpoint.
 struct Endpoints {
     trace: Option<Trace>,
+    refusals: Arc<RefusalCounts>,
     started: HashMap<EndpointKey, Arc<Signalling>>,
 }
 
@@ -154,6 +157,7 @@ impl Endpoints {
             return Ok(Arc::clone(known));
         }
         config.trace.clone_from(&self.trace);
+        config.refusals = Arc::clone(&self.refusals);
         let started = Arc::new(Signalling::start(supervisor, &config, None).await?);
         self.started.insert(key, Arc::clone(&started));
         Ok(started)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Zoned;
 use phone::media::pacer::PaceCounts;
+use phone::signalling::RefusalCounts;
 use phone::signalling::Transport;
 use phone::trunk::Health;
 use tokio::sync::Notify;
@@ -186,6 +187,8 @@ pub struct TrunkPool {
     pub share_changed: Arc<Notify>,
     /// How well the packets of all calls leave.
     pub pace: Arc<PaceCounts>,
+    /// What strangers wanted of our SIP ports, and where trunks wanted to lead us.
+    pub refusals: Arc<RefusalCounts>,
 }
 
 /// Why no channel was to be had.
@@ -224,6 +227,7 @@ impl TrunkPool {
             trunks: trunks.collect(),
             share_changed,
             pace: Arc::default(),
+            refusals: Arc::default(),
         }
     }
 

@@ -36,7 +36,7 @@ impl NextInvite {
             self.shortest_session = Some(seconds.min(LONGEST_SESSION));
             return first_time && trunk.config.session_interval.is_some();
         }
-        let sent_to = self.redirected.as_ref().map_or(sent_to, |(_, at)| *at);
+        let sent_to = self.destination(sent_to);
         let targets = refusal.redirected_to();
         if trunk.config.follow_redirects && !targets.is_empty() {
             self.add(targets, trunk, sent_to).await;
@@ -77,6 +77,11 @@ impl NextInvite {
             *phrase = format!("{phrase} (not followed: {reason})");
         }
         failure
+    }
+
+    /// Where it goes, if `address` of the trunk is tried.
+    pub fn destination(&self, address: SocketAddr) -> SocketAddr {
+        self.redirected.as_ref().map_or(address, |(_, at)| *at)
     }
 
     pub fn apply(&self, invite: &mut Invite) {

@@ -11,7 +11,7 @@ use super::next_invite::NextInvite;
 use super::{AnswerRecorded, CallEvent, CallRequest, Events, LeaveRequest, PhoneError};
 use crate::ending::{Cause, Ending, Failure};
 use crate::leg_record::{LegRecord, OpenLeg};
-use crate::media::engine::{MediaEngine, MediaError};
+use crate::media::engine::{MediaEngine, MediaError, MediaOptions};
 use crate::media::inbound::InboundEvent;
 use crate::media::session::MediaSession;
 use crate::signalling::{DialogSnapshot, Leave, OnAnswer, ReadyLeg};
@@ -126,7 +126,10 @@ impl Placing<'_> {
             InboundEvent::Tone(key) => pressed.heard(key, KeySource::Tones, Instant::now()),
             InboundEvent::Sound(..) => {}
         };
-        let options = self.trunk.config.media.clone();
+        let options = MediaOptions {
+            sip_peer: Some(next.destination(address).ip()),
+            ..self.trunk.config.media.clone()
+        };
         let media = self.media.open(options, on_inbound);
         let mut media = media.map_err(MediaError::from)?;
         let request = self.request;

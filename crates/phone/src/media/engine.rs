@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::dtmf::KeyTiming;
 use super::inbound::InboundEvent;
+use super::latch::Believed;
 use super::pacer::{PaceCounts, Pacer};
 use super::ports::{EXPEDITED, Ports, RTP_BUFFER};
 use super::receiver::RtpReceiver;
@@ -54,7 +55,9 @@ pub struct MediaOptions {
     /// Offer RTCP on the port of RTP (RFC 5761).
     pub rtcp_mux: bool,
     /// The peer may be behind a NAT: believe its first packets rather than its description. Not with a shared line.
-    pub symmetric: bool,
+    pub symmetric: SymmetricRtp,
+    /// The host that we signal with.
+    pub sip_peer: Option<IpAddr>,
     /// A peer from which nothing at all has come for this long is to be asked whether it is still there.
     pub quiet_after: Option<Duration>,
     /// How long the peer may hold us.
@@ -73,7 +76,8 @@ impl Default for MediaOptions {
             encryption: Encryption::Off,
             sockets: SocketChoice::Own,
             rtcp_mux: true,
-            symmetric: false,
+            symmetric: SymmetricRtp::Off,
+            sip_peer: None,
             quiet_after: None,
             hold_limit: None,
             key_timing: KeyTiming::default(),
@@ -82,6 +86,29 @@ impl Default for MediaOptions {
             advertised: None,
         }
     }
+}
+
+impl MediaOptions {
+    /// Whose packets may show where the peer is; `None` where its description alone counts.
+    pub(super) fn believed(&self) -> Option<Believed> {
+        match self.symmetric {
+            SymmetricRtp::Off => None,
+            SymmetricRtp::Peer => Some(Believed::Hosts {
+                sip_peer: self.sip_peer,
+            }),
+            SymmetricRtp::Any => Some(Believed::Anybody),
+        }
+    }
+}
+
+/// Whether RTP goes to where the peer's packets come from (RFC 4961).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SymmetricRtp {
+    Off,
+    /// If they come from the host of its description, or from the one that we signal with.
+    Peer,
+    /// Wherever they come from.
+    Any,
 }
 
 /// Encryption is never optional: a peer that does not agree is refused.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::dtmf::KeyListener;
-use super::latch::Latch;
+use super::latch::{Believed, Latch};
 use super::receiver_stats::{ReceiverStats, samples};
 use super::rtcp::{self, ReportClock};
 use super::rtp::{self, Packet};
@@ -77,7 +77,8 @@ pub struct InboundParameters {
     /// Listen for keys in the sound, where there is no telephone-event.
     pub inband_keys: bool,
     pub key: Option<(Suite, MasterKey)>,
-    pub symmetric: bool,
+    /// Where the peer's address is learned from its packets: from whose.
+    pub symmetric: Option<Believed>,
     pub answered: bool,
 }
 
@@ -115,9 +116,10 @@ impl Inbound {
         // A peer that sent nothing before its answer could not be learned then.
         let answers = parameters.answered && !self.answered;
         let elsewhere = matches!(self.peer, Peer::Fixed { rtp } if rtp != parameters.rtp);
-        let learns = parameters.symmetric && (moved || (answers && !elsewhere));
-        if learns {
-            self.peer = Peer::Learning(Latch::new(parameters.rtp, now));
+        let due = moved || (answers && !elsewhere);
+        let believed = parameters.symmetric.filter(|_| due);
+        if let Some(believed) = believed {
+            self.peer = Peer::Learning(Latch::new(parameters.rtp, believed, now));
         } else if moved {
             self.peer = Peer::Fixed {
                 rtp: parameters.rtp,
@@ -127,7 +129,7 @@ impl Inbound {
             self.rtcp = Some(parameters.rtcp);
         }
         self.described = Some(described);
-        self.symmetric = parameters.symmetric;
+        self.symmetric = parameters.symmetric.is_some();
         self.codec = Some(parameters.codec);
         self.telephone_event = parameters.telephone_event;
         self.answered = parameters.answered;
@@ -144,7 +146,7 @@ impl Inbound {
             (_, None) => None,
         };
         self.last_received = now;
-        learns
+        believed.is_some()
     }
 
     /// Judges a packet of either socket. Returns the peer's address if this packet has settled it.

@@ -4,8 +4,11 @@
 //! seconds after the description came. Only whole RTP of the agreed payload types counts (and only authentic packets, where the stream is
 //! encrypted), several in a row from one address and one source. A packet from the described address settles it at once, and if two
 //! strangers speak, neither is believed. After that the address is fixed and everybody else is ignored.
+//!
+//! Unless the operator says otherwise, only the ports are learned: packets count that come from the host of the description, or from the
+//! one that we signal with, where most of those that hide a NAT relay the sound too.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use super::rtp::Packet;
@@ -15,9 +18,20 @@ const OPEN: Duration = Duration::from_secs(5);
 /// The packets in a row that prove an address: 100 ms of sound.
 const IN_A_ROW: u8 = 5;
 
+/// Whose packets may show where the peer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Believed {
+    Anybody,
+    /// The host of the description, and the one that we signal with.
+    Hosts {
+        sip_peer: Option<IpAddr>,
+    },
+}
+
 #[derive(Debug)]
 pub struct Latch {
     described: SocketAddr,
+    believed: Believed,
     closes: Instant,
     stranger: Option<Stranger>,
 }
@@ -37,9 +51,10 @@ impl Stranger {
 }
 
 impl Latch {
-    pub fn new(described: SocketAddr, now: Instant) -> Self {
+    pub fn new(described: SocketAddr, believed: Believed, now: Instant) -> Self {
         Self {
             described,
+            believed,
             closes: now + OPEN,
             stranger: None,
         }
@@ -54,6 +69,9 @@ impl Latch {
     ) -> Option<SocketAddr> {
         if from == self.described || now >= self.closes {
             return Some(self.described);
+        }
+        if !self.believes(from.ip()) {
+            return None;
         }
         let mut in_a_row = 1;
         if let Some(stranger) = &self.stranger {
@@ -75,6 +93,13 @@ impl Latch {
         });
         None
     }
+
+    fn believes(&self, host: IpAddr) -> bool {
+        match self.believed {
+            Believed::Anybody => true,
+            Believed::Hosts { sip_peer } => host == self.described.ip() || sip_peer == Some(host),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -92,11 +117,20 @@ mod tests {
 
     impl Wait {
         fn new() -> Self {
+            Self::believing(Believed::Anybody)
+        }
+
+        fn believing(believed: Believed) -> Self {
             let now = Instant::now();
             Self {
-                latch: Latch::new(address("192.0.2.1:4000"), now),
+                latch: Latch::new(address("192.0.2.1:4000"), believed, now),
                 now,
             }
+        }
+
+        /// Sound that goes on for a while. Returns what it has settled.
+        fn hear(&mut self, from: &str) -> Option<SocketAddr> {
+            (1..=20).find_map(|sequence| self.receive(from, 1, sequence))
         }
 
         fn receive(&mut self, from: &str, source: u32, sequence: u16) -> Option<SocketAddr> {
@@ -130,6 +164,20 @@ mod tests {
         assert_eq!(wait.receive("203.0.113.9:7000", 1, 1), None);
         let described = address("192.0.2.1:4000");
         assert_eq!(wait.receive("192.0.2.1:4000", 2, 1), Some(described));
+    }
+
+    #[test]
+    fn only_the_hosts_of_the_description_and_of_the_signalling_are_believed() {
+        let sip_peer = Some("198.51.100.4".parse().unwrap());
+        let hosts = Believed::Hosts { sip_peer };
+        for believed in ["192.0.2.1:7000", "198.51.100.4:7000"] {
+            let mut wait = Wait::believing(hosts);
+            assert_eq!(wait.hear("203.0.113.9:7000"), None);
+            // What a stranger has said before does not keep the peer from being found.
+            assert_eq!(wait.hear(believed), Some(address(believed)));
+        }
+        let mut wait = Wait::believing(Believed::Hosts { sip_peer: None });
+        assert_eq!(wait.hear("198.51.100.4:7000"), None);
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! A pair of ports per call: RTP on an even one, RTCP on the next (RFC 3550 section 11).
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::net::sockopt;
+
+use super::port_deck::PortDeck;
 
 /// Expedited forwarding (RFC 3246), what voice asks of the network.
 pub const EXPEDITED: u8 = 46;
@@ -17,23 +20,57 @@ const RTCP_BUFFER: usize = 4 * 1024;
 /// For sockets that all calls of a trunk share.
 const SHARED_BUFFER: usize = 4 * 1024 * 1024;
 
-/// Hands out ports from a range, in turn, so that a port is used again as late as possible: stray packets of the call before must not be
-/// received in the next one.
+/// Hands out ports from a range, at random.
 #[derive(Debug)]
 pub struct Ports {
     first: u16,
-    pairs: u32,
-    next: AtomicU32,
+    pairs: u16,
+    decks: Arc<Decks>,
     dscp: Option<u8>,
     rtp_buffer: usize,
 }
 
-/// Two sockets that belong together; the ports are free again when it is dropped.
+/// The free ports of each address that we bind.
+#[derive(Debug, Default)]
+struct Decks(Mutex<HashMap<IpAddr, PortDeck>>);
+
+impl Decks {
+    fn with<T>(&self, access: impl FnOnce(&mut HashMap<IpAddr, PortDeck>) -> T) -> T {
+        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Two sockets that belong together.
 #[derive(Debug)]
 pub struct PortPair {
     pub rtp: Arc<UdpSocket>,
     pub rtcp: Arc<UdpSocket>,
-    pub port: u16,
+    pub lease: PortLease,
+}
+
+/// The ports of a pair, which are free again when it is dropped.
+#[derive(Debug)]
+pub struct PortLease {
+    address: IpAddr,
+    port: u16,
+    decks: Arc<Decks>,
+}
+
+impl PortLease {
+    /// The even port; that of RTCP is the next.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Drop for PortLease {
+    fn drop(&mut self) {
+        self.decks.with(|decks| {
+            if let Some(deck) = decks.get_mut(&self.address) {
+                deck.put_back(self.port, Instant::now());
+            }
+        });
+    }
 }
 
 impl Ports {
@@ -41,11 +78,11 @@ impl Ports {
     pub fn new(range: &RangeInclusive<u16>) -> Option<Self> {
         let first = range.start().checked_next_multiple_of(2)?;
         let count = (u32::from(*range.end()) + 1).checked_sub(u32::from(first))?;
-        let pairs = count / 2;
+        let pairs = u16::try_from(count / 2).ok()?;
         (pairs > 0).then_some(Self {
             first,
             pairs,
-            next: AtomicU32::new(0),
+            decks: Arc::default(),
             dscp: None,
             rtp_buffer: RTP_BUFFER,
         })
@@ -65,7 +102,7 @@ impl Ports {
         self
     }
 
-    /// The next pair that is free on this address; ports that others use are passed over.
+    /// A pair that is free on this address; ports that others use are passed over.
     pub fn open(&self, address: IpAddr) -> io::Result<PortPair> {
         let pair = self.bind(address)?;
         self.prepare(&pair.rtp, address, self.rtp_buffer);
@@ -85,24 +122,33 @@ impl Ports {
 
     fn bind(&self, address: IpAddr) -> io::Result<PortPair> {
         for _ in 0..self.pairs {
-            let index = self.next.fetch_add(1, Ordering::Relaxed) % self.pairs;
-            let port = self.first + u16::try_from(index * 2).expect("within the range of ports");
-            let Ok(rtp) = UdpSocket::bind((address, port)) else {
-                continue;
+            let Some(lease) = self.lease(address) else {
+                break;
             };
-            let Ok(rtcp) = UdpSocket::bind((address, port + 1)) else {
-                continue;
-            };
-            return Ok(PortPair {
-                rtp: Arc::new(rtp),
-                rtcp: Arc::new(rtcp),
-                port,
-            });
+            match bind_pair(lease) {
+                // Others use it.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                bound => return bound,
+            }
         }
         Err(io::Error::new(
             io::ErrorKind::AddrInUse,
             format!("no pair of ports is free on {address}"),
         ))
+    }
+
+    fn lease(&self, address: IpAddr) -> Option<PortLease> {
+        let evens = (self.first..=u16::MAX).step_by(2);
+        let port = self.decks.with(|decks| {
+            let deck = decks.entry(address);
+            deck.or_insert_with(|| PortDeck::new(evens.take(self.pairs.into())))
+                .draw(Instant::now())
+        });
+        Some(PortLease {
+            address,
+            port: port?,
+            decks: Arc::clone(&self.decks),
+        })
     }
 
     /// Options that help: a kernel that refuses one of them is no reason not to talk.
@@ -120,6 +166,14 @@ impl Ports {
     }
 }
 
+fn bind_pair(lease: PortLease) -> io::Result<PortPair> {
+    Ok(PortPair {
+        rtp: Arc::new(UdpSocket::bind((lease.address, lease.port))?),
+        rtcp: Arc::new(UdpSocket::bind((lease.address, lease.port + 1))?),
+        lease,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +185,7 @@ mod tests {
     fn pairs_are_even_and_different_and_come_back() {
         let ports = Ports::new(&(47_101..=47_120)).unwrap();
         let open: Vec<_> = std::iter::from_fn(|| ports.open(HERE).ok()).collect();
-        let numbers: HashSet<_> = open.iter().map(|pair| pair.port).collect();
+        let numbers: HashSet<_> = open.iter().map(|pair| pair.lease.port()).collect();
         assert_eq!(numbers.len(), open.len());
         assert!(
             open.len() <= 9
@@ -140,6 +194,27 @@ mod tests {
                     .all(|port| port % 2 == 0 && (47_102..47_120).contains(port))
         );
         drop(open);
+        assert!(ports.open(HERE).is_ok());
+    }
+
+    #[test]
+    fn the_ports_of_calls_cannot_be_guessed_from_those_before() {
+        let ports = Ports::new(&(46_000..=46_999)).unwrap();
+        let open: Vec<_> = (0..100).map(|_| ports.open(HERE).unwrap()).collect();
+        let followed = open
+            .windows(2)
+            .filter(|two| two[0].lease.port() + 2 == two[1].lease.port());
+        assert!(followed.count() < 20);
+    }
+
+    #[test]
+    fn a_range_that_is_full_is_known_to_be_without_trying_its_ports() {
+        let ports = Ports::new(&(45_900..=45_999)).unwrap();
+        let leases: Vec<_> = std::iter::from_fn(|| ports.lease(HERE)).collect();
+        assert_eq!(leases.len(), 50);
+        // Nobody is bound to any of them: a search would have found one.
+        assert!(ports.open(HERE).is_err());
+        drop(leases);
         assert!(ports.open(HERE).is_ok());
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot};
 
-use super::engine::{Encryption, HeardKeys, MediaEngine, MediaError, MediaOptions};
+use super::engine::{Encryption, HeardKeys, MediaEngine, MediaError, MediaOptions, SymmetricRtp};
 use super::inbound::{Inbound, InboundParameters, OnInbound};
 use super::inbound_handle::InboundHandle;
 use super::paced_stream::{PacedStream, StreamControl, Target};
@@ -78,7 +78,9 @@ impl MediaSession {
         let bind = options.bind.unwrap_or(engine.config().bind);
         let sockets = Sockets::open(&engine, &options.sockets, bind)?;
         // Calls that share a socket are told apart by where the packets come from, which must be known before.
-        options.symmetric &= !sockets.are_shared();
+        if sockets.are_shared() {
+            options.symmetric = SymmetricRtp::Off;
+        }
         let config = engine.config();
         let keys = match options.encryption {
             Encryption::Off => vec![],
@@ -214,7 +216,7 @@ impl MediaSession {
         let (finished, when) = oneshot::channel();
         self.engine.pacer().play(PacedStream {
             stream,
-            send_path: self.sockets.send_path(self.options.symmetric, &self.target),
+            send_path: self.sockets.send_path(self.is_symmetric(), &self.target),
             sealer,
             control: Arc::clone(&self.control),
             finished,
@@ -333,11 +335,15 @@ impl MediaSession {
         Ok(())
     }
 
+    fn is_symmetric(&self) -> bool {
+        self.options.symmetric != SymmetricRtp::Off
+    }
+
     /// Sends to the addresses that the peer describes, and receives from them.
     fn point(&mut self, remote: &RemoteMedia, now: Instant) -> io::Result<()> {
         let addresses = |remote: &RemoteMedia| (remote.rtp, remote.rtcp);
         let moved = self.remote.as_ref().map(addresses) != Some(addresses(remote));
-        if moved && !self.options.symmetric {
+        if moved && !self.is_symmetric() {
             self.sockets.point(remote, &self.inbound)?;
         }
         let keys = remote.keys.as_ref();
@@ -348,7 +354,7 @@ impl MediaSession {
             telephone_event: remote.telephone_event,
             inband_keys: self.options.heard_keys != HeardKeys::Packets,
             key: keys.map(|keys| (keys.suite, keys.theirs.clone())),
-            symmetric: self.options.symmetric,
+            symmetric: self.options.believed(),
             answered: self.answered,
         };
         // Under one lock, so that an address that is learned at once is not overwritten.

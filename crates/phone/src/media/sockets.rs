@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use super::engine::{MediaEngine, SocketChoice};
 use super::inbound_handle::InboundHandle;
 use super::paced_stream::{SendPath, Target};
+use super::ports::PortLease;
 use super::receiver::{Listening, RtpReceiver};
 use super::rtp;
 use super::shared::{PeerEntry, SharedLine};
@@ -17,7 +18,7 @@ use crate::sdp::RemoteMedia;
 #[derive(Debug)]
 pub enum Sockets {
     Own {
-        port: u16,
+        lease: PortLease,
         rtp: Arc<UdpSocket>,
         /// Closed when both sides have agreed to share the port of RTP.
         rtcp: Option<Arc<UdpSocket>>,
@@ -35,7 +36,7 @@ impl Sockets {
             SocketChoice::Own => {
                 let pair = engine.ports().open(bind)?;
                 Self::Own {
-                    port: pair.port,
+                    lease: pair.lease,
                     rtp: pair.rtp,
                     rtcp: Some(pair.rtcp),
                     listening: Vec::new(),
@@ -54,8 +55,8 @@ impl Sockets {
 
     pub fn port(&self) -> u16 {
         match self {
-            Self::Own { port, .. } => *port,
-            Self::Shared { line, .. } => line.pair().port,
+            Self::Own { lease, .. } => lease.port(),
+            Self::Shared { line, .. } => line.pair().lease.port(),
         }
     }
 

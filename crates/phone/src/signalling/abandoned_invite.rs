@@ -87,7 +87,9 @@ fn cancel(invite: &Transaction) {
 /// The library has acknowledged the answer.
 async fn bye(invite: &Transaction, transport: Transport, answer: &Response) {
     let ended = async {
-        let snapshot = DialogSnapshot::of_answer(answer, None);
+        let sent_to = invite.destination.as_ref();
+        let sent_to = sent_to.and_then(|sent_to| sent_to.get_socketaddr().ok());
+        let snapshot = DialogSnapshot::of_answer(answer, sent_to);
         let nowhere = || SignallingError::Address("an answer without a Contact".to_owned());
         let snapshot = snapshot.ok_or_else(nowhere)?;
         let bye = snapshot.request(&invite.endpoint_inner, Method::Bye, snapshot.later_cseq())?;

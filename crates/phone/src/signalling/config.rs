@@ -1,10 +1,11 @@
 //! What an endpoint has to know before it starts.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use rsipstack::dialog::authenticate::Credential;
 
-use super::{TlsFiles, Trace, Transport};
+use super::{RefusalCounts, Resolver, TlsFiles, Trace, Transport};
 
 /// Where and how we are reached.
 #[derive(Debug, Clone)]
@@ -17,6 +18,10 @@ pub struct SignallingConfig {
     pub user_agent: String,
     /// Sees every message, with secrets masked.
     pub trace: Option<Trace>,
+    /// For the names in what peers say about where they are.
+    pub resolver: Resolver,
+    /// What is refused is counted there.
+    pub refusals: Arc<RefusalCounts>,
 }
 
 impl SignallingConfig {
@@ -28,6 +33,8 @@ impl SignallingConfig {
             tls: TlsFiles::default(),
             user_agent: "Clarion".to_owned(),
             trace: None,
+            resolver: Resolver::default(),
+            refusals: Arc::default(),
         }
     }
 }

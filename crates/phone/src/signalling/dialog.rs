@@ -85,6 +85,7 @@ impl OwnedDialog {
 
     /// BYE, if the dialog is up. A BYE that nobody answers has ended the dialog all the same.
     pub async fn hang_up(&self) -> ByeAnswer {
+        self.dialog.reconnect().await;
         let asked = Instant::now();
         match end_confirmed(&self.get()).await {
             // The library does not tell silence from an answer; it only takes as long.
@@ -124,6 +125,7 @@ async fn end_confirmed(dialog: &InviteDialog) -> rsipstack::Result<()> {
 impl Drop for OwnedDialog {
     fn drop(&mut self) {
         let (dialogs, dialog) = (Arc::clone(&self.dialogs), self.dialog.give_up());
+        let leg = Arc::clone(&self.dialog);
         let _ = dialog.reject(Some(StatusCode::TemporarilyUnavailable), None);
         let (invite, route) = (self.invite.take(), self.route.take());
         if invite.is_none() && dialog.state().is_terminated() {
@@ -140,6 +142,7 @@ impl Drop for OwnedDialog {
                 drop(wanted);
                 let _ = result.await;
             }
+            leg.reconnect().await;
             let _ = end_confirmed(&dialog).await;
             dialogs.remove(&dialog);
             drop(route);

@@ -2,6 +2,7 @@
 //! open are kept here: the library knows them only from the moment in which it sends their INVITE, and that moment is ours to choose.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rsipstack::dialog::DialogId;
@@ -13,6 +14,7 @@ use rsipstack::transaction::endpoint::EndpointInnerRef;
 use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
 
+use super::connector::TrunkConnector;
 use super::orphan::route_set;
 
 /// Call-ID and our own tag: they stay, whoever answers.
@@ -94,6 +96,8 @@ pub(super) struct LegDialog {
     current: Mutex<Current>,
     /// Where the leg hears what happens; a dialog that the peer opened tells it by itself.
     states: Option<DialogStateSender>,
+    /// Where there are connections: what opens the one to the trunk, and the address that the INVITE was sent to.
+    way: Option<(Arc<TrunkConnector>, SocketAddr)>,
 }
 
 struct Current {
@@ -115,10 +119,15 @@ impl Current {
 
 impl LegDialog {
     /// A dialog that we open.
-    pub fn placed(inner: Arc<DialogInner>, states: DialogStateSender) -> Self {
+    pub fn placed(
+        inner: Arc<DialogInner>,
+        states: DialogStateSender,
+        way: Option<(Arc<TrunkConnector>, SocketAddr)>,
+    ) -> Self {
         Self {
             current: Mutex::new(Current::placed(inner)),
             states: Some(states),
+            way,
         }
     }
 
@@ -132,6 +141,23 @@ impl LegDialog {
         Self {
             current: Mutex::new(current),
             states: None,
+            way: None,
+        }
+    }
+
+    /// Where there are connections, requests go over that to the trunk, which is opened again if it is gone. The library, left alone, would
+    /// open another one, to wherever and by whatever transport the peer has named.
+    pub async fn reconnect(&self) {
+        let Some((connector, trunk)) = &self.way else {
+            return;
+        };
+        match connector.connection(*trunk).await {
+            Ok(connection) => {
+                if let Some(inner) = &self.lock().inner {
+                    inner.set_server_connection(connection);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "a call has lost its connection"),
         }
     }
 

@@ -1,12 +1,17 @@
 //! All our code that reads hostile bytes, without a socket: for the fuzzer.
 
+use std::net::Ipv4Addr;
+
 use rsipstack::sip::{HeadersExt, SipMessage};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 
+use super::head::MessageHead;
 use super::{
-    DialogSnapshot, SessionTimer, Transport, challenge, headers, incoming, masking, orphan,
+    DialogSnapshot, SessionTimer, Transport, challenge, first_hop, headers, incoming,
+    invite_outcome, masking, orphan,
 };
 use crate::ending::Cause;
+use crate::trunk::split_target;
 
 /// Reads a message as if it came from the wire. False if the library refuses it.
 pub fn message(bytes: &[u8]) -> bool {
@@ -26,6 +31,10 @@ pub fn message(bytes: &[u8]) -> bool {
         }
         SipMessage::Response(mut response) => {
             let _ = TransactionKey::from_response(&response, TransactionRole::Client);
+            for transport in Transport::ALL {
+                let trunk = (Ipv4Addr::new(192, 0, 2, 1), 5060).into();
+                first_hop::correct(&mut response, trunk, transport);
+            }
             challenge::choose(&mut response);
             challenge::hide(&mut response);
             let q850 = headers::q850(&response).map(|q850| q850.cause);
@@ -36,6 +45,31 @@ pub fn message(bytes: &[u8]) -> bool {
         }
     }
     true
+}
+
+/// The addresses to which a 3xx sends us, with the number of each that has one.
+pub fn redirect(bytes: &[u8]) -> Vec<(String, Option<String>)> {
+    let Ok(SipMessage::Response(response)) = SipMessage::try_from(bytes) else {
+        return Vec::new();
+    };
+    let targets = invite_outcome::redirect_targets(&response).into_iter();
+    targets
+        .map(|target| {
+            let number = split_target(&target).ok().map(|(number, _)| number);
+            (target, number)
+        })
+        .collect()
+}
+
+/// Reads the head of a packet as the gate does, before the library has seen it. What is found stands in the packet.
+pub fn head(bytes: &[u8]) {
+    let Some(head) = MessageHead::read(bytes) else {
+        return;
+    };
+    let found = [Some(head.call_id), head.receivers_tag(), head.senders_tag()];
+    for found in found.into_iter().flatten() {
+        assert!(!found.is_empty() && bytes.as_ptr_range().contains(&found.as_ptr()));
+    }
 }
 
 /// Finds where a request about a leg would go.

@@ -2,24 +2,32 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use rsipstack::EndpointBuilder;
-use rsipstack::sip::{Method, Uri};
+use rsipstack::sip::{HeadersExt, Method, Request, Uri};
 use rsipstack::transaction::endpoint::{EndpointInnerRef, EndpointOption};
-use rsipstack::transport::{SipConnection, TransportLayer};
+use rsipstack::transport::TransportLayer;
 use supervisor::{Supervisor, TaskGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::accepting;
 use super::answer_hold::AnswerHolds;
+use super::connector::TrunkConnector;
+use super::conversations::{Conversation, Conversations};
 use super::dialogs::Dialogs;
+use super::doorkeeper::{Doorkeeper, IDLE_TIME};
+use super::head;
 use super::incoming::{self, Answering};
 use super::invite_routes::{InviteLocator, InviteRoutes};
 use super::listeners;
 use super::peers::KnownPeers;
-use super::response_filter::ResponseFilter;
+use super::response_filter::{FilterParts, ResponseFilter};
 use super::trace::{MessageTap, TraceInspector};
 use super::transport::{self, Transport};
+use super::udp_gate::UdpGate;
+use super::ways::{OpenWays, WayResolver};
 use super::{SILENCE, SignallingConfig, SignallingError, uri};
 
 /// Longer than anybody may let it ring.
@@ -33,15 +41,15 @@ pub struct Signalling {
     pub(super) dialogs: Arc<Dialogs>,
     pub(super) transport: Transport,
     pub(super) contact: SocketAddr,
-    /// Peers can connect to us. Without a certificate of ours nobody can over TLS: then what a peer sends has to come back on the connection
-    /// that we have opened, and we are reached at its address.
+    /// Peers can connect to us. Otherwise what a peer sends has to come back on the connection that we have opened, and we are reached at
+    /// its address.
     is_reachable: bool,
     pub(super) answer_holds: Arc<AnswerHolds>,
     pub(super) invite_routes: Arc<InviteRoutes>,
+    pub(super) conversations: Arc<Conversations>,
     peers: Arc<KnownPeers>,
     pub(super) tap: Arc<MessageTap>,
-    /// One connection at a time is opened, so that a burst of calls shares it.
-    connecting: tokio::sync::Mutex<()>,
+    pub(super) connector: Arc<TrunkConnector>,
     _stop: DropGuard,
 }
 
@@ -56,8 +64,8 @@ impl std::fmt::Debug for Signalling {
 }
 
 impl Signalling {
-    /// Starts listening. Requests that open a dialog go to `calls`, where there is one; otherwise they are refused. `supervisor` knows
-    /// the tasks as `sip-listener`.
+    /// Starts listening. Requests that open a dialog go to `calls`, where there is one, and then anybody is heard; otherwise they are
+    /// refused, and strangers are not heard. `supervisor` knows the tasks as `sip-listener`.
     pub async fn start(
         supervisor: &Supervisor,
         config: &SignallingConfig,
@@ -65,24 +73,43 @@ impl Signalling {
     ) -> Result<Self, SignallingError> {
         let stop = CancellationToken::new();
         let stop_on_drop = stop.clone().drop_guard();
-        let layer = TransportLayer::new(stop.child_token());
-        let opened = transport::open(config, &layer, &stop).await?;
-        let (local, contact) = (opened.local, opened.contact);
         let peers = Arc::new(KnownPeers::default());
+        let heard = calls.is_none().then(|| Arc::clone(&peers));
+        let conversations = Arc::new(Conversations::default());
+        let gated = |socket| UdpGate {
+            socket,
+            peers: heard.clone(),
+            conversations: Arc::clone(&conversations),
+            refusals: Arc::clone(&config.refusals),
+        };
+        let opened = transport::open(config, calls.is_some(), gated, &stop).await?;
+        let contact = opened.contact;
         let answer_holds = Arc::new(AnswerHolds::default());
         let invite_routes = Arc::new(InviteRoutes::default());
         let tap = MessageTap::new(config.trace.clone(), config.transport, opened.own());
         let tap = Arc::new(tap);
-        let filter = ResponseFilter::new(
-            Arc::clone(&peers),
-            Arc::clone(&answer_holds),
-            Arc::clone(&tap),
-        );
+        let doorkeeper = Doorkeeper::new(heard.clone(), Arc::clone(&config.refusals));
+        let filter = ResponseFilter::new(FilterParts {
+            transport: config.transport,
+            peers: Arc::clone(&peers),
+            conversations: Arc::clone(&conversations),
+            holds: Arc::clone(&answer_holds),
+            tap: Arc::clone(&tap),
+            doorkeeper: Arc::clone(&doorkeeper),
+        });
         let inspector = TraceInspector {
             tap: Arc::clone(&tap),
             placing: Arc::clone(&answer_holds),
         };
-        let locator = InviteLocator(Arc::clone(&invite_routes));
+        let ways = OpenWays {
+            transport: config.transport,
+            peers: heard,
+        };
+        let locator = InviteLocator {
+            routes: Arc::clone(&invite_routes),
+            ways: ways.clone(),
+        };
+        let layer = transport_layer(config, ways, &stop);
         let mut builder = builder(config, layer, contact, &stop);
         let endpoint = builder
             .with_transport_inspector(Box::new(filter.clone()))
@@ -92,11 +119,17 @@ impl Signalling {
         let dialogs = Arc::new(Dialogs::new(endpoint.inner.clone()));
         filter.belong_to(&endpoint.inner, &dialogs);
         let requests = endpoint.incoming_transactions()?;
+        let is_reachable = opened.is_reachable();
         let mut listening =
-            listeners::start(supervisor, &endpoint.inner, opened.udp, &filter).await;
-        transport::listens(config, local).await?;
+            listeners::start(supervisor, &endpoint.inner, opened.listener, &filter).await;
+        if let Some(entrance) = opened.entrance {
+            let (endpoint, stop) = (endpoint.inner.clone(), stop.clone());
+            listening.push(supervisor.require(listeners::NAME, None, move |watch| {
+                accepting::accept(entrance, endpoint, doorkeeper, stop, watch)
+            }));
+        }
         let answering = Arc::clone(&dialogs);
-        listening.push(supervisor.require("sip-listener", None, move |watch| {
+        listening.push(supervisor.require(listeners::NAME, None, move |watch| {
             incoming::answer_requests(requests, answering, calls, watch)
         }));
         Ok(Self {
@@ -105,12 +138,18 @@ impl Signalling {
             dialogs,
             transport: config.transport,
             contact,
-            is_reachable: transport::is_reachable(config),
+            is_reachable,
             answer_holds,
             invite_routes,
+            conversations,
             peers,
+            connector: Arc::new(TrunkConnector {
+                endpoint: endpoint.inner.clone(),
+                transport: config.transport,
+                tap: Arc::clone(&tap),
+                connecting: tokio::sync::Mutex::new(()),
+            }),
             tap,
-            connecting: tokio::sync::Mutex::new(()),
             _stop: stop_on_drop,
         })
     }
@@ -131,45 +170,31 @@ impl Signalling {
         (self.dialogs.len(), transactions)
     }
 
-    /// From now on a stray answer of this peer is ended, even one to a call of an earlier process.
+    /// From now on this peer is heard and may connect to us, and a stray answer of it is ended, even one to a call of an earlier process.
     pub fn add_peer(&self, peer: IpAddr) {
-        self.peers.add(peer);
+        self.peers.add(peer, Instant::now());
+    }
+
+    /// The same for all hosts of a network, which the operator has named.
+    pub fn add_peer_network(&self, network: IpNet) {
+        self.peers.add_network(network);
+    }
+
+    /// Hears the answers to a request of ours, wherever they come from, until the result is dropped.
+    pub(super) fn converse(&self, request: &Request, trunk: SocketAddr) -> Option<Conversation> {
+        let call_id = request.call_id_header().ok()?.value();
+        let tag = head::tag(request.from_header().ok()?.value().as_bytes());
+        Some(self.conversations.begin(call_id, tag, trunk))
     }
 
     /// Makes sure that there is a connection, where the transport has connections, and returns the address at which this peer reaches us.
     pub async fn connect(&self, destination: SocketAddr) -> Result<SocketAddr, SignallingError> {
-        match self.connection(destination).await? {
+        match self.connector.connection(destination).await? {
             Some(connection) if !self.is_reachable => connection
                 .get_addr()
                 .get_socketaddr()
                 .map_err(|error| SignallingError::Unreachable(destination, error.to_string())),
             _ => Ok(self.contact),
-        }
-    }
-
-    /// The connection to a peer, opened if there is none; `None` where the transport has no connections. The library would go on trying in
-    /// silence and report a closed port or a bad certificate like a peer that says nothing.
-    pub(super) async fn connection(
-        &self,
-        destination: SocketAddr,
-    ) -> Result<Option<SipConnection>, SignallingError> {
-        if self.transport == Transport::Udp {
-            return Ok(None);
-        }
-        let address = transport::sip_address(self.transport, destination);
-        let unreachable = |reason: String| SignallingError::Unreachable(destination, reason);
-        let _alone = self.connecting.lock().await;
-        let lookup = self.endpoint.transport_layer.lookup(&address, None);
-        match tokio::time::timeout(transport::CONNECT_TIME, lookup).await {
-            Ok(Ok((connection, _))) => {
-                self.tap.connected(&connection, destination);
-                Ok(Some(connection))
-            }
-            Ok(Err(error)) => Err(unreachable(error.to_string())),
-            Err(_) => Err(unreachable(format!(
-                "no connection within {} s",
-                transport::CONNECT_TIME.as_secs()
-            ))),
         }
     }
 
@@ -185,6 +210,23 @@ impl Signalling {
             stream => uri(&format!("sip:{user}{at}{contact};transport={stream}")),
         }
     }
+}
+
+fn transport_layer(
+    config: &SignallingConfig,
+    ways: OpenWays,
+    stop: &CancellationToken,
+) -> TransportLayer {
+    let resolver = WayResolver {
+        resolver: config.resolver.clone(),
+        ways,
+    };
+    let layer = TransportLayer::new_with_domain_resolver(stop.child_token(), Box::new(resolver));
+    layer.set_stream_idle_timeout(IDLE_TIME);
+    if config.transport == Transport::Tls {
+        layer.set_tls_config(transport::tls_config(&config.tls));
+    }
+    layer
 }
 
 fn builder(

@@ -103,7 +103,7 @@ impl EstablishedLeg {
     /// Refreshes the session, beside the leg.
     pub fn refresher(&self, answer: &Answer) -> Refresher {
         Refresher {
-            dialog: self.dialog.get().clone(),
+            dialog: self.dialog.share(),
             by_update: answer.allows("UPDATE"),
         }
     }

@@ -11,6 +11,7 @@ use rsipstack::transaction::transaction::Transaction;
 use tokio_util::sync::CancellationToken;
 
 use super::answer_hold::{AnswerHold, OnAnswer};
+use super::conversations::Conversation;
 use super::dialog::{InviteTask, OwnedDialog};
 use super::dialogs::{Dialogs, LegDialog};
 use super::headers::ALLOWED;
@@ -55,6 +56,7 @@ pub struct ReadyLeg {
     repeats: Repeats,
     hold: AnswerHold,
     route: InviteRoute,
+    conversation: Arc<Conversation>,
 }
 
 impl Signalling {
@@ -100,13 +102,17 @@ impl Signalling {
         let request = &transaction.original;
         let snapshot = DialogSnapshot::of_invite(request, Some(invite.destination));
         let repeats = Repeats::of(request);
+        let conversation = self.converse(request, invite.destination);
+        let conversation = Arc::new(conversation.ok_or_else(unreadable)?);
+        let connector = Arc::clone(&self.connector);
+        let way = (self.transport != Transport::Udp).then_some((connector, invite.destination));
         Ok(ReadyLeg {
             snapshot: DialogSnapshot {
                 repeats: credentials.as_ref().map_or(0, |_| MOST_REPEATS),
                 ..snapshot.ok_or_else(unreadable)?
             },
             dialogs: Arc::clone(&self.dialogs),
-            dialog: Arc::new(LegDialog::placed(dialog, sender.clone())),
+            dialog: Arc::new(LegDialog::placed(dialog, sender.clone(), way)),
             transaction,
             sender,
             states,
@@ -114,7 +120,13 @@ impl Signalling {
             credentials,
             repeats: repeats.ok_or_else(unreadable)?,
             hold: AnswerHold::start(&self.answer_holds, invite.call_id, on_answer),
-            route: InviteRoute::remember(&self.invite_routes, &target, address),
+            route: InviteRoute::remember(
+                &self.invite_routes,
+                &target,
+                address,
+                Arc::clone(&conversation),
+            ),
+            conversation,
         })
     }
 }
@@ -138,6 +150,7 @@ impl ReadyLeg {
             leave,
             unwanted: unwanted.clone(),
             repeats: self.repeats,
+            conversation: self.conversation,
         };
         let invite = InviteTask {
             result: tokio::spawn(inviting.run()),

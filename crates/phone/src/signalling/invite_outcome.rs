@@ -57,15 +57,7 @@ impl FailedInvite {
     /// The addresses that a 3xx sends us to, the one that the peer likes best first (RFC 3261 section 8.1.3.4).
     pub fn redirected_to(&self) -> Vec<String> {
         let response = self.response.as_deref();
-        let redirect = response.filter(|response| response.status_code.code() / 100 == 3);
-        let contacts = redirect.and_then(|response| response.typed_contact_headers().ok());
-        let mut contacts = contacts.unwrap_or_default();
-        contacts.sort_by_key(|contact| Reverse(thousandths(&contact.params)));
-        contacts.truncate(MOST_CONTACTS);
-        let targets = contacts
-            .into_iter()
-            .map(|contact| without_headers(unescaped(contact.uri).to_string()));
-        targets.collect()
+        response.map(redirect_targets).unwrap_or_default()
     }
 
     /// The interval that a 422 asks for (RFC 4028 section 6).
@@ -76,6 +68,20 @@ impl FailedInvite {
         }
         header_value(&**response, "Min-SE")?.trim().parse().ok()
     }
+}
+
+/// The addresses that a response sends us to, if it is a 3xx.
+pub(super) fn redirect_targets(response: &Response) -> Vec<String> {
+    if response.status_code.code() / 100 != 3 {
+        return Vec::new();
+    }
+    let mut contacts = response.typed_contact_headers().unwrap_or_default();
+    contacts.sort_by_key(|contact| Reverse(thousandths(&contact.params)));
+    contacts.truncate(MOST_CONTACTS);
+    let targets = contacts
+        .into_iter()
+        .map(|contact| without_headers(unescaped(contact.uri).to_string()));
+    targets.collect()
 }
 
 /// An address of a request has no headers in it (RFC 3261 section 19.1.1).

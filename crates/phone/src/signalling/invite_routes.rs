@@ -9,6 +9,9 @@ use rsipstack::sip::Uri;
 use rsipstack::transaction::endpoint::TargetLocator;
 use rsipstack::transport::SipAddr;
 
+use super::conversations::Conversation;
+use super::ways::OpenWays;
+
 /// By the called address: how many INVITEs are under way, and where the last of them went.
 #[derive(Debug, Default)]
 pub(super) struct InviteRoutes(Mutex<HashMap<String, (usize, SipAddr)>>);
@@ -24,10 +27,17 @@ impl InviteRoutes {
 pub(super) struct InviteRoute {
     routes: Arc<InviteRoutes>,
     target: String,
+    /// Whoever speaks about its leg is heard as long.
+    _conversation: Arc<Conversation>,
 }
 
 impl InviteRoute {
-    pub fn remember(routes: &Arc<InviteRoutes>, target: &Uri, address: SipAddr) -> Self {
+    pub fn remember(
+        routes: &Arc<InviteRoutes>,
+        target: &Uri,
+        address: SipAddr,
+        conversation: Arc<Conversation>,
+    ) -> Self {
         let target = target.to_string();
         let mut known = routes.lock();
         let (count, last) = known
@@ -39,6 +49,7 @@ impl InviteRoute {
         Self {
             routes: Arc::clone(routes),
             target,
+            _conversation: conversation,
         }
     }
 }
@@ -55,16 +66,20 @@ impl Drop for InviteRoute {
     }
 }
 
-/// Tells the library where a request goes.
-pub(super) struct InviteLocator(pub Arc<InviteRoutes>);
+/// Tells the library where a request goes. Whatever transport an address names, it stays that of the trunk.
+pub(super) struct InviteLocator {
+    pub routes: Arc<InviteRoutes>,
+    pub ways: OpenWays,
+}
 
 #[async_trait]
 impl TargetLocator for InviteLocator {
     async fn locate(&self, uri: &Uri) -> rsipstack::Result<SipAddr> {
-        let known = self.0.lock().get(&uri.to_string()).cloned();
-        match known {
-            Some((_, address)) => Ok(address),
-            None => SipAddr::try_from(uri),
+        let known = self.routes.lock().get(&uri.to_string()).cloned();
+        if let Some((_, address)) = known {
+            return Ok(address);
         }
+        let judged = self.ways.judge(uri.host_with_port.clone());
+        judged.map_err(|error| rsipstack::Error::Error(error.to_string()))
     }
 }

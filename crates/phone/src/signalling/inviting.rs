@@ -18,6 +18,7 @@ use rsipstack::transaction::transaction::Transaction;
 use rsipstack::transport::{SipAddr, SipConnection};
 use tokio_util::sync::CancellationToken;
 
+use super::conversations::Conversation;
 use super::dialogs::LegDialog;
 use super::invite_outcome::InviteResult;
 use super::leave::Leave;
@@ -37,6 +38,8 @@ pub(super) struct Inviting {
     /// Cancelled when nobody waits for the response any more.
     pub unwanted: CancellationToken,
     pub repeats: Repeats,
+    /// Whoever answers is heard as long as something may come of the INVITE.
+    pub conversation: Arc<Conversation>,
 }
 
 /// How often the INVITE was repeated, and under which branch it left first.
@@ -74,7 +77,8 @@ impl Inviting {
                     return asked_by.map_or(InviteResult::Withheld, InviteResult::Unproved);
                 }
                 Sent::Withheld => {
-                    tokio::spawn(abandoned_invite::end(self.transaction, self.transport));
+                    let end = abandoned_invite::end(self.transaction, self.transport);
+                    go_on(self.conversation, end);
                     return InviteResult::LeaveLost;
                 }
                 Sent::Unwanted => {
@@ -84,7 +88,8 @@ impl Inviting {
             };
             let asked = matches!(result, Err(rsipstack::Error::DialogError(..)));
             if result.is_err() && !asked && self.has_rung() {
-                tokio::spawn(abandoned_invite::end(self.transaction, self.transport));
+                let end = abandoned_invite::end(self.transaction, self.transport);
+                go_on(self.conversation, end);
                 return InviteResult::Broken;
             }
             let response = self.transaction.last_response.as_ref().filter(|_| asked);
@@ -93,11 +98,8 @@ impl Inviting {
                     && response.status_code.kind() == StatusCodeKind::Successful
                 {
                     let tag = answered.remote_tag.clone();
-                    tokio::spawn(abandoned_invite::end_forks(
-                        self.transaction,
-                        self.transport,
-                        tag,
-                    ));
+                    let end = abandoned_invite::end_forks(self.transaction, self.transport, tag);
+                    go_on(self.conversation, end);
                 }
                 return result.into();
             };
@@ -169,6 +171,14 @@ impl Inviting {
         }
         Ok(goes_on)
     }
+}
+
+/// Works on without the leg, and hears what is said meanwhile.
+fn go_on(conversation: Arc<Conversation>, work: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(async move {
+        work.await;
+        drop(conversation);
+    });
 }
 
 /// What a dialog needs that an INVITE of ours opens.

@@ -12,7 +12,7 @@ const PING: &[u8] = b"\r\n\r\n";
 impl Signalling {
     /// Pings a peer on the connection to it, which is opened if there is none. The peer answers with an empty line, or not at all.
     pub async fn keep_alive(&self, destination: SocketAddr) -> Result<(), SignallingError> {
-        match self.connection(destination).await? {
+        match self.connector.connection(destination).await? {
             Some(SipConnection::Tcp(connection)) => connection.send_raw(PING).await?,
             Some(SipConnection::Tls(connection)) => connection.send_raw(PING).await?,
             _ => {}

@@ -2,29 +2,29 @@
 //! endpoint is deaf, so the process cannot go on.
 //!
 //! The UDP socket is read here and not by the library, which would read it in a task that nobody watches: one packet that makes its
-//! parser panic would end that task in silence.
+//! parser panic would end that task in silence. Connections are accepted here for the same reason (`accepting`).
 
 use std::future::poll_fn;
 use std::task::Poll;
 
 use rsipstack::transaction::endpoint::{EndpointInnerRef, TransportEventInspector};
-use rsipstack::transport::udp::UdpConnection;
+use rsipstack::transport::SipConnection;
 use supervisor::{Supervisor, TaskGuard, contain};
 use tokio::sync::mpsc;
 
 use super::response_filter::ResponseFilter;
 
-const NAME: &str = "sip-listener";
+pub(super) const NAME: &str = "sip-listener";
 
 pub(super) async fn start(
     supervisor: &Supervisor,
     endpoint: &EndpointInnerRef,
-    udp: Option<UdpConnection>,
+    listener: SipConnection,
     filter: &ResponseFilter,
 ) -> Vec<TaskGuard> {
     let serving = endpoint.clone();
     let mut serving = Box::pin(async move { serving.serve().await });
-    // The library begins to read the sockets that it knows when it is polled for the first time. It must not know the UDP socket then.
+    // The library begins to read the sockets that it knows when it is polled for the first time. It must not know ours then.
     let ended = poll_fn(|context| Poll::Ready(serving.as_mut().poll(context))).await;
     let mut listeners = vec![supervisor.require(NAME, None, move |_| async move {
         let ended = match ended {
@@ -35,8 +35,8 @@ pub(super) async fn start(
             tracing::error!(%error, "SIP is not served any more");
         }
     })];
-    if let Some(udp) = udp {
-        endpoint.transport_layer.add_transport(udp.clone().into());
+    endpoint.transport_layer.add_transport(listener.clone());
+    if let SipConnection::Udp(udp) = listener {
         let (sender, mut received) = mpsc::unbounded_channel();
         let filter = filter.clone();
         // In this order: it would end unasked if it was let go of after the one that feeds it.

@@ -5,7 +5,10 @@
 //! - a dialog is found by its requests while it lasts (`dialogs`), and removed when it has ended (`dialog`);
 //! - every request inside a dialog is answered (`incoming`, `dialog_states`);
 //! - a target that stays silent is told from one that refuses (`outgoing_leg`), and its timers are short (`SILENCE`);
-//! - a connection that cannot be made is noticed at once (`Signalling::connect`);
+//! - a connection that cannot be made is noticed at once (`connector`), and one that a peer opens has limits (`accepting`, `doorkeeper`);
+//! - what strangers send is dropped before the library sees it (`udp_gate`), unless it is about something that we have begun
+//!   (`conversations`);
+//! - requests inside a dialog keep the transport of their trunk, and lead to no service of ours (`first_hop`, `ways`, `udp_gate`);
 //! - an answer to a call that nobody remembers is acknowledged and ended (`response_filter`);
 //! - any other answer is acknowledged only when it has been recorded (`answer_hold`);
 //! - a session is refreshed (`refresher`);
@@ -14,18 +17,25 @@
 //! - a message that makes us or the library panic costs nobody else anything (`listeners`).
 
 mod abandoned_invite;
+mod accepting;
+mod address_kind;
 mod answer_hold;
 mod branch;
 mod challenge;
 mod config;
+mod connector;
+mod conversations;
 mod dialog;
 mod dialog_states;
 mod dialogs;
 #[doc(hidden)]
 pub mod dissect;
+mod doorkeeper;
 mod early_update;
 mod endpoint;
 mod established_leg;
+mod first_hop;
+mod head;
 mod headers;
 mod incoming;
 mod incoming_leg;
@@ -44,6 +54,7 @@ mod outgoing_leg;
 mod peers;
 mod presence;
 mod refresher;
+mod refusals;
 mod registration;
 mod reply;
 mod request_form;
@@ -54,6 +65,8 @@ mod session_timer;
 mod tests;
 mod trace;
 mod transport;
+mod udp_gate;
+mod ways;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -76,6 +89,7 @@ pub use orphan::DialogSnapshot;
 pub use outgoing_leg::{CancelledLeg, DialEvent, OutgoingLeg};
 pub use presence::{Presence, PresenceCheck};
 pub use refresher::{Refreshed, Refresher};
+pub use refusals::{RefusalCounts, SipRefusal};
 pub use registration::{Registered, Registration};
 pub use reply::SessionReply;
 pub use resolve::{Host, LookupSource, Resolver, SrvRecord};

@@ -19,6 +19,7 @@ impl Signalling {
         self.add_peer(destination.ip());
         let contact = self.connect(destination).await?;
         let request = self.options_request(target, contact)?;
+        let _conversation = self.converse(&request, destination);
         let key = TransactionKey::from_request(&request, TransactionRole::Client)?;
         let mut transaction = Transaction::new_client(key, request, self.endpoint.clone(), None);
         transaction.destination = Some(transport::sip_address(self.transport, destination));

@@ -1,9 +1,11 @@
 //! Orphaned legs: the legs of a process that died. They are ended by what it has recorded, so that no callee is left listening to silence
 //! and no trunk goes on counting.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use rsipstack::sip::{Header, HeadersExt, Method, Request, Response, SipMessage, Version};
+use rsipstack::sip::{
+    Header, HeadersExt, HostWithPort, Method, Request, Response, SipMessage, Uri, Version,
+};
 use rsipstack::transaction::endpoint::{EndpointInner, EndpointInnerRef};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transaction::transaction::Transaction;
@@ -11,7 +13,8 @@ use rsipstack::transport::SipAddr;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use super::{SILENCE, Signalling, SignallingError, branch, uri};
+use super::address_kind::{AddressKind, may_lead_to};
+use super::{SILENCE, Signalling, SignallingError, branch, head, uri};
 
 /// What it takes to end a leg later, even from another process: CANCEL while it has not been answered, BYE after that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,20 +130,41 @@ impl DialogSnapshot {
         })
     }
 
-    /// Where a request goes: to the first route, or to the target itself; a CANCEL goes where its INVITE went.
+    /// Where a request goes: to the first route, or to the target itself. It goes to the trunk where there are connections, where it is a
+    /// CANCEL, which goes where its INVITE went, and where the peer names an address at which nobody is but us.
     pub(super) fn destination(&self, signalling: super::Transport) -> Option<SipAddr> {
-        if let (Some(_), Some(sent_to)) = (&self.via, self.sent_to) {
-            return Some(super::transport::sip_address(signalling, sent_to));
+        let trunk = self
+            .sent_to
+            .map(|sent_to| super::transport::sip_address(signalling, sent_to));
+        if trunk.is_some() && (self.via.is_some() || signalling != super::Transport::Udp) {
+            return trunk;
         }
+        let named = self.next_hop().map(|hop| hop.host_with_port);
+        let named = named.filter(|hop| self.may_go_to(hop));
+        let named = named.map(|hop| SipAddr::new(signalling.in_library(), hop));
+        named.or(trunk)
+    }
+
+    /// What the peer names, by a route or as its target.
+    fn next_hop(&self) -> Option<Uri> {
         let next = self.routes.first().map_or(self.target.as_str(), |route| {
             route
                 .split_once('<')
                 .and_then(|(_, rest)| rest.split_once('>'))
                 .map_or(route.as_str(), |(inner, _)| inner)
         });
-        let mut address = SipAddr::try_from(&uri(next).ok()?).ok()?;
-        address.r#type.get_or_insert(signalling.in_library());
-        Some(address)
+        uri(next).ok()
+    }
+
+    /// A name is judged when it has been resolved.
+    fn may_go_to(&self, hop: &HostWithPort) -> bool {
+        let Ok(host) = IpAddr::try_from(hop.host.clone()) else {
+            return true;
+        };
+        match self.sent_to {
+            Some(trunk) => may_lead_to(host, trunk.ip()),
+            None => AddressKind::of(host) == AddressKind::Ordinary,
+        }
     }
 }
 
@@ -178,6 +202,12 @@ impl Signalling {
         let destination = snapshot
             .destination(self.transport)
             .ok_or_else(|| SignallingError::Address(snapshot.target.clone()))?;
+        let tag = head::tag(snapshot.from.as_bytes());
+        let mut _conversation = None;
+        if let Some(trunk) = snapshot.sent_to {
+            _conversation = Some(self.conversations.begin(&snapshot.call_id, tag, trunk));
+            self.add_peer(trunk.ip());
+        }
         if let Ok(address) = destination.get_socketaddr() {
             self.add_peer(address.ip());
             self.connect(address).await?;

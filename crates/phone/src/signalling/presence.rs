@@ -11,7 +11,7 @@ use rsipstack::transaction::transaction::Transaction;
 use super::dialogs::LegDialog;
 use super::established_leg::EstablishedLeg;
 use super::orphan::DialogSnapshot;
-use super::{Signalling, SignallingError, Transport, transport};
+use super::{Signalling, SignallingError, Transport};
 
 /// What comes of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,13 +74,7 @@ impl PresenceCheck {
             repeats: 0,
         };
         let request = question.request(&self.endpoint, Method::Options, number)?;
-        // Where there are connections, the peer is reached on that of the INVITE.
-        let destination = match self.transport {
-            Transport::Udp => question.destination(self.transport),
-            Transport::Tcp | Transport::Tls => {
-                Some(transport::sip_address(self.transport, self.sent_to))
-            }
-        };
+        let destination = question.destination(self.transport);
         let key = TransactionKey::from_request(&request, TransactionRole::Client)?;
         let mut transaction = Transaction::new_client(key, request, self.endpoint.clone(), None);
         transaction.destination = destination;

@@ -1,8 +1,10 @@
 //! Refreshing a session, so that the network between does not give it up (RFC 4028).
 
-use rsipstack::dialog::invite_dialog::InviteDialog;
+use std::sync::Arc;
+
 use rsipstack::sip::Header;
 
+use super::dialogs::LegDialog;
 use super::session_timer::{SHORTEST, SessionTimer};
 
 /// The result of a refresh of ours.
@@ -16,7 +18,7 @@ pub enum Refreshed {
 /// Refreshes a session (RFC 4028): by UPDATE where the peer knows it, otherwise by a re-INVITE with what was agreed on before.
 #[derive(Clone)]
 pub struct Refresher {
-    pub(super) dialog: InviteDialog,
+    pub(super) dialog: Arc<LegDialog>,
     /// The peer knows UPDATE.
     pub(super) by_update: bool,
 }
@@ -42,11 +44,13 @@ impl Refresher {
             Header::SessionExpires(format!("{seconds};refresher=uac").into()),
             Header::MinSE(SHORTEST.to_string().into()),
         ];
+        self.dialog.reconnect().await;
+        let dialog = self.dialog.get();
         let answer = if self.by_update {
-            self.dialog.update(Some(headers), None).await
+            dialog.update(Some(headers), None).await
         } else {
             headers.push(Header::ContentType("application/sdp".into()));
-            self.dialog
+            dialog
                 .reinvite(Some(headers), Some(description.into_bytes()))
                 .await
         };

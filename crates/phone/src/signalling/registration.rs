@@ -76,6 +76,10 @@ impl Signalling {
     ) -> Result<Registered, SignallingError> {
         self.add_peer(registration.destination.ip());
         let reached = self.connect(registration.destination).await?;
+        let call_id = registration.inner.call_id.value();
+        let _conversation = self
+            .conversations
+            .begin(call_id, None, registration.destination);
         let (user, transport) = (&registration.user, &registration.transport);
         registration.inner.contact = Some(Contact {
             display_name: None,

@@ -1,10 +1,11 @@
 //! Handles every message before and instead of the library's own loop, which would end with the first message that makes it panic.
 //!
-//! A request goes straight to the library. Of an 18x its dialog learns the way to whoever rings. An answer without a Contact gets the address that it came from, an answer that nobody waits for
-//! is acknowledged and ended, and an answer that has to be recorded is held until then.
+//! A request goes straight to the library. Of an 18x its dialog learns the way to whoever rings. An answer without a Contact gets the
+//! address that it came from, an answer that nobody waits for is acknowledged and ended, and an answer that has to be recorded is held
+//! until then. A way that must not be taken is corrected (`first_hop`).
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rsipstack::sip::{Header, HeadersExt, Method, Response, SipMessage, ToTypedHeader};
@@ -13,12 +14,15 @@ use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transport::{SipAddr, SipConnection, TransportEvent};
 use supervisor::contain;
 
-use super::SignallingError;
 use super::answer_hold::{AnswerHolds, ArrivingAnswer, LONGEST_HOLD, is_answer, is_ringing};
+use super::conversations::Conversations;
 use super::dialogs::Dialogs;
+use super::doorkeeper::Doorkeeper;
+use super::first_hop;
 use super::orphan::{DialogSnapshot, end};
 use super::peers::KnownPeers;
 use super::trace::MessageTap;
+use super::{SignallingError, Transport};
 
 /// A flood of stray answers must not make us send a flood of BYEs; honest peers need no more than this.
 const STRAYS_PER_SECOND: usize = 50;
@@ -27,10 +31,19 @@ const STRAYS_PER_SECOND: usize = 50;
 pub(super) struct ResponseFilter {
     endpoint: Arc<OnceLock<Weak<EndpointInner>>>,
     dialogs: Arc<OnceLock<Weak<Dialogs>>>,
-    peers: Arc<KnownPeers>,
-    holds: Arc<AnswerHolds>,
     recent: Arc<Mutex<RecentStrays>>,
-    tap: Arc<MessageTap>,
+    parts: FilterParts,
+}
+
+/// What it shares with the rest of its endpoint.
+#[derive(Clone)]
+pub(super) struct FilterParts {
+    pub transport: Transport,
+    pub peers: Arc<KnownPeers>,
+    pub conversations: Arc<Conversations>,
+    pub holds: Arc<AnswerHolds>,
+    pub tap: Arc<MessageTap>,
+    pub doorkeeper: Arc<Doorkeeper>,
 }
 
 /// A message as it came.
@@ -41,17 +54,15 @@ struct Received {
 }
 
 impl ResponseFilter {
-    pub fn new(peers: Arc<KnownPeers>, holds: Arc<AnswerHolds>, tap: Arc<MessageTap>) -> Self {
+    pub fn new(parts: FilterParts) -> Self {
         Self {
             endpoint: Arc::default(),
             dialogs: Arc::default(),
-            peers,
-            holds,
+            parts,
             recent: Arc::new(Mutex::new(RecentStrays {
                 since: tokio::time::Instant::now(),
                 legs: Vec::new(),
             })),
-            tap,
         }
     }
 
@@ -61,8 +72,12 @@ impl ResponseFilter {
     }
 
     async fn receive(&self, endpoint: &EndpointInnerRef, mut received: Received) {
-        self.tap
+        self.parts
+            .tap
             .received(&received.message, &received.connection, &received.from);
+        if let SipMessage::Response(response) = &mut received.message {
+            self.correct_way(response);
+        }
         if let SipMessage::Response(response) = &mut received.message
             && is_answer(response)
         {
@@ -84,6 +99,15 @@ impl ResponseFilter {
         pass_on(endpoint, received).await;
     }
 
+    /// Requests that follow it go where they may.
+    fn correct_way(&self, response: &mut Response) {
+        if (is_answer(response) || is_ringing(response))
+            && let Some(trunk) = self.parts.conversations.trunk_asked(response)
+        {
+            first_hop::correct(response, trunk, self.parts.transport);
+        }
+    }
+
     /// What it takes to end the leg, if this answer belongs to no call of ours.
     fn stray(
         &self,
@@ -96,7 +120,7 @@ impl ResponseFilter {
         let known = endpoint.transactions.get(&key).is_some()
             || finished.is_some_and(|last| !acknowledges_a_refusal(&last, answer));
         let peer = from.get_socketaddr().ok()?;
-        if known || !self.peers.contains(peer.ip()) {
+        if known || !self.parts.peers.contain(peer.ip(), Instant::now()) {
             return None;
         }
         DialogSnapshot::of_answer(answer, Some(peer))
@@ -112,7 +136,8 @@ impl ResponseFilter {
         if stray == Stray::TooMany {
             return;
         }
-        let (endpoint, from, tap) = (endpoint.clone(), received.from, Arc::clone(&self.tap));
+        let (endpoint, from) = (endpoint.clone(), received.from);
+        let tap = Arc::clone(&self.parts.tap);
         tracing::info!(peer = %from, "an answer to a call that is over is acknowledged and ended");
         tokio::spawn(async move {
             let ended = async {
@@ -141,7 +166,7 @@ impl ResponseFilter {
         let Ok(call_id) = answer.call_id_header() else {
             return pass_on(endpoint, received).await;
         };
-        let (holds, call_id) = (Arc::clone(&self.holds), call_id.value().to_owned());
+        let (holds, call_id) = (Arc::clone(&self.parts.holds), call_id.value().to_owned());
         let endpoint = endpoint.clone();
         match holds.judge(&call_id) {
             ArrivingAnswer::Pass => pass_on(&endpoint, received).await,
@@ -153,8 +178,9 @@ impl ResponseFilter {
                 });
             }
             ArrivingAnswer::Record(on_answer) => {
-                let from = received.from.get_socketaddr().ok();
-                let recorded = on_answer(DialogSnapshot::of_answer(answer, from));
+                let trunk = self.parts.conversations.trunk_asked(answer);
+                let sent_to = trunk.or_else(|| received.from.get_socketaddr().ok());
+                let recorded = on_answer(DialogSnapshot::of_answer(answer, sent_to));
                 tokio::spawn(async move {
                     let _ = tokio::time::timeout(LONGEST_HOLD, recorded).await;
                     pass_on(&endpoint, received).await;
@@ -173,6 +199,11 @@ impl TransportEventInspector for ResponseFilter {
             return Some(event);
         };
         let endpoint = self.endpoint.get().and_then(Weak::upgrade)?;
+        if connection.is_reliable()
+            && let Ok(peer) = from.get_socketaddr()
+        {
+            self.parts.doorkeeper.heard(peer);
+        }
         let peer = from.clone();
         let received = Received {
             message,

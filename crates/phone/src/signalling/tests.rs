@@ -209,6 +209,7 @@ async fn a_trunk_that_is_not_there_is_noticed() {
 #[tokio::test]
 async fn an_unsolicited_call_is_refused() {
     let (caller, other) = (endpoint(None).await, endpoint(None).await);
+    other.add_peer(caller.contact().ip());
     let mut leg = place(&caller, other.contact()).await;
     let failure = failed(&mut leg).await;
     assert_eq!(

@@ -10,15 +10,20 @@ use rsipstack::sip::{Host, HostWithPort};
 use rsipstack::transport::tcp_listener::TcpListenerConnection;
 use rsipstack::transport::tls::{TlsConfig, TlsListenerConnection};
 use rsipstack::transport::udp::UdpConnection;
-use rsipstack::transport::{SipAddr, TransportLayer};
+use rsipstack::transport::{SipAddr, SipConnection};
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::UdpSocket;
+use tokio::net::{TcpListener, UdpSocket};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use super::accepting::{Entrance, tls_acceptor};
+use super::udp_gate::UdpGate;
 use super::{SignallingConfig, SignallingError};
 
 /// Room for a burst of thousands of messages while the receiving task is busy elsewhere.
 const SOCKET_BUFFER: usize = 4 << 20;
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
 /// A connection that is not up after this time has failed.
 pub const CONNECT_TIME: Duration = Duration::from_secs(4);
 
@@ -99,8 +104,10 @@ pub(super) struct Opened {
     pub local: SocketAddr,
     /// The address at which we are reached.
     pub contact: SocketAddr,
-    /// The library does not know it yet (`listeners`).
-    pub udp: Option<UdpConnection>,
+    /// The library does not know it yet, and would read from it by itself (`listeners`).
+    pub listener: SipConnection,
+    /// Where peers can connect to us.
+    pub entrance: Option<Entrance>,
 }
 
 impl Opened {
@@ -111,54 +118,86 @@ impl Opened {
             one => SocketAddr::new(one, self.local.port()),
         }
     }
+
+    /// Peers can begin to talk to us.
+    pub fn is_reachable(&self) -> bool {
+        self.entrance.is_some() || matches!(self.listener, SipConnection::Udp(_))
+    }
 }
 
-/// Opens what the endpoint listens on.
+/// Opens what the endpoint listens on. `gated` puts a gate in front of a UDP socket.
 pub(super) async fn open(
     config: &SignallingConfig,
-    layer: &TransportLayer,
+    is_called: bool,
+    gated: impl FnOnce(UdpSocket) -> UdpGate,
     stop: &CancellationToken,
 ) -> Result<Opened, SignallingError> {
     let bind = |error| SignallingError::Bind(config.bind, error);
-    // Bound to every address of the machine, we are still reached at one of them.
-    let reached = |local: SocketAddr| {
-        let own = local.ip().is_unspecified().then(|| own_address(local.ip()));
-        config
-            .advertised
-            .or_else(|| Some(SocketAddr::new(own?, local.port())))
-    };
-    let mut udp = None;
-    let local = match config.transport {
-        Transport::Udp => {
-            let socket = udp_socket(config.bind).map_err(bind)?;
-            let local = socket.local_addr().map_err(bind)?;
-            let token = Some(stop.child_token());
-            let connection =
-                UdpConnection::from_socket(Arc::new(socket), reached(local), token).await?;
-            udp = Some(connection);
-            local
-        }
-        Transport::Tcp => {
-            let local = free_stream_address(config.bind).map_err(bind)?;
-            let listener = TcpListenerConnection::new(local, reached(local)).await?;
-            layer.add_transport(listener.into());
-            local
-        }
+    if config.transport == Transport::Udp {
+        let socket = udp_socket(config.bind).map_err(bind)?;
+        let local = socket.local_addr().map_err(bind)?;
+        let reached = reached(config, local);
+        let (gate, token) = (Arc::new(gated(socket)), Some(stop.child_token()));
+        return Ok(Opened {
+            local,
+            contact: reached.unwrap_or(local),
+            listener: UdpConnection::from_socket(gate, reached, token)
+                .await?
+                .into(),
+            entrance: None,
+        });
+    }
+    let (socket, local) = stream_socket(config.bind).map_err(bind)?;
+    let reached = reached(config, local);
+    let contact = reached.unwrap_or(local);
+    let listener = match config.transport {
         Transport::Tls => {
-            let local = free_stream_address(config.bind).map_err(bind)?;
-            let listener =
-                TlsListenerConnection::new(local, reached(local), tls_config(&config.tls)).await?;
-            // Without a certificate of ours nobody can connect to us; what we connect to ourselves needs none.
-            layer.set_tls_config(tls_config(&config.tls));
-            layer.add_transport(listener.into());
-            local
+            let tls = tls_config(&config.tls);
+            TlsListenerConnection::new(local, reached, tls)
+                .await?
+                .into()
         }
+        _ => TcpListenerConnection::new(local, reached).await?.into(),
+    };
+    let entrance = if is_to_be_connected_to(config, is_called) {
+        Some(Entrance {
+            listener: listen(socket).map_err(bind)?,
+            tls: own_acceptor(config)?,
+            contact,
+        })
+    } else {
+        None
     };
     Ok(Opened {
         local,
-        contact: reached(local).unwrap_or(local),
-        udp,
+        contact,
+        listener,
+        entrance,
     })
+}
+
+fn own_acceptor(config: &SignallingConfig) -> Result<Option<TlsAcceptor>, SignallingError> {
+    match (config.transport, &config.tls.own) {
+        (Transport::Tls, Some(own)) => tls_acceptor(own).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Whether peers connect to us. Over TLS nobody connects to somebody without a certificate. And nobody can be told, or let through a
+/// firewall, to a port that is another one at every start: there everything comes on the connections that we open (RFC 5923).
+fn is_to_be_connected_to(config: &SignallingConfig, is_called: bool) -> bool {
+    let has_certificate = config.transport != Transport::Tls || config.tls.own.is_some();
+    let has_port = config.bind.port() != 0 || config.advertised.is_some();
+    has_certificate && (has_port || is_called)
+}
+
+/// The address at which we are reached, where it is not the one that we are bound to. Bound to every address of the machine, we are still
+/// reached at one of them.
+fn reached(config: &SignallingConfig, local: SocketAddr) -> Option<SocketAddr> {
+    let own = local.ip().is_unspecified().then(|| own_address(local.ip()));
+    config
+        .advertised
+        .or_else(|| Some(SocketAddr::new(own?, local.port())))
 }
 
 /// The address that this machine has towards the outside. No packet is sent to find out.
@@ -179,28 +218,7 @@ pub fn own_address(like: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether peers can begin to talk to us. Over TLS nobody connects to somebody without a certificate.
-pub(super) fn is_reachable(config: &SignallingConfig) -> bool {
-    config.transport != Transport::Tls || config.tls.own.is_some()
-}
-
-/// Waits until connections are accepted. The library begins to listen some time after it was told to; until then callers would be refused.
-pub(super) async fn listens(
-    config: &SignallingConfig,
-    local: SocketAddr,
-) -> Result<(), SignallingError> {
-    let awaited = config.transport != Transport::Udp && is_reachable(config);
-    let deadline = tokio::time::Instant::now() + CONNECT_TIME;
-    while awaited && let Err(error) = tokio::net::TcpStream::connect(local).await {
-        if tokio::time::Instant::now() > deadline {
-            return Err(SignallingError::Bind(config.bind, error));
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    Ok(())
-}
-
-fn tls_config(files: &TlsFiles) -> TlsConfig {
+pub(super) fn tls_config(files: &TlsFiles) -> TlsConfig {
     let (cert, key) = files.own.clone().unzip();
     TlsConfig {
         cert: cert.clone(),
@@ -212,15 +230,20 @@ fn tls_config(files: &TlsFiles) -> TlsConfig {
     }
 }
 
-/// The library binds stream listeners itself, and late; the port is chosen here so that it is known.
-fn free_stream_address(bind: SocketAddr) -> std::io::Result<SocketAddr> {
+/// The port is known even where nobody listens at it.
+fn stream_socket(bind: SocketAddr) -> std::io::Result<(Socket, SocketAddr)> {
     let socket = Socket::new(Domain::for_address(bind), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.bind(&bind.into())?;
-    socket
-        .local_addr()?
-        .as_socket()
-        .ok_or_else(|| std::io::Error::other("not an IP address"))
+    let local = socket.local_addr()?.as_socket();
+    let local = local.ok_or_else(|| std::io::Error::other("not an IP address"))?;
+    Ok((socket, local))
+}
+
+fn listen(socket: Socket) -> std::io::Result<TcpListener> {
+    socket.set_nonblocking(true)?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
 }
 
 fn udp_socket(bind: SocketAddr) -> std::io::Result<UdpSocket> {

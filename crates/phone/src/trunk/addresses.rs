@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Trunk;
@@ -51,6 +51,21 @@ impl Addresses {
 }
 
 impl Trunk {
+    /// From now on the trunk is heard, also about calls of an earlier process.
+    pub(super) fn introduce(self: &Arc<Self>) {
+        for network in &self.config.peer_networks {
+            self.signalling.add_peer_network(*network);
+        }
+        for address in self.hosts().filter_map(Host::address) {
+            self.signalling.add_peer(address);
+        }
+        if self.hosts().any(|host| host.address().is_none()) {
+            let trunk = Arc::clone(self);
+            // What goes wrong is told when the trunk is needed.
+            tokio::spawn(async move { trunk.addresses().await });
+        }
+    }
+
     /// All addresses of the trunk, host after host, in the order in which they are to be tried.
     pub async fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
         {

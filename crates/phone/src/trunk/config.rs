@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use super::{NumberCheck, RedirectHosts};
 use crate::media::engine::MediaOptions;
 use crate::signalling::{Host, SipCredentials};
@@ -15,6 +17,8 @@ pub struct SipTrunkConfig {
     pub more_hosts: Vec<Host>,
     /// The host that packets are sent to, if it is not the called one.
     pub proxy: Option<Host>,
+    /// Networks of the trunk beside the addresses of its hosts: whoever is there is heard, and may connect to us.
+    pub peer_networks: Vec<IpNet>,
     /// The host in From, To and the registration, where the trunk wants another one than its own name.
     pub domain: Option<String>,
     pub credentials: Option<SipCredentials>,
@@ -46,6 +50,7 @@ impl SipTrunkConfig {
             host,
             more_hosts: Vec::new(),
             proxy: None,
+            peer_networks: Vec::new(),
             domain: None,
             credentials: None,
             register: None,

@@ -53,7 +53,7 @@ impl Trunk {
         target: &str,
         from: SocketAddr,
     ) -> Result<SocketAddr, String> {
-        let (number, host) = split(target)?;
+        let (number, host) = split_target(target)?;
         (self.config.redirect_check.0)(&number)?;
         let Some(host) = host else {
             return Ok(from);
@@ -91,7 +91,7 @@ impl Trunk {
 }
 
 /// The number and the host of `sip:number@host:port;parameters`. A `tel:` address has no host.
-fn split(target: &str) -> Result<(String, Option<Host>), String> {
+pub(crate) fn split_target(target: &str) -> Result<(String, Option<Host>), String> {
     let (scheme, rest) = target.split_once(':').unwrap_or_default();
     let scheme = scheme.to_ascii_lowercase();
     let end = |text: &str, ends: &[char]| text.find(ends).unwrap_or(text.len());
@@ -129,12 +129,12 @@ mod tests {
             ("sip:*21%23@h", "*21#", Some("h")),
             ("tel:+123;phone-context=x", "+123", None),
         ] {
-            let (found, at) = split(target).unwrap();
+            let (found, at) = split_target(target).unwrap();
             let at = at.map(|host| host.to_string());
             assert_eq!((found.as_str(), at.as_deref()), (number, host), "{target}");
         }
         for target in ["", "sip:host.example", "mailto:a@b", "sip:1@a b"] {
-            assert!(split(target).is_err(), "{target}");
+            assert!(split_target(target).is_err(), "{target}");
         }
     }
 }

@@ -14,6 +14,7 @@ mod long;
 mod many;
 mod odd_peers;
 mod passwords;
+mod peers;
 mod puppet;
 mod redirects;
 mod sipp;

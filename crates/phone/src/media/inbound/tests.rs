@@ -29,7 +29,7 @@ fn parameters() -> InboundParameters {
         telephone_event: Some(101),
         inband_keys: true,
         key: None,
-        symmetric: false,
+        symmetric: None,
         answered: true,
     }
 }
@@ -160,7 +160,7 @@ fn tones_are_listened_to_where_packets_were_not_agreed_on() {
 #[test]
 fn a_peer_behind_a_nat_is_learned_and_then_fixed() {
     let mut lab = Lab::new(InboundParameters {
-        symmetric: true,
+        symmetric: Some(Believed::Anybody),
         ..parameters()
     });
     let mut learned = None;
@@ -183,7 +183,7 @@ fn a_peer_behind_a_nat_is_learned_and_then_fixed() {
 #[test]
 fn a_peer_that_was_silent_until_it_answered_is_learned_then() {
     let early = InboundParameters {
-        symmetric: true,
+        symmetric: Some(Believed::Anybody),
         answered: false,
         ..parameters()
     };
@@ -207,7 +207,7 @@ fn a_peer_that_was_silent_until_it_answered_is_learned_then() {
 #[test]
 fn other_payload_types_teach_nothing() {
     let mut lab = Lab::new(InboundParameters {
-        symmetric: true,
+        symmetric: Some(Believed::Anybody),
         ..parameters()
     });
     for _ in 0..20 {
@@ -221,7 +221,7 @@ fn of_an_encrypted_call_only_what_is_authentic_is_heard() {
     let key = MasterKey::random().unwrap();
     let mut lab = Lab::new(InboundParameters {
         key: Some((SUITE, key.clone())),
-        symmetric: true,
+        symmetric: Some(Believed::Anybody),
         ..parameters()
     });
     let mut sealer = RtpSealer::new(SUITE, &key);

@@ -53,8 +53,12 @@ struct Peer {
 
 impl Peer {
     fn new() -> Self {
+        Self::at("127.0.0.1")
+    }
+
+    fn at(host: &str) -> Self {
         let socket = || {
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let socket = UdpSocket::bind((host, 0)).unwrap();
             socket.set_read_timeout(Some(PATIENCE)).unwrap();
             socket
         };
@@ -308,7 +312,7 @@ async fn packets_from_a_third_address_disturb_nothing() {
 async fn a_peer_behind_a_nat_is_found_and_then_fixed() {
     let lab = Lab::new();
     let (mut session, memory) = lab.session(MediaOptions {
-        symmetric: true,
+        symmetric: SymmetricRtp::Any,
         ..MediaOptions::default()
     });
     // What it describes is not where it is.
@@ -335,6 +339,31 @@ async fn a_peer_behind_a_nat_is_found_and_then_fixed() {
     moved.receive();
     moved.press(6, to);
     until(|| memory.lock().unwrap().keys == "46").await;
+}
+
+#[tokio::test]
+async fn sound_follows_the_host_that_we_signal_with_and_no_stranger() {
+    let lab = Lab::new();
+    let (mut session, _memory) = lab.session(MediaOptions {
+        symmetric: SymmetricRtp::Peer,
+        sip_peer: Some("127.0.0.2".parse().unwrap()),
+        ..MediaOptions::default()
+    });
+    let (described, mut stranger) = (Peer::new(), Peer::at("127.0.0.3"));
+    let mut real = Peer::at("127.0.0.2");
+    session.answered(&described.description("")).unwrap();
+    session.play(&silence()).unwrap();
+    described.receive();
+    let to = address(&session);
+    for _ in 0..20 {
+        stranger.speak(to);
+    }
+    for _ in 0..5 {
+        real.speak(to);
+    }
+    until(|| session.stats().peer == Some(real.rtp.local_addr().unwrap())).await;
+    real.receive();
+    assert!(receives_nothing(&stranger.rtp));
 }
 
 #[tokio::test]
@@ -544,7 +573,7 @@ async fn calls_on_a_shared_line_do_not_hear_each_other() {
     let line = lab.engine.shared_line().unwrap();
     let options = MediaOptions {
         sockets: SocketChoice::Shared(Arc::clone(&line)),
-        symmetric: true,
+        symmetric: SymmetricRtp::Any,
         ..MediaOptions::default()
     };
     let mut calls: Vec<_> = (0..20)
