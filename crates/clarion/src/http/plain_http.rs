@@ -20,7 +20,7 @@ pub async fn is_spoken(stream: &TcpStream) -> bool {
 }
 
 pub async fn refuse(mut stream: TcpStream) {
-    let mut rest = [0; MOST_READ];
+    let mut rest = vec![0; MOST_READ];
     let _ = stream.read(&mut rest).await;
     let _ = stream.write_all(ANSWER.as_bytes()).await;
     let _ = stream.shutdown().await;

@@ -56,7 +56,7 @@ async fn what_was_noted_is_found_the_newest_first(database: Database) {
         [third.clone(), second.clone(), first.clone()]
     );
     assert_eq!(found(None, 2, 9).await, [third.clone(), second.clone()]);
-    assert_eq!(found(None, 0, 1).await, [third.clone()]);
+    assert_eq!(found(None, 0, 1).await, std::slice::from_ref(&third));
     assert_eq!(found(Some("call bar"), 0, 9).await, [second]);
     // What means something to LIKE is looked for as it is.
     assert_eq!(found(Some("100%"), 0, 9).await, [first]);

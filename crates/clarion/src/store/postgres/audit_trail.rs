@@ -1,6 +1,7 @@
 //! Who changed what and when, in PostgreSQL.
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::PostgresStore;
 use crate::domain::audit::{AuditEntry, AuditFilter};
@@ -24,7 +25,7 @@ impl AuditTrail for PostgresStore {
     }
 
     async fn changes(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
-        let since = filter.since.map_or(0, |since| since.as_millisecond());
+        let since = filter.since.map_or(0, Timestamp::as_millisecond);
         let about = filter.about.as_deref().map(audit_trail::containing);
         let values: super::Values<'_> = &[&since, &about, &i64::from(filter.limit)];
         let rows = self.query(audit_trail::CHANGES.postgres, values).await?;

@@ -1,6 +1,7 @@
 //! Who changed what and when, in SQLite.
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use rusqlite::params;
 
 use super::SqliteStore;
@@ -30,7 +31,7 @@ impl AuditTrail for SqliteStore {
 
     async fn changes(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
         self.read(move |db| {
-            let since = filter.since.map_or(0, |since| since.as_millisecond());
+            let since = filter.since.map_or(0, Timestamp::as_millisecond);
             let about = filter.about.as_deref().map(audit_trail::containing);
             let values = params![since, about, filter.limit];
             db.rows(audit_trail::CHANGES.sqlite, values, |row| {
