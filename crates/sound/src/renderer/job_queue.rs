@@ -21,7 +21,7 @@ pub(super) struct JobQueue {
 struct QueueState {
     jobs: HashMap<Key, Job>,
     lines: HashMap<String, Line>,
-    /// Counts the turns.
+    /// Counts turns and arrivals.
     turn: u64,
     /// Workers that have nothing to do.
     idle: usize,
@@ -40,7 +40,10 @@ struct Line {
     keys: VecDeque<Key>,
     /// Workers that render a prompt of it.
     occupied: usize,
+    /// 0 before the first.
     last_turn: u64,
+    /// Its place among those that have come.
+    arrived: u64,
 }
 
 /// What became of a prompt that was to wait.
@@ -137,7 +140,12 @@ impl QueueState {
         };
         if !job.wanted_by.contains(requester) {
             job.wanted_by.insert(requester.to_owned());
-            let line = self.lines.entry(requester.to_owned()).or_default();
+            self.turn += 1;
+            let line = self.lines.entry(requester.to_owned());
+            let line = line.or_insert_with(|| Line {
+                arrived: self.turn,
+                ..Line::default()
+            });
             line.keys.push_back(key);
         }
     }
@@ -145,7 +153,8 @@ impl QueueState {
     fn next(&mut self) -> Option<(String, Key, Job)> {
         loop {
             let waiting = self.lines.iter().filter(|(_, line)| !line.keys.is_empty());
-            let next = waiting.min_by_key(|(_, line)| (line.occupied, line.last_turn));
+            let next =
+                waiting.min_by_key(|(_, line)| (line.occupied, line.last_turn, line.arrived));
             let requester = next?.0.clone();
             let line = self.lines.get_mut(&requester)?;
             while let Some(key) = line.keys.pop_front() {
