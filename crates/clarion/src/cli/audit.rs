@@ -92,12 +92,12 @@ fn line(entry: &AuditEntry, clock: &Clock) -> String {
 
 /// A command that changes something, as it will be noted.
 #[derive(Debug)]
-pub struct Change {
+pub struct NotedChange {
     action: &'static str,
     detail: String,
 }
 
-impl Change {
+impl NotedChange {
     /// `None` if the command only shows something.
     pub fn of(command: &StoreCommand) -> Option<Self> {
         action(command).map(Self::named)

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use supervisor::Supervisor;
 
-use super::audit::Change;
+use super::audit::NotedChange;
 use super::block_on;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -22,7 +22,7 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
         // There may have been no trail before.
         if before.version < before.wanted {
             let clock = Clock::new(config.time_zone());
-            let change = Change::named("migrate");
+            let change = NotedChange::named("migrate");
             change.note(&*store, clock.now(), None).await?;
         }
         store.close().await;

@@ -29,7 +29,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use supervisor::Supervisor;
 
-use self::audit::Change;
+use self::audit::NotedChange;
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::private_files;
@@ -159,7 +159,7 @@ impl StoreCommand {
     /// Runs a command that changes something: the change is noted before it is made, and if it fails, that is noted too.
     async fn run_noted(
         self,
-        change: Change,
+        change: NotedChange,
         config: &Config,
         store: Arc<dyn Store>,
         clock: Clock,
@@ -199,7 +199,7 @@ fn with_store(config: &Config, command: StoreCommand) -> anyhow::Result<()> {
         private_files::data_folder(&config.data_dir).context("data_dir")?;
         let store = config.database.open_as_is(&Supervisor::new()).await?;
         let clock = Clock::new(config.time_zone());
-        let result = match Change::of(&command) {
+        let result = match NotedChange::of(&command) {
             Some(change) => {
                 command
                     .run_noted(change, config, Arc::clone(&store), clock)

@@ -30,7 +30,7 @@ use tower::{Layer, ServiceExt};
 use tower_http::normalize_path::{NormalizePath, NormalizePathLayer};
 
 use self::activity::Activity;
-use self::places::Places;
+use self::places::ClientPlaces;
 use crate::api::{KnownClient, PeerAddress};
 use crate::config::HttpConfig;
 
@@ -46,7 +46,7 @@ pub struct Front {
     app: NormalizePath<Router>,
     tls: Option<TlsAcceptor>,
     protocol: auto::Builder<TokioExecutor>,
-    places: Arc<Places>,
+    places: Arc<ClientPlaces>,
     head_time: Duration,
     trusted_proxies: Vec<IpNet>,
     stop_time: Duration,
@@ -73,7 +73,7 @@ impl Front {
             app: NormalizePathLayer::trim_trailing_slash().layer(app),
             tls,
             protocol,
-            places: Places::new(
+            places: ClientPlaces::new(
                 config.max_connections,
                 config.max_connections_of_address,
                 config.trusted_proxies.clone(),

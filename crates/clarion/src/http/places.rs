@@ -18,7 +18,7 @@ use crate::api::KnownClient;
 const TO_INTRODUCE_ITSELF: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
-pub struct Places {
+pub struct ClientPlaces {
     limit: usize,
     limit_of_address: usize,
     /// The connections of a trusted proxy are those of many clients.
@@ -55,15 +55,15 @@ enum NoPlace {
 
 /// A connection's place, given back on drop.
 #[derive(Debug)]
-pub struct Place {
-    places: Arc<Places>,
+pub struct ClientPlace {
+    places: Arc<ClientPlaces>,
     id: u64,
     address: IpAddr,
     pub known: KnownClient,
     gives_way: CancellationToken,
 }
 
-impl Places {
+impl ClientPlaces {
     pub fn new(limit: usize, limit_of_address: usize, trusted: Vec<IpNet>) -> Arc<Self> {
         Arc::new(Self {
             limit,
@@ -75,7 +75,7 @@ impl Places {
     }
 
     /// A place for a new connection, as soon as there is one. `None`: its address has as many as it may have, and all of them are in use.
-    pub async fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    pub async fn take(self: &Arc<Self>, address: IpAddr) -> Option<ClientPlace> {
         loop {
             let mut freed = pin!(self.freed.notified());
             freed.as_mut().enable();
@@ -90,7 +90,11 @@ impl Places {
         }
     }
 
-    fn try_take(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<Place, NoPlace> {
+    fn try_take(
+        self: &Arc<Self>,
+        address: IpAddr,
+        now: Instant,
+    ) -> Result<ClientPlace, NoPlace> {
         let is_proxy = self
             .trusted
             .iter()
@@ -115,7 +119,7 @@ impl Places {
             gives_way: gives_way.clone(),
         };
         let id = table.add(connection, !is_proxy);
-        Ok(Place {
+        Ok(ClientPlace {
             places: Arc::clone(self),
             id,
             address,
@@ -195,14 +199,14 @@ impl Table {
     }
 }
 
-impl Place {
+impl ClientPlace {
     /// Returns when another connection needs the place more.
     pub async fn given_away(&self) {
         self.gives_way.cancelled().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientPlace {
     fn drop(&mut self) {
         self.places.table().remove(self.id, self.address);
         self.places.freed.notify_waiters();
@@ -217,13 +221,13 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn taken(places: &Arc<Places>, from: &str, now: Instant) -> Place {
+    fn taken(places: &Arc<ClientPlaces>, from: &str, now: Instant) -> ClientPlace {
         places.try_take(address(from), now).unwrap()
     }
 
     #[test]
     fn the_oldest_stranger_gives_way_and_a_known_client_does_not() {
-        let (places, now) = (Places::new(3, 3, vec![]), Instant::now());
+        let (places, now) = (ClientPlaces::new(3, 3, vec![]), Instant::now());
         let known = taken(&places, "192.0.2.1", now);
         known.known.note();
         let older = taken(&places, "192.0.2.2", now);
@@ -246,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_address_has_its_part_and_pushes_out_only_its_own() {
-        let places = Places::new(10, 2, vec!["192.0.2.9/32".parse().unwrap()]);
+        let places = ClientPlaces::new(10, 2, vec!["192.0.2.9/32".parse().unwrap()]);
         let (now, later) = (Instant::now(), Instant::now() + TO_INTRODUCE_ITSELF);
         let other = taken(&places, "192.0.2.2", now);
         let own = [0, 1].map(|_| taken(&places, "192.0.2.1", now));
@@ -269,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_given_back_leaves_nothing_behind() {
-        let (places, began) = (Places::new(4, 2, vec![]), Instant::now());
+        let (places, began) = (ClientPlaces::new(4, 2, vec![]), Instant::now());
         for round in 0..100 {
             let now = began + TO_INTRODUCE_ITSELF * round;
             let kept: Vec<_> = (0..3)
@@ -284,7 +288,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_gets_the_next_place() {
-        let places = Places::new(1, 1, vec![]);
+        let places = ClientPlaces::new(1, 1, vec![]);
         let first = taken(&places, "192.0.2.1", Instant::now());
         first.known.note();
         let waiting = Arc::clone(&places);

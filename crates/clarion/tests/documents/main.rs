@@ -1,6 +1,7 @@
 //! Documents agree with the code. Tables that list what the code knows are made from it: `UPDATE_DOCS=1 cargo test --test documents` rewrites them.
 //! `make lint` runs these tests, so they only read files and ask the program for its help. `it/documents/shell.rs` runs the blocks of the documents.
 
+mod attacks;
 mod blocks;
 mod examples;
 

@@ -1,0 +1,165 @@
+//! The attacks that were tried, and the tests that hold them off: `docs/security.md` lists them, and each test exists.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::{check, root};
+
+/// What was tried, what holds it off within which bound, and the names of its tests.
+const ATTACKS: &[(&str, &str, &[&str])] = &[
+    (
+        "a text that changes language a thousand times",
+        "at most 64 pieces and one for every 200 characters; one deadline for the whole text",
+        &[
+            "a_text_that_changes_language_a_thousand_times_starts_the_voice_less_than_a_hundred_times",
+            "one_deadline_holds_for_a_whole_text_however_many_phrases_it_has",
+        ],
+    ),
+    (
+        "eight costly texts before another customer's",
+        "another customer's text is begun third at the latest",
+        &["eight_costly_texts_of_a_customer_delay_the_text_of_another_by_one_of_them"],
+    ),
+    (
+        "1,500 silent ports as receivers; 100,000 callbacks due",
+        "places by account, receiver and address; a look costs the same whatever waits",
+        &[
+            "silent_ports_of_one_account_do_not_delay_the_callback_of_another",
+            "all_silent_ports_of_an_address_count_as_one_receiver",
+            "a_hundred_thousand_due_callbacks_of_one_account_do_not_hide_the_one_of_another",
+        ],
+    ),
+    (
+        "eight dripping uploads",
+        "two places for each account, and a least rate of bytes",
+        &[
+            "eight_dripping_uploads_of_an_account_leave_places_for_another",
+            "an_upload_that_is_slower_than_the_least_rate_is_refused_with_the_rule",
+        ],
+    ),
+    (
+        "premium and emergency numbers behind an area code, or behind the country code without its plus",
+        "every spelling of a number is one number to every rule",
+        &[
+            "one_number_is_one_to_every_rule_however_it_is_written",
+            "emergency_and_premium_numbers_are_refused_in_every_spelling",
+            "what_is_no_number_is_refused",
+        ],
+    ),
+    (
+        "one mobile called thirteen times at once by `-0` to `-12`",
+        "caps and one call at a time count the number without its extension",
+        &[
+            "a_callee_who_has_had_the_calls_of_the_day_is_not_called_again",
+            "extensions_are_no_way_around_the_cap_of_a_number_unless_it_is_a_switchboard",
+        ],
+    ),
+    (
+        "a call that waits for a number which is barred meanwhile",
+        "not dialled; a server reads what has changed, not the whole list",
+        &[
+            "a_number_that_is_barred_while_its_call_waits_is_not_dialled",
+            "only_what_has_changed_is_read",
+        ],
+    ),
+    (
+        "talks of an account that was suspended",
+        "`clarion account suspend --hang-up` ends them",
+        &["the_talks_of_a_suspended_account_end_where_the_operator_says_so"],
+    ),
+    (
+        "sixty idle connections of one address, at a server with sixty places",
+        "half of the places for one address; strangers give way after 3 s, the oldest first",
+        &["idle_connections_of_strangers_keep_nobody_out"],
+    ),
+    (
+        "plain HTTP on the port for TLS",
+        "a 400 that can be read",
+        &["plain_http_where_tls_is_spoken_gets_an_answer_that_can_be_read"],
+    ),
+    (
+        "a receiver that sends 1xx answers without end",
+        "128 KiB until its answer is there",
+        &["provisional_answers_without_end_are_a_broken_answer"],
+    ),
+    (
+        "guessing signatures",
+        "one line of the log each, five a second of one address, which fail2ban reads",
+        &[
+            "wrong_signatures_are_logged_for_fail2ban_to_read",
+            "a_flood_writes_few_lines_and_hides_no_other_address",
+        ],
+    ),
+    (
+        "another user of the machine reads prompts, or holds the lock file",
+        "umask 077, private folders; `clarion check` names what is open",
+        &[
+            "nobody_else_reads_what_a_server_writes",
+            "what_others_can_read_is_a_problem",
+        ],
+    ),
+    (
+        "`http.plain` without trusted proxies; missing audio files; broken pages",
+        "`clarion check` finds them",
+        &[
+            "plain_http_without_a_trusted_proxy_is_a_problem",
+            "audio_files_without_bytes_and_broken_pages_are_found",
+        ],
+    ),
+    (
+        "an empty `--allow-ips`, which opened the account",
+        "refused: whoever wants that writes `none`",
+        &["mistakes_are_named"],
+    ),
+    (
+        "a change by an operator that nobody remembers",
+        "an audit trail that is only added to",
+        &[
+            "every_change_by_the_command_line_is_noted_on_sqlite",
+            "every_change_by_the_command_line_is_noted_on_postgres",
+        ],
+    ),
+    (
+        "a bill file that was changed on the disk",
+        "checked by its hash before it is served, and made again",
+        &["a_bill_file_is_checked_by_its_hash_before_it_is_served"],
+    ),
+    (
+        "formulas in cells: behind LF, in full width, behind a separator",
+        "a `'` before each, which can be undone exactly",
+        &[
+            "a_spreadsheet_gets_no_formula_and_python_reads_the_original_values",
+            "what_is_written_reads_back",
+        ],
+    ),
+];
+
+#[test]
+fn the_table_of_attacks_names_tests_that_exist() {
+    let mut sources = String::new();
+    for folder in ["crates", "bench"] {
+        read_all(&root().join(folder), &mut sources);
+    }
+    let mut table = "| what was tried | what holds it off | test |\n|---|---|---|\n".to_owned();
+    for (tried, bound, tests) in ATTACKS {
+        for test in *tests {
+            // A scenario of a contract is named once more, in its list.
+            let exists = sources.contains(&format!("fn {test}("));
+            assert!(exists, "there is no test {test}");
+        }
+        let tests: Vec<_> = tests.iter().map(|test| format!("`{test}`")).collect();
+        writeln!(table, "| {tried} | {bound} | {} |", tests.join(", ")).unwrap();
+    }
+    check("docs/security.md", "attacks", &table);
+}
+
+fn read_all(folder: &Path, sources: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_all(&path, sources);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            sources.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
