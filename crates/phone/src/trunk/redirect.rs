@@ -92,6 +92,10 @@ impl Trunk {
 
 /// The number and the host of `sip:number@host:port;parameters`. A `tel:` address has no host.
 pub(crate) fn split_target(target: &str) -> Result<(String, Option<Host>), String> {
+    // It is going to stand in the first line of a request.
+    if target.contains(|letter: char| letter.is_control() || letter.is_whitespace()) {
+        return Err("it has blanks or control characters".to_owned());
+    }
     let (scheme, rest) = target.split_once(':').unwrap_or_default();
     let scheme = scheme.to_ascii_lowercase();
     let end = |text: &str, ends: &[char]| text.find(ends).unwrap_or(text.len());
@@ -133,7 +137,14 @@ mod tests {
             let at = at.map(|host| host.to_string());
             assert_eq!((found.as_str(), at.as_deref()), (number, host), "{target}");
         }
-        for target in ["", "sip:host.example", "mailto:a@b", "sip:1@a b"] {
+        for target in [
+            "",
+            "sip:host.example",
+            "mailto:a@b",
+            "sip:1@a b",
+            "tel:+861;p\r\0=x",
+            "sip:1@h;x=\nVia: y",
+        ] {
             assert!(split_target(target).is_err(), "{target}");
         }
     }
