@@ -90,11 +90,7 @@ impl ClientPlaces {
         }
     }
 
-    fn try_take(
-        self: &Arc<Self>,
-        address: IpAddr,
-        now: Instant,
-    ) -> Result<ClientPlace, NoPlace> {
+    fn try_take(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<ClientPlace, NoPlace> {
         let is_proxy = self
             .trusted
             .iter()

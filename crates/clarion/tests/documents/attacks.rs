@@ -68,6 +68,33 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         &["the_talks_of_a_suspended_account_end_where_the_operator_says_so"],
     ),
     (
+        "3,000 silent SIP connections over TCP and TLS",
+        "only addresses of trunks are accepted, 64 connections each, 512 in all, 30 s for the first message",
+        &[
+            "three_thousand_silent_connections_of_a_stranger_cost_nothing_and_a_call_goes_on",
+            "a_peer_has_sixty_four_connections_and_says_something_on_each_or_loses_it",
+            "nobody_listens_where_the_operator_has_chosen_no_port",
+        ],
+    ),
+    (
+        "28,000 OPTIONS a second of a stranger over UDP",
+        "dropped in the receive buffer: no transaction, less than 1 MB",
+        &["twenty_thousand_requests_of_a_stranger_make_no_transaction_and_a_call_goes_on"],
+    ),
+    (
+        "a Contact or Record-Route to this machine, or to another transport",
+        "the request goes to the trunk, by its transport",
+        &["a_contact_or_route_to_where_the_trunk_is_not_leads_back_to_the_trunk"],
+    ),
+    (
+        "sound of a stranger to a call with symmetric RTP; ports that can be guessed",
+        "only the host of the description and of the SIP peer is believed; ports are drawn at random",
+        &[
+            "sound_follows_the_host_that_we_signal_with_and_no_stranger",
+            "ports_come_in_no_order_and_each_once",
+        ],
+    ),
+    (
         "sixty idle connections of one address, at a server with sixty places",
         "half of the places for one address; strangers give way after 3 s, the oldest first",
         &["idle_connections_of_strangers_keep_nobody_out"],
