@@ -2,7 +2,6 @@
 //!
 //! The answer comes within a second, whatever hangs. The proof is made once for all who ask within a second, and only one at a time.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use supervisor::Supervisor;
 use tokio::sync::{Mutex, watch};
 
 use crate::claim_holds::ClaimHolds;
+use crate::disk_room::DiskRoom;
 use crate::store::Store;
 
 /// Whoever asks gets an answer within this time.
@@ -26,35 +26,9 @@ pub struct Readiness {
     store: Arc<dyn Store>,
     supervisor: Supervisor,
     holds: ClaimHolds,
-    disk: DiskFloor,
+    disk: Arc<DiskRoom>,
     stopping: AtomicBool,
     proof: Mutex<Option<(Instant, Proof)>>,
-}
-
-/// A folder whose disk must not fill up.
-#[derive(Debug, Clone)]
-pub struct DiskFloor {
-    pub folder: PathBuf,
-    pub min_free_bytes: u64,
-}
-
-impl DiskFloor {
-    fn check(&self) -> Result<(), String> {
-        let free = free_bytes(&self.folder).map_err(|error| format!("data_dir: {error}"))?;
-        if free < self.min_free_bytes {
-            return Err(format!(
-                "{} MB are free at data_dir, and min_free_mb is {}",
-                free >> 20,
-                self.min_free_bytes >> 20
-            ));
-        }
-        Ok(())
-    }
-}
-
-pub fn free_bytes(folder: &std::path::Path) -> std::io::Result<u64> {
-    let found = rustix::fs::statvfs(folder)?;
-    Ok(found.f_bavail * found.f_frsize)
 }
 
 impl Readiness {
@@ -62,7 +36,7 @@ impl Readiness {
         store: Arc<dyn Store>,
         supervisor: Supervisor,
         holds: ClaimHolds,
-        disk: DiskFloor,
+        disk: Arc<DiskRoom>,
     ) -> Self {
         Self {
             store,
@@ -92,8 +66,8 @@ impl Readiness {
         }
         let proven = tokio::time::timeout(TIME_LIMIT, async {
             // A file system may hang, too.
-            let disk = self.disk.clone();
-            let checked = tokio::task::spawn_blocking(move || disk.check());
+            let disk = Arc::clone(&self.disk);
+            let checked = tokio::task::spawn_blocking(move || disk.readiness());
             checked.await.map_err(|error| error.to_string())??;
             self.prove_write().await
         });

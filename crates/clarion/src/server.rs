@@ -18,6 +18,7 @@ use crate::callbacks::Callbacks;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::{PooledTrunk, TrunkPool};
 use crate::dispatch::{Dispatch, DispatchNeeds, RenderedPrompts};
 use crate::domain::call::CallSids;
@@ -26,7 +27,7 @@ use crate::http::Front;
 use crate::http::tls::Certificates;
 use crate::private_files;
 use crate::random;
-use crate::readiness::{DiskFloor, Readiness};
+use crate::readiness::Readiness;
 use crate::sip_trace::{self, TraceDoor, TraceRing};
 use crate::store::{ServeLock, Store};
 use crate::telemetry;
@@ -74,6 +75,9 @@ impl Server {
             &node,
             &supervisor,
         )?;
+        let holds_calls = config.database.folder().is_some();
+        let disk = DiskRoom::new(config.data_dir.clone(), config.min_free_bytes, holds_calls);
+        let disk = Arc::new(disk);
         let holds = ClaimHolds::default();
         holds.describe();
         let barred = Arc::new(BarredNumbers::open(&*store).await?);
@@ -94,10 +98,7 @@ impl Server {
             Arc::clone(&store),
             supervisor.clone(),
             holds,
-            DiskFloor {
-                folder: config.data_dir.clone(),
-                min_free_bytes: config.min_free_bytes,
-            },
+            Arc::clone(&disk),
         ));
         let api = Api {
             admission: Admission::new(&config, Arc::clone(&store), &supervisor),
@@ -108,6 +109,7 @@ impl Server {
             call_sids: CallSids::default(),
             accepted: dispatch.announcer(),
             barred,
+            disk,
             readiness: Arc::clone(&readiness),
             supervisor: supervisor.clone(),
             metrics,

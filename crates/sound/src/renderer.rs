@@ -33,6 +33,8 @@ pub struct RendererSettings {
     pub memory_bytes: u64,
     /// The folder and the most bytes in it. `None` keeps nothing on disk.
     pub disk: Option<(PathBuf, u64)>,
+    /// Nothing is kept on the disk while it has fewer bytes free.
+    pub disk_min_free: u64,
     /// How long a failure is cached, and a prompt of the fallback voice.
     pub failure_ttl: Duration,
     pub limits: WavLimits,
@@ -47,6 +49,7 @@ impl Default for RendererSettings {
             waiting: 10_000,
             memory_bytes: 256 << 20,
             disk: None,
+            disk_min_free: 0,
             failure_ttl: Duration::from_secs(10),
             limits: WavLimits::default(),
             gap: Duration::from_secs(1),
@@ -142,7 +145,7 @@ impl PromptRenderer {
         speaker: Speaker,
     ) -> io::Result<Self> {
         let disk = match &settings.disk {
-            Some((folder, bytes)) => Some(Disk::open(folder, *bytes)?),
+            Some((folder, bytes)) => Some(Disk::open(folder, *bytes, settings.disk_min_free)?),
             None => None,
         };
         let shared = Arc::new(Shared {

@@ -13,6 +13,7 @@ use super::directory::unavailable;
 use super::request::Authenticated;
 use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
+use crate::disk_room::RoomFor;
 use crate::domain::account::{Account, AccountSid, AppId, Application};
 use crate::domain::bill::rating::Shortage;
 use crate::domain::call::{self, CallSid, NewCall, Priority, Queueing};
@@ -204,6 +205,7 @@ async fn accept(api: &Api, request: &Authenticated) -> Result<LandingAnswer, Ref
             "to: this number does not want to be called",
         ));
     }
+    api.disk.check(RoomFor::Calls)?;
     let files = resolve(api, &application, parsed.owner, &parsed.files).await?;
 
     let now = api.clock.wall();

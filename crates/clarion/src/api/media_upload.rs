@@ -12,6 +12,7 @@ use super::Api;
 use super::directory::unavailable;
 use super::request::{Authenticated, Upload};
 use super::wire::Content;
+use crate::disk_room::RoomFor;
 use crate::domain::prompt::{AudioOwner, FileName, FileOwner};
 use crate::domain::status_code::{Refusal, StatusCode};
 
@@ -25,6 +26,7 @@ async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         .application_named(api, &request.query("appid").unwrap_or_default())
         .await?;
     let name = file_name(request)?;
+    api.disk.check(RoomFor::Files)?;
     let owner = AudioOwner::Application(application.id.clone());
     let body = request.body().clone();
     let added = api

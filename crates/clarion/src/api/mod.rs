@@ -29,6 +29,7 @@ use crate::barred_numbers::BarredNumbers;
 use crate::billing::Billing;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::disk_room::DiskRoom;
 use crate::domain::call::CallSids;
 use crate::domain::status_code::StatusCode;
 use crate::fair_places::FairPlaces;
@@ -63,6 +64,7 @@ pub struct Api {
     pub call_sids: CallSids,
     pub accepted: Announcer,
     pub barred: Arc<BarredNumbers>,
+    pub disk: Arc<DiskRoom>,
     pub readiness: Arc<Readiness>,
     pub supervisor: Supervisor,
     pub metrics: PrometheusHandle,

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use super::AudioFiles;
 use super::transport::SpeechClient;
 use crate::config::{Config, SpeechConfig, SpeechService};
+use crate::disk_room::FLOORS_FOR_FILES;
 use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
 use crate::private_files;
 
@@ -26,6 +27,7 @@ pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRe
         disk: prompts
             .disk_bytes
             .map(|bytes| (config.data_dir.join("prompts"), bytes)),
+        disk_min_free: config.min_free_bytes.saturating_mul(FLOORS_FOR_FILES),
         failure_ttl: prompts.failure_time,
         limits: config.audio_files.limits,
         gap: prompts.gap,

@@ -21,6 +21,14 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         &["eight_costly_texts_of_a_customer_delay_the_text_of_another_by_one_of_them"],
     ),
     (
+        "390 KB of requests that fill 400 MB of disk",
+        "files are refused below twice `min_free_mb`, calls below it, with 190014",
+        &[
+            "a_disk_that_is_nearly_full_refuses_files_and_calls_with_a_code",
+            "files_are_refused_first_then_calls_and_both_come_back",
+        ],
+    ),
+    (
         "1,500 silent ports as receivers; 100,000 callbacks due",
         "places by account, receiver and address; a look costs the same whatever waits",
         &[

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::audio_files::upload;
 use crate::support::child::{Caller, Installation};
-use crate::support::{PATIENCE, eventually, preload};
+use crate::support::{PATIENCE, TestServer, eventually, preload, status_code};
 
 /// Compiles the faulty disk and returns the library's path.
 pub fn failing_disk(folder: &Path) -> PathBuf {
@@ -75,4 +76,41 @@ async fn a_full_disk_refuses_calls_until_there_is_room_again() {
     })
     .await;
     installation.holds(&[before, after.unwrap()]).await.unwrap();
+}
+
+/// Below the floor calls and files are refused with their own code, readiness says so, and what was accepted before is still answered.
+#[tokio::test]
+async fn a_disk_that_is_nearly_full_refuses_files_and_calls_with_a_code() {
+    let server = TestServer::start_with("").await;
+    let fields = "<to>13800000000</to><mediaTxt>x</mediaTxt>";
+    assert_eq!(status_code(&server.call_xml(fields).await), "000000");
+    let server = TestServer::start_with("min_free_mb = 17179869184\n").await;
+    for _ in 0..3 {
+        let answer = server.call_xml(fields).await;
+        assert_eq!(status_code(&answer), "190014", "{answer}");
+        assert!(answer.contains("no room on the disk"), "{answer}");
+    }
+    let wav = sound::wav::mono_16_bit(&[1; 800], sound::RATE);
+    let refused = upload(&server, "a.wav", &wav);
+    assert_eq!(status_code(&refused.await), "190014");
+    assert_eq!(
+        status_code(&server.ask("AccountInfo", "xml", None).await),
+        "000000"
+    );
+    assert_eq!(server.get("/readyz").await.status, 503);
+}
+
+/// With PostgreSQL, calls are on another disk: only files are refused.
+#[tokio::test]
+async fn a_full_disk_of_a_node_does_not_refuse_calls_that_are_kept_elsewhere() {
+    let url = crate::support::postgres::empty_database().await;
+    let settings = format!("min_free_mb = 17179869184\ndatabase = {url:?}\n");
+    let server = TestServer::start_with(&settings).await;
+    let answer = server
+        .call_xml("<to>13800000000</to><mediaTxt>x</mediaTxt>")
+        .await;
+    assert_eq!(status_code(&answer), "000000");
+    let wav = sound::wav::mono_16_bit(&[1; 800], sound::RATE);
+    let refused = upload(&server, "a.wav", &wav);
+    assert_eq!(status_code(&refused.await), "190014");
 }

@@ -45,6 +45,10 @@ const ELSEWHERE: &[(StatusCode, &str)] = &[
         "outage::a_database_that_is_gone_is_told_as_unknown_error_and_nothing_is_accepted",
     ),
     (
+        StatusCode::NoRoom,
+        "disk::a_disk_that_is_nearly_full_refuses_files_and_calls_with_a_code",
+    ),
+    (
         StatusCode::AcceptUnknown,
         "silence::a_call_whose_commit_is_never_answered_is_told_as_unknown_and_is_there_once",
     ),

@@ -22,6 +22,8 @@ const UNFINISHED: &str = "unfinished";
 #[derive(Debug)]
 pub(crate) struct Disk {
     folder: PathBuf,
+    /// Nothing is kept while fewer bytes are free.
+    min_free: u64,
     index: Mutex<Lru<()>>,
     /// Names what is being written.
     written: AtomicU64,
@@ -37,7 +39,7 @@ fn private_folder(path: &Path) -> io::Result<()> {
 
 impl Disk {
     /// Lists the files that are there, oldest first, and removes unfinished ones and those beyond the limit.
-    pub fn open(folder: &Path, limit: u64) -> io::Result<Self> {
+    pub fn open(folder: &Path, limit: u64, min_free: u64) -> io::Result<Self> {
         private_folder(folder)?;
         let mut found = Vec::new();
         for shard in fs::read_dir(folder)? {
@@ -48,6 +50,7 @@ impl Disk {
         }
         found.sort_unstable();
         let disk = Self {
+            min_free,
             folder: folder.to_owned(),
             index: Mutex::new(Lru::new(limit)),
             written: AtomicU64::new(0),
@@ -84,11 +87,19 @@ impl Disk {
 
     /// A full disk is no reason to fail a call: the error is logged, and the sound is played all the same.
     pub fn put(&self, key: &Key, sound: &EncodedAudio) {
+        if !self.has_room() {
+            return;
+        }
         let path = self.path(key);
         match self.write(&path, sound) {
             Ok(bytes) => self.note(*key, bytes),
             Err(error) => tracing::warn!(%error, "a prompt could not be kept on disk"),
         }
+    }
+
+    fn has_room(&self) -> bool {
+        let found = rustix::fs::statvfs(&self.folder);
+        found.is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) >= self.min_free)
     }
 
     fn write(&self, path: &Path, sound: &EncodedAudio) -> io::Result<u64> {
