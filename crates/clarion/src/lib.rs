@@ -22,6 +22,7 @@ pub mod outgoing;
 pub mod private_files;
 pub mod random;
 mod readiness;
+pub mod seldom;
 pub mod server;
 pub mod sip_trace;
 pub mod store;

@@ -11,6 +11,7 @@ use moka::future::Cache;
 
 use crate::domain::account::{Account, AccountSid, AppId, Application};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::seldom::Seldom;
 use crate::store::{Store, StoreError};
 
 const MOMENT: Duration = Duration::from_millis(500);
@@ -75,6 +76,9 @@ impl Directory {
 
 /// Returns the refusal for a request whose store access failed. The cause is for the log, not for the client.
 pub fn unavailable(error: &StoreError) -> Refusal {
-    tracing::error!(%error, "a request failed");
+    static FAILURES: Seldom = Seldom::new();
+    if let Some(unsaid) = FAILURES.say() {
+        tracing::error!(%error, unsaid, "a request failed");
+    }
     StatusCode::UnknownError.into()
 }

@@ -17,10 +17,13 @@ use super::running::RunningCalls;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall, Requeue};
+use crate::seldom::Seldom;
 use crate::store::StoreError;
 
 /// A commit that fails is tried again: the database may be away for a moment.
 pub const RETRY_COMMIT: Duration = Duration::from_millis(500);
+/// Commits that failed: while a database is away, every call tries again.
+static FAILURES: Seldom = Seldom::new();
 
 /// Why an INVITE got no leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +189,9 @@ impl CallRecorder {
             match store.requeue_call(&progress.claimed, requeue.clone()).await {
                 Ok(_) => return,
                 Err(error) => {
-                    tracing::error!(%error, "a call could not be put back; trying again");
+                    if let Some(unsaid) = FAILURES.say() {
+                        tracing::error!(%error, unsaid, "a call could not be put back; trying again");
+                    }
                     tokio::time::sleep(RETRY_COMMIT).await;
                 }
             }
@@ -209,7 +214,9 @@ impl CallRecorder {
                     return;
                 }
                 Err(error) => {
-                    tracing::error!(%error, "the end of a call could not be written; trying again");
+                    if let Some(unsaid) = FAILURES.say() {
+                        tracing::error!(%error, unsaid, "the end of a call could not be written; trying again");
+                    }
                     tokio::time::sleep(RETRY_COMMIT).await;
                 }
             }

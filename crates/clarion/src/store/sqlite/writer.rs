@@ -23,6 +23,7 @@ use super::super::StoreError;
 use super::checkpoint::Backlog;
 use super::failure::stop_if_lost;
 use super::inbox::{Inbox, Received};
+use crate::seldom::Seldom;
 use crate::telemetry::note_commit;
 
 /// Beyond this a larger batch gains nothing any more and only makes the first one in it wait.
@@ -181,13 +182,16 @@ fn micros(time: Duration) -> u64 {
 }
 
 fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
+    static FAILURES: Seldom = Seldom::new();
     if batch.is_empty() {
         return;
     }
     metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
     let result = transaction(connection, batch).map_err(|error| {
         stop_if_lost(&error);
-        tracing::error!(%error, changes = batch.len(), "a commit failed; its changes were not made");
+        if let Some(unsaid) = FAILURES.say() {
+            tracing::error!(%error, changes = batch.len(), unsaid, "a commit failed; its changes were not made");
+        }
         StoreError::failed(error)
     });
     for job in batch.drain(..) {
