@@ -188,7 +188,7 @@ async fn redirecting(number: &'static str) -> (SipPeer, String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirect_to_a_number_that_is_not_called_ends_the_call_and_says_why() {
     for (number, said) in [
-        ("+86168000000", "it leads to a number that is not called"),
+        ("+8616800000", "it leads to a number that is not called"),
         (
             "+442071234567",
             "it leads to a number that this trunk does not carry",
