@@ -1,4 +1,4 @@
-//! Room on the disk of `data_dir`. Files are refused first, then calls, long before the end of a call could not be written: below the floor, what is
+//! Room on the disks of the database and of the audio files. Files are refused first, then calls, long before the end of a call could not be written: below the floor, what is
 //! left is for calls that were accepted.
 
 use std::fmt;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::config::Config;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 /// A look is good for this long: what calls write in that time is far less than the floor.
@@ -25,84 +26,120 @@ pub enum RoomFor {
 /// Free bytes, or why that is not known.
 type Look = Box<dyn Fn() -> std::io::Result<u64> + Send + Sync>;
 
+#[derive(Debug)]
 pub struct DiskRoom {
-    look: Look,
     floor: u64,
-    /// Whether calls are written to this disk, too. With PostgreSQL they are not.
-    holds_calls: bool,
-    last: Mutex<Option<(Instant, u64)>>,
-}
-
-impl fmt::Debug for DiskRoom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DiskRoom")
-            .field("floor", &self.floor)
-            .finish_non_exhaustive()
-    }
+    /// Where calls are written. `None`: they are written to another machine.
+    calls: Option<WatchedDisk>,
+    files: WatchedDisk,
 }
 
 impl DiskRoom {
-    pub fn new(folder: PathBuf, floor: u64, holds_calls: bool) -> Self {
-        Self::looking(Box::new(move || free_bytes(&folder)), floor, holds_calls)
-    }
-
-    fn looking(look: Look, floor: u64, holds_calls: bool) -> Self {
+    pub fn new(config: &Config) -> Self {
+        let calls = config.database.folder();
         Self {
-            look,
-            floor,
-            holds_calls,
-            last: Mutex::new(None),
+            floor: config.min_free_bytes,
+            calls: calls.map(|folder| WatchedDisk::of("the database", folder)),
+            files: WatchedDisk::of("audio_files.folder", config.audio_files.folder.clone()),
         }
     }
 
     /// Refuses what there is no room for. A disk that does not tell is no reason to refuse anything.
     pub fn check(&self, what: RoomFor) -> Result<(), Refusal> {
-        let wanted = match what {
-            RoomFor::Calls if !self.holds_calls => 0,
-            RoomFor::Calls => self.floor,
-            RoomFor::Files => self.floor.saturating_mul(FLOORS_FOR_FILES),
+        let (disk, wanted) = match what {
+            RoomFor::Calls => (self.calls.as_ref(), self.floor),
+            RoomFor::Files => (
+                Some(&self.files),
+                self.floor.saturating_mul(FLOORS_FOR_FILES),
+            ),
         };
-        if wanted == 0 || self.free(Instant::now()).is_none_or(|free| free >= wanted) {
+        let has_room = |disk: &WatchedDisk| disk.has(wanted, Instant::now());
+        if wanted == 0 || disk.is_none_or(has_room) {
             return Ok(());
         }
         Err(StatusCode::NoRoom.into())
     }
 
-    /// Why the server is not ready, in a sentence. It looks now, and may wait for the disk.
+    /// Why the server is not ready, in a sentence. It looks now, and may wait for the disks.
     pub fn readiness(&self) -> Result<(), String> {
-        let free = (self.look)().map_err(|error| format!("data_dir: {error}"))?;
-        if free < self.floor {
-            return Err(format!(
-                "{} MB are free at data_dir, and min_free_mb is {}",
-                free >> 20,
-                self.floor >> 20
-            ));
+        for disk in self.calls.iter().chain([&self.files]) {
+            let free = (disk.look)().map_err(|error| format!("{}: {error}", disk.name))?;
+            if free < self.floor {
+                return Err(format!(
+                    "{} MB are free at {}, and min_free_mb is {}",
+                    free >> 20,
+                    disk.name,
+                    self.floor >> 20
+                ));
+            }
         }
         Ok(())
     }
+}
 
-    fn free(&self, now: Instant) -> Option<u64> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, free)) = *last
-            && now.duration_since(at) < REMEMBERED
-        {
-            return Some(free);
+/// A disk that is looked at now and then.
+struct WatchedDisk {
+    name: &'static str,
+    look: Look,
+    last: Mutex<Option<Seen>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    at: Instant,
+    free: u64,
+    is_low: bool,
+}
+
+impl fmt::Debug for WatchedDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchedDisk")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WatchedDisk {
+    fn of(name: &'static str, folder: PathBuf) -> Self {
+        Self::looking(name, Box::new(move || free_bytes(&folder)))
+    }
+
+    fn looking(name: &'static str, look: Look) -> Self {
+        Self {
+            name,
+            look,
+            last: Mutex::new(None),
         }
-        let free = (self.look)().ok()?;
-        let was_low = last.is_some_and(|(_, free)| free < self.floor);
-        let is_low = free < self.floor;
+    }
+
+    fn has(&self, wanted: u64, now: Instant) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seen) = *last
+            && now.duration_since(seen.at) < REMEMBERED
+        {
+            return seen.free >= wanted;
+        }
+        let Ok(free) = (self.look)() else {
+            return true;
+        };
+        let (is_low, was_low) = (free < wanted, last.is_some_and(|seen| seen.is_low));
         // One line when it begins and one when it is over, however many are refused.
         if is_low && !was_low {
             tracing::error!(
+                disk = self.name,
                 free,
-                floor = self.floor,
-                "the disk of data_dir is nearly full: no calls are accepted"
+                wanted,
+                "a disk is nearly full: what would fill it is refused"
             );
         } else if was_low && !is_low {
-            tracing::info!(free, "there is room on the disk of data_dir again");
+            tracing::info!(disk = self.name, free, "there is room on the disk again");
         }
-        *last = Some((now, free));
-        Some(free)
+        *last = Some(Seen {
+            at: now,
+            free,
+            is_low,
+        });
+        !is_low
     }
 }
 
@@ -118,12 +155,17 @@ mod tests {
 
     use super::*;
 
+    fn watched(look: impl Fn() -> std::io::Result<u64> + Send + Sync + 'static) -> WatchedDisk {
+        WatchedDisk::looking("a disk", Box::new(look))
+    }
+
     #[test]
     fn files_are_refused_first_then_calls_and_both_come_back() {
         let free = Arc::new(AtomicU64::new(1000));
-        let seen = Arc::clone(&free);
-        let look = move || Ok(seen.load(Ordering::Relaxed));
-        let room = DiskRoom::looking(Box::new(look), 100, true);
+        let seen = || {
+            let free = Arc::clone(&free);
+            watched(move || Ok(free.load(Ordering::Relaxed)))
+        };
         for (bytes, files, calls) in [
             (1000, true, true),
             (199, false, true),
@@ -132,37 +174,51 @@ mod tests {
             (200, true, true),
         ] {
             free.store(bytes, Ordering::Relaxed);
-            *room.last.lock().unwrap() = None;
+            let room = DiskRoom {
+                floor: 100,
+                calls: Some(seen()),
+                files: seen(),
+            };
             assert_eq!(room.check(RoomFor::Files).is_ok(), files, "{bytes}");
             assert_eq!(room.check(RoomFor::Calls).is_ok(), calls, "{bytes}");
             assert_eq!(room.readiness().is_ok(), calls, "{bytes}");
         }
-        let refused = DiskRoom::looking(Box::new(|| Ok(0)), 1, true);
-        let refusal = refused.check(RoomFor::Calls).unwrap_err();
+        let full = DiskRoom {
+            floor: 1,
+            calls: Some(watched(|| Ok(0))),
+            files: watched(|| Ok(9)),
+        };
+        let refusal = full.check(RoomFor::Calls).unwrap_err();
         assert_eq!(refusal.code.code(), "190014");
+        // Files are on another disk.
+        assert!(full.check(RoomFor::Files).is_ok() && full.readiness().is_err());
     }
 
     #[test]
     fn it_is_looked_at_ten_times_a_second_at_most() {
         let looks = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&looks);
-        let look = move || Ok(counted.fetch_add(1, Ordering::Relaxed));
-        let (room, now) = (DiskRoom::looking(Box::new(look), 1, true), Instant::now());
+        let disk = watched(move || Ok(counted.fetch_add(1, Ordering::Relaxed)));
+        let now = Instant::now();
         for millisecond in 0..1000 {
-            room.free(now + Duration::from_millis(millisecond));
+            disk.has(1, now + Duration::from_millis(millisecond));
         }
         assert_eq!(looks.load(Ordering::Relaxed), 10);
     }
 
     #[test]
     fn a_floor_of_nothing_a_disk_that_does_not_tell_and_a_database_elsewhere_refuse_no_call() {
-        let full = || -> Look { Box::new(|| Ok(0)) };
-        let mute: Look = Box::new(|| Err(std::io::Error::other("gone")));
-        for room in [
-            DiskRoom::looking(full(), 0, true),
-            DiskRoom::looking(full(), 100, false),
-            DiskRoom::looking(mute, 100, true),
+        let mute = || watched(|| Err(std::io::Error::other("gone")));
+        for (floor, calls) in [
+            (0, Some(watched(|| Ok(0)))),
+            (100, None),
+            (100, Some(mute())),
         ] {
+            let room = DiskRoom {
+                floor,
+                calls,
+                files: mute(),
+            };
             assert!(room.check(RoomFor::Calls).is_ok());
         }
     }

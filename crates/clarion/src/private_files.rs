@@ -12,18 +12,23 @@ const FILE: u32 = 0o600;
 /// What others have of a file.
 pub const OTHERS: u32 = 0o077;
 
+/// What everybody has who is neither the owner nor of the group.
+const EVERYBODY: u32 = 0o007;
+
 /// From now on, what this process makes is its user's alone, whoever has started it.
 pub fn keep_others_out() {
     rustix::process::umask(Mode::from_raw_mode(OTHERS));
 }
 
-/// Makes a folder of the server's own, and those above it where they are missing. One that exists and is this user's is closed to others.
+/// Makes a folder of the server's own, and those above it where they are missing. One that exists and is this user's is closed to everybody; a group
+/// that its operator has let in stays.
 pub fn folder(path: &Path) -> anyhow::Result<()> {
     made(path)?;
     let metadata = path.metadata().with_context(|| cannot_make(path))?;
     let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    if is_ours && metadata.mode() & OTHERS != 0 {
-        let closed = std::fs::set_permissions(path, Permissions::from_mode(FOLDER));
+    let mode = metadata.mode() & 0o7777;
+    if is_ours && mode & EVERYBODY != 0 {
+        let closed = std::fs::set_permissions(path, Permissions::from_mode(mode & !EVERYBODY));
         closed.with_context(|| format!("cannot close the folder {} to others", path.display()))?;
     }
     Ok(())
@@ -74,7 +79,7 @@ mod tests {
         data_folder(&old).unwrap();
         assert_eq!(mode(&old), 0o755);
         folder(&old).unwrap();
-        assert_eq!(mode(&old), FOLDER);
+        assert_eq!(mode(&old), 0o750);
         let lock = place.path().join("lock");
         std::fs::write(&lock, "kept").unwrap();
         std::fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();

@@ -75,9 +75,7 @@ impl Server {
             &node,
             &supervisor,
         )?;
-        let holds_calls = config.database.folder().is_some();
-        let disk = DiskRoom::new(config.data_dir.clone(), config.min_free_bytes, holds_calls);
-        let disk = Arc::new(disk);
+        let disk = Arc::new(DiskRoom::new(&config));
         let holds = ClaimHolds::default();
         holds.describe();
         let barred = Arc::new(BarredNumbers::open(&*store).await?);

@@ -5,3 +5,4 @@ CREATE TABLE do_not_call_changes (
   is_barred BOOLEAN NOT NULL,
   changed_at BIGINT NOT NULL
 );
+CREATE INDEX do_not_call_changes_age ON do_not_call_changes (changed_at);

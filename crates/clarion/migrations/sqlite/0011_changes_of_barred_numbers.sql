@@ -5,3 +5,4 @@ CREATE TABLE do_not_call_changes (
   is_barred INTEGER NOT NULL,
   changed_at INTEGER NOT NULL
 );
+CREATE INDEX do_not_call_changes_age ON do_not_call_changes (changed_at);

@@ -20,8 +20,8 @@ use flate2::write::GzEncoder;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use subtle::ConstantTimeEq;
 
-use super::Api;
 use super::wire::{self, BodyFormat};
+use super::{Api, KnownClient};
 use crate::billing::ByteChunks;
 use crate::domain::bill::BillFile;
 use crate::domain::status_code::StatusCode;
@@ -35,7 +35,11 @@ pub fn path(file: &BillFile) -> String {
 }
 
 pub async fn download(State(api): State<Arc<Api>>, parts: Parts) -> Response {
-    match find(&api, &parts).await {
+    let found = find(&api, &parts).await;
+    if let (Ok(Some(_)), Some(client)) = (&found, parts.extensions.get::<KnownClient>()) {
+        client.note();
+    }
+    match found {
         Ok(Some(file)) => match answer(&api, &parts.headers, &file).await {
             Ok(answer) => answer,
             Err(error) => {

@@ -64,6 +64,8 @@ pub struct Billing {
     places: Semaphore,
     /// Files whose hash was found right: where, and what the file system said of them then.
     checked: Cache<String, String>,
+    /// Files are checked and made again one at a time.
+    repairs: tokio::sync::Mutex<()>,
 }
 
 /// A file that a client may have, and the token for it.
@@ -90,6 +92,7 @@ impl Billing {
             turns: Mutex::default(),
             places: Semaphore::new(AT_ONCE),
             checked: Cache::new(CHECKED),
+            repairs: tokio::sync::Mutex::default(),
         })
     }
 
@@ -284,6 +287,34 @@ impl Billing {
     /// Reads the bytes of a file, or some of them. If the file is missing, as on a node with a folder of its own, or is not what was recorded, it is
     /// made first: the lines of a closed day do not change.
     pub async fn read(&self, file: &BillFile, range: Range<u64>) -> anyhow::Result<ByteChunks> {
+        if !self.was_checked(file).await? {
+            self.repair(file).await?;
+        }
+        Ok(self.open_file(file, range).await?)
+    }
+
+    /// Whether the file is the one that was found right before.
+    async fn was_checked(&self, file: &BillFile) -> anyhow::Result<bool> {
+        let known = self.checked.get(&file.object);
+        Ok(known.is_some() && known == self.version(file).await?)
+    }
+
+    /// What the file system says of a file, if it is there.
+    async fn version(&self, file: &BillFile) -> anyhow::Result<Option<String>> {
+        let place = Path::from(file.object.as_str());
+        match self.objects.head(&place).await {
+            Ok(found) => Ok(Some(format!(
+                "{:?} {} {}",
+                found.e_tag, found.last_modified, found.size
+            ))),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Checks the file by its hash, and makes it again if it is missing or another.
+    async fn repair(&self, file: &BillFile) -> anyhow::Result<()> {
+        let _turn = self.repairs.lock().await;
         if !self.is_as_recorded(file).await? {
             let keywords = Keywords::parse(&file.keywords)
                 .map_err(|refusal| anyhow::anyhow!(refusal.message))?;
@@ -293,23 +324,15 @@ impl Billing {
                 "the lines of the day do not make the file that was recorded"
             );
         }
-        Ok(self.open_file(file, range).await?)
+        Ok(())
     }
 
-    /// Whether the file is there and has the recorded hash. One that has another is removed. What was found right is not read again until the
-    /// file system says that it has changed.
+    /// Whether the file is there and has the recorded hash. One that has another is put aside.
     async fn is_as_recorded(&self, file: &BillFile) -> anyhow::Result<bool> {
-        let place = Path::from(file.object.as_str());
-        let version = match self.objects.head(&place).await {
-            Ok(found) => format!("{:?} {} {}", found.e_tag, found.last_modified, found.size),
-            Err(object_store::Error::NotFound { .. }) => return Ok(false),
-            Err(error) => return Err(error.into()),
+        let Some(version) = self.version(file).await? else {
+            return Ok(false);
         };
-        if self.checked.get(&file.object).as_ref() == Some(&version) {
-            return Ok(true);
-        }
-        let found = self.hash_of_file(file).await?;
-        if found == file.sha256 {
+        if self.hash_of_file(file).await? == file.sha256 {
             self.checked.insert(file.object.clone(), version);
             return Ok(true);
         }
@@ -317,7 +340,9 @@ impl Billing {
             file = file.object,
             "a bill file has changed since it was made; it is made again"
         );
-        self.objects.delete(&place).await?;
+        let place = Path::from(file.object.as_str());
+        let aside = Path::from(format!("{}.changed", file.object));
+        self.objects.rename(&place, &aside).await?;
         Ok(false)
     }
 

@@ -18,6 +18,8 @@ const PAGE: u32 = 2000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BillFormat {
     Csv,
+    /// As version 0.1 wrote it, for files of that time.
+    FirstCsv,
     JsonLines,
 }
 
@@ -136,7 +138,7 @@ impl BillStream {
 impl Writer {
     fn begin(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
-        if self.format == BillFormat::Csv {
+        if self.format != BillFormat::JsonLines {
             csv::header(&mut out);
         }
         self.note(&out);
@@ -154,6 +156,7 @@ impl Writer {
             self.totals.add(line);
             match self.format {
                 BillFormat::Csv => csv::row(&mut out, self.cells.iter()),
+                BillFormat::FirstCsv => csv::first_row(&mut out, self.cells.iter()),
                 BillFormat::JsonLines => json_line(&mut out, &self.cells),
             }
         }

@@ -72,12 +72,7 @@ impl Billing {
             totals: file.totals,
             sha256: file.sha256.clone(),
         };
-        let keywords =
-            Keywords::parse(&file.keywords).map_err(|refusal| anyhow::anyhow!(refusal.message))?;
-        let zone = self.clock.zone().clone();
-        let store = Arc::clone(&self.store);
-        let stream = BillStream::new(store, file.of.clone(), zone, BillFormat::Csv, keywords);
-        let counted = stream.recount().await?;
+        let (counted, _) = self.recounted(file).await?;
         let mut faults = Vec::new();
         if counted != recorded {
             faults.push(format!(
@@ -101,6 +96,30 @@ impl Billing {
             Ok(_) => {}
         }
         Ok(faults)
+    }
+
+    /// What the lines of a file come to, in the format that makes the recorded bytes. If none does, in today's.
+    pub(super) async fn recounted(
+        &self,
+        file: &BillFile,
+    ) -> anyhow::Result<(WrittenBill, BillFormat)> {
+        let counted = self.recount(file, BillFormat::Csv).await?;
+        if counted.sha256 != file.sha256 {
+            let first = self.recount(file, BillFormat::FirstCsv).await?;
+            if first.sha256 == file.sha256 {
+                return Ok((first, BillFormat::FirstCsv));
+            }
+        }
+        Ok((counted, BillFormat::Csv))
+    }
+
+    async fn recount(&self, file: &BillFile, format: BillFormat) -> anyhow::Result<WrittenBill> {
+        let keywords =
+            Keywords::parse(&file.keywords).map_err(|refusal| anyhow::anyhow!(refusal.message))?;
+        let zone = self.clock.zone().clone();
+        let store = Arc::clone(&self.store);
+        let stream = BillStream::new(store, file.of.clone(), zone, format, keywords);
+        stream.recount().await
     }
 
     pub(super) async fn hash_of_file(&self, file: &BillFile) -> anyhow::Result<String> {

@@ -24,7 +24,11 @@ pub async fn write(
 ) -> anyhow::Result<WrittenBill> {
     let zone = billing.clock.zone().clone();
     let store = Arc::clone(&billing.store);
-    let stream = BillStream::new(store, of.clone(), zone, BillFormat::Csv, keywords);
+    let format = match known {
+        Some(known) => billing.recounted(known).await?.1,
+        None => BillFormat::Csv,
+    };
+    let stream = BillStream::new(store, of.clone(), zone, format, keywords);
     let mut upload = billing.objects.put_multipart(place).await?;
     match send(stream, &mut *upload, known).await {
         Ok(written) => Ok(written),

@@ -231,7 +231,7 @@ pub async fn run(
             };
             let mut value = describe(&store.change_account(&sid, change).await?);
             if hang_up {
-                value["hungUp"] = store.cancel_calls_of(&sid).await?.into();
+                value["callsToEnd"] = store.cancel_calls_of(&sid).await?.into();
             }
             print(json, &value);
         }

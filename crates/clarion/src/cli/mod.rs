@@ -169,7 +169,9 @@ impl StoreCommand {
         let result = self.run(config, Arc::clone(&store), clock.clone()).await;
         if let Err(error) = &result {
             let failure = Some(format!("{error:#}"));
-            change.note(&*store, clock.now(), failure).await?;
+            if let Err(error) = change.note(&*store, clock.now(), failure).await {
+                tracing::error!(%error, "the failure could not be noted in the audit trail");
+            }
         }
         result
     }

@@ -49,7 +49,7 @@ fn write_out_china(plan: &mut NumberingPlan) {
     plan.local_numbers = patterns("NXXXXXX NXXXXXXX");
     plan.national_numbers = patterns("1[3-9]XXXXXXXXX 400XXXXXXX 800XXXXXXX");
     plan.service_numbers = patterns(
-        "1[0-2]X 10XXX 12XXX 11[4-8]XXX 10XXXXX 101XXXXX 16XXXXXX 9[56]XXX 9[56]XXXX 9[56]XXXXX 9[56]XXXXXX",
+        "1[0-2]X 10XXX 111XX 12XXX 11[4-8]XXX 10XXXXX 101XXXXX 16XXXXXX 9[56]XXX 9[56]XXXX 9[56]XXXXX 9[56]XXXXXX",
     );
 }
 

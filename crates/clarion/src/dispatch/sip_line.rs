@@ -191,7 +191,7 @@ async fn telephone(
     let (telephone, mut heard) = TestPhone::start(supervisor, &settings, Script::of_number).await?;
     let folder = loopback.record.clone();
     if let Some(folder) = &folder {
-        private_files::folder(folder).context("record")?;
+        private_files::data_folder(folder).context("record")?;
     }
     tokio::spawn(async move {
         while let Some(call) = heard.recv().await {

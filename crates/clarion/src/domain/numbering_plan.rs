@@ -6,6 +6,8 @@ use super::status_code::Refusal;
 
 /// Length of national numbers where the plan does not say how they look. No number is shorter than `110`; the country code has one digit at least.
 const LENGTHS: std::ops::RangeInclusive<usize> = 3..=14;
+/// Where the plan does not say: a longer number that begins with the country code has it.
+const LONGEST_WITHOUT_CODE: usize = 10;
 /// Length of an area code where the plan does not say.
 const AREA_CODE: std::ops::RangeInclusive<usize> = 2..=4;
 /// The digits that a number must always begin with for a dash to follow them: `400-8001234`, but not `138-0000-0000`.
@@ -56,7 +58,12 @@ impl NumberingPlan {
 
     /// The national part of a number that was dialled within the country, with or without the country code.
     pub(super) fn national_part<'a>(&self, digits: &'a str) -> Option<&'a str> {
-        if self.without_trunk_prefix(digits) != digits || self.is_whole_as_dialled(digits) {
+        if self.without_trunk_prefix(digits) != digits {
+            return Some(digits);
+        }
+        let is_long = self.says_nothing() && digits.len() > LONGEST_WITHOUT_CODE;
+        if self.is_whole_as_dialled(digits) && !(is_long && digits.starts_with(&self.country_code))
+        {
             return Some(digits);
         }
         // Some clients write the country code without its plus.
@@ -148,6 +155,11 @@ impl NumberingPlan {
                 let behind = self.behind_area_codes(national);
                 let services = behind.filter(|rest| self.is_service(rest));
                 readings.extend(services.map(|service| format!("{}{service}", self.country_code)));
+                // Some networks take the country code for itself wherever it stands.
+                let twice = national.strip_prefix(&self.country_code);
+                let twice = twice.map(|rest| self.without_trunk_prefix(rest));
+                let twice = twice.filter(|rest| self.is_whole(rest));
+                readings.extend(twice.map(|rest| format!("{}{rest}", self.country_code)));
             }
             None => readings.extend((1..=3).filter_map(|length| {
                 let (code, rest) = digits.split_at_checked(length)?;

@@ -336,6 +336,8 @@ mod tests {
             "16812345-1",
             "+19005550123",
             "+109005550123",
+            "08616812345",
+            "+868616812345",
         ] {
             let number = PhoneNumber::parse(text, &plan).unwrap();
             assert_eq!(
@@ -423,6 +425,7 @@ mod tests {
         for (text, canonical) in [
             ("030123456", "4930123456"),
             ("+4930123456", "4930123456"),
+            ("4915112345678", "4915112345678"),
             ("110", "49110"),
         ] {
             assert_eq!(PhoneNumber::parse(text, &plan).unwrap().digits, canonical);

@@ -49,6 +49,6 @@ pub trait Records: Send + Sync {
     async fn barred_revision(&self) -> Result<i64, StoreError>;
     /// What was changed after that one, in its order.
     async fn barred_changes(&self, after: i64) -> Result<Vec<BarredChange>, StoreError>;
-    /// The operator wants the calls of an account ended that are under way. How many they are.
+    /// The operator wants all calls of an account ended that have not ended. How many they are.
     async fn cancel_calls_of(&self, account: &AccountSid) -> Result<u64, StoreError>;
 }

@@ -109,7 +109,11 @@ impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let mut open = self.doorkeeper.lock();
         if let Some(of_peer) = open.get_mut(&self.peer.ip()) {
-            of_peer.remove(&self.peer.port());
+            // Another connection may have the same port by now.
+            let is_ours = |heard: &Arc<Notify>| Arc::ptr_eq(heard, &self.heard);
+            if of_peer.get(&self.peer.port()).is_some_and(is_ours) {
+                of_peer.remove(&self.peer.port());
+            }
             if of_peer.is_empty() {
                 open.remove(&self.peer.ip());
             }
