@@ -2,12 +2,14 @@
 
 use std::process::Stdio;
 
+use clarion::domain::bill::csv;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use crate::support::bills::{day, money};
-use crate::support::{APP, SID, TestServer};
+use crate::support::{APP, SID, TestServer, execute};
 
 struct Said {
     good: bool,
@@ -448,4 +450,35 @@ async fn an_operator_closes_lists_shows_exports_and_verifies() {
         "{}",
         said.error
     );
+}
+
+/// A file of version 0.1, which guarded cells at their beginning only, is made again to the byte when it is gone.
+#[tokio::test]
+async fn a_bill_of_the_first_version_is_made_again_as_it_was() {
+    let server = before_midnight().await;
+    let mut record = typed(14, "+864001234567", "13800000000");
+    record["orderid"] = "r1".into();
+    record["userData"] = "a;=1\tb".into();
+    let said = clarion(&server, &["bill", "import", "-"], &json_lines(&[record])).await;
+    assert!(said.good, "{}", said.out);
+    server.set_time("2026-11-16T00:05:01+08:00");
+    let bill = server.bill("").await;
+    let today = server.get(&bill.target()).await;
+    let mut first = Vec::new();
+    for (_, cells) in csv::read(today.text()).unwrap() {
+        let cells: Vec<_> = cells.iter().map(|cell| csv::unguarded(cell)).collect();
+        csv::first_row(&mut first, cells.iter().map(String::as_str));
+    }
+    assert_ne!(first, today.body);
+    let (hash, bytes) = (hex::encode(Sha256::digest(&first)), first.len());
+    let recorded = format!("UPDATE bill_files SET sha256 = '{hash}', bytes = {bytes}");
+    execute(&server.database, &recorded).await;
+    let bills = server.folder.path().join("data/bills");
+    for entry in std::fs::read_dir(&bills).unwrap() {
+        std::fs::remove_dir_all(entry.unwrap().path()).unwrap();
+    }
+    let again = server.get(&bill.target()).await;
+    assert_eq!((again.status, again.body), (200, first));
+    let verified = clarion(&server, &["bill", "verify", "2026-11-15"], "").await;
+    assert!(verified.good, "{}", verified.out);
 }
