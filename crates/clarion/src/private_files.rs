@@ -9,11 +9,11 @@ use rustix::fs::Mode;
 
 const FOLDER: u32 = 0o700;
 const FILE: u32 = 0o600;
-/// What others have of a file.
-pub const OTHERS: u32 = 0o077;
+/// What others have of a file, the group included.
+const OTHERS: u32 = 0o077;
 
 /// What everybody has who is neither the owner nor of the group.
-const EVERYBODY: u32 = 0o007;
+pub const EVERYBODY: u32 = 0o007;
 
 /// From now on, what this process makes is its user's alone, whoever has started it.
 pub fn keep_others_out() {

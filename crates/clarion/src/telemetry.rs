@@ -11,6 +11,7 @@ use supervisor::Watch;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogConfig, LogFormat};
+use crate::disk_room;
 use crate::domain::callback::DeliveryResult;
 use crate::domain::outcome::Outcome;
 
@@ -330,8 +331,7 @@ fn begin_at_zero() {
 pub async fn watch_disk(folder: PathBuf, watch: Watch) {
     loop {
         watch.beat();
-        if let Ok(found) = rustix::fs::statvfs(&folder) {
-            let free = found.f_bavail * found.f_frsize;
+        if let Ok(free) = disk_room::free_bytes(&folder) {
             metrics::gauge!("clarion_data_free_bytes").set(free as f64);
         }
         tokio::time::sleep(DISK).await;

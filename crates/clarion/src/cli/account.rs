@@ -14,7 +14,7 @@ use crate::domain::account::{
     Account, AccountChange, AccountLimits, AccountSid, AccountState, AuthToken, Permissions,
 };
 use crate::domain::money::Money;
-use crate::domain::phone_number::NumberPattern;
+use crate::domain::number_pattern::NumberPattern;
 use crate::random;
 use crate::store::{Store, StoreError};
 

@@ -18,9 +18,7 @@ mod rate;
 mod serve;
 mod trunk;
 
-use std::fs::File;
-use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -218,28 +216,18 @@ fn with_store(config: &Config, command: StoreCommand) -> anyhow::Result<()> {
 #[derive(Debug, Clone)]
 struct Given<T>(T);
 
-/// No secret is longer.
-const LONGEST_SECRET: u64 = 4096;
-
 impl<T: FromStr<Err: ToString>> FromStr for Given<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let read = match text.strip_prefix('@') {
-            Some(path) => File::open(path).and_then(read_secret),
-            None if text == "-" => read_secret(std::io::stdin()),
-            None => Ok(text.to_owned()),
+        let secret = match text.strip_prefix('@') {
+            Some(path) => config::secret_in(Path::new(path))?,
+            None if text == "-" => config::read_secret(std::io::stdin())?,
+            None => text.to_owned(),
         };
-        let secret = read.map_err(|error| format!("cannot read it: {error}"))?;
-        let parsed = secret.trim_end_matches(['\r', '\n']).parse();
+        let parsed = secret.parse();
         parsed.map(Self).map_err(|error: T::Err| error.to_string())
     }
-}
-
-fn read_secret(from: impl Read) -> std::io::Result<String> {
-    let mut text = String::new();
-    from.take(LONGEST_SECRET).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// A switch on the command line.

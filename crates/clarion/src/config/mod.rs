@@ -22,6 +22,7 @@ mod speech;
 #[cfg(test)]
 mod tests;
 mod trunk;
+mod trunk_credentials;
 mod trunk_media;
 mod values;
 
@@ -53,10 +54,12 @@ pub use self::rates::RatesConfig;
 use self::section::{LARGEST_MIB, Mistake, Section};
 pub use self::speech::{SpeechConfig, SpeechService};
 pub use self::trunk::{
-    EndpointSettings, LoopbackSettings, PasswordPlace, TRUNK_DEFAULTS, TrunkHealthSettings,
-    TrunkSettings,
+    EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkHealthSettings, TrunkSettings,
 };
-pub use self::values::{HttpUrl, PemFiles, parse_codec, parse_network, parse_ports};
+pub use self::trunk_credentials::PasswordPlace;
+pub use self::values::{
+    HttpUrl, PemFiles, parse_codec, parse_network, parse_ports, read_secret, secret_in,
+};
 use crate::domain::numbering_plan::NumberingPlan;
 
 /// Every setting with its default and one comment. The program is thus the reference.

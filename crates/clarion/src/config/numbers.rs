@@ -1,9 +1,9 @@
 //! `[numbers]`: how numbers are written in the platform's country, and which numbers are refused.
 
 use super::section::{Mistake, Section};
-use crate::domain::digit_pattern::DigitPattern;
+use crate::domain::number_pattern::NumberPattern;
 use crate::domain::numbering_plan::NumberingPlan;
-use crate::domain::phone_number::{NumberPattern, PhoneNumber};
+use crate::domain::phone_number::PhoneNumber;
 
 /// The country whose numbers are known without settings.
 const CHINA: &str = "86";
@@ -29,7 +29,7 @@ pub(super) fn read(section: &mut Section) -> Result<NumberingPlan, Mistake> {
         return Err(section.mistake("local_numbers", rule));
     }
     if plan.country_code == CHINA && plan.says_nothing() {
-        write_out_china(&mut plan);
+        plan.write_out_china();
     }
     plan.default_caller = section.parsed_or_none("default_caller", |text| {
         PhoneNumber::parse(text, &plan)
@@ -37,20 +37,6 @@ pub(super) fn read(section: &mut Section) -> Result<NumberingPlan, Mistake> {
             .map_err(|_| format!("`{text}` is not a telephone number"))
     })?;
     Ok(plan)
-}
-
-/// The numbers of China, as `config.default.toml` lists them.
-fn write_out_china(plan: &mut NumberingPlan) {
-    fn patterns(text: &str) -> Vec<DigitPattern> {
-        let parsed = text.split(' ').map(str::parse);
-        parsed.collect::<Result<_, _>>().expect("they are patterns")
-    }
-    plan.area_codes = patterns("10 2X [3-9]XX");
-    plan.local_numbers = patterns("NXXXXXX NXXXXXXX");
-    plan.national_numbers = patterns("1[3-9]XXXXXXXXX 400XXXXXXX 800XXXXXXX");
-    plan.service_numbers = patterns(
-        "1[0-2]X 10XXX 111XX 12XXX 11[4-8]XXX 10XXXXX 101XXXXX 16XXXXXX 9[56]XXX 9[56]XXXX 9[56]XXXXX 9[56]XXXXXX",
-    );
 }
 
 fn digits(text: &str) -> Result<String, String> {

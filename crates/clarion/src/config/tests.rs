@@ -726,3 +726,22 @@ fn a_password_is_in_no_message() {
     assert_eq!(database.to_string(), "postgres://user:…@host:5432/x");
     assert!(!format!("{database:?}").contains("secret"));
 }
+
+/// The default settings list the numbers of China for people, as comments.
+#[test]
+fn the_numbers_of_china_are_those_that_the_default_settings_list() {
+    let listed = DEFAULTS
+        .lines()
+        .filter_map(|line| line.strip_prefix("#   "));
+    let listed: String = listed.map(|line| format!("{line}\n")).collect();
+    assert_eq!(listed.lines().count(), 4, "{listed}");
+    let written = Config::from_parts(&format!("[numbers]\n{listed}"), &[])
+        .unwrap()
+        .numbers;
+    let known = Config::from_parts("", &[]).unwrap().numbers;
+    assert_eq!(written.area_codes, known.area_codes);
+    assert_eq!(written.local_numbers, known.local_numbers);
+    assert_eq!(written.national_numbers, known.national_numbers);
+    assert_eq!(written.service_numbers, known.service_numbers);
+    assert!(!known.service_numbers.is_empty());
+}

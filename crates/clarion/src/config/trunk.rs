@@ -8,14 +8,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
-use phone::signalling::{Host, SignallingConfig, SipCredentials, TlsFiles, Transport};
+use phone::signalling::{Host, SignallingConfig, TlsFiles, Transport};
 use phone::trunk::{Identity, NumberForm, RedirectHosts, SipTrunkConfig};
 use toml::{Table, Value};
 
 use super::overlay::overlay;
 use super::section::{Mistake, Section};
+use super::trunk_credentials::{PasswordPlace, credentials, password};
 use super::trunk_media::media;
-use super::values::{PemFiles, parse_network, secret_in};
+use super::values::{PemFiles, parse_network};
 use crate::domain::call_window::CallWindow;
 use crate::domain::prefix::Prefix;
 use crate::domain::response_policy::{ResponsePolicy, ResponseRule};
@@ -45,15 +46,6 @@ pub struct TrunkSettings {
     pub policy: ResponsePolicy,
     pub health: TrunkHealthSettings,
     pub password_place: PasswordPlace,
-}
-
-/// Where a password stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PasswordPlace {
-    /// In the settings: whoever can read them knows it.
-    Settings,
-    /// In a file of its own, or there is none.
-    Elsewhere,
 }
 
 /// When a trunk whose calls fail is left alone, and for how long.
@@ -386,33 +378,6 @@ fn sip(
         return Err(section.mistake("phone_context", rule));
     }
     Ok(sip)
-}
-
-fn credentials(section: &mut Section, password: String) -> Result<Option<SipCredentials>, Mistake> {
-    let user = section.text_or_none("user")?;
-    let auth_user = section.text_or_none("auth_user")?;
-    Ok(user.map(|user| SipCredentials {
-        user,
-        auth_user,
-        password,
-    }))
-}
-
-/// The password, from the settings or from a file of its own.
-fn password(section: &mut Section) -> Result<(String, PasswordPlace), Mistake> {
-    let written = section.text("password")?;
-    match section.path_or_none("password_file")? {
-        Some(_) if !written.is_empty() => {
-            let rule = "name either this or password, not both";
-            Err(section.mistake("password_file", rule))
-        }
-        Some(file) => match secret_in(&file) {
-            Ok(password) => Ok((password, PasswordPlace::Elsewhere)),
-            Err(rule) => Err(section.mistake("password_file", rule)),
-        },
-        None if written.is_empty() => Ok((written, PasswordPlace::Elsewhere)),
-        None => Ok((written, PasswordPlace::Settings)),
-    }
 }
 
 /// Hosts beside those of the trunk; `*` is every host.

@@ -122,16 +122,21 @@ impl PemFiles {
 /// No secret is longer.
 const LONGEST_SECRET: u64 = 4096;
 
-/// Reads a secret from a file of its own, without the end of its line.
+/// Reads a secret from a file of its own.
 pub fn secret_in(file: &Path) -> Result<String, String> {
-    let cannot = |error| format!("cannot read {}: {error}", file.display());
+    let opened = std::fs::File::open(file).map_err(|error| format!("cannot read it: {error}"));
+    let secret = opened.and_then(read_secret);
+    secret.map_err(|rule| format!("{}: {rule}", file.display()))
+}
+
+/// Reads a secret: one line, without its end.
+pub fn read_secret(from: impl Read) -> Result<String, String> {
     let mut text = String::new();
-    let opened = std::fs::File::open(file).map_err(cannot)?;
-    let read = opened.take(LONGEST_SECRET).read_to_string(&mut text);
-    read.map_err(cannot)?;
+    let read = from.take(LONGEST_SECRET).read_to_string(&mut text);
+    read.map_err(|error| format!("cannot read it: {error}"))?;
     let secret = text.trim_end_matches(['\r', '\n']);
     if secret.is_empty() || secret.contains(['\r', '\n']) {
-        return Err(format!("{} must be one line", file.display()));
+        return Err("must be one line".to_owned());
     }
     Ok(secret.to_owned())
 }

@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::money::Money;
+use super::number_pattern::NumberPattern;
 use super::numbering_plan::NumberingPlan;
-use super::phone_number::{NumberPattern, PhoneNumber};
+use super::phone_number::PhoneNumber;
 use super::status_code::{Refusal, StatusCode};
 
 /// Identifiers and tokens of this API are always 32 letters or digits.

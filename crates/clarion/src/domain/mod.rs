@@ -13,6 +13,7 @@ pub mod customer_limits;
 pub mod digit_pattern;
 pub mod leg;
 pub mod money;
+pub mod number_pattern;
 pub mod numbering_plan;
 pub mod outcome;
 pub mod phone_number;

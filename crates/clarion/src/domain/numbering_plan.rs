@@ -1,7 +1,8 @@
 //! How numbers are written in the platform's country, which of them are whole, and which are refused.
 
 use super::digit_pattern::DigitPattern;
-use super::phone_number::{NumberPattern, PhoneNumber, matches_any};
+use super::number_pattern::{NumberPattern, matches_any};
+use super::phone_number::PhoneNumber;
 use super::status_code::Refusal;
 
 /// Length of national numbers where the plan does not say how they look. No number is shorter than `110`; the country code has one digit at least.
@@ -118,6 +119,20 @@ impl NumberingPlan {
         matches_one(&self.service_numbers, digits) || self.emergency.iter().any(|one| one == digits)
     }
 
+    /// The numbers of China. `config.default.toml` lists them too, for people.
+    pub fn write_out_china(&mut self) {
+        fn patterns(text: &str) -> Vec<DigitPattern> {
+            let parsed = text.split(' ').map(str::parse);
+            parsed.collect::<Result<_, _>>().expect("they are patterns")
+        }
+        self.area_codes = patterns("10 2X [3-9]XX");
+        self.local_numbers = patterns("NXXXXXX NXXXXXXX");
+        self.national_numbers = patterns("1[3-9]XXXXXXXXX 400XXXXXXX 800XXXXXXX");
+        self.service_numbers = patterns(
+            "1[0-2]X 10XXX 111XX 12XXX 11[4-8]XXX 10XXXXX 101XXXXX 16XXXXXX 9[56]XXX 9[56]XXXX 9[56]XXXXX 9[56]XXXXXX",
+        );
+    }
+
     /// Whether nothing is known of the numbers of this country. Then every one of a usual length is whole.
     pub fn says_nothing(&self) -> bool {
         self.area_codes.is_empty()
@@ -191,21 +206,22 @@ fn matches_one(patterns: &[DigitPattern], digits: &str) -> bool {
 impl NumberingPlan {
     /// For tests that need a plan.
     pub fn china() -> Self {
-        let patterns = |text: &str| text.split(' ').map(|one| one.parse().unwrap()).collect();
-        Self {
+        let mut plan = Self {
             country_code: "86".into(),
             international_prefix: "00".into(),
             trunk_prefix: "0".into(),
-            area_codes: patterns("10 2X [3-9]XX"),
-            local_numbers: patterns("NXXXXXX NXXXXXXX"),
-            national_numbers: patterns("1[3-9]XXXXXXXXX 400XXXXXXX 800XXXXXXX"),
-            service_numbers: patterns("1[0-2]X 10XXX 12XXX 16XXXXXX 9[56]XXX 9[56]XXXX"),
+            area_codes: vec![],
+            local_numbers: vec![],
+            national_numbers: vec![],
+            service_numbers: vec![],
             default_caller: None,
             emergency: vec!["110".into(), "119".into(), "120".into()],
             forbidden: vec!["+86168*".parse().unwrap()],
             permitted: vec![],
             switchboards: vec![],
             switchboard_lines: 10,
-        }
+        };
+        plan.write_out_china();
+        plan
     }
 }

@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::str::FromStr;
 
+use super::number_pattern::matches_any;
 use super::numbering_plan::NumberingPlan;
 use super::status_code::{Refusal, StatusCode};
 
@@ -138,58 +138,6 @@ fn canonical(number: &str, plan: &NumberingPlan) -> Result<String, Refusal> {
         None => Err(Refusal::field(format!(
             "to: an international number has {SHORTEST_FOREIGN} to {LONGEST} digits with its country code"
         ))),
-    }
-}
-
-/// An exact number (`+864001234567`) or, with a star at the end, all numbers with a prefix (`+86400*`). The `+` is optional, because
-/// patterns are always canonical, country code first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NumberPattern {
-    digits: String,
-    prefix: bool,
-}
-
-impl NumberPattern {
-    pub fn matches(&self, digits: &str) -> bool {
-        if self.prefix {
-            digits.starts_with(&self.digits)
-        } else {
-            digits == self.digits
-        }
-    }
-}
-
-pub fn matches_any(patterns: &[NumberPattern], digits: &str) -> bool {
-    patterns.iter().any(|pattern| pattern.matches(digits))
-}
-
-impl fmt::Display for NumberPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "+{}{}", self.digits, if self.prefix { "*" } else { "" })
-    }
-}
-
-impl FromStr for NumberPattern {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bare = text.strip_prefix('+').unwrap_or(text);
-        let (digits, prefix) = bare
-            .strip_suffix('*')
-            .map_or((bare, false), |digits| (digits, true));
-        let sound = (1..=LONGEST).contains(&digits.len())
-            && digits.bytes().all(|b| b.is_ascii_digit())
-            && !digits.starts_with('0');
-        if sound {
-            Ok(Self {
-                digits: digits.to_owned(),
-                prefix,
-            })
-        } else {
-            Err(format!(
-                "`{text}` is not a number pattern: write country code and number, as +864001234567, or a prefix with a star, as +86400*"
-            ))
-        }
     }
 }
 
@@ -395,21 +343,6 @@ mod tests {
                 .to_string(),
             "+86…"
         );
-    }
-
-    #[test]
-    fn patterns_are_exact_numbers_or_prefixes() {
-        let exact: NumberPattern = "+864001234567".parse().unwrap();
-        let prefix: NumberPattern = "86400*".parse().unwrap();
-        assert!(exact.matches("864001234567") && !exact.matches("8640012345678"));
-        assert!(prefix.matches("864009999999") && !prefix.matches("86755"));
-        assert_eq!(
-            (exact.to_string(), prefix.to_string()),
-            ("+864001234567".into(), "+86400*".into())
-        );
-        for text in ["", "*", "+", "abc", "0400*", "40*0"] {
-            assert!(text.parse::<NumberPattern>().is_err(), "{text}");
-        }
     }
 
     #[test]

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use super::report::Finding;
 use crate::config::Config;
-
-/// What everybody who is neither the owner nor of the group has.
-const EVERYBODY: u32 = 0o007;
+use crate::private_files::EVERYBODY;
 
 /// Checks that others can neither read a folder, which holds tokens, numbers, prompts and bills, nor write to it.
 pub fn folder(what: &str, folder: &Path) -> Option<Finding> {

@@ -1,7 +1,7 @@
 //! The number that the callee is shown: what stood in the INVITE, in From and in P-Asserted-Identity.
 
 use clarion::domain::account::Permissions;
-use clarion::domain::phone_number::NumberPattern;
+use clarion::domain::number_pattern::NumberPattern;
 
 use super::stage::{Customer, Stage};
 use crate::support::exchange::{Exchange, find_header, header};
