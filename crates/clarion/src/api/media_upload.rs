@@ -12,6 +12,7 @@ use super::Api;
 use super::directory::unavailable;
 use super::request::{Authenticated, Upload};
 use super::wire::Content;
+use crate::audio_files::AddedBy;
 use crate::disk_room::RoomFor;
 use crate::domain::prompt::{AudioOwner, FileName, FileOwner};
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -31,7 +32,14 @@ async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     let body = request.body().clone();
     let added = api
         .audio_files
-        .add(&*api.store, owner, &name, body, api.clock.now())
+        .add(
+            &*api.store,
+            AddedBy::Customer,
+            owner,
+            &name,
+            body,
+            api.clock.now(),
+        )
         .await?;
     tracing::info!(app = %application.id, files = added.len(), "audio files added");
     let first = added.first().map(|file| file.name.as_str());

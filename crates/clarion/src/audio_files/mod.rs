@@ -18,6 +18,7 @@ use sound::archive;
 use sound::wav::{Wav, WavLimits};
 
 use crate::config::Config;
+use crate::domain::audio_quota::{AudioCharge, AudioQuota};
 use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName};
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::private_files;
@@ -29,6 +30,16 @@ pub struct AudioFiles {
     limits: WavLimits,
     /// Maximum number of files of one owner.
     limit: usize,
+    quota: AudioQuota,
+}
+
+/// Who adds a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddedBy {
+    /// Keeps within the quota.
+    Customer,
+    /// Owns the disk.
+    Operator,
 }
 
 /// An uploaded file that was checked: it is WAV that can be played.
@@ -37,6 +48,19 @@ struct Playable {
     name: FileName,
     bytes: Bytes,
     duration: u64,
+}
+
+impl Playable {
+    fn added(&self, owner: &AudioOwner, now: Timestamp) -> AddedFile {
+        AddedFile {
+            owner: owner.clone(),
+            name: self.name.clone(),
+            content: ContentId::of(&self.bytes),
+            bytes: self.bytes.len() as u64,
+            duration: self.duration,
+            added_at: now,
+        }
+    }
 }
 
 impl AudioFiles {
@@ -49,6 +73,7 @@ impl AudioFiles {
             objects: Arc::new(objects),
             limits: config.audio_files.limits,
             limit: config.audio_files.max_files,
+            quota: config.audio_files.quota,
         })
     }
 
@@ -56,6 +81,7 @@ impl AudioFiles {
     pub async fn add(
         &self,
         store: &dyn Store,
+        by: AddedBy,
         owner: AudioOwner,
         name: &str,
         bytes: Bytes,
@@ -67,22 +93,13 @@ impl AudioFiles {
             .await
             .map_err(|error| failed(&error))??;
         self.check_room(store, &owner, &files).await?;
-        let mut added = Vec::new();
-        for file in files {
-            let content = ContentId::of(&file.bytes);
-            let size = file.bytes.len() as u64;
+        let added: Vec<_> = files.iter().map(|file| file.added(&owner, now)).collect();
+        self.charge(store, by, &owner, &added, now).await?;
+        for (file, added) in files.into_iter().zip(&added) {
             self.objects
-                .put(&place(&content), file.bytes.into())
+                .put(&place(&added.content), file.bytes.into())
                 .await
                 .map_err(|error| failed(&error))?;
-            added.push(AddedFile {
-                owner: owner.clone(),
-                name: file.name,
-                content,
-                bytes: size,
-                duration: file.duration,
-                added_at: now,
-            });
         }
         // The bytes are durable before any name means them.
         store
@@ -110,6 +127,29 @@ impl AudioFiles {
             ));
         }
         Ok(())
+    }
+
+    /// Notes what the files take of the disk. The platform's own files are counted by nobody.
+    async fn charge(
+        &self,
+        store: &dyn Store,
+        by: AddedBy,
+        owner: &AudioOwner,
+        files: &[AddedFile],
+        at: Timestamp,
+    ) -> Result<(), Refusal> {
+        let AudioOwner::Application(app) = owner else {
+            return Ok(());
+        };
+        let bytes = files.iter().map(|file| (file.content.clone(), file.bytes));
+        let charge = AudioCharge {
+            app: app.clone(),
+            bytes: bytes.collect(),
+            at,
+        };
+        let quota = (by == AddedBy::Customer).then_some(self.quota);
+        let charged = store.charge_audio(charge, quota).await;
+        charged.map_err(|error| failed(&error))?
     }
 
     /// Those of the contents whose bytes are not there.

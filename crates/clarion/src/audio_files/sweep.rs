@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use jiff::{SignedDuration, Timestamp};
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use super::{AudioFiles, place};
 use crate::domain::prompt::ContentId;
@@ -31,7 +31,9 @@ impl Sweep {
         store: &dyn Store,
         now: Timestamp,
     ) -> anyhow::Result<usize> {
-        let old = old(files, now).await?;
+        let objects: Vec<_> = files.objects.list(None).try_collect().await?;
+        release(&objects, store, now).await?;
+        let old = contents(objects.iter().filter(|object| is_old(object, now)));
         let used = store.audio_contents_in_use().await?;
         let unused: HashSet<_> = old.difference(&used).cloned().collect();
         let mut removed = 0;
@@ -48,15 +50,25 @@ impl Sweep {
     }
 }
 
-async fn old(files: &AudioFiles, now: Timestamp) -> anyhow::Result<HashSet<ContentId>> {
-    let objects: Vec<_> = files.objects.list(None).try_collect().await?;
-    let old = objects.iter().filter(|object| is_old(object, now));
-    let names = old.filter_map(|object| object.location.filename());
-    Ok(names
-        .map(|name| ContentId::from_stored(name.to_owned()))
-        .collect())
+/// Takes the charges back for bytes that are gone, and for those that others have a name for.
+async fn release(objects: &[ObjectMeta], store: &dyn Store, now: Timestamp) -> anyhow::Result<()> {
+    let before = now - YOUNG;
+    let mut dropped = store.dropped_audio(before).await?;
+    let there = contents(objects.iter());
+    dropped.retain(|charge| charge.is_named_by_others || !there.contains(&charge.content));
+    if !dropped.is_empty() {
+        store.release_audio(dropped, before).await?;
+    }
+    Ok(())
 }
 
-fn is_old(object: &object_store::ObjectMeta, now: Timestamp) -> bool {
+fn contents<'a>(objects: impl Iterator<Item = &'a ObjectMeta>) -> HashSet<ContentId> {
+    objects
+        .filter_map(|object| object.location.filename())
+        .map(|name| ContentId::from_stored(name.to_owned()))
+        .collect()
+}
+
+fn is_old(object: &ObjectMeta, now: Timestamp) -> bool {
     object.last_modified.timestamp() < (now - YOUNG).as_second()
 }

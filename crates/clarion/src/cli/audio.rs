@@ -12,7 +12,7 @@ use supervisor::Supervisor;
 use tokio::io::AsyncWriteExt;
 
 use super::print;
-use crate::audio_files::{AudioFiles, prompts};
+use crate::audio_files::{AddedBy, AudioFiles, prompts};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::account::AppId;
@@ -116,7 +116,9 @@ pub async fn run(
                 let bytes = read(&file, config.audio_files.limits.bytes)?;
                 let name = file.file_name().and_then(|name| name.to_str());
                 let name = name.with_context(|| format!("{} has no name", file.display()))?;
-                let new = audio_files.add(&*store, owner.clone(), name, bytes.into(), clock.now());
+                let (owner, now) = (owner.clone(), clock.now());
+                let by = AddedBy::Operator;
+                let new = audio_files.add(&*store, by, owner, name, bytes.into(), now);
                 added.extend(
                     new.await
                         .map_err(|refusal| anyhow::anyhow!(refusal.message))?,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sound::wav::WavLimits;
 
 use super::section::{Mistake, Section};
+use crate::domain::audio_quota::AudioQuota;
 
 const LONGEST: u32 = 1_000_000;
 
@@ -21,6 +22,7 @@ pub struct AudioFilesConfig {
     pub least_rate: Option<LeastRate>,
     /// Maximum number of files of one application, or of the platform.
     pub max_files: usize,
+    pub quota: AudioQuota,
 }
 
 /// How fast an upload must be.
@@ -64,6 +66,20 @@ impl AudioFilesConfig {
             uploads_per_account: section.number("uploads_per_account", 1..=LONGEST as usize)?,
             least_rate: LeastRate::read(section)?,
             max_files: section.number("max_files", 0..=usize::MAX)?,
+            quota: AudioQuota {
+                app_bytes: megabytes(section, "max_app_mb")?,
+                account_bytes: megabytes(section, "max_account_mb")?,
+                uploads_per_hour: some(section.number("uploads_per_hour", 0..=LONGEST)?),
+            },
         })
     }
+}
+
+fn megabytes(section: &mut Section, key: &'static str) -> Result<Option<u64>, Mistake> {
+    Ok(some(u64::from(section.number(key, 0..=u32::MAX)?) << 20))
+}
+
+/// Zero is no limit.
+fn some<T: Default + PartialEq>(number: T) -> Option<T> {
+    Some(number).filter(|number| *number != T::default())
 }

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod attempt;
+pub mod audio_quota;
 pub mod audit;
 pub mod bill;
 pub mod call;

@@ -82,6 +82,7 @@ status_codes! {
     RequestIdUsed = "190010", "requestId was used before with other fields";
     AcceptUnknown = "190013", "it is not known whether the call was accepted: ask again with the same requestId, or look at CallResult later";
     NoRoom = "190014", "there is no room on the disk for new calls or files";
+    AudioQuota = "190015", "the quota of audio files or uploads is used up";
 }
 
 /// Why a request was refused: one code, and a sentence that names the field and the rule.

@@ -41,6 +41,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0011_changes_of_barred_numbers", 11),
     migration!("0012_audit_trail", 11),
     migration!("0013_callbacks_by_account", 11),
+    migration!("0014_audio_quotas", 11),
 ];
 
 /// The version that this program wants.

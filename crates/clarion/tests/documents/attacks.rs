@@ -29,6 +29,16 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "one file replaced again and again; a small zip of large files; uploads without end",
+        "`max_app_mb` and `max_account_mb` count what is on the disk, replaced and unswept files included; `uploads_per_hour`; 190015",
+        &[
+            "replaced_files_count_until_they_are_swept",
+            "a_zip_file_is_refused_whole_if_its_files_exceed_the_quota",
+            "uploads_in_an_hour_are_counted",
+            "uploads_of_an_account_at_once_never_exceed_its_quota",
+        ],
+    ),
+    (
         "1,500 silent ports as receivers; 100,000 callbacks due",
         "places by account, receiver and address; a look costs the same whatever waits",
         &[

@@ -34,7 +34,7 @@ pub fn wav(strength: i16) -> Vec<u8> {
     mono_16_bit(&(0..8000).map(wave).collect::<Vec<_>>(), 8000)
 }
 
-fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+pub fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in files {
         let options = zip::write::SimpleFileOptions::default();
@@ -308,7 +308,7 @@ async fn a_call_keeps_the_file_as_it_was_when_it_was_accepted() {
     );
 }
 
-fn written_at(config: &Config, content: &ContentId) -> Timestamp {
+pub fn written_at(config: &Config, content: &ContentId) -> Timestamp {
     let name = content.as_str();
     let file = config.audio_files.folder.join(&name[..2]).join(name);
     let modified = std::fs::metadata(file).unwrap().modified().unwrap();

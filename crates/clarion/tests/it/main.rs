@@ -4,6 +4,7 @@
 mod support;
 
 mod audio_files;
+mod audio_quotas;
 mod audit;
 mod authentication;
 mod backup;

@@ -1,12 +1,16 @@
-//! Audio files in PostgreSQL: what a name means. Their bytes are elsewhere.
+//! Audio files in PostgreSQL: what a name means, and what an application has on the disk. Their bytes are elsewhere.
 
 use std::collections::HashSet;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
-use super::{PostgresStore, column};
+use super::session::Session;
+use super::{PostgresStore, Values, column};
 use crate::domain::account::AppId;
+use crate::domain::audio_quota::{AudioCharge, AudioQuota, AudioUse, DroppedCharge};
 use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName, FileOwner};
+use crate::domain::status_code::Refusal;
 use crate::store::columns::Columns;
 use crate::store::statements::{audio_files, postgres};
 use crate::store::{AudioCatalog, StoreError};
@@ -95,4 +99,99 @@ impl AudioCatalog for PostgresStore {
         let rows = client.query_once(IN_USE, &[]).await?;
         rows.iter().map(audio_files::content).collect()
     }
+
+    async fn charge_audio(
+        &self,
+        charge: AudioCharge,
+        quota: Option<AudioQuota>,
+    ) -> Result<Result<(), Refusal>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await?;
+        let (app, now) = (charge.app.as_str(), charge.at.as_millisecond());
+        let account = transaction
+            .query_opt_once(audio_files::ACCOUNT.postgres, &[&app])
+            .await?;
+        let account = account.ok_or_else(|| StoreError::no_application(&charge.app))?;
+        let account = Columns::text(&account, 0)?;
+        if let Some(quota) = quota {
+            let used = used(&transaction, account, &charge).await?;
+            if let Err(refusal) = quota.check(&used) {
+                return Ok(Err(refusal));
+            }
+            let (uploads, since) = (used.hour.uploads, used.hour.since.as_millisecond());
+            let values: Values<'_> = &[&account, &i64::from(uploads), &since];
+            transaction
+                .execute_once(audio_files::COUNT_UPLOAD.postgres, values)
+                .await?;
+        }
+        // In order, so that two uploads cannot wait for each other.
+        let mut contents: Vec<_> = charge.bytes.iter().collect();
+        contents.sort();
+        for (content, bytes) in contents {
+            let bytes = bytes.cast_signed();
+            let values: Values<'_> = &[&app, &account, &content.as_str(), &bytes, &now];
+            transaction
+                .execute_once(audio_files::CHARGE.postgres, values)
+                .await?;
+        }
+        transaction.commit().await?;
+        Ok(Ok(()))
+    }
+
+    async fn dropped_audio(&self, before: Timestamp) -> Result<Vec<DroppedCharge>, StoreError> {
+        let client = self.long_client().await?;
+        let rows = client
+            .query_once(audio_files::DROPPED.postgres, &[&before.as_millisecond()])
+            .await?;
+        rows.iter().map(audio_files::dropped).collect()
+    }
+
+    async fn release_audio(
+        &self,
+        charges: Vec<DroppedCharge>,
+        before: Timestamp,
+    ) -> Result<(), StoreError> {
+        let client = self.client().await?;
+        for charge in &charges {
+            let (app, content) = (charge.app.as_str(), charge.content.as_str());
+            client
+                .execute_once(
+                    audio_files::RELEASE.postgres,
+                    &[&app, &content, &before.as_millisecond()],
+                )
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// What is counted of the account with this upload. Uploads of one account come here one after the other.
+async fn used(
+    client: &Session,
+    account: &str,
+    charge: &AudioCharge,
+) -> Result<AudioUse, StoreError> {
+    let (app, now) = (charge.app.as_str(), charge.at);
+    client
+        .execute_once(
+            audio_files::BEGIN_UPLOADS.postgres,
+            &[&account, &now.as_millisecond()],
+        )
+        .await?;
+    let hour = client
+        .query_one_once(audio_files::UPLOADS.postgres, &[&account])
+        .await?;
+    let bytes = client
+        .query_one_once(audio_files::CHARGED_BYTES.postgres, &[&account, &app])
+        .await?;
+    let mut new = 0;
+    for (content, bytes) in &charge.bytes {
+        let known = client
+            .query_opt_once(audio_files::IS_CHARGED.postgres, &[&app, &content.as_str()])
+            .await?;
+        if known.is_none() {
+            new += bytes;
+        }
+    }
+    Ok(audio_files::audio_use(&hour, &bytes)?.with_upload(new, now))
 }

@@ -1,14 +1,18 @@
-//! Audio files in SQLite: what a name means. Their bytes are elsewhere.
+//! Audio files in SQLite: what a name means, and what an application has on the disk. Their bytes are elsewhere.
 
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use rusqlite::params;
+use jiff::Timestamp;
+use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::query::Query;
 use crate::domain::account::AppId;
+use crate::domain::audio_quota::{AudioCharge, AudioQuota, AudioUse, DroppedCharge};
 use crate::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName, FileOwner};
+use crate::domain::status_code::Refusal;
+use crate::store::columns::Columns;
 use crate::store::statements::{audio_files, sqlite};
 use crate::store::{AudioCatalog, StoreError};
 
@@ -95,4 +99,85 @@ impl AudioCatalog for SqliteStore {
         })
         .await
     }
+
+    async fn charge_audio(
+        &self,
+        charge: AudioCharge,
+        quota: Option<AudioQuota>,
+    ) -> Result<Result<(), Refusal>, StoreError> {
+        self.write(move |db| charge_application(db, &charge, quota))
+            .await
+    }
+
+    async fn dropped_audio(&self, before: Timestamp) -> Result<Vec<DroppedCharge>, StoreError> {
+        self.read(move |db| {
+            let before = [before.as_millisecond()];
+            db.rows(audio_files::DROPPED.sqlite, before, |row| {
+                audio_files::dropped(row)
+            })
+        })
+        .await
+    }
+
+    async fn release_audio(
+        &self,
+        charges: Vec<DroppedCharge>,
+        before: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.write(move |db| {
+            for charge in &charges {
+                let values = params![
+                    charge.app.as_str(),
+                    charge.content.as_str(),
+                    before.as_millisecond()
+                ];
+                db.run(audio_files::RELEASE.sqlite, values)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn charge_application(
+    db: &Connection,
+    charge: &AudioCharge,
+    quota: Option<AudioQuota>,
+) -> Result<Result<(), Refusal>, StoreError> {
+    let (app, now) = (charge.app.as_str(), charge.at.as_millisecond());
+    let account = db.row(audio_files::ACCOUNT.sqlite, [app], |row| row.string(0))?;
+    let account = account.ok_or_else(|| StoreError::no_application(&charge.app))?;
+    if let Some(quota) = quota {
+        let used = used(db, &account, charge)?;
+        if let Err(refusal) = quota.check(&used) {
+            return Ok(Err(refusal));
+        }
+        let hour = used.hour;
+        let values = params![account, hour.uploads, hour.since.as_millisecond()];
+        db.run(audio_files::COUNT_UPLOAD.sqlite, values)?;
+    }
+    for (content, bytes) in &charge.bytes {
+        let values = params![app, account, content.as_str(), bytes.cast_signed(), now];
+        db.run(audio_files::CHARGE.sqlite, values)?;
+    }
+    Ok(Ok(()))
+}
+
+/// What is counted of the account with this upload.
+fn used(db: &Connection, account: &str, charge: &AudioCharge) -> Result<AudioUse, StoreError> {
+    let (app, now) = (charge.app.as_str(), charge.at);
+    let begin = params![account, now.as_millisecond()];
+    db.run(audio_files::BEGIN_UPLOADS.sqlite, begin)?;
+    let used = db.only_row(audio_files::UPLOADS.sqlite, [account], |hour| {
+        db.only_row(audio_files::CHARGED_BYTES.sqlite, [account, app], |bytes| {
+            audio_files::audio_use(hour, bytes)
+        })
+    })?;
+    let mut new = 0;
+    for (content, bytes) in &charge.bytes {
+        if !db.exists(audio_files::IS_CHARGED.sqlite, [app, content.as_str()])? {
+            new += bytes;
+        }
+    }
+    Ok(used.with_upload(new, now))
 }

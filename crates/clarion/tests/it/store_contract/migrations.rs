@@ -69,6 +69,10 @@ async fn data_of_the_first_schema_is_there_after_the_migration(database: Databas
         .remove_audio_file(&own, &"a.wav".parse().unwrap())
         .await
         .unwrap();
+    // Its bytes are charged to the application, also those from before there was a quota.
+    let dropped = store.dropped_audio(jiff::Timestamp::MAX).await.unwrap();
+    assert_eq!(dropped.len(), 1);
+    assert_eq!(dropped[0].content.as_str(), "abc");
     let account = store.account(&SID.parse().unwrap()).await.unwrap().unwrap();
     assert!(account.permissions.bill_download && !account.permissions.custom_display_number);
     assert_eq!(account.display_numbers.len(), 2);
