@@ -14,6 +14,9 @@ const REMEMBERED: Duration = Duration::from_millis(100);
 /// Files are refused while less than so many floors are free.
 pub const FLOORS_FOR_FILES: u64 = 2;
 
+/// A call that ends takes about 2 KB.
+const LARGEST_RESERVE: u64 = 16 << 20;
+
 /// What somebody wants to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoomFor {
@@ -42,6 +45,11 @@ impl DiskRoom {
             calls: calls.map(|folder| WatchedDisk::of("the database", folder)),
             files: WatchedDisk::of("audio_files.folder", config.audio_files.folder.clone()),
         }
+    }
+
+    /// How much is kept for the calls that have begun, for when others have filled the disk.
+    pub fn reserve(&self) -> u64 {
+        (self.floor / 2).min(LARGEST_RESERVE)
     }
 
     /// Refuses what there is no room for. A disk that does not tell is no reason to refuse anything.

@@ -76,6 +76,7 @@ impl Server {
             &supervisor,
         )?;
         let disk = Arc::new(DiskRoom::new(&config));
+        store.keep_reserve(disk.reserve());
         let holds = ClaimHolds::default();
         holds.describe();
         let barred = Arc::new(BarredNumbers::open(&*store).await?);

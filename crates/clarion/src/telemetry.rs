@@ -285,6 +285,12 @@ pub const METRICS: &[Metric] = {
         ),
         metric(
             Counter,
+            "clarion_store_disk_full_total",
+            &[],
+            "commits on SQLite that found the disk full and were tried again in the room of the reserve",
+        ),
+        metric(
+            Counter,
             "clarion_bill_days_closed_total",
             &[],
             "days that this node has closed and filed",
@@ -311,6 +317,7 @@ fn begin_at_zero() {
         "clarion_callbacks_given_up_total",
         "clarion_callbacks_put_back_total",
         "clarion_bill_days_closed_total",
+        "clarion_store_disk_full_total",
         "clarion_failed_logins_total",
     ] {
         metrics::counter!(name).increment(0);

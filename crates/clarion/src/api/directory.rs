@@ -80,5 +80,8 @@ pub fn unavailable(error: &StoreError) -> Refusal {
     if let Some(unsaid) = FAILURES.say() {
         tracing::error!(%error, unsaid, "a request failed");
     }
-    StatusCode::UnknownError.into()
+    match error {
+        StoreError::NoRoom => StatusCode::NoRoom.into(),
+        _ => StatusCode::UnknownError.into(),
+    }
 }

@@ -13,6 +13,7 @@ use super::claiming::Claimer;
 use super::customers::CustomerSlot;
 use super::running::RunningSlot;
 use crate::domain::claim::ClaimedCall;
+use crate::seldom::Seldom;
 use crate::store::StoreError;
 
 /// The queue is looked at this often when nothing has happened.
@@ -58,6 +59,7 @@ impl Dispatcher {
     }
 
     async fn run(self: Arc<Self>, watch: Watch, stopping: CancellationToken) {
+        static FAILURES: Seldom = Seldom::new();
         let mut turn = 0;
         while !stopping.is_cancelled() {
             watch.beat();
@@ -70,7 +72,11 @@ impl Dispatcher {
                     continue;
                 }
                 Ok(Step::Idle(next_look)) => pause = pause.min(next_look),
-                Err(error) => tracing::error!(%error, "the queue could not be read"),
+                Err(error) => {
+                    if let Some(unsaid) = FAILURES.say() {
+                        tracing::error!(%error, unsaid, "no calls could be claimed");
+                    }
+                }
             }
             tokio::select! {
                 biased;

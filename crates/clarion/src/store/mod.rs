@@ -71,6 +71,8 @@ pub trait Store:
     /// Makes a small write durable, by the way that other writes go. For the readiness probe: whoever asks sets the time limit, and may
     /// stop waiting at any moment. One write is under way at a time, so a database that hangs is not asked again and again.
     async fn ready(&self) -> Result<(), StoreError>;
+    /// From now on so many bytes of the disk are kept for calls that have begun.
+    fn keep_reserve(&self, bytes: u64);
     /// From now on this node wakes others when it queues calls, and is woken by them: what is returned is notified then. Where one process
     /// has the database to itself, that never happens.
     fn wake_up(&self, supervisor: &Supervisor) -> Arc<Notify>;
@@ -90,6 +92,9 @@ pub enum StoreError {
     /// The database did not do it. Nothing was changed.
     #[error("the database failed: {0}")]
     Failed(String),
+    /// What is left of the disk is for calls that have begun.
+    #[error("there is no room on the disk")]
+    NoRoom,
     /// The database gave no answer. It may have done it, or may still do it.
     #[error("it is not known whether the database did it: {0}")]
     Unknown(String),

@@ -29,6 +29,15 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "a disk that others fill while calls are talking; a small disk that calls fill",
+        "a reserve is given up for the ends of calls; nothing new begins until there is room, then all goes on by itself",
+        &[
+            "calls_that_have_begun_end_on_a_full_disk",
+            "a_small_disk_that_calls_have_filled_goes_on_when_it_is_freed",
+            "a_full_disk_refuses_calls_until_there_is_room_again",
+        ],
+    ),
+    (
         "one file replaced again and again; a small zip of large files; uploads without end",
         "`max_app_mb` and `max_account_mb` count what is on the disk, replaced and unswept files included; `uploads_per_hour`; 190015",
         &[

@@ -1,9 +1,11 @@
 //! A disk that fails: nothing is promised that is not on it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::audio_files::upload;
-use crate::support::child::{Caller, Installation};
+use crate::support::child::{Caller, ChildServer, Installation};
+use crate::support::receiver::{Receiver, ok};
 use crate::support::{PATIENCE, TestServer, eventually, preload, status_code};
 
 /// Compiles the faulty disk and returns the library's path.
@@ -113,4 +115,125 @@ async fn a_full_disk_of_a_node_does_not_refuse_calls_that_are_kept_elsewhere() {
     let wav = sound::wav::mono_16_bit(&[1; 800], sound::RATE);
     let refused = upload(&server, "a.wav", &wav);
     assert_eq!(status_code(&refused.await), "190014");
+}
+
+/// A server on a disk that can be filled, with a trunk on which every call is answered.
+struct SmallDisk {
+    installation: Installation,
+    server: ChildServer,
+    receiver: Receiver,
+    fault: PathBuf,
+}
+
+impl SmallDisk {
+    async fn new(settings: &str) -> Self {
+        let trunk = "[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 200\nprefixes = [\"\"]\n";
+        let settings = format!(
+            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n[media]\nbind = \"127.0.0.1\"\n{settings}{trunk}"
+        );
+        let installation = Installation::with_settings(None, &settings).await;
+        let folder = installation.folder.path();
+        let (fault, library) = (folder.join("fault"), failing_disk(folder));
+        let server = installation
+            .start_with(&[("LD_PRELOAD", &preload(&library)), ("DISK_FAULT", &fault)])
+            .await;
+        let small = Self {
+            receiver: Receiver::start(vec![ok()]).await,
+            installation,
+            server,
+            fault,
+        };
+        eventually("there is a reserve", async || {
+            small.bytes("clarion.db-reserve") > 0
+        })
+        .await;
+        small
+    }
+
+    fn bytes(&self, file: &str) -> u64 {
+        let path = self.installation.folder.path().join(file);
+        std::fs::metadata(path).map_or(0, |found| found.len())
+    }
+
+    /// A log that has been copied is written again from its beginning, and would need no room for a while.
+    fn make_log_short(&self) {
+        let file = self.installation.folder.path().join("clarion.db");
+        let database = rusqlite::Connection::open(file).unwrap();
+        let shorten = "PRAGMA wal_checkpoint(TRUNCATE)";
+        database.query_row(shorten, [], |_| Ok(())).unwrap();
+        assert!(self.bytes("clarion.db-wal") < 100_000);
+    }
+
+    /// From now on so much can be written.
+    fn leave_room(&self, bytes: u64) {
+        let files = [
+            "clarion.db",
+            "clarion.db-wal",
+            "clarion.db-shm",
+            "clarion.db-reserve",
+        ];
+        let used: u64 = files.iter().map(|file| self.bytes(file)).sum();
+        std::fs::write(&self.fault, format!("room {}", used + bytes)).unwrap();
+    }
+
+    async fn place(&self, caller: &mut Caller, number: usize) -> Result<String, String> {
+        let (url, text) = (self.receiver.url(), "One hundred and eleven. ".repeat(4));
+        // Numbers with small ends are not answered by the telephone in the server.
+        let number = 1000 + number;
+        let fields =
+            format!("\"to\":\"138{number:08}\",\"mediaTxt\":\"{text}\",\"respUrl\":\"{url}\"");
+        caller.try_to_place(&fields).await.unwrap()
+    }
+
+    /// Each call is reported, and none twice.
+    async fn all_are_reported(&self, calls: &[String]) {
+        let received = self.receiver.has_received(calls.len()).await;
+        let reported = |sid: &String| {
+            received
+                .iter()
+                .any(|callback| callback.body.contains(sid.as_str()))
+        };
+        assert!(calls.iter().all(reported));
+        assert_eq!(received.len(), calls.len());
+    }
+}
+
+/// Somebody else fills the disk while calls are talking: their ends are written into what was kept for them.
+#[tokio::test]
+async fn calls_that_have_begun_end_on_a_full_disk() {
+    let small = SmallDisk::new("").await;
+    let mut caller = Caller::connect(&small.server.client).await.unwrap();
+    let mut calls = Vec::new();
+    for number in 0..40 {
+        calls.push(small.place(&mut caller, number).await.unwrap());
+    }
+    eventually("all are talking", async || {
+        let answered = "clarion_calls{state=\"answered\"}";
+        small.server.metric(answered).await == Some(40.0)
+    })
+    .await;
+    small.make_log_short();
+    small.leave_room(0);
+    small.all_are_reported(&calls).await;
+    let full = small.server.metric("clarion_store_disk_full_total").await;
+    assert!(full >= Some(1.0), "their ends found the disk full");
+}
+
+/// The calls themselves fill a small disk. What was accepted waits there, and all of it is called and reported when there is room.
+#[tokio::test]
+async fn a_small_disk_that_calls_have_filled_goes_on_when_it_is_freed() {
+    let small = SmallDisk::new("").await;
+    small.leave_room(1 << 20);
+    let mut caller = Caller::connect(&small.server.client).await.unwrap();
+    let mut calls = Vec::new();
+    let refused = loop {
+        match small.place(&mut caller, calls.len()).await {
+            Ok(sid) => calls.push(sid),
+            Err(code) => break code,
+        }
+    };
+    assert_eq!(refused, "190014");
+    std::fs::remove_file(&small.fault).unwrap();
+    small.all_are_reported(&calls).await;
+    assert_eq!(calls.iter().collect::<HashSet<_>>().len(), calls.len());
 }

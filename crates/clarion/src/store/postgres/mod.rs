@@ -233,6 +233,9 @@ impl Store for PostgresStore {
         probe.await.map_err(StoreError::failed)?
     }
 
+    /// The disk is that of another machine.
+    fn keep_reserve(&self, _bytes: u64) {}
+
     fn wake_up(&self, supervisor: &Supervisor) -> Arc<Notify> {
         self.listening.get_or_init(|| {
             // A connection of its own: it waits most of the time.

@@ -19,6 +19,8 @@ use supervisor::Supervisor;
 
 use super::BUSY_TIMEOUT;
 use super::failure::{stop_if_lost, stop_the_disk_failed};
+use super::reserve::Reserve;
+use crate::seldom::Seldom;
 
 /// Frames (4 KiB each) that come in before they are copied.
 const STEP: u32 = 500;
@@ -39,6 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Backlog {
     state: Mutex<LogState>,
     wanted: Condvar,
+    pub reserve: Reserve,
 }
 
 #[derive(Debug, Default)]
@@ -66,9 +69,9 @@ impl LogState {
         self.frames.saturating_sub(self.copied)
     }
 
-    fn is_to_be_restarted(&self) -> bool {
+    fn is_to_be_restarted(&self, long: u32) -> bool {
         let little = self.rest() < STEP || self.frames > OVERLONG_LOG;
-        self.pass == Pass::Done && self.frames > LONG_LOG && little
+        self.pass == Pass::Done && self.frames > long && little
     }
 }
 
@@ -94,17 +97,35 @@ impl Backlog {
 
     /// Called by the writer between two transactions: has the log copied, and starts it anew when it is long and little is left to copy.
     pub fn relieve(&self, writing: &Connection) {
+        // A log that stays as long as it is takes no more of a full disk.
+        let long = if self.reserve.is_given_up() {
+            0
+        } else {
+            LONG_LOG
+        };
         let mut state = self.state();
-        if state.is_to_be_restarted() {
+        if state.is_to_be_restarted(long) {
             state.pass = Pass::None;
             drop(state);
-            match restart(writing) {
-                Ok(counts) => self.note(&counts),
-                Err(error) => failed(&error),
-            }
+            self.restart(writing);
         } else if state.rest() >= STEP && matches!(state.pass, Pass::None | Pass::Done) {
             state.pass = Pass::Wanted;
             self.wanted.notify_one();
+        }
+    }
+
+    /// Called by the writer when a commit has found the disk full. What the reserve took is for the database file: the log is copied there and
+    /// starts anew in the room that it has.
+    pub fn make_room(&self, writing: &Connection) {
+        metrics::counter!("clarion_store_disk_full_total").increment(1);
+        self.reserve.give_up();
+        self.restart(writing);
+    }
+
+    fn restart(&self, writing: &Connection) {
+        match restart(writing) {
+            Ok(counts) => self.note(&counts),
+            Err(error) => failed(&error),
         }
     }
 
@@ -178,9 +199,12 @@ fn restart(connection: &Connection) -> rusqlite::Result<LogCounts> {
 }
 
 fn failed(error: &rusqlite::Error) {
+    static FAILURES: Seldom = Seldom::new();
     // What was not synced into the database file is still in the log, but the next try might believe that it was.
     stop_if_lost(error);
-    tracing::warn!(%error, "the write-ahead log could not be copied");
+    if let Some(unsaid) = FAILURES.say() {
+        tracing::warn!(%error, unsaid, "the write-ahead log could not be copied");
+    }
 }
 
 /// Stops its thread when it is dropped.
@@ -198,12 +222,16 @@ impl Checkpointer {
     ) -> std::io::Result<Self> {
         // Never closed: closing any descriptor of the file would drop the locks that SQLite holds on it (POSIX).
         let file = ManuallyDrop::new(File::open(path)?);
-        let backlog = Arc::new(Backlog::default());
+        let backlog = Arc::new(Backlog {
+            reserve: Reserve::beside(path),
+            ..Backlog::default()
+        });
         let seen = Arc::clone(&backlog);
         supervisor.restart_thread("store-checkpoint", Some(PATIENCE), move |watch| {
             while seen.wait() {
                 watch.beat();
                 seen.copy_if_wanted(&connection, &file);
+                seen.reserve.look_after();
             }
             watch.release();
         })?;

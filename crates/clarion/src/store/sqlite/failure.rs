@@ -7,13 +7,20 @@
 use std::error::Error;
 
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
 /// `EX_IOERR`.
 const STATUS: i32 = 74;
 
+/// Nothing was written, and nothing is lost. The index of the log could not grow, or a file.
+pub fn is_disk_full(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|found| found.extended_code);
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull) || code == Some(SQLITE_IOERR_SHMSIZE)
+}
+
 /// For errors of whoever writes or syncs: the writer's transactions, and both who copy the log.
 pub fn stop_if_lost(error: &rusqlite::Error) {
-    if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
+    if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) && !is_disk_full(error) {
         stop_the_disk_failed(error);
     }
     stop_if_damaged(error);

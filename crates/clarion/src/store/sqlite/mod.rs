@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use supervisor::Supervisor;
 use tokio::sync::{Notify, Semaphore};
 
-use self::checkpoint::Checkpointer;
+use self::checkpoint::{Backlog, Checkpointer};
 use self::query::Query;
 use self::queue_clock::QueueClock;
 use self::writer::Writer;
@@ -41,6 +41,7 @@ mod query;
 mod queue;
 pub mod queue_clock;
 mod records;
+mod reserve;
 mod schema;
 mod writer;
 
@@ -63,6 +64,7 @@ pub struct SqliteStore {
     turns: Semaphore,
     /// One readiness probe at a time.
     probe: Arc<Semaphore>,
+    backlog: Arc<Backlog>,
     _checkpointer: Checkpointer,
 }
 
@@ -93,7 +95,7 @@ impl SqliteStore {
         let checkpointer = Checkpointer::start(connect(&path)?, &path, supervisor)?;
         let backlog = checkpointer.backlog();
         backlog.watch(&mut connection)?;
-        let writer = Writer::start(connection, backlog, supervisor)?;
+        let writer = Writer::start(connection, Arc::clone(&backlog), supervisor)?;
         Ok(Self {
             path,
             clock,
@@ -101,8 +103,21 @@ impl SqliteStore {
             readers: Arc::default(),
             turns: Semaphore::new(READERS),
             probe: Arc::new(Semaphore::new(1)),
+            backlog,
             _checkpointer: checkpointer,
         })
+    }
+
+    /// Like `write`, for what begins a call: it leaves the reserve to the calls that have begun.
+    async fn begin<T, F>(&self, change: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        if self.backlog.reserve.is_given_up() {
+            return Err(StoreError::NoRoom);
+        }
+        self.write(change).await
     }
 
     /// Hands a change to the writer and waits until it is durable.
@@ -250,6 +265,10 @@ impl Store for SqliteStore {
             }
         })
         .await
+    }
+
+    fn keep_reserve(&self, bytes: u64) {
+        self.backlog.reserve.keep(bytes);
     }
 
     fn wake_up(&self, _supervisor: &Supervisor) -> Arc<Notify> {

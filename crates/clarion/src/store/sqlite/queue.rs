@@ -66,7 +66,7 @@ const FORGET_CALL: [&str; 5] = [
 impl CallQueue for SqliteStore {
     async fn accept_call(&self, order: CallOrder) -> Result<Accepted, StoreError> {
         let clock = self.clock.clone();
-        self.write(move |db| Ok(calls::accept(db, &order, clock.now())?.accepted))
+        self.begin(move |db| Ok(calls::accept(db, &order, clock.now())?.accepted))
             .await
     }
 
@@ -90,7 +90,7 @@ impl CallQueue for SqliteStore {
 
     async fn claim_calls(&self, claim: Claim) -> Result<Vec<ClaimedCall>, StoreError> {
         let clock = self.clock.clone();
-        self.write(move |db| claiming::claim(db, &claim, clock.now()))
+        self.begin(move |db| claiming::claim(db, &claim, clock.now()))
             .await
     }
 

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::super::StoreError;
 use super::checkpoint::Backlog;
-use super::failure::stop_if_lost;
+use super::failure::{is_disk_full, stop_if_lost};
 use super::inbox::{Inbox, Received};
 use crate::seldom::Seldom;
 use crate::telemetry::note_commit;
@@ -160,7 +160,7 @@ fn write_until_stopped(
             next = if full { None } else { inbox.receive_now() };
         }
         let (began, changes) = (Instant::now(), batch.len());
-        commit(connection, &mut batch);
+        commit(connection, &mut batch, backlog);
         backlog.relieve(connection);
         let time = began.elapsed();
         note_commit(time, &mut longest_commit);
@@ -181,13 +181,18 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
+fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>, backlog: &Backlog) {
     static FAILURES: Seldom = Seldom::new();
     if batch.is_empty() {
         return;
     }
     metrics::histogram!("clarion_store_batch_size").record(batch.len() as f64);
-    let result = transaction(connection, batch).map_err(|error| {
+    let mut result = transaction(connection, batch);
+    if result.as_ref().is_err_and(is_disk_full) {
+        backlog.make_room(connection);
+        result = transaction(connection, batch);
+    }
+    let result = result.map_err(|error| {
         stop_if_lost(&error);
         if let Some(unsaid) = FAILURES.say() {
             tracing::error!(%error, changes = batch.len(), unsaid, "a commit failed; its changes were not made");

@@ -19,8 +19,8 @@ const CLIENTS: u64 = 3;
 const PAUSE: Duration = Duration::from_millis(40);
 /// Somebody who has heard nothing for this long asks elsewhere.
 const GIVES_UP_AFTER: Duration = Duration::from_secs(3);
-/// Refusals that pass: the database is away, or it is not known what it did, or the same request is being answered elsewhere.
-const PASSING: [&str; 3] = ["111000", "111111", "190013"];
+/// Refusals that pass: the database is away, or it is not known what it did, or its disk is full, or the same request is being answered elsewhere.
+const PASSING: [&str; 4] = ["111000", "111111", "190013", "190014"];
 
 /// Where each node can be reached, if it lives.
 pub type Doors = Arc<Mutex<Vec<Option<Client>>>>;

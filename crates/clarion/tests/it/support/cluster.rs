@@ -125,8 +125,9 @@ impl Cluster {
         let made = as_owner(&program("initdb"), folder.path())
             .args(["-D", "data", "-U", "clarion", "--auth=trust"])
             .args(["--encoding=UTF8", "--locale=C", "--no-sync"])
-            .status();
-        assert!(made.await.unwrap().success(), "initdb");
+            .output();
+        let made = made.await.unwrap();
+        assert!(made.status.success(), "initdb: {made:?}");
         let data = folder.path().join("data");
         std::fs::write(data.join("pg_hba.conf"), access).unwrap();
         let conf = data.join("postgresql.auto.conf");

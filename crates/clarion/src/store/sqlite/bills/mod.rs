@@ -50,7 +50,7 @@ impl BillBook for SqliteStore {
         longest_talk: u32,
     ) -> Result<Result<Accepted, Shortage>, StoreError> {
         let clock = self.clock.clone();
-        self.write(move |db| rates::accept(db, &order, longest_talk, clock.now()))
+        self.begin(move |db| rates::accept(db, &order, longest_talk, clock.now()))
             .await
     }
 

@@ -1,0 +1,180 @@
+//! Room on the disk that is kept for the calls that have begun: a file that is good for nothing, beside the database. When the disk is full, it is given up, and what
+//! it took is there for the ends of calls. Until it can be made again, no call is accepted and none is begun.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+use crate::disk_room::free_bytes;
+use crate::random;
+
+/// After the disk was full, it is looked at this often whether the reserve can be made again.
+const PAUSE: Duration = Duration::from_secs(2);
+const BLOCK: usize = 4096;
+
+#[derive(Debug, Default)]
+pub struct Reserve {
+    path: PathBuf,
+    state: Mutex<ReserveState>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct ReserveState {
+    /// 0: none is kept.
+    bytes: u64,
+    is_held: bool,
+    /// When the disk was full for the last time, or was looked at after that.
+    full: Option<Instant>,
+}
+
+impl Reserve {
+    pub fn beside(database: &Path) -> Self {
+        let mut path = database.as_os_str().to_owned();
+        path.push("-reserve");
+        Self {
+            path: path.into(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// From now on so much is kept; `look_after` makes it.
+    pub fn keep(&self, bytes: u64) {
+        self.state().bytes = bytes;
+    }
+
+    /// What has begun may use what is left of the disk; nothing new is to begin.
+    pub fn is_given_up(&self) -> bool {
+        self.state().full.is_some()
+    }
+
+    /// The disk is full.
+    pub fn give_up(&self) {
+        let mut state = self.state();
+        if state.bytes == 0 {
+            return;
+        }
+        if state.full.is_none() {
+            tracing::error!(
+                "the disk is full: the reserve is given up for the calls that have begun; until there is room, no call is accepted and none is begun"
+            );
+        }
+        let made = File::options().write(true).open(&self.path);
+        if let Err(error) = made.and_then(|file| file.set_len(0))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::error!(%error, "the reserve could not be given up");
+        }
+        state.is_held = false;
+        state.full = Some(Instant::now());
+    }
+
+    /// Makes it where it is wanted and there is room for it and as much again.
+    pub fn look_after(&self) {
+        let mut state = self.state();
+        let waits = state.full.is_some_and(|at| at.elapsed() < PAUSE);
+        if state.bytes == 0 || state.is_held || waits {
+            return;
+        }
+        match self.make(state.bytes) {
+            Ok(()) => {
+                state.is_held = true;
+                if state.full.take().is_some() {
+                    tracing::info!("there is room on the disk again: calls are begun");
+                }
+            }
+            Err(error) => {
+                // At the start a disk that is too full for it is said once.
+                if state.full.is_none() {
+                    tracing::error!(%error, "there is no room on the disk for the reserve; until there is, no call is accepted and none is begun");
+                }
+                state.full = Some(Instant::now());
+            }
+        }
+    }
+
+    fn make(&self, bytes: u64) -> io::Result<()> {
+        let is_there = fs::metadata(&self.path).is_ok_and(|found| found.len() == bytes);
+        if is_there {
+            return Ok(());
+        }
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        if free_bytes(folder)? < bytes.saturating_mul(2) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let mut file = File::create(&self.path)?;
+        let made = fill(&mut file, bytes);
+        if made.is_err() {
+            file.set_len(0)?;
+        }
+        made
+    }
+
+    fn state(&self) -> MutexGuard<'_, ReserveState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has the disk set the room aside. Where it cannot do that, by bytes that it cannot write more briefly.
+fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
+    match fallocate(&*file, FallocateFlags::empty(), 0, bytes) {
+        Err(Errno::OPNOTSUPP) => {}
+        done => return Ok(done?),
+    }
+    let mut left = bytes;
+    while left > 0 {
+        let block = random::bytes::<BLOCK>();
+        let length = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
+        file.write_all(&block[..length])?;
+        left -= length as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_made_given_up_and_made_again_and_found_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("clarion.db");
+        let length = || {
+            let file = folder.path().join("clarion.db-reserve");
+            fs::metadata(file).map_or(0, |found| found.len())
+        };
+        let reserve = Reserve::beside(&database);
+        // The commands beside a server keep none.
+        reserve.look_after();
+        reserve.give_up();
+        assert!(!reserve.is_given_up() && length() == 0);
+        reserve.keep(100_000);
+        reserve.look_after();
+        assert_eq!(length(), 100_000);
+        let restarted = Reserve::beside(&database);
+        restarted.keep(100_000);
+        restarted.look_after();
+        assert!(restarted.state().is_held);
+        reserve.give_up();
+        assert!(reserve.is_given_up() && length() == 0);
+        // Not at once: the disk has just been full.
+        reserve.look_after();
+        assert!(reserve.is_given_up() && length() == 0);
+        reserve.state().full = Instant::now().checked_sub(PAUSE);
+        reserve.look_after();
+        assert!(!reserve.is_given_up() && length() == 100_000);
+    }
+
+    #[test]
+    fn a_disk_that_is_too_full_for_it_begins_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let reserve = Reserve::beside(&folder.path().join("clarion.db"));
+        reserve.keep(u64::MAX);
+        reserve.look_after();
+        assert!(reserve.is_given_up());
+    }
+}
