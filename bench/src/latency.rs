@@ -8,10 +8,11 @@ use crate::others::InterferenceMonitor;
 #[derive(Debug, Default)]
 pub struct Latencies(Vec<Duration>);
 
-/// Median, two high quantiles and the worst.
+/// Median, high quantiles and the worst.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spread {
     pub p50: Duration,
+    pub p95: Duration,
     pub p99: Duration,
     pub p999: Duration,
     pub max: Duration,
@@ -42,6 +43,7 @@ impl Latencies {
         };
         Spread {
             p50: at(500),
+            p95: at(950),
             p99: at(990),
             p999: at(999),
             max: at(1000),
@@ -120,9 +122,9 @@ mod tests {
             .rev()
             .for_each(|ms| latencies.add(Duration::from_millis(ms)));
         let spread = latencies.spread();
-        let quantiles = [spread.p50, spread.p99, spread.p999, spread.max];
+        let quantiles = [spread.p50, spread.p95, spread.p99, spread.p999, spread.max];
         let millis = quantiles.map(|time| time.as_millis());
-        assert_eq!(millis, [1000, 1980, 1998, 2000]);
+        assert_eq!(millis, [1000, 1900, 1980, 1998, 2000]);
         assert_eq!(Latencies::default().spread().max, Duration::ZERO);
     }
 }

@@ -9,6 +9,7 @@ mod database_work;
 mod job;
 mod latency;
 mod machine;
+mod neighbours;
 mod nodes;
 mod options;
 mod others;
@@ -52,6 +53,14 @@ enum Command {
     Engine(calls::engine::CallingEngine),
     /// Whole jobs a second: request, call, message, hang-up, callback
     Job(job::JobOptions),
+    /// One account does its worst while another places calls, beside a program that uses as much processor
+    Neighbours(neighbours::NeighboursOptions),
+    /// The account that does its worst
+    #[command(hide = true)]
+    Nuisance(neighbours::nuisance::Nuisance),
+    /// The program that uses as much processor
+    #[command(hide = true)]
+    Burn(neighbours::burner::Burn),
     /// Several nodes on one PostgreSQL: calls claimed and ended a second, and statements of nodes that have nothing to do
     Nodes(nodes::NodesOptions),
     /// Speech, prompts from the cache and resampling, beside the speech engine's own program
@@ -86,6 +95,11 @@ fn run(command: Command) -> anyhow::Result<()> {
             tokio::runtime::Runtime::new()?.block_on(compare::run(options))
         }
         Command::Job(options) => tokio::runtime::Runtime::new()?.block_on(job::run(options)),
+        Command::Neighbours(options) => {
+            tokio::runtime::Runtime::new()?.block_on(neighbours::run(options))
+        }
+        Command::Nuisance(nuisance) => one_thread()?.block_on(nuisance.run()),
+        Command::Burn(burn) => burn.run(),
         Command::Nodes(options) => tokio::runtime::Runtime::new()?.block_on(nodes::run(options)),
         Command::Engine(engine) => tokio::runtime::Runtime::new()?.block_on(engine.run()),
     }

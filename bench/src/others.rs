@@ -57,6 +57,11 @@ impl Ours {
         Self(all)
     }
 
+    /// Seconds of processor so far.
+    pub fn cpu(&self) -> f64 {
+        self.0.cpu()
+    }
+
     fn ticks(&self) -> f64 {
         self.0.ticks()
     }

@@ -21,6 +21,8 @@ pub const WAITING_TRUNK: &str =
 pub struct BenchServer {
     process: Child,
     pub client: Client,
+    pub address: SocketAddr,
+    pub ca: PathBuf,
     /// For asking about the server beside the load.
     watch: Connection,
 }
@@ -69,11 +71,14 @@ impl BenchServer {
             .context("the server ended at once")?;
         // Whatever else it prints must not block it.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        let client = Client::new(address(&line)?, &folder.join("data/tls/ca.pem"))?;
+        let (address, ca) = (address(&line)?, folder.join("data/tls/ca.pem"));
+        let client = Client::new(address, &ca)?;
         let watch = client.connect().await?;
         Ok(Self {
             process,
             client,
+            address,
+            ca,
             watch,
         })
     }
@@ -87,6 +92,11 @@ impl BenchServer {
         let (status, text) = self.watch.get("/metrics").await?;
         ensure!(status == 200, "/metrics answers {status}: {text}");
         Ok(Metrics(text))
+    }
+
+    /// At once, with whatever it is doing.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        Ok(self.process.kill().await?)
     }
 
     /// In an orderly way, so that the database is as a real restart would leave it.

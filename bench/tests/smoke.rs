@@ -94,6 +94,22 @@ fn whole_jobs_are_measured_once() {
     );
 }
 
+#[test]
+fn noisy_neighbours_are_measured_once() {
+    let sizes = "neighbours --calls 8 --rate 4 --rounds 1";
+    measure(
+        &sizes.split(' ').collect::<Vec<_>>(),
+        &[
+            "SQLite",
+            "PostgreSQL",
+            "| request → INVITE |",
+            "| too few rounds | inconclusive |",
+            "8 of 8 calls done beside the noise",
+            "<!-- /neighbours -->",
+        ],
+    );
+}
+
 /// One round says nothing about speed, whatever the machine is doing: the verdict must say that.
 #[test]
 fn a_version_is_compared_with_itself() {

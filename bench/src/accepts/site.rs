@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use clarion::domain::account::Account;
 use clarion::random;
 use clarion::store::{Database, sqlite};
 use supervisor::Supervisor;
@@ -113,8 +114,13 @@ impl Site {
     /// Makes the database, with the schema and the customer in it.
     pub async fn open(&self, customer: &BenchCustomer) -> anyhow::Result<()> {
         self.make().await?;
+        self.add(customer, customer.account()).await
+    }
+
+    /// Adds a customer with this account.
+    pub async fn add(&self, customer: &BenchCustomer, account: Account) -> anyhow::Result<()> {
         let store = self.database.open(&Supervisor::new()).await?;
-        store.add_account(customer.account()).await?;
+        store.add_account(account).await?;
         store.add_application(customer.application()).await?;
         store.close().await;
         Ok(())

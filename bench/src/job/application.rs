@@ -16,6 +16,8 @@ use crate::server::BenchServer;
 
 /// Every number is called once in a run, so that none waits for another.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
+/// Where the text has a place for a number (`{n}`), so many jobs have the same.
+const SAME_TEXT: u64 = 10;
 
 #[derive(Debug)]
 pub struct LoadApplication {
@@ -97,9 +99,10 @@ impl Asker {
     async fn ask(&self, index: usize, due: Instant) -> anyhow::Result<()> {
         let place = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let number = format!("138{place:08}");
+        let text = self.text.replace("{n}", &(place / SAME_TEXT).to_string());
         let body = format!(
-            r#"{{"appId":"{}","to":"{number}","mediaTxt":"{}","respUrl":"{}","userData":"job {place}"}}"#,
-            self.app, self.text, self.url
+            r#"{{"appId":"{}","to":"{number}","mediaTxt":"{text}","respUrl":"{}","userData":"job {place}"}}"#,
+            self.app, self.url
         );
         self.ledger.open(&number, due);
         let mut connection = self.connections[index % self.connections.len()]

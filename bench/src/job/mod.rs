@@ -3,11 +3,11 @@
 //!
 //! The rate grows until it is not held any more. A job is done when its message was heard to the end and its callback said so.
 
-mod application;
+pub mod application;
 pub mod figures;
-mod ledger;
-mod receiver;
-mod telephone;
+pub mod ledger;
+pub mod receiver;
+pub mod telephone;
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -19,6 +19,7 @@ use clap::Args;
 use clarion::clock::Clock;
 use clarion::store::Database;
 use jiff::tz::TimeZone;
+use phone::test_phone::Script;
 
 use self::application::LoadApplication;
 use self::figures::{JobRow, table};
@@ -124,7 +125,7 @@ pub async fn at_rate(
     rate: u32,
 ) -> anyhow::Result<JobRow> {
     let ledger = Arc::new(Ledger::default());
-    let telephone = BenchTelephone::start(&ledger).await?;
+    let telephone = BenchTelephone::start(&ledger, |_| Script::answer()).await?;
     let receiver = CallbackReceiver::start(&ledger).await?;
     let meter = DatabaseMeter::of(site).await?;
     let work = match &meter {
@@ -268,7 +269,7 @@ async fn watch(
     Ok((bytes, calls))
 }
 
-async fn until_done(ledger: &Ledger) {
+pub async fn until_done(ledger: &Ledger) {
     let end = Instant::now() + DRAIN;
     while !ledger.all_done() && Instant::now() < end {
         tokio::time::sleep(LOOK).await;

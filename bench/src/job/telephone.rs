@@ -17,7 +17,11 @@ use super::ledger::Ledger;
 pub struct BenchTelephone(TestPhone);
 
 impl BenchTelephone {
-    pub async fn start(ledger: &Arc<Ledger>) -> anyhow::Result<Self> {
+    /// What it does is said by the number that is called.
+    pub async fn start(
+        ledger: &Arc<Ledger>,
+        script: impl Fn(&str) -> Script + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
         let here = Ipv4Addr::LOCALHOST;
         let config = TestPhoneConfig {
             sip: SignallingConfig::new(Transport::Udp, (here, 0).into()),
@@ -30,7 +34,7 @@ impl BenchTelephone {
         let (phone, mut heard) = TestPhone::start(&Supervisor::new(), &config, move |number| {
             let now = Instant::now();
             note.note(bare(number), |job| job.invited = Some(now));
-            Script::answer()
+            script(bare(number))
         })
         .await?;
         let note = Arc::clone(ledger);

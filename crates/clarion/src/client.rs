@@ -18,8 +18,9 @@ use rustls::RootCertStore;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-use crate::domain::account::{AccountSid, AuthToken};
+use crate::domain::account::{AccountSid, AppId, AuthToken};
 use crate::outgoing::{add_roots, tls_connector};
 
 /// An account's credentials, and what is made from them for one request.
@@ -67,14 +68,17 @@ impl Client {
         })
     }
 
-    /// One kept-alive connection.
-    pub async fn connect(&self) -> anyhow::Result<Connection> {
+    /// A connection on which nothing was said yet.
+    pub async fn open(&self) -> anyhow::Result<TlsStream<TcpStream>> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
-        let stream = self
-            .tls
-            .connect(ServerName::try_from("localhost")?, stream)
-            .await?;
+        let name = ServerName::try_from("localhost")?;
+        Ok(self.tls.connect(name, stream).await?)
+    }
+
+    /// One kept-alive connection.
+    pub async fn connect(&self) -> anyhow::Result<Connection> {
+        let stream = self.open().await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         Ok(Connection { sender })
@@ -103,6 +107,39 @@ impl Connection {
         operation: &str,
         media_type: &str,
         body: Option<String>,
+    ) -> anyhow::Result<String> {
+        let body = body.map(Bytes::from);
+        self.send_operation(credentials, signature, operation, media_type, body)
+            .await
+    }
+
+    /// Adds an audio file to the application.
+    pub async fn upload(
+        &mut self,
+        credentials: &ApiCredentials,
+        signature: &Signature,
+        app: &AppId,
+        name: &str,
+        bytes: Bytes,
+    ) -> anyhow::Result<String> {
+        let operation = format!("Calls/MediaFileUpload?appid={app}&filename={name}");
+        self.send_operation(
+            credentials,
+            signature,
+            &operation,
+            "application/json",
+            Some(bytes),
+        )
+        .await
+    }
+
+    async fn send_operation(
+        &mut self,
+        credentials: &ApiCredentials,
+        signature: &Signature,
+        operation: &str,
+        media_type: &str,
+        body: Option<Bytes>,
     ) -> anyhow::Result<String> {
         let query = if operation.contains('?') { '&' } else { '?' };
         let path = format!(
