@@ -71,6 +71,7 @@ else
 	POSTGRES_OPTIONS="-c shared_preload_libraries=pg_stat_statements" scripts/with-postgres target/dist/clarion-bench nodes --write-table docs/measured.md
 	target/dist/clarion-bench sound --write-table docs/measured.md
 	scripts/with-postgres target/dist/clarion-bench bills --write-table docs/measured.md
+	scripts/with-postgres target/dist/clarion-bench neighbours --write-table docs/measured.md
 endif
 
 crash: setup ## Kill the server (-9) under load and with calls in every state: a hundred rounds on each database and with two nodes

@@ -20,9 +20,12 @@ use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{background, level};
 use g711::EncodedAudio;
 
-use job_queue::{JobQueue, QueueEntry};
+use job_queue::{JobQueue, QueueEntry, QueuedPrompt};
 pub use prompt_cache::Counts;
 use prompt_cache::{Lookup, PromptCache, Rendered};
+
+/// So many texts may be interrupted on one thread, each for a requester who has no thread: each is kept on its stack.
+const MOST_INTERRUPTED: usize = 8;
 
 #[derive(Debug, Clone)]
 pub struct RendererSettings {
@@ -237,24 +240,38 @@ impl Shared {
     /// Renders what is queued, until the renderer is dropped. A panic costs one prompt only.
     fn render_queued(&self, watch: &Watch) {
         watch.beat();
-        while let Some((key, piece, _turn)) = self.queue.take() {
+        while let Some(job) = self.queue.take() {
             watch.beat();
-            let rendered = catch_unwind(AssertUnwindSafe(|| self.render(&key, piece)));
-            let rendered = rendered.unwrap_or_else(|panic| {
-                let reason = panic_message(&*panic);
-                tracing::error!(reason, "rendering a prompt panicked");
-                Rendered::Failed(PromptError::Broken)
-            });
-            self.cache.put(key, rendered);
+            self.finish(job, 0);
         }
         watch.release();
     }
 
-    fn render(&self, key: &Key, piece: Piece) -> Rendered {
+    /// `depth`: so many prompts are interrupted on this thread.
+    fn finish(&self, (key, piece, _turn): QueuedPrompt<'_>, depth: usize) {
+        let rendered = catch_unwind(AssertUnwindSafe(|| self.render(&key, piece, depth)));
+        let rendered = rendered.unwrap_or_else(|panic| {
+            let reason = panic_message(&*panic);
+            tracing::error!(reason, "rendering a prompt panicked");
+            Rendered::Failed(PromptError::Broken)
+        });
+        self.cache.put(key, rendered);
+    }
+
+    /// Between two parts of a long text: requesters for whom no thread works do not wait for its end.
+    fn let_others(&self, depth: usize) {
+        if depth < MOST_INTERRUPTED
+            && let Some(job) = self.queue.take_of_the_idle()
+        {
+            self.finish(job, depth + 1);
+        }
+    }
+
+    fn render(&self, key: &Key, piece: Piece, depth: usize) -> Rendered {
         if let Some(sound) = self.disk.as_ref().and_then(|disk| disk.get(key)) {
             return Rendered::FromDisk(sound);
         }
-        match self.samples(piece) {
+        match self.samples(piece, depth) {
             Ok((samples, is_fallback)) => {
                 let sound = EncodedAudio::encode(&level::to_whole(&samples));
                 if is_fallback {
@@ -269,10 +286,11 @@ impl Shared {
         }
     }
 
-    fn samples(&self, piece: Piece) -> Result<(Vec<f32>, bool), PromptError> {
+    fn samples(&self, piece: Piece, depth: usize) -> Result<(Vec<f32>, bool), PromptError> {
         Ok(match piece {
             Piece::Speech(speech) => {
-                let spoken = self.speaker.speak(&speech)?;
+                let mut interlude = || self.let_others(depth);
+                let spoken = self.speaker.speak_with(&speech, &mut interlude)?;
                 (spoken.samples, spoken.is_fallback)
             }
             Piece::File { read, .. } => {

@@ -17,8 +17,11 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "eight costly texts before another customer's",
-        "another customer's text is begun third at the latest",
-        &["eight_costly_texts_of_a_customer_delay_the_text_of_another_by_one_of_them"],
+        "another customer's text is begun third at the latest, and waits for a phrase of a long text only",
+        &[
+            "eight_costly_texts_of_a_customer_delay_the_text_of_another_by_one_of_them",
+            "a_long_text_is_interrupted_for_a_requester_who_has_no_thread",
+        ],
     ),
     (
         "390 KB of requests that fill 400 MB of disk",

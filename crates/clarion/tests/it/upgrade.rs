@@ -18,7 +18,8 @@ const ON_POSTGRES: &str = include_str!("../fixtures/first_version/postgres.sql")
 /// Where its callbacks went.
 const RECEIVER: &str = "127.0.0.1:9";
 const PREPAID: &str = "00000000000000000000000000000001";
-const SETTINGS: &str = "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n[dispatch]\nlease_seconds = 3\nlead_in_ms = 100\n\
+/// Nothing is forgotten, however old the fixtures are by now.
+const SETTINGS: &str = "[calls]\nretention_days = 0\n[bills]\nretention_days = 36500\n[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n[dispatch]\nlease_seconds = 3\nlead_in_ms = 100\n\
     [media]\nbind = \"127.0.0.1\"\n[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 50\ncalls_per_second = 50\nprefixes = [\"\"]\n";
 const ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
 

@@ -1,5 +1,6 @@
 //! The prompts that wait to be rendered, in turns: a worker that is free takes the next prompt of the requester whose prompts occupy the
-//! fewest workers, and among those of the one whose turn was longest ago. So nobody waits for more than the work that is under way.
+//! fewest workers, and among those of the one whose turn was longest ago. A worker that is between two parts of a text takes the prompt of a
+//! requester that occupies none. So nobody waits for more than the parts that are under way.
 //!
 //! A prompt that several requesters want stands in the line of each, and is rendered at the first turn of any of them.
 
@@ -62,6 +63,9 @@ pub(super) struct WorkerTurn<'a> {
     queue: &'a JobQueue,
 }
 
+/// A prompt whose turn it is.
+pub(super) type QueuedPrompt<'a> = (Key, Piece, WorkerTurn<'a>);
+
 impl JobQueue {
     pub fn new(limit: usize) -> Self {
         Self {
@@ -100,18 +104,14 @@ impl JobQueue {
     }
 
     /// Waits for a prompt to render. `None` when the queue is closed.
-    pub fn take(&self) -> Option<(Key, Piece, WorkerTurn<'_>)> {
+    pub fn take(&self) -> Option<QueuedPrompt<'_>> {
         let mut state = self.lock();
         loop {
             if state.closed {
                 return None;
             }
-            if let Some((requester, key, job)) = state.next() {
-                let turn = WorkerTurn {
-                    requester,
-                    queue: self,
-                };
-                return Some((key, job.piece, turn));
+            if let Some(next) = state.next(usize::MAX) {
+                return Some(self.turn(next));
             }
             state.idle += 1;
             state = self
@@ -120,6 +120,21 @@ impl JobQueue {
                 .unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
+    }
+
+    /// A prompt of a requester for whom no worker works. Never blocks.
+    pub fn take_of_the_idle(&self) -> Option<QueuedPrompt<'_>> {
+        let mut state = self.lock();
+        let next = if state.closed { None } else { state.next(0) };
+        next.map(|next| self.turn(next))
+    }
+
+    fn turn(&self, (requester, key, job): (String, Key, Job)) -> QueuedPrompt<'_> {
+        let turn = WorkerTurn {
+            requester,
+            queue: self,
+        };
+        (key, job.piece, turn)
     }
 
     pub fn close(&self) {
@@ -150,9 +165,12 @@ impl QueueState {
         }
     }
 
-    fn next(&mut self) -> Option<(String, Key, Job)> {
+    /// Of requesters that occupy no more workers than that.
+    fn next(&mut self, occupied: usize) -> Option<(String, Key, Job)> {
         loop {
-            let waiting = self.lines.iter().filter(|(_, line)| !line.keys.is_empty());
+            let lines = self.lines.iter();
+            let waiting =
+                lines.filter(|(_, line)| !line.keys.is_empty() && line.occupied <= occupied);
             let next =
                 waiting.min_by_key(|(_, line)| (line.occupied, line.last_turn, line.arrived));
             let requester = next?.0.clone();

@@ -1,9 +1,9 @@
 //! An external command as a voice: text on its standard input, a WAV file on its standard output.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::process::Program;
-use super::{SpeechEngine, SpeechError, Utterance};
+use super::{SpeakingTime, SpeechEngine, SpeechError, Utterance};
 use crate::wav::{Wav, WavLimits};
 
 /// The program and its arguments are the operator's; the text reaches neither. Speed and pitch stand in its environment as
@@ -26,7 +26,11 @@ impl SpeechEngine for CommandEngine {
         )
     }
 
-    fn speak(&self, speech: &Utterance, deadline: Instant) -> Result<Vec<f32>, SpeechError> {
+    fn speak(
+        &self,
+        speech: &Utterance,
+        time: &mut SpeakingTime<'_>,
+    ) -> Result<Vec<f32>, SpeechError> {
         let program = Program {
             path: &self.program,
             arguments: self.arguments.iter().map(Into::into).collect(),
@@ -35,7 +39,7 @@ impl SpeechEngine for CommandEngine {
                 ("VOICE_PITCH", speech.voice.pitch.to_string()),
             ],
             time: self.time,
-            deadline: deadline.min(Instant::now() + self.time),
+            deadline: time.within(self.time).deadline(),
             byte_limit: self.limits.bytes,
         };
         let bytes = program.run(speech.text.clone().into_bytes())?;

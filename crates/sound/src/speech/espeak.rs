@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::process::Program;
 use super::readings::by_sound;
-use super::{SpeechEngine, SpeechError, Utterance, Voice};
+use super::{SpeakingTime, SpeechEngine, SpeechError, Utterance, Voice};
 use crate::text::{Language, Pause, Phrase, phrases};
 use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{RATE, level};
@@ -56,17 +56,22 @@ impl SpeechEngine for Espeak {
         format!("espeak-ng {} {}", self.chinese_voice, self.english_voice)
     }
 
-    fn speak(&self, speech: &Utterance, deadline: Instant) -> Result<Vec<f32>, SpeechError> {
-        let deadline = deadline.min(Instant::now() + self.time);
+    fn speak(
+        &self,
+        speech: &Utterance,
+        time: &mut SpeakingTime<'_>,
+    ) -> Result<Vec<f32>, SpeechError> {
+        let mut time = time.within(self.time);
         let phrases = phrases(&speech.text);
         let limit = self.second_limit as usize * RATE as usize;
         let mut samples = Vec::new();
         for (index, phrase) in phrases.iter().enumerate() {
-            let spoken = self.phrase(phrase, speech.voice, deadline)?;
+            let spoken = self.phrase(phrase, speech.voice, time.deadline)?;
             samples.extend(without_silence(&spoken));
             if index + 1 < phrases.len() {
                 let pause = pause(phrase.pause, speech.voice);
                 samples.extend(std::iter::repeat_n(0.0, pause));
+                time.let_others();
             }
             if samples.len() > limit {
                 return Err(SpeechError::TooMuch {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::command::played;
-use super::{SpeechEngine, SpeechError, Utterance};
+use super::{SpeakingTime, SpeechEngine, SpeechError, Utterance};
 use crate::wav::WavLimits;
 
 /// Posts JSON and hands back the body of a successful answer. Whoever implements this keeps the limits.
@@ -56,15 +56,19 @@ impl SpeechEngine for HttpEngine {
         format!("http {} {}", self.url, self.version)
     }
 
-    fn speak(&self, speech: &Utterance, deadline: Instant) -> Result<Vec<f32>, SpeechError> {
+    fn speak(
+        &self,
+        speech: &Utterance,
+        time: &mut SpeakingTime<'_>,
+    ) -> Result<Vec<f32>, SpeechError> {
         const WHO: &str = "the HTTP voice";
         let json = serde_json::json!({
             "text": speech.text,
             "speed": speech.voice.speed,
             "pitch": speech.voice.pitch,
         });
+        let deadline = time.within(self.time).deadline();
         let time = deadline.saturating_duration_since(Instant::now());
-        let time = time.min(self.time);
         let bytes = self
             .transport
             .post(&self.url, json.to_string(), self.limits.bytes, time)

@@ -31,8 +31,66 @@ pub trait SpeechEngine: Send + Sync + std::fmt::Debug {
     /// cached.
     fn identity(&self) -> String;
 
-    /// Speaks a whole text before the deadline, at the pitch and speed of the voice. Loudness and background are not its business.
-    fn speak(&self, speech: &Utterance, deadline: Instant) -> Result<Vec<f32>, SpeechError>;
+    /// Speaks a whole text in its time, at the pitch and speed of the voice. Loudness and background are not its business.
+    fn speak(
+        &self,
+        speech: &Utterance,
+        time: &mut SpeakingTime<'_>,
+    ) -> Result<Vec<f32>, SpeechError>;
+}
+
+/// The time for a text. Between two parts of it the thread may do something else, which does not count.
+pub struct SpeakingTime<'a> {
+    deadline: Instant,
+    interlude: Option<&'a mut dyn FnMut()>,
+}
+
+impl std::fmt::Debug for SpeakingTime<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpeakingTime")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> SpeakingTime<'a> {
+    pub fn new(time: Duration) -> Self {
+        Self {
+            deadline: Instant::now() + time,
+            interlude: None,
+        }
+    }
+
+    fn with_interlude(time: Duration, interlude: &'a mut dyn FnMut()) -> Self {
+        Self {
+            interlude: Some(interlude),
+            ..Self::new(time)
+        }
+    }
+
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// The same, but for no longer than that.
+    fn within(&mut self, time: Duration) -> SpeakingTime<'_> {
+        SpeakingTime {
+            deadline: self.deadline.min(Instant::now() + time),
+            interlude: match &mut self.interlude {
+                Some(interlude) => Some(&mut **interlude),
+                None => None,
+            },
+        }
+    }
+
+    /// Between two parts of a text.
+    pub fn let_others(&mut self) {
+        if let Some(interlude) = &mut self.interlude {
+            let begun = Instant::now();
+            interlude();
+            self.deadline += begun.elapsed();
+        }
+    }
 }
 
 /// Why an engine did not speak.
@@ -85,7 +143,17 @@ impl Speaker {
 
     /// Speaks an utterance at its level, with its background, ready for the line.
     pub fn speak(&self, speech: &Utterance) -> Result<Spoken, SpeechError> {
-        let (mut samples, is_fallback) = self.raw(speech)?;
+        self.speak_with(speech, &mut || {})
+    }
+
+    /// The same; `interlude` is called between two parts of the text.
+    pub fn speak_with(
+        &self,
+        speech: &Utterance,
+        interlude: &mut dyn FnMut(),
+    ) -> Result<Spoken, SpeechError> {
+        let time = SpeakingTime::with_interlude(self.time, interlude);
+        let (mut samples, is_fallback) = self.raw(speech, time)?;
         let voice = speech.voice;
         let loudness = level::active_rms(&samples);
         if loudness > 0.0 {
@@ -99,22 +167,24 @@ impl Speaker {
         })
     }
 
-    fn raw(&self, speech: &Utterance) -> Result<(Vec<f32>, bool), SpeechError> {
-        let now = Instant::now();
-        let deadline = now + self.time;
+    fn raw(
+        &self,
+        speech: &Utterance,
+        mut time: SpeakingTime<'_>,
+    ) -> Result<(Vec<f32>, bool), SpeechError> {
         let Some(preferred) = &self.preferred else {
-            return Ok((self.embedded.speak(speech, deadline)?, false));
+            return Ok((self.embedded.speak(speech, &mut time)?, false));
         };
-        let preferred_deadline = now + self.time.saturating_sub(self.time / RESERVED);
+        let mut preferred_time = time.within(self.time.saturating_sub(self.time / RESERVED));
         for attempt in 1..=preferred.tries.max(1) {
-            match preferred.engine.speak(speech, preferred_deadline) {
+            match preferred.engine.speak(speech, &mut preferred_time) {
                 Ok(samples) => return Ok((samples, false)),
                 Err(error) => tracing::warn!(%error, attempt, "the configured voice did not speak"),
             }
-            if Instant::now() >= preferred_deadline {
+            if Instant::now() >= preferred_time.deadline {
                 break;
             }
         }
-        Ok((self.embedded.speak(speech, deadline)?, true))
+        Ok((self.embedded.speak(speech, &mut time)?, true))
     }
 }

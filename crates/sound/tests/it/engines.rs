@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sound::speech::{
-    CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeechEngine, SpeechError,
+    CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeakingTime, SpeechEngine, SpeechError,
 };
 use sound::wav::{WavLimits, mono_16_bit};
 use sound::{Utterance, Voice};
@@ -34,8 +34,8 @@ fn tone() -> Vec<u8> {
     mono_16_bit(&(0..16_000).map(wave).collect::<Vec<_>>(), 16_000)
 }
 
-fn in_a_minute() -> Instant {
-    Instant::now() + Duration::from_secs(60)
+fn in_a_minute() -> SpeakingTime<'static> {
+    SpeakingTime::new(Duration::from_secs(60))
 }
 
 fn hello() -> Utterance {
@@ -59,7 +59,7 @@ fn an_external_command_gets_the_text_and_the_options_and_answers_with_wav() {
     };
     let text = "-v 'x'; `rm`; $(y) <b>&\"";
     let samples = shell(&script)
-        .speak(&speech(text, voice), in_a_minute())
+        .speak(&speech(text, voice), &mut in_a_minute())
         .unwrap();
     assert_eq!(samples.len(), 8000);
     assert_eq!(
@@ -72,8 +72,8 @@ fn an_external_command_gets_the_text_and_the_options_and_answers_with_wav() {
 fn a_command_sees_nothing_of_our_environment() {
     let folder = tempfile::tempdir().unwrap();
     let seen = folder.path().join("seen");
-    let _ =
-        shell(&format!("cat >/dev/null; env > {}", seen.display())).speak(&hello(), in_a_minute());
+    let _ = shell(&format!("cat >/dev/null; env > {}", seen.display()))
+        .speak(&hello(), &mut in_a_minute());
     let seen = std::fs::read_to_string(&seen).unwrap();
     assert!(!seen.contains("CARGO"), "{seen}");
 }
@@ -88,7 +88,7 @@ fn a_command_that_hangs_is_ended_with_all_it_started() {
         time: Duration::from_secs(2),
         ..shell(&script)
     };
-    let failed = engine.speak(&hello(), in_a_minute()).unwrap_err();
+    let failed = engine.speak(&hello(), &mut in_a_minute()).unwrap_err();
     assert!(matches!(failed, SpeechError::TooSlow { .. }), "{failed}");
     let child = std::fs::read_to_string(&file).unwrap();
     let stat = format!("/proc/{}/stat", child.trim());
@@ -103,14 +103,14 @@ fn a_command_that_hangs_is_ended_with_all_it_started() {
 #[test]
 fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
     let failed = shell("cat >/dev/null; echo no voice today >&2; exit 3")
-        .speak(&hello(), in_a_minute())
+        .speak(&hello(), &mut in_a_minute())
         .unwrap_err();
     assert_eq!(
         failed.to_string(),
         "sh failed: exit status: 3, no voice today"
     );
     let failed = shell("cat >/dev/null; echo not sound")
-        .speak(&hello(), in_a_minute())
+        .speak(&hello(), &mut in_a_minute())
         .unwrap_err();
     assert_eq!(
         failed.to_string(),
@@ -125,7 +125,7 @@ fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
     };
     assert_eq!(
         endless
-            .speak(&hello(), in_a_minute())
+            .speak(&hello(), &mut in_a_minute())
             .unwrap_err()
             .to_string(),
         "sh sent more than 100000 bytes"
@@ -135,7 +135,7 @@ fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
         ..shell("")
     };
     assert!(matches!(
-        missing.speak(&hello(), in_a_minute()),
+        missing.speak(&hello(), &mut in_a_minute()),
         Err(SpeechError::NotStarted { .. })
     ));
     // One that never reads its input does not hold anybody up either.
@@ -143,7 +143,7 @@ fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
     assert!(matches!(
         deaf.speak(
             &speech(&"long ".repeat(100_000), Voice::default()),
-            in_a_minute()
+            &mut in_a_minute()
         ),
         Err(SpeechError::NotWav { .. })
     ));
@@ -170,7 +170,7 @@ fn an_http_voice_gets_json_and_answers_with_wav() {
     };
     assert_eq!(
         engine
-            .speak(&speech("say \"this\"", voice), in_a_minute())
+            .speak(&speech("say \"this\"", voice), &mut in_a_minute())
             .unwrap()
             .len(),
         8000
@@ -204,7 +204,7 @@ impl SpeechEngine for Flaky {
         "flaky".into()
     }
 
-    fn speak(&self, _: &Utterance, _: Instant) -> Result<Vec<f32>, SpeechError> {
+    fn speak(&self, _: &Utterance, _: &mut SpeakingTime<'_>) -> Result<Vec<f32>, SpeechError> {
         if self.asked.fetch_add(1, Ordering::Relaxed) < self.fails {
             return Err(SpeechError::Failed {
                 who: "flaky".into(),
@@ -271,7 +271,7 @@ fn one_deadline_holds_for_a_whole_text_however_many_phrases_it_has() {
             time,
             ..engine.clone()
         };
-        let failed = engine.speak(&text, Instant::now() + whole);
+        let failed = engine.speak(&text, &mut SpeakingTime::new(whole));
         assert!(
             matches!(failed, Err(SpeechError::TooSlow { .. })),
             "{failed:?}"

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sound::renderer::{Counts, Piece, Requester};
-use sound::speech::{Preferred, Speaker, SpeechEngine, SpeechError};
+use sound::speech::{Preferred, Speaker, SpeakingTime, SpeechEngine, SpeechError};
 use sound::wav::mono_16_bit;
 use sound::{PlaylistItem, PromptError, PromptRenderer, RendererSettings, Utterance, Voice};
 use supervisor::Supervisor;
@@ -60,7 +60,7 @@ impl SpeechEngine for Waiting {
         "waiting".into()
     }
 
-    fn speak(&self, _: &Utterance, _: Instant) -> Result<Vec<f32>, SpeechError> {
+    fn speak(&self, _: &Utterance, _: &mut SpeakingTime<'_>) -> Result<Vec<f32>, SpeechError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let failed = SpeechError::Failed {
             who: "it".into(),

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sound::renderer::{Counts, Pending, Piece, Requester};
-use sound::speech::{Speaker, SpeechEngine, SpeechError};
+use sound::speech::{Speaker, SpeakingTime, SpeechEngine, SpeechError};
 use sound::{PromptError, PromptRenderer, RendererSettings, Utterance, Voice};
 use supervisor::Supervisor;
 
@@ -27,15 +27,28 @@ impl SpeechEngine for Costly {
         "costly".into()
     }
 
-    fn speak(&self, speech: &Utterance, _: Instant) -> Result<Vec<f32>, SpeechError> {
+    fn speak(
+        &self,
+        speech: &Utterance,
+        time: &mut SpeakingTime<'_>,
+    ) -> Result<Vec<f32>, SpeechError> {
         self.begun
             .lock()
             .unwrap()
             .send(speech.text.clone())
             .unwrap();
+        for _ in 1..parts(&speech.text) {
+            self.go.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+            time.let_others();
+        }
         self.go.lock().unwrap().recv_timeout(PATIENCE).unwrap();
         Ok(vec![0.1; 160])
     }
+}
+
+/// A text has as many parts as it has semicolons, and one.
+fn parts(text: &str) -> usize {
+    text.matches(';').count() + 1
 }
 
 struct Workshop {
@@ -169,4 +182,34 @@ fn a_full_queue_of_one_requester_refuses_its_own_texts_and_not_those_of_another(
     for text in ["hello", "costly 0", "costly 1", "costly 2"] {
         assert_eq!(shop.result(text), [Ok(())]);
     }
+}
+
+/// Every thread is at a long text of one requester: another waits for a part of it, not for its end. What was interrupted goes on afterwards.
+#[test]
+fn a_long_text_is_interrupted_for_a_requester_who_has_no_thread() {
+    let mut shop = Workshop::new(1, 100);
+    shop.ask("greedy", "one; two; three");
+    assert_eq!(shop.next_begun(), "one; two; three");
+    shop.ask("greedy", "more");
+    shop.ask("modest", "a long one; too");
+    shop.finish_one();
+    assert_eq!(shop.next_begun(), "a long one; too");
+    // It is interrupted in its turn, for a third.
+    shop.ask("third", "hello");
+    shop.finish_one();
+    assert_eq!(shop.next_begun(), "hello");
+    shop.finish_one();
+    assert_eq!(shop.result("hello"), [Ok(())]);
+    // Those who have a thread wait for it.
+    shop.ask("modest", "another");
+    shop.finish_one();
+    assert_eq!(shop.result("a long one; too"), [Ok(())]);
+    shop.finish_one();
+    assert_eq!(shop.next_begun(), "another");
+    shop.finish_one();
+    shop.finish_one();
+    assert_eq!(shop.result("one; two; three"), [Ok(())]);
+    assert_eq!(shop.next_begun(), "more");
+    shop.finish_one();
+    assert_eq!(shop.result("more"), [Ok(())]);
 }
