@@ -49,6 +49,10 @@ const ELSEWHERE: &[(StatusCode, &str)] = &[
         "disk::a_disk_that_is_nearly_full_refuses_files_and_calls_with_a_code",
     ),
     (
+        StatusCode::AudioQuota,
+        "audio_quotas::replaced_files_count_until_they_are_swept",
+    ),
+    (
         StatusCode::AcceptUnknown,
         "silence::a_call_whose_commit_is_never_answered_is_told_as_unknown_and_is_there_once",
     ),
