@@ -3,10 +3,11 @@
 mod job_queue;
 mod prompt_cache;
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use supervisor::{Supervisor, Watch, panic_message};
@@ -220,6 +221,33 @@ impl Drop for PromptRenderer {
     }
 }
 
+/// A text that is being spoken, and how long it was interrupted for whom.
+struct InterruptedText {
+    begun: Instant,
+    others: HashMap<String, Duration>,
+}
+
+impl InterruptedText {
+    fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            others: HashMap::new(),
+        }
+    }
+
+    /// Only to those who have had no more time of it than the text itself: however many long texts another has, this one comes to its end.
+    fn yields_to(&self, requester: &str) -> bool {
+        let away: Duration = self.others.values().sum();
+        let own = self.begun.elapsed().saturating_sub(away);
+        let had = self.others.get(requester).copied().unwrap_or_default();
+        had <= own
+    }
+
+    fn note(&mut self, requester: String, time: Duration) {
+        *self.others.entry(requester).or_default() += time;
+    }
+}
+
 impl Shared {
     fn key(&self, piece: &Piece) -> Key {
         match piece {
@@ -259,11 +287,14 @@ impl Shared {
     }
 
     /// Between two parts of a long text: requesters for whom no thread works do not wait for its end.
-    fn let_others(&self, depth: usize) {
-        if depth < MOST_INTERRUPTED
-            && let Some(job) = self.queue.take_of_the_idle()
-        {
+    fn let_others(&self, depth: usize, text: &mut InterruptedText) {
+        if depth >= MOST_INTERRUPTED {
+            return;
+        }
+        if let Some(job) = self.queue.take_of_the_idle(|other| text.yields_to(other)) {
+            let (requester, begun) = (job.2.requester().to_owned(), Instant::now());
             self.finish(job, depth + 1);
+            text.note(requester, begun.elapsed());
         }
     }
 
@@ -289,7 +320,8 @@ impl Shared {
     fn samples(&self, piece: Piece, depth: usize) -> Result<(Vec<f32>, bool), PromptError> {
         Ok(match piece {
             Piece::Speech(speech) => {
-                let mut interlude = || self.let_others(depth);
+                let mut text = InterruptedText::new();
+                let mut interlude = || self.let_others(depth, &mut text);
                 let spoken = self.speaker.speak_with(&speech, &mut interlude)?;
                 (spoken.samples, spoken.is_fallback)
             }
@@ -299,5 +331,24 @@ impl Shared {
             }
             Piece::TestTune => (background::test_tune(), false),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_yields_to_nobody_who_has_had_more_of_its_time_than_itself() {
+        let mut text = InterruptedText::new();
+        assert!(text.yields_to("greedy"));
+        text.begun = Instant::now()
+            .checked_sub(Duration::from_secs(3))
+            .expect("the machine has run for longer");
+        text.note("greedy".to_owned(), Duration::from_secs(2));
+        // It has had a second for itself.
+        assert!(!text.yields_to("greedy") && text.yields_to("modest"));
+        text.note("modest".to_owned(), Duration::from_millis(100));
+        assert!(text.yields_to("modest"));
     }
 }

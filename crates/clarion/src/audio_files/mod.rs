@@ -46,6 +46,7 @@ pub enum AddedBy {
 #[derive(Debug)]
 struct Playable {
     name: FileName,
+    content: ContentId,
     bytes: Bytes,
     duration: u64,
 }
@@ -55,7 +56,7 @@ impl Playable {
         AddedFile {
             owner: owner.clone(),
             name: self.name.clone(),
-            content: ContentId::of(&self.bytes),
+            content: self.content.clone(),
             bytes: self.bytes.len() as u64,
             duration: self.duration,
             added_at: now,
@@ -88,7 +89,7 @@ impl AudioFiles {
         now: Timestamp,
     ) -> Result<Vec<AddedFile>, Refusal> {
         let (limits, name) = (self.limits, name.to_owned());
-        // Unpacking and checking keep a processor busy.
+        // Unpacking, checking and hashing keep a processor busy.
         let files = tokio::task::spawn_blocking(move || judge(&name, bytes, &limits))
             .await
             .map_err(|error| failed(&error))??;
@@ -221,6 +222,7 @@ fn playable(name: FileName, bytes: Bytes, limits: &WavLimits) -> Result<Playable
     let duration = wav.frames() as u64 * 1000 / u64::from(wav.format().rate);
     Ok(Playable {
         name,
+        content: ContentId::of(&bytes),
         bytes,
         duration,
     })

@@ -66,6 +66,12 @@ pub(super) struct WorkerTurn<'a> {
 /// A prompt whose turn it is.
 pub(super) type QueuedPrompt<'a> = (Key, Piece, WorkerTurn<'a>);
 
+impl WorkerTurn<'_> {
+    pub fn requester(&self) -> &str {
+        &self.requester
+    }
+}
+
 impl JobQueue {
     pub fn new(limit: usize) -> Self {
         Self {
@@ -110,7 +116,7 @@ impl JobQueue {
             if state.closed {
                 return None;
             }
-            if let Some(next) = state.next(usize::MAX) {
+            if let Some(next) = state.next(|_, _| true) {
                 return Some(self.turn(next));
             }
             state.idle += 1;
@@ -122,10 +128,13 @@ impl JobQueue {
         }
     }
 
-    /// A prompt of a requester for whom no worker works. Never blocks.
-    pub fn take_of_the_idle(&self) -> Option<QueuedPrompt<'_>> {
+    /// A prompt of a requester for whom no worker works, if it may come now. Never blocks.
+    pub fn take_of_the_idle(&self, may_come: impl Fn(&str) -> bool) -> Option<QueuedPrompt<'_>> {
         let mut state = self.lock();
-        let next = if state.closed { None } else { state.next(0) };
+        if state.closed {
+            return None;
+        }
+        let next = state.next(|requester, line| line.occupied == 0 && may_come(requester));
         next.map(|next| self.turn(next))
     }
 
@@ -165,12 +174,11 @@ impl QueueState {
         }
     }
 
-    /// Of requesters that occupy no more workers than that.
-    fn next(&mut self, occupied: usize) -> Option<(String, Key, Job)> {
+    fn next(&mut self, may_come: impl Fn(&str, &Line) -> bool) -> Option<(String, Key, Job)> {
         loop {
             let lines = self.lines.iter();
-            let waiting =
-                lines.filter(|(_, line)| !line.keys.is_empty() && line.occupied <= occupied);
+            let waiting = lines
+                .filter(|(requester, line)| !line.keys.is_empty() && may_come(requester, line));
             let next =
                 waiting.min_by_key(|(_, line)| (line.occupied, line.last_turn, line.arrived));
             let requester = next?.0.clone();

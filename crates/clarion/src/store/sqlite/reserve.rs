@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
-use crate::disk_room::free_bytes;
 use crate::random;
 
 /// After the disk was full, it is looked at this often whether the reserve can be made again.
@@ -28,8 +27,9 @@ struct ReserveState {
     /// 0: none is kept.
     bytes: u64,
     is_held: bool,
-    /// When the disk was full for the last time, or was looked at after that.
-    full: Option<Instant>,
+    is_given_up: bool,
+    /// When the disk was full for the last time, or the reserve could not be made.
+    waits_since: Option<Instant>,
 }
 
 impl Reserve {
@@ -49,7 +49,7 @@ impl Reserve {
 
     /// What has begun may use what is left of the disk; nothing new is to begin.
     pub fn is_given_up(&self) -> bool {
-        self.state().full.is_some()
+        self.state().is_given_up
     }
 
     /// The disk is full.
@@ -58,7 +58,7 @@ impl Reserve {
         if state.bytes == 0 {
             return;
         }
-        if state.full.is_none() {
+        if !state.is_given_up {
             tracing::error!(
                 "the disk is full: the reserve is given up for the calls that have begun; until there is room, no call is accepted and none is begun"
             );
@@ -70,29 +70,35 @@ impl Reserve {
             tracing::error!(%error, "the reserve could not be given up");
         }
         state.is_held = false;
-        state.full = Some(Instant::now());
+        state.is_given_up = true;
+        state.waits_since = Some(Instant::now());
     }
 
     /// Makes it where it is wanted and there is room for it and as much again.
     pub fn look_after(&self) {
         let mut state = self.state();
-        let waits = state.full.is_some_and(|at| at.elapsed() < PAUSE);
+        let waits = state.waits_since.is_some_and(|at| at.elapsed() < PAUSE);
         if state.bytes == 0 || state.is_held || waits {
             return;
         }
         match self.make(state.bytes) {
             Ok(()) => {
                 state.is_held = true;
-                if state.full.take().is_some() {
+                state.waits_since = None;
+                if std::mem::take(&mut state.is_given_up) {
                     tracing::info!("there is room on the disk again: calls are begun");
                 }
             }
-            Err(error) => {
-                // At the start a disk that is too full for it is said once.
-                if state.full.is_none() {
-                    tracing::error!(%error, "there is no room on the disk for the reserve; until there is, no call is accepted and none is begun");
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                if state.waits_since.is_none() {
+                    tracing::warn!("there is no room on the disk yet for the reserve");
                 }
-                state.full = Some(Instant::now());
+                state.waits_since = Some(Instant::now());
+            }
+            // A disk that cannot do it is no reason to begin no calls.
+            Err(error) => {
+                tracing::error!(%error, file = %self.path.display(), "the reserve cannot be made; there is none");
+                *state = ReserveState::default();
             }
         }
     }
@@ -102,11 +108,12 @@ impl Reserve {
         if is_there {
             return Ok(());
         }
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        if free_bytes(folder)? < bytes.saturating_mul(2) {
+        let mut file = File::create(&self.path)?;
+        // Of the file: a path may have no folder in it.
+        let free = rustix::fs::fstatvfs(&file)?;
+        if free.f_bavail * free.f_frsize < bytes.saturating_mul(2) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let mut file = File::create(&self.path)?;
         let made = fill(&mut file, bytes);
         if made.is_err() {
             file.set_len(0)?;
@@ -164,17 +171,23 @@ mod tests {
         // Not at once: the disk has just been full.
         reserve.look_after();
         assert!(reserve.is_given_up() && length() == 0);
-        reserve.state().full = Instant::now().checked_sub(PAUSE);
+        reserve.state().waits_since = Instant::now().checked_sub(PAUSE);
         reserve.look_after();
         assert!(!reserve.is_given_up() && length() == 100_000);
     }
 
     #[test]
-    fn a_disk_that_is_too_full_for_it_begins_nothing() {
+    fn a_disk_that_has_no_room_for_it_or_cannot_make_it_goes_on_without() {
         let folder = tempfile::tempdir().unwrap();
         let reserve = Reserve::beside(&folder.path().join("clarion.db"));
         reserve.keep(u64::MAX);
         reserve.look_after();
-        assert!(reserve.is_given_up());
+        let state = *reserve.state();
+        assert!(!state.is_held && !state.is_given_up && state.waits_since.is_some());
+        let nowhere = Reserve::beside(&folder.path().join("nowhere/clarion.db"));
+        nowhere.keep(1000);
+        nowhere.look_after();
+        nowhere.give_up();
+        assert!(!nowhere.is_given_up());
     }
 }
