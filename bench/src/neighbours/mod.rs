@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use phone::test_phone::Script;
 
 use self::burner::Burn;
-use self::nuisance::Nuisance;
+use self::nuisance::{NoiseKind, Nuisance};
 use self::table::{NeighboursRow, Times, table};
 use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::Site;
@@ -48,6 +48,9 @@ pub struct NeighboursOptions {
     /// Measurements with noise, and as many without
     #[arg(long, default_value_t = 7)]
     rounds: u32,
+    /// Only this noise, to find out what it is that disturbs [default: all of it]
+    #[arg(long, value_delimiter = ',')]
+    noise: Vec<NoiseKind>,
     #[command(flatten)]
     databases: DatabaseOptions,
     #[command(flatten)]
@@ -185,7 +188,7 @@ async fn measure(
 
     let other = match beside {
         Beside::Nothing => None,
-        Beside::Noise => Some(Nuisance::start(&server, &noisy)?),
+        Beside::Noise => Some(Nuisance::start(&server, &noisy, &options.noise)?),
         Beside::Burner(cores) => Some(Burn::start(cores)?),
     };
     tokio::time::sleep(LEAD).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bytes::Bytes;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clarion::client::{ApiCredentials, Client, Connection};
 use clarion::clock::Clock;
 use clarion::domain::account::{AccountSid, AppId, AuthToken};
@@ -47,6 +47,26 @@ pub struct Nuisance {
     token: AuthToken,
     #[arg(long)]
     app: AppId,
+    /// Only these
+    #[arg(long, value_delimiter = ',')]
+    noise: Vec<NoiseKind>,
+}
+
+/// What an account can do to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NoiseKind {
+    /// Calls as fast as they are answered
+    Requests,
+    /// Calls with texts that change their language
+    Texts,
+    /// Files of a megabyte
+    Uploads,
+    /// Uploads that drip
+    Drips,
+    /// Connections on which nothing is said
+    Silence,
+    /// Wrong signatures
+    Lies,
 }
 
 /// What the telephone does when one of its numbers is called.
@@ -63,7 +83,11 @@ pub fn script(number: &str) -> Option<Script> {
 
 impl Nuisance {
     /// In a process of its own, until what is returned is dropped.
-    pub fn start(server: &BenchServer, customer: &BenchCustomer) -> anyhow::Result<Child> {
+    pub fn start(
+        server: &BenchServer,
+        customer: &BenchCustomer,
+        noise: &[NoiseKind],
+    ) -> anyhow::Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("nuisance");
         command.arg("--address").arg(server.address.to_string());
@@ -73,10 +97,34 @@ impl Nuisance {
             .arg("--token")
             .arg(customer.credentials.token.reveal());
         command.arg("--app").arg(customer.app.as_str());
+        for kind in noise.iter().filter_map(NoiseKind::to_possible_value) {
+            command.arg("--noise").arg(kind.get_name());
+        }
         Ok(command.kill_on_drop(true).spawn()?)
     }
 
+    /// How many do it at once.
+    fn count(&self, kind: NoiseKind) -> usize {
+        let count = match kind {
+            NoiseKind::Requests => ASKERS,
+            NoiseKind::Texts => COSTLY_ASKERS,
+            NoiseKind::Drips => DRIPPING_UPLOADS,
+            NoiseKind::Silence => IDLE_CONNECTIONS,
+            NoiseKind::Uploads | NoiseKind::Lies => 1,
+        };
+        if self.noise.is_empty() || self.noise.contains(&kind) {
+            count
+        } else {
+            0
+        }
+    }
+
     pub async fn run(self) -> anyhow::Result<()> {
+        let kinds = NoiseKind::value_variants();
+        let counts: Vec<_> = kinds
+            .iter()
+            .map(|kind| (*kind, self.count(*kind)))
+            .collect();
         let trouble = Trouble {
             client: Client::new(self.address, &self.ca)?,
             credentials: ApiCredentials {
@@ -98,22 +146,22 @@ impl Nuisance {
         let ports: Vec<u16> = ports.collect::<anyhow::Result<_>>()?;
         let ports: &'static [u16] = ports.leak();
         let mut tasks = JoinSet::new();
-        for _ in 0..ASKERS {
-            tasks.spawn(again_and_again(|| {
-                trouble.ask(ports, |_| "hello".to_owned())
-            }));
+        for (kind, count) in counts {
+            for _ in 0..count {
+                match kind {
+                    NoiseKind::Requests => tasks.spawn(again_and_again(|| {
+                        trouble.ask(ports, |_| "hello".to_owned())
+                    })),
+                    NoiseKind::Texts => {
+                        tasks.spawn(again_and_again(|| trouble.ask(ports, costly_text)))
+                    }
+                    NoiseKind::Uploads => tasks.spawn(again_and_again(|| trouble.upload())),
+                    NoiseKind::Drips => tasks.spawn(again_and_again(|| trouble.drip())),
+                    NoiseKind::Silence => tasks.spawn(again_and_again(|| trouble.say_nothing())),
+                    NoiseKind::Lies => tasks.spawn(again_and_again(|| trouble.lie())),
+                };
+            }
         }
-        for _ in 0..COSTLY_ASKERS {
-            tasks.spawn(again_and_again(|| trouble.ask(ports, costly_text)));
-        }
-        for _ in 0..DRIPPING_UPLOADS {
-            tasks.spawn(again_and_again(|| trouble.drip()));
-        }
-        for _ in 0..IDLE_CONNECTIONS {
-            tasks.spawn(again_and_again(|| trouble.say_nothing()));
-        }
-        tasks.spawn(again_and_again(|| trouble.upload()));
-        tasks.spawn(again_and_again(|| trouble.lie()));
         tasks.join_next().await.context("somebody works")??;
         Ok(())
     }

@@ -27,6 +27,8 @@ use prompt_cache::{Lookup, PromptCache, Rendered};
 
 /// So many texts may be interrupted on one thread, each for a requester who has no thread: each is kept on its stack.
 const MOST_INTERRUPTED: usize = 8;
+/// A third of the share of a thread with an ordinary priority.
+const NICE: i32 = 5;
 
 #[derive(Debug, Clone)]
 pub struct RendererSettings {
@@ -267,6 +269,7 @@ impl Shared {
 
     /// Renders what is queued, until the renderer is dropped. A panic costs one prompt only.
     fn render_queued(&self, watch: &Watch) {
+        give_way();
         watch.beat();
         while let Some(job) = self.queue.take() {
             watch.beat();
@@ -331,6 +334,13 @@ impl Shared {
             }
             Piece::TestTune => (background::test_tune(), false),
         })
+    }
+}
+
+/// Calls that talk, and requests, come before prompts where the processor is short. Programs that this thread starts are as modest.
+fn give_way() {
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "prompts are rendered at the priority of everything else");
     }
 }
 

@@ -1,59 +1,87 @@
-//! Wrong signatures, one line of the log each, with the address that they came from: fail2ban reads them (`packaging/fail2ban`). A flood of them
-//! does not fill the log.
+//! Requests that are not authenticated. A wrong signature is a line of the log, with the address that it came from: fail2ban reads them
+//! (`packaging/fail2ban`). A flood neither fills the log nor takes the processor from others.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use moka::sync::Cache;
 
+use super::request::REFUSAL_PAUSE;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::domain::token_bucket::TokenBucket;
 
 /// Lines a second of one address, and of all of them.
-const OF_ADDRESS: u32 = 5;
-const OF_ALL: u32 = 50;
+const LINES_OF_ADDRESS: u32 = 5;
+const LINES_OF_ALL: u32 = 50;
+/// So many requests of an address are answered at once in a second.
+const ANSWERS_OF_ADDRESS: u32 = 50;
 /// Addresses that are remembered.
 const ADDRESSES: u64 = 10_000;
 
 #[derive(Debug)]
 pub struct FailedLogins {
-    all: Mutex<TokenBucket>,
-    of_address: Cache<IpAddr, Arc<Mutex<TokenBucket>>>,
+    lines: Mutex<TokenBucket>,
+    of_address: Cache<IpAddr, Arc<Mutex<AddressFailures>>>,
+}
+
+/// What one address may still have in this second.
+#[derive(Debug)]
+struct AddressFailures {
+    lines: TokenBucket,
+    answers: TokenBucket,
 }
 
 impl Default for FailedLogins {
     fn default() -> Self {
         Self {
-            all: Mutex::new(TokenBucket::new(OF_ALL, Instant::now())),
+            lines: Mutex::new(TokenBucket::new(LINES_OF_ALL, Instant::now())),
             of_address: Cache::new(ADDRESSES),
         }
     }
 }
 
 impl FailedLogins {
-    pub fn note(&self, refusal: &Refusal, from: IpAddr) {
-        if refusal.code != StatusCode::SigWrong {
-            return;
+    /// Notes a refused request, and returns how long its answer is held back.
+    pub fn note(&self, refusal: &Refusal, from: IpAddr) -> Duration {
+        let now = Instant::now();
+        if refusal.code == StatusCode::SigWrong {
+            metrics::counter!("clarion_failed_logins_total").increment(1);
+            if self.may_write(from, now) {
+                tracing::warn!(target: "clarion::login", address = %from, "wrong sig");
+            }
         }
-        metrics::counter!("clarion_failed_logins_total").increment(1);
-        if self.may_write(from, Instant::now()) {
-            tracing::warn!(target: "clarion::login", address = %from, "wrong sig");
-        }
+        self.pause(from, now)
     }
 
     fn may_write(&self, from: IpAddr, now: Instant) -> bool {
-        let bucket = self.of_address.get_with(from, || {
-            let bucket = TokenBucket::new(OF_ADDRESS, now);
-            Arc::new(Mutex::new(bucket))
-        });
-        take(&bucket, OF_ADDRESS, now) && take(&self.all, OF_ALL, now)
+        let address = self.address(from, now);
+        let may_write = lock(&address).lines.take(LINES_OF_ADDRESS, now);
+        may_write && lock(&self.lines).take(LINES_OF_ALL, now)
+    }
+
+    fn pause(&self, from: IpAddr, now: Instant) -> Duration {
+        let address = self.address(from, now);
+        let is_one_of_few = lock(&address).answers.take(ANSWERS_OF_ADDRESS, now);
+        if is_one_of_few {
+            Duration::ZERO
+        } else {
+            REFUSAL_PAUSE
+        }
+    }
+
+    fn address(&self, from: IpAddr, now: Instant) -> Arc<Mutex<AddressFailures>> {
+        self.of_address.get_with(from, || {
+            Arc::new(Mutex::new(AddressFailures {
+                lines: TokenBucket::new(LINES_OF_ADDRESS, now),
+                answers: TokenBucket::new(ANSWERS_OF_ADDRESS, now),
+            }))
+        })
     }
 }
 
-fn take(bucket: &Mutex<TokenBucket>, rate: u32, now: Instant) -> bool {
-    let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
-    bucket.take(rate, now)
+fn lock<T>(counted: &Mutex<T>) -> MutexGuard<'_, T> {
+    counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -65,10 +93,21 @@ mod tests {
         let (failures, now) = (FailedLogins::default(), Instant::now());
         let flood = "203.0.113.1".parse().unwrap();
         let lines = (0..10_000).filter(|_| failures.may_write(flood, now));
-        assert_eq!(lines.count(), OF_ADDRESS as usize);
+        assert_eq!(lines.count(), LINES_OF_ADDRESS as usize);
         assert!(failures.may_write("203.0.113.2".parse().unwrap(), now));
         let many = (0..10_000_u32)
             .filter(|place| failures.may_write(std::net::Ipv4Addr::from_bits(*place).into(), now));
-        assert!(many.count() <= OF_ALL as usize);
+        assert!(many.count() <= LINES_OF_ALL as usize);
+    }
+    #[test]
+    fn beyond_fifty_a_second_an_address_waits_and_no_other_does() {
+        let (failures, now) = (FailedLogins::default(), Instant::now());
+        let flood = "203.0.113.1".parse().unwrap();
+        let at_once = (0..10_000).filter(|_| failures.pause(flood, now).is_zero());
+        assert_eq!(at_once.count(), ANSWERS_OF_ADDRESS as usize);
+        assert_eq!(failures.pause(flood, now), REFUSAL_PAUSE);
+        let other = "203.0.113.2".parse().unwrap();
+        assert_eq!(failures.pause(other, now), Duration::ZERO);
+        assert_eq!(failures.pause(flood, now + REFUSAL_PAUSE), Duration::ZERO);
     }
 }

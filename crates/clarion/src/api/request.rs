@@ -1,5 +1,6 @@
 //! A request of the API, authenticated and read, as every handler gets it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,9 @@ const DRAIN_TIME: Duration = Duration::from_secs(10);
 /// How much of the body of a refused request is kept: enough to see its format. Otherwise strangers could fill the memory with many bodies
 /// at once.
 const BEGINNING: usize = 1024;
+/// The answer to a request beyond the limits of its account waits for so long, and so do those of a flood that is not authenticated: whoever
+/// asks again as soon as he is refused would take the processor from others.
+pub const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// A request that has passed every check up to the request limits. A handler that takes this type cannot skip authentication.
 #[derive(Debug)]
@@ -185,19 +189,9 @@ impl Authenticated {
             .get::<PeerAddress>()
             .expect("the listener always adds it")
             .0;
-        let entered = auth::authenticate(api, &parts, from)
-            .await
-            .inspect_err(|refusal| api.admission.failures.note(refusal, from))
-            .and_then(|account| {
-                if let Some(client) = parts.extensions.get::<KnownClient>() {
-                    client.note();
-                }
-                let slot = api.admission.limiter.enter(&account, Instant::now())?;
-                api.admission.admitted_point.reach();
-                Ok((account, slot))
-            });
-        let entered = match entered {
+        let entered = match admit(api, &parts, from).await {
             Ok((account, slot)) => {
+                api.admission.admitted_point.reach();
                 let place = place(&account).await;
                 place.map(|place| (account, slot, place))
             }
@@ -238,6 +232,28 @@ impl Authenticated {
             }
         }
     }
+}
+
+/// Authenticates a request and counts it. One that is refused waits first, if there are too many of them.
+async fn admit(api: &Api, parts: &Parts, from: IpAddr) -> Result<(Arc<Account>, Slot), Refusal> {
+    let admission = &api.admission;
+    let (refusal, pause) = match auth::authenticate(api, parts, from).await {
+        Ok(account) => {
+            if let Some(client) = parts.extensions.get::<KnownClient>() {
+                client.note();
+            }
+            match admission.limiter.enter(&account, Instant::now()) {
+                Ok(slot) => return Ok((account, slot)),
+                Err(refusal) => (refusal, REFUSAL_PAUSE),
+            }
+        }
+        Err(refusal) => {
+            let pause = admission.failures.note(&refusal, from);
+            (refusal, pause)
+        }
+    };
+    tokio::time::sleep(pause).await;
+    Err(refusal)
 }
 
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! The task of one call: prompt, trunk after trunk, and its end or its return to the queue.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +9,13 @@ use phone::call::{CallEvent, CallRequest, PlacedCall};
 use phone::ending::{Cause, Ending, Failure};
 use phone::leg_record::LegRecord;
 use sound::PromptError;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::breaker::Evidence;
+use super::customers::CustomerLimits;
 use super::dial_progress::{DialProgress, TrunkTry};
 use super::end_reason::{self, EndReason};
 use super::leg_records;
@@ -22,11 +24,15 @@ use super::prompt_guard::{self, PromptGuard};
 use super::recorder::{CallRecorder, NoLeave, RETRY_COMMIT};
 use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
 use crate::barred_numbers::BarredNumbers;
+use crate::config::DispatchConfig;
 use crate::domain::call::NewCall;
 use crate::domain::claim::ClaimedCall;
 use crate::domain::outcome::Outcome;
 use crate::domain::response_policy::{Judgement, ResponsePolicy, Verdict};
 use crate::random;
+
+/// A call keeps its channel for so long while its prompt is being made.
+const READY_SOON: Duration = Duration::from_millis(50);
 
 /// How long a call waits of which it turns out that no trunk can be used for it.
 const WHEN_UNUSABLE: SignedDuration = SignedDuration::from_secs(1);
@@ -51,6 +57,16 @@ pub struct DialTimes {
     pub longest_retry: SignedDuration,
 }
 
+impl DialTimes {
+    pub fn of(settings: &DispatchConfig) -> Self {
+        Self {
+            ring: settings.ring_time,
+            first_retry: settings.first_retry,
+            longest_retry: settings.longest_retry,
+        }
+    }
+}
+
 /// Makes calls, any number at once.
 #[derive(Debug)]
 pub struct CallRunner {
@@ -59,6 +75,9 @@ pub struct CallRunner {
     pub recorder: CallRecorder,
     pub prompt_guard: Arc<PromptGuard>,
     pub barred: Arc<BarredNumbers>,
+    pub customers: Arc<CustomerLimits>,
+    /// Notified when there is room for other calls.
+    pub queued: Arc<Notify>,
     pub times: DialTimes,
 }
 
@@ -104,10 +123,11 @@ impl CallRunner {
     async fn try_trunks(
         &self,
         progress: &mut DialProgress,
-        mut channel: Result<Channel, NoChannel>,
+        channel: Result<Channel, NoChannel>,
         hang_up: &CancellationToken,
     ) -> Next {
-        let plan = match self.playback.plan(&progress.claimed.call).await {
+        let (plan, mut channel) = self.prepare(&progress.claimed.call, channel).await;
+        let plan = match plan {
             Ok(plan) => plan,
             Err(PromptError::Busy) => return Next::Requeue(WHEN_BUSY),
             Err(error) if prompt_guard::is_final(&error) => {
@@ -174,6 +194,29 @@ impl CallRunner {
             }
             channel = self.channel(&progress.claimed.call, &tried.names);
         }
+    }
+
+    /// The prompt, and the channel that the call has then. While a prompt is being made that takes its time, other calls may have the channel:
+    /// the slow texts of one customer would otherwise keep a trunk idle that others wait for.
+    async fn prepare(
+        &self,
+        call: &NewCall,
+        channel: Result<Channel, NoChannel>,
+    ) -> (
+        Result<PlaybackPlan, PromptError>,
+        Result<Channel, NoChannel>,
+    ) {
+        let mut plan = pin!(self.playback.plan(call));
+        if let Ok(plan) = timeout(READY_SOON, plan.as_mut()).await {
+            return (plan, channel);
+        }
+        let preparing = self.customers.prepare(&call.account);
+        drop(channel);
+        self.queued.notify_one();
+        let plan = plan.await;
+        drop(preparing);
+        self.queued.notify_one();
+        (plan, self.first_channel(call))
     }
 
     /// A channel for the first try, taken as soon as the call is claimed: no other call gets it meanwhile.

@@ -18,6 +18,8 @@ use crate::store::{DispatchStore, StoreError};
 const REMEMBERED: Duration = Duration::from_millis(500);
 /// A customer that has nothing left is asked for again after this time, or when one of its calls has ended here.
 pub const SPENT: Duration = Duration::from_millis(100);
+/// Nothing more is claimed of an account while so many of its calls wait for their prompts: the renderer has enough to do with them.
+const MOST_PREPARING: u32 = 16;
 /// What nobody has used for this long is forgotten.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -28,12 +30,15 @@ struct Known {
     spent_until: Option<Instant>,
     /// Calls that run on this node.
     running: u32,
+    /// Those of them that wait for their prompts, without a channel.
+    preparing: u32,
 }
 
 impl Known {
     fn left(&self, now: Instant) -> u32 {
         match self.spent_until {
             Some(until) if now < until => 0,
+            _ if self.preparing >= MOST_PREPARING => 0,
             _ => self.limits.at_once.saturating_sub(self.running),
         }
     }
@@ -141,6 +146,7 @@ impl CustomerLimits {
             read_at: Instant::now(),
             spent_until: None,
             running: 0,
+            preparing: 0,
         });
         (known.limits, known.read_at) = (limits, Instant::now());
     }
@@ -155,6 +161,16 @@ impl CustomerLimits {
             ],
         };
         slot.each(|known| known.running += 1);
+        slot
+    }
+
+    /// Counts a call of this account as one that waits for its prompt until the slot is dropped.
+    pub fn prepare(self: &Arc<Self>, account: &AccountSid) -> PreparingSlot {
+        let slot = PreparingSlot {
+            limits: Arc::clone(self),
+            account: Customer::Account(account.clone()),
+        };
+        slot.change(|preparing| preparing + 1);
         slot
     }
 
@@ -188,5 +204,26 @@ impl Drop for CustomerSlot {
             known.running = known.running.saturating_sub(1);
             known.spent_until = None;
         });
+    }
+}
+
+/// A call that waits for its prompt.
+#[derive(Debug)]
+pub struct PreparingSlot {
+    limits: Arc<CustomerLimits>,
+    account: Customer,
+}
+
+impl PreparingSlot {
+    fn change(&self, change: impl Fn(u32) -> u32) {
+        if let Some(known) = lock(&self.limits.known).get_mut(&self.account) {
+            known.preparing = change(known.preparing);
+        }
+    }
+}
+
+impl Drop for PreparingSlot {
+    fn drop(&mut self) {
+        self.change(|preparing| preparing.saturating_sub(1));
     }
 }

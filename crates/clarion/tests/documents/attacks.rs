@@ -24,6 +24,11 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "texts that keep a trunk from others while they are spoken",
+        "a call gives its channel back after 50 ms and takes one anew; of an account whose 16 calls wait for prompts no more are claimed",
+        &["while_the_prompts_of_a_customer_are_made_others_have_the_trunk"],
+    ),
+    (
         "390 KB of requests that fill 400 MB of disk",
         "files are refused below twice `min_free_mb`, calls below it, with 190014",
         &[
@@ -145,6 +150,15 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         &[
             "wrong_signatures_are_logged_for_fail2ban_to_read",
             "a_flood_writes_few_lines_and_hides_no_other_address",
+        ],
+    ),
+    (
+        "asking again as soon as one is refused, without end",
+        "beyond the limits of an account, and beyond fifty unauthenticated requests a second of an address, a refusal takes a second",
+        &[
+            "a_request_beyond_the_limits_is_refused_after_a_second",
+            "a_flood_of_wrong_signatures_is_answered_slowly",
+            "beyond_fifty_a_second_an_address_waits_and_no_other_does",
         ],
     ),
     (

@@ -1,5 +1,7 @@
 //! Requests a second and at once, per account; calls at once, per application; calls a day, per callee.
 
+use std::time::{Duration, Instant};
+
 use clarion::domain::account::{AccountChange, ApplicationChange};
 use clarion::domain::claim::{CallFilter, CallRecord};
 use tokio::io::AsyncWriteExt;
@@ -67,6 +69,47 @@ async fn a_request_under_way_takes_a_place_until_it_is_answered() {
         status_code(&server.ask("AccountInfo", "json", None).await) == "000000"
     })
     .await;
+}
+
+/// Whoever asks again as soon as he is refused would take the processor from others.
+#[tokio::test]
+async fn a_request_beyond_the_limits_is_refused_after_a_second() {
+    let server =
+        TestServer::start_with("[limits]\nrequests_per_second = 1\nrequests_at_once = 1000\n")
+            .await;
+    eventually("one is refused, a second after it was sent", async || {
+        let sent = Instant::now();
+        let answer = server.ask("AccountInfo", "json", None).await;
+        let is_refused = status_code(&answer) == "111111";
+        assert!(!is_refused || sent.elapsed() >= Duration::from_secs(1));
+        is_refused
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_flood_of_wrong_signatures_is_answered_slowly() {
+    let server = TestServer::start().await;
+    let mut liar = server.credentials();
+    liar.token = "f".repeat(32).parse().unwrap();
+    let signature = liar.sign(&server.clock.wall());
+    let client = server.client();
+    let lie = async || {
+        let mut connection = client.connect().await.unwrap();
+        let sent = Instant::now();
+        let answer = connection
+            .operation(&liar, &signature, "AccountInfo", "application/json", None)
+            .await
+            .unwrap();
+        assert_eq!(status_code(&answer), "111109");
+        sent.elapsed()
+    };
+    let began = Instant::now();
+    let times = futures_util::future::join_all((0..200).map(|_| lie())).await;
+    // Fifty, and fifty more for every second that it has taken.
+    let at_once = 50.0 + 50.0 * began.elapsed().as_secs_f64();
+    let quick = times.iter().filter(|time| **time < Duration::from_secs(1));
+    assert!(quick.count() as f64 <= at_once);
 }
 
 #[tokio::test]

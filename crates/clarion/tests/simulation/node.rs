@@ -34,15 +34,23 @@ pub struct SimulatedNode {
     pub dispatch: Dispatch,
 }
 
-/// A message of silence, while it can be made.
-#[derive(Debug, Default)]
+/// A message of silence, while it can be made. One in four takes its time.
+#[derive(Debug)]
 pub struct SimulatedPrompts {
+    world: Arc<World>,
     pub is_broken: AtomicBool,
 }
 
 #[async_trait]
 impl PromptSource for SimulatedPrompts {
     async fn playlist(&self, _: &AccountSid, _prompt: &Prompt) -> Result<Playlist, PromptError> {
+        let time = {
+            let chance = &mut self.world.state().chance;
+            chance.one_in(4).then(|| chance.millis(0..2_000))
+        };
+        if let Some(time) = time {
+            tokio::time::sleep(time).await;
+        }
         if self.is_broken.load(Ordering::Relaxed) {
             return Err(PromptError::Missing("simulated".to_owned()));
         }
@@ -59,7 +67,11 @@ impl SimulatedNode {
         life: Life,
     ) -> anyhow::Result<Self> {
         let node = NodeId::new(random::bytes());
-        let (supervisor, prompts) = (Supervisor::new(), Arc::<SimulatedPrompts>::default());
+        let supervisor = Supervisor::new();
+        let prompts = Arc::new(SimulatedPrompts {
+            world: Arc::clone(world),
+            is_broken: AtomicBool::new(false),
+        });
         let clock = Clock::of_runtime(TimeZone::UTC, world.now());
         let store = Arc::new(NodeStore {
             world: Arc::clone(world),

@@ -60,6 +60,47 @@ async fn eight_costly_texts_of_a_customer_delay_the_text_of_another_by_one_of_th
     assert!(place <= 2, "{begun:?}");
 }
 
+/// The trunk has one channel, and the prompts of one customer take long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_prompts_of_a_customer_are_made_others_have_the_trunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (begun, gate, sound) = (path("begun"), path("gate"), path("tone.wav"));
+    std::fs::write(&sound, wav(1000)).unwrap();
+    let voice = format!(
+        "text=$(cat); echo \"$text\" >> {}; while [ \"$text\" != hello -a ! -e {} ]; do sleep 0.05; done; exec cat {}",
+        begun.display(),
+        gate.display(),
+        sound.display()
+    );
+    let voice = script(folder.path(), "voice", &voice);
+    let settings = format!(
+        "[speech]\ncommand = [{voice:?}]\nseconds = 80\ntext_seconds = 600\n[prompts]\nworkers = 4\n"
+    );
+    let trunk = "[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 1\ncalls_per_second = 5\nprefixes = [\"\"]\n";
+    let stage = Stage::on(trunk, &settings).await;
+    let mut modest = Customer::another(&stage, 7, |_| {}).await;
+    let mut slow = Vec::new();
+    for number in 0..3 {
+        let text = format!("\"mediaTxt\":\"slow {number}\"");
+        slow.push(stage.call(&format!("1380000000{number}"), &text).await);
+    }
+    eventually("all three are being made", async || {
+        lines(&begun).len() == 3
+    })
+    .await;
+    let sid = modest.call("13800000009", "\"mediaTxt\":\"hello\"").await;
+    stage.is_in(&sid, CallState::Ended).await;
+    for sid in &slow {
+        let state = stage.record(sid).await.state;
+        assert!(matches!(state, CallState::Claimed | CallState::Queued));
+    }
+    std::fs::write(&gate, "").unwrap();
+    for sid in &slow {
+        stage.is_in(sid, CallState::Ended).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_text_that_changes_language_a_thousand_times_starts_the_voice_less_than_a_hundred_times()
 {
