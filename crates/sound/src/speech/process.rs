@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -63,7 +64,7 @@ impl Program<'_> {
 
     /// Our own environment holds secrets (the address of the database), so a program gets only what it needs to run.
     fn start(&self) -> Result<Child, SpeechError> {
-        let mut command = Command::new(self.path);
+        let mut command = Command::new(whole_path(self.path));
         command
             .args(&self.arguments)
             .env_clear()
@@ -92,6 +93,19 @@ impl Program<'_> {
             time: self.time,
         }
     }
+}
+
+/// Where the program is, if it is found. With a name alone and a `PATH` of its own, the standard library would fork: that copies the tables of
+/// all our memory, and what other threads write to meanwhile, for every phrase.
+fn whole_path(program: &str) -> PathBuf {
+    let name = Path::new(program);
+    if program.contains('/') {
+        return name.to_owned();
+    }
+    let mut places = PATH.split(':').map(|folder| Path::new(folder).join(name));
+    places
+        .find(|place| place.is_file())
+        .unwrap_or_else(|| name.to_owned())
 }
 
 /// Reads a pipe to its end on a thread of its own. What exceeds the limit is left in the pipe.
