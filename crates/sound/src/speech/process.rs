@@ -154,3 +154,15 @@ impl Drop for Running {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_started_by_its_whole_path() {
+        assert!(whole_path("sh").is_absolute());
+        assert_eq!(whole_path("./sh"), Path::new("./sh"));
+        assert_eq!(whole_path("no-such-voice"), Path::new("no-such-voice"));
+    }
+}
