@@ -76,13 +76,19 @@ pub fn table(options: &NeighboursOptions, machine: &Machine, rows: &[NeighboursR
          does its worst from a process of its own: requests as fast as they are answered, texts that change their language 400 times, uploads of a megabyte and uploads that \
          drip, 200 receivers that never answer, numbers that ring for ever or fail, wrong signatures, silent connections. *Control*: a program that has nothing to do with Clarion \
          uses as much processor as the noise did. {} rounds of both in alternating order, each on a database and a server of its own. Medians of the rounds in ms; the ratio is \
-         the median of noisy/control of each round, with the interval of the sign test (95 % or more). The bar is {BAR}.\n\n\
-         | database | time, p95 | alone | control | noisy | noisy/control | 95 % interval | |\n|---|---|---:|---:|---:|---:|---:|---|\n",
+         the median of noisy/control of each round, with the interval of the sign test (95 % or more). The bar is {BAR}.\n\n",
         Clock::new(TimeZone::system()).wall().date(),
         env!("CARGO_PKG_VERSION"),
         options.calls,
         options.rate,
         options.rounds,
+    );
+    if !options.noise.is_empty() {
+        let _ = writeln!(text, "Of the noise only: {:?}.\n", options.noise);
+    }
+    text.push_str(
+        "| database | time, p95 | alone | control | noisy | noisy/control | 95 % interval | |\n\
+         |---|---|---:|---:|---:|---:|---:|---|\n",
     );
     for row in rows {
         let invite = |times: &Times| millis(times.to_invite.p95);

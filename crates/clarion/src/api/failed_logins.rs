@@ -99,6 +99,7 @@ mod tests {
             .filter(|place| failures.may_write(std::net::Ipv4Addr::from_bits(*place).into(), now));
         assert!(many.count() <= LINES_OF_ALL as usize);
     }
+
     #[test]
     fn beyond_fifty_a_second_an_address_waits_and_no_other_does() {
         let (failures, now) = (FailedLogins::default(), Instant::now());

@@ -22,24 +22,53 @@ fn lines(path: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
+/// A voice that notes each text, and speaks it when it may.
+struct GatedVoice {
+    folder: tempfile::TempDir,
+}
+
+impl GatedVoice {
+    /// `waits` is the shell's word on whether the voice waits for the gate with this `$text`.
+    fn new(waits: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let voice = Self { folder };
+        let sound = voice.path("tone.wav");
+        std::fs::write(&sound, wav(1000)).unwrap();
+        let lines = format!(
+            "text=$(cat); echo \"$text\" >> {}; while [ ! -e {} ] && {waits}; do sleep 0.05; done; exec cat {}",
+            voice.path("begun").display(),
+            voice.path("gate").display(),
+            sound.display()
+        );
+        script(voice.folder.path(), "voice", &lines);
+        voice
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn settings(&self, workers: usize) -> String {
+        let command = self.path("voice");
+        format!(
+            "[speech]\ncommand = [{command:?}]\nseconds = 80\ntext_seconds = 600\n[prompts]\nworkers = {workers}\n"
+        )
+    }
+
+    /// The texts so far, in their order.
+    fn begun(&self) -> Vec<String> {
+        lines(&self.path("begun"))
+    }
+
+    fn open(&self) {
+        std::fs::write(self.path("gate"), "").unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_costly_texts_of_a_customer_delay_the_text_of_another_by_one_of_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let (begun, gate, sound) = (path("begun"), path("gate"), path("tone.wav"));
-    std::fs::write(&sound, wav(1000)).unwrap();
-    // It notes the text, and speaks when it may.
-    let voice = format!(
-        "text=$(cat); echo \"$text\" >> {}; while [ ! -e {} ]; do sleep 0.05; done; exec cat {}",
-        begun.display(),
-        gate.display(),
-        sound.display()
-    );
-    let voice = script(folder.path(), "voice", &voice);
-    let settings = format!(
-        "[speech]\ncommand = [{voice:?}]\nseconds = 80\ntext_seconds = 600\n[prompts]\nworkers = 1\n"
-    );
-    let stage = Stage::new(&settings).await;
+    let voice = GatedVoice::new("true");
+    let stage = Stage::new(&voice.settings(1)).await;
     let (mut greedy, mut modest) = (
         Customer::first(&stage).await,
         Customer::another(&stage, 7, |_| {}).await,
@@ -49,12 +78,12 @@ async fn eight_costly_texts_of_a_customer_delay_the_text_of_another_by_one_of_th
         let sid = greedy.call(&format!("1380000000{number}"), &text).await;
         stage.is_in(&sid, CallState::Claimed).await;
     }
-    eventually("the first is being made", async || lines(&begun).len() == 1).await;
+    eventually("the first is being made", async || voice.begun().len() == 1).await;
     let sid = modest.call("13800000009", "\"mediaTxt\":\"hello\"").await;
     stage.is_in(&sid, CallState::Claimed).await;
-    std::fs::write(&gate, "").unwrap();
-    eventually("all are made", async || lines(&begun).len() == 9).await;
-    let begun = lines(&begun);
+    voice.open();
+    eventually("all are made", async || voice.begun().len() == 9).await;
+    let begun = voice.begun();
     let place = begun.iter().position(|text| text == "hello").unwrap();
     // The one under way, and one more if the call was a moment late.
     assert!(place <= 2, "{begun:?}");
@@ -63,22 +92,9 @@ async fn eight_costly_texts_of_a_customer_delay_the_text_of_another_by_one_of_th
 /// The trunk has one channel, and the prompts of one customer take long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_prompts_of_a_customer_are_made_others_have_the_trunk() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let (begun, gate, sound) = (path("begun"), path("gate"), path("tone.wav"));
-    std::fs::write(&sound, wav(1000)).unwrap();
-    let voice = format!(
-        "text=$(cat); echo \"$text\" >> {}; while [ \"$text\" != hello -a ! -e {} ]; do sleep 0.05; done; exec cat {}",
-        begun.display(),
-        gate.display(),
-        sound.display()
-    );
-    let voice = script(folder.path(), "voice", &voice);
-    let settings = format!(
-        "[speech]\ncommand = [{voice:?}]\nseconds = 80\ntext_seconds = 600\n[prompts]\nworkers = 4\n"
-    );
+    let voice = GatedVoice::new("[ \"$text\" != hello ]");
     let trunk = "[[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 1\ncalls_per_second = 5\nprefixes = [\"\"]\n";
-    let stage = Stage::on(trunk, &settings).await;
+    let stage = Stage::on(trunk, &voice.settings(4)).await;
     let mut modest = Customer::another(&stage, 7, |_| {}).await;
     let mut slow = Vec::new();
     for number in 0..3 {
@@ -86,7 +102,7 @@ async fn while_the_prompts_of_a_customer_are_made_others_have_the_trunk() {
         slow.push(stage.call(&format!("1380000000{number}"), &text).await);
     }
     eventually("all three are being made", async || {
-        lines(&begun).len() == 3
+        voice.begun().len() == 3
     })
     .await;
     let sid = modest.call("13800000009", "\"mediaTxt\":\"hello\"").await;
@@ -95,7 +111,7 @@ async fn while_the_prompts_of_a_customer_are_made_others_have_the_trunk() {
         let state = stage.record(sid).await.state;
         assert!(matches!(state, CallState::Claimed | CallState::Queued));
     }
-    std::fs::write(&gate, "").unwrap();
+    voice.open();
     for sid in &slow {
         stage.is_in(sid, CallState::Ended).await;
     }
