@@ -1,15 +1,22 @@
 //! What the two body targets have in common.
 
-use clarion::api::LANDING_CALL;
+use clarion::api::{LANDING_CALL, QUERY_CALL_STATE};
 use clarion::api::wire::{Fields, BodyFormat, read_as};
 
 /// Whatever could be read holds no control characters, and comes out the same when a tidy client writes it again in either format.
 pub fn check_body(format: BodyFormat, body: &[u8]) {
+    let forbidden = |c: char| c.is_control() && !matches!(c, '\t' | '\r' | '\n');
+    // Attributes, an element that is not closed, an object in a text.
+    if let Ok(fields) = read_as(format, &QUERY_CALL_STATE, body) {
+        for name in ["appId", "callid", "action"] {
+            let text = fields.raw(name).ok().flatten();
+            assert!(!text.is_some_and(|text| text.contains(forbidden)));
+        }
+    }
     let Ok(fields) = read_as(format, &LANDING_CALL, body) else {
         return;
     };
     let texts = texts(&fields);
-    let forbidden = |c: char| c.is_control() && !matches!(c, '\t' | '\r' | '\n');
     assert!(!texts.iter().any(|(_, text)| text.contains(forbidden)));
     let rewritten = [
         (BodyFormat::Xml, as_xml(&texts)),

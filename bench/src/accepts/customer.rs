@@ -7,7 +7,7 @@ use clarion::clock::Clock;
 use clarion::domain::account::{
     Account, AccountLimits, AccountState, AppId, AppLimits, AppState, Application, Permissions,
 };
-use clarion::domain::call::{CallSid, NewCall, Priority, Queueing};
+use clarion::domain::call::{CallKind, CallSid, NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{Prompt, Speech};
@@ -64,6 +64,7 @@ impl BenchCustomer {
             display_numbers: Vec::new(),
             allowed_networks: Vec::new(),
             created_at: self.clock.now(),
+            updated_at: self.clock.now(),
         }
     }
 
@@ -76,6 +77,7 @@ impl BenchCustomer {
             state: AppState::Active,
             callback_secret: None,
             created_at: self.clock.now(),
+            bill_json_key: None,
         }
     }
 
@@ -127,6 +129,7 @@ impl BenchCustomer {
     pub fn call(&self) -> NewCall {
         let (order, now) = (self.next_order(), self.clock.wall());
         NewCall {
+            kind: CallKind::Notification,
             sid: CallSid::new(&now, random::bytes()),
             account: self.credentials.sid.clone(),
             app: self.app.clone(),
@@ -162,6 +165,7 @@ pub fn prompt() -> Prompt {
             background: 0,
         }),
         files: Vec::new(),
+        code: None,
         plays: 2,
     }
 }

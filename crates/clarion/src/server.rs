@@ -107,6 +107,7 @@ impl Server {
             clock: clock.clone(),
             call_sids: CallSids::default(),
             accepted: dispatch.announcer(),
+            callback_owed: callbacks.owed(),
             barred,
             disk,
             readiness: Arc::clone(&readiness),

@@ -12,6 +12,7 @@ pub mod prompt;
 pub mod renderer;
 pub mod resample;
 pub mod speech;
+pub mod spelled;
 pub mod text;
 pub mod wav;
 

@@ -17,6 +17,7 @@ use crate::cache::Key;
 use crate::cache::disk::Disk;
 use crate::prompt::Playlist;
 use crate::speech::{Speaker, SpeechError, Utterance};
+use crate::spelled::SpelledCharacter;
 use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{background, level};
 use g711::EncodedAudio;
@@ -85,7 +86,12 @@ pub struct Requester<'a>(pub &'a str);
 /// One piece of a prompt. A file is named by its content, and read only if it has to be decoded.
 pub enum Piece {
     Speech(Utterance),
-    File { content: String, read: ReadFile },
+    File {
+        content: String,
+        read: ReadFile,
+    },
+    /// A character of a code. It is spoken on this machine, and not kept on disk.
+    Character(SpelledCharacter),
     TestTune,
 }
 
@@ -97,6 +103,7 @@ impl std::fmt::Debug for Piece {
         match self {
             Piece::Speech(speech) => f.debug_tuple("Speech").field(speech).finish(),
             Piece::File { content, .. } => f.debug_tuple("File").field(content).finish(),
+            Piece::Character(_) => f.write_str("Character"),
             Piece::TestTune => f.write_str("TestTune"),
         }
     }
@@ -263,6 +270,11 @@ impl Shared {
                 &[voice.background],
             ]),
             Piece::File { content, .. } => Key::of(&[b"file", content.as_bytes()]),
+            Piece::Character(spelled) => Key::of(&[
+                b"character",
+                self.speaker.embedded.identity().as_bytes(),
+                spelled.name().as_bytes(),
+            ]),
             Piece::TestTune => Key::of(&[b"test tune"]),
         }
     }
@@ -302,7 +314,11 @@ impl Shared {
     }
 
     fn render(&self, key: &Key, piece: Piece, depth: usize) -> Rendered {
-        if let Some(sound) = self.disk.as_ref().and_then(|disk| disk.get(key)) {
+        let disk = match piece {
+            Piece::Character(_) => None,
+            _ => self.disk.as_ref(),
+        };
+        if let Some(sound) = disk.and_then(|disk| disk.get(key)) {
             return Rendered::FromDisk(sound);
         }
         match self.samples(piece, depth) {
@@ -311,7 +327,7 @@ impl Shared {
                 if is_fallback {
                     return Rendered::Fallback(sound);
                 }
-                if let Some(disk) = &self.disk {
+                if let Some(disk) = disk {
                     disk.put(key, &sound);
                 }
                 Rendered::New(sound)
@@ -332,6 +348,7 @@ impl Shared {
                 let bytes = read().map_err(PromptError::Missing)?;
                 (Wav::read(&bytes, &self.limits)?.for_the_line(), false)
             }
+            Piece::Character(spelled) => (spelled.speak(&self.speaker)?, false),
             Piece::TestTune => (background::test_tune(), false),
         })
     }

@@ -4,29 +4,28 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use jiff::Timestamp;
 
 use super::Api;
 use super::request::Authenticated;
 use super::wire::Content;
-use crate::domain::money::Money;
 
 pub async fn show(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
     let account = &request.account;
-    let created = account.created_at.to_zoned(api.clock.zone().clone());
-    request.answer(&Ok(Content::Group(
-        "Account",
-        vec![
-            ("friendlyName", account.name.clone()),
-            ("status", account.state.as_str().to_owned()),
-            // Clients expect a number here, even if the operator keeps no balance.
-            (
-                "balance",
-                account.balance.unwrap_or(Money::ZERO).to_string(),
-            ),
-            (
-                "dateCreated",
-                created.strftime("%Y-%m-%d %H:%M:%S").to_string(),
-            ),
-        ],
-    )))
+    let time = |time: Timestamp| {
+        let local = time.to_zoned(api.clock.zone().clone());
+        local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    };
+    let mut values = vec![
+        ("friendlyName", account.name.clone()),
+        ("status", account.state.as_str().to_owned()),
+        // There are no others.
+        ("type", "main".to_owned()),
+    ];
+    // Where the operator keeps no balance, 0.00 would say that it is used up.
+    let balance = account.balance.map(|balance| balance.to_string());
+    values.extend(balance.map(|balance| ("balance", balance)));
+    values.push(("dateCreated", time(account.created_at)));
+    values.push(("dateUpdated", time(account.updated_at)));
+    request.answer(&Ok(Content::Group("Account", values)))
 }

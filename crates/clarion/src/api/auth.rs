@@ -43,7 +43,7 @@ pub async fn authenticate(api: &Api, parts: &Parts, from: IpAddr) -> Result<Arc<
     let authorization = parts.headers.get(AUTHORIZATION);
     let authorization = authorization.map_or(&[][..], |value| value.as_bytes());
     let stamp = stamp(authorization, &sid, &api.clock)?;
-    let sig = super::query_value(parts, "sig").ok_or(StatusCode::SigEmpty)?;
+    let sig = super::query::value(parts, "sig").ok_or(StatusCode::SigEmpty)?;
 
     let began = Instant::now();
     let account = account_with_sig(&api.admission.directory, &sid, &stamp, &sig).await;

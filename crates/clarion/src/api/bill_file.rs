@@ -65,7 +65,7 @@ pub async fn download(State(api): State<Arc<Api>>, parts: Parts) -> Response {
 
 /// Finds the file by the token. The path must name the same file.
 async fn find(api: &Api, parts: &Parts) -> anyhow::Result<Option<BillFile>> {
-    let token = super::query_value(parts, "token").unwrap_or_default();
+    let token = super::query::value(parts, "token").unwrap_or_default();
     let is_token = token.len() == 32 && token.bytes().all(|b| b.is_ascii_hexdigit());
     if !is_token {
         return Ok(None);

@@ -7,30 +7,23 @@ use axum::response::Response;
 
 use super::request::Authenticated;
 use super::wire::{Content, Field, Form};
-use super::{Api, bill_file};
+use super::{Api, bill_file, placing};
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 pub const FORM: Form = Form {
     root: "BillRecords",
     fields: &[
-        Field {
-            name: "appId",
-            required: true,
-            rule: "Application id: 32 letters or digits.",
-        },
-        Field {
-            name: "date",
-            required: true,
-            rule: "`day`: the previous day, 00:00 to 23:59.",
-        },
-        Field {
-            name: "keywords",
-            required: false,
-            rule: "Query condition: terms separated by blanks, all must match; `field=value` matches a column exactly. Ignored when empty.",
-        },
+        placing::APP_ID,
+        Field::required("date", "`day`: the previous day, 00:00 to 23:59."),
+        Field::optional(
+            "keywords",
+            "",
+            "Query condition: terms separated by blanks, all must match; `field=value` matches a column exactly. Ignored when empty.",
+        ),
     ],
     attributes: &[],
+    unclosed: None,
 };
 
 pub async fn request(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
@@ -49,13 +42,15 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         .billing
         .request(&request.account.sid, &application.id, keywords)
         .await?;
-    let server = match &api.config.http.public_url {
-        None => request.server_address(),
-        Some(url) => url.as_str().trim_end_matches('/').to_owned(),
-    };
+    let json_name = application.bill_json_key;
+    let json_name = json_name.unwrap_or(api.config.bills.bill_json_key);
     Ok(Content::Download {
-        url: format!("{server}{}", bill_file::path(&granted.file)),
-        json_name: api.config.bills.bill_json_key.as_str(),
+        url: format!(
+            "{}{}",
+            request.server_url(api),
+            bill_file::path(&granted.file)
+        ),
+        json_name: json_name.as_str(),
         token: granted.token,
     })
 }

@@ -16,18 +16,11 @@ use crate::domain::status_code::{Refusal, StatusCode};
 pub const FORM: Form = Form {
     root: "CallResult",
     fields: &[
-        Field {
-            name: "callSid",
-            required: false,
-            rule: "The call, where the query does not name it.",
-        },
-        Field {
-            name: "callsid",
-            required: false,
-            rule: "The same, as the query spells it.",
-        },
+        Field::optional("callSid", "", "The call, where the query does not name it."),
+        Field::optional("callsid", "", "The same, as the query spells it."),
     ],
     attributes: &[],
+    unclosed: None,
 };
 
 pub async fn show(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
@@ -54,11 +47,14 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         .await
         .map_err(|error| unavailable(&error))?;
     let progress = progress.ok_or(StatusCode::CallUnknown)?;
+    let seconds = progress.seconds().to_string();
     Ok(Content::Group(
         "CallResult",
         vec![
             ("state", progress.digit().to_string()),
-            ("duration", progress.seconds().to_string()),
+            // Most programs read the first, some the second.
+            ("callTime", seconds.clone()),
+            ("duration", seconds),
         ],
     ))
 }

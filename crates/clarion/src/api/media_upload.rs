@@ -24,7 +24,7 @@ pub async fn upload(State(api): State<Arc<Api>>, upload: Upload) -> Response {
 
 async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     let application = request
-        .application_named(api, &request.query("appid").unwrap_or_default())
+        .application_named(api, &request.query_name("appid")?.unwrap_or_default())
         .await?;
     let name = file_name(request)?;
     api.disk.check(RoomFor::Files)?;
@@ -49,7 +49,7 @@ async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         .finish();
     Ok(Content::XmlValue(
         "downloadUrl",
-        format!("{}?{query}", request.address()),
+        format!("{}{}?{query}", request.server_url(api), request.path()),
     ))
 }
 
@@ -67,7 +67,7 @@ pub async fn download(State(api): State<Arc<Api>>, request: Authenticated) -> Re
 
 async fn find(api: &Api, request: &Authenticated) -> Result<bytes::Bytes, Refusal> {
     let application = request
-        .application_named(api, &request.query("appid").unwrap_or_default())
+        .application_named(api, &request.query_name("appid")?.unwrap_or_default())
         .await?;
     let name = FileName::named_by("filename", &file_name(request)?)?;
     let found = api
@@ -85,6 +85,6 @@ async fn find(api: &Api, request: &Authenticated) -> Result<bytes::Bytes, Refusa
 
 fn file_name(request: &Authenticated) -> Result<String, Refusal> {
     request
-        .query("filename")
+        .query_name("filename")?
         .ok_or_else(|| Refusal::field("the query parameter filename is required"))
 }

@@ -9,14 +9,13 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{FromRequest, MatchedPath, Request, State};
 use axum::http::StatusCode as HttpStatus;
-use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
 use supervisor::{PanicPoint, Supervisor};
+use tokio::sync::Notify;
 use tower_http::catch_panic::CatchPanicLayer;
-use url::form_urlencoded;
 
 use self::directory::Directory;
 use self::failed_logins::FailedLogins;
@@ -31,15 +30,17 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
 use crate::domain::call::CallSids;
-use crate::domain::status_code::StatusCode;
+use crate::domain::status_code::{Refusal, StatusCode};
 use crate::fair_places::FairPlaces;
 use crate::readiness::Readiness;
 use crate::store::Store;
 
 mod account_info;
+mod arrival;
 pub mod auth;
 mod bill_file;
 mod bill_records;
+mod call_cancel;
 mod call_result;
 mod directory;
 mod failed_logins;
@@ -48,10 +49,18 @@ mod landing_calls;
 mod limiter;
 mod media_upload;
 pub mod openapi;
+pub mod operations;
+mod placing;
+mod query;
+mod query_call_state;
 mod request;
+mod voice_verify;
 pub mod wire;
 
+pub use self::arrival::Arrival;
 pub use self::landing_calls::FORM as LANDING_CALL;
+pub use self::query::name as query_name;
+pub use self::query_call_state::FORM as QUERY_CALL_STATE;
 
 /// Everything that the handlers use.
 #[derive(Debug)]
@@ -63,6 +72,8 @@ pub struct Api {
     pub clock: Clock,
     pub call_sids: CallSids,
     pub accepted: Announcer,
+    /// To be notified when something is owed to an application.
+    pub callback_owed: Arc<Notify>,
     pub barred: Arc<BarredNumbers>,
     pub disk: Arc<DiskRoom>,
     pub readiness: Arc<Readiness>,
@@ -123,6 +134,23 @@ pub fn router(api: Arc<Api>) -> Router {
             post(landing_calls::create).fallback(anything_else),
         )
         .route(
+            "/{version}/Accounts/{sid}/Calls/VoiceVerify",
+            post(voice_verify::create).fallback(anything_else),
+        )
+        .route(
+            "/{version}/Accounts/{sid}/Calls/CallCancel",
+            post(call_cancel::cancel).fallback(anything_else),
+        )
+        // Where the vendor's client libraries send it.
+        .route(
+            "/{version}/SubAccounts/{sid}/Calls/CallCancel",
+            post(call_cancel::cancel).fallback(anything_else),
+        )
+        .route(
+            "/{version}/Accounts/{sid}/ivr/call",
+            post(query_call_state::query).fallback(anything_else),
+        )
+        .route(
             "/{version}/Accounts/{sid}/Calls/MediaFileUpload",
             post(media_upload::upload)
                 .get(media_upload::download)
@@ -156,15 +184,42 @@ pub fn router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// Refuses every other request. Below `/{SoftVersion}/Accounts` the refusal is an API answer with HTTP 200, after authentication.
+/// Refuses every other request. Below `/{SoftVersion}/Accounts`, and where some clients look for the accounts of their customers, the refusal is
+/// an API answer with HTTP 200, after authentication.
 async fn anything_else(State(api): State<Arc<Api>>, request: Request) -> Response {
-    if request.uri().path().split('/').nth(2) != Some("Accounts") {
+    let path = request.uri().path().to_owned();
+    let mut segments = path.splitn(5, '/').skip(2);
+    if !matches!(segments.next(), Some("Accounts" | "SubAccounts")) {
         return (HttpStatus::NOT_FOUND, "not found\n").into_response();
     }
+    let refusal = not_offered(segments.nth(1).unwrap_or_default(), &path);
     match Authenticated::from_request(request, &api).await {
-        Ok(request) => request.answer(&Err(StatusCode::NotOffered.into())),
+        Ok(request) => request.answer(&Err(refusal)),
         Err(refused) => refused,
     }
+}
+
+/// Says what the client may do instead.
+fn not_offered(operation: &str, path: &str) -> Refusal {
+    let message = match operations::at(operation) {
+        None => format!(
+            "this operation is not offered here; offered are {}",
+            operations::offered()
+        ),
+        // Spelled otherwise, below another kind of account, or by another method.
+        Some(known) if !path.ends_with(known.path) || path.contains("/SubAccounts/") => {
+            format!(
+                "the operation is offered as Accounts/{{accountSid}}/{}",
+                known.path
+            )
+        }
+        Some(known) => format!(
+            "{} is offered by another method: use {}",
+            known.path,
+            known.methods.join(" or ")
+        ),
+    };
+    Refusal::new(StatusCode::NotOffered, message)
 }
 
 fn after_panic(_: Box<dyn Any + Send>) -> Response {
@@ -190,8 +245,10 @@ async fn measure(request: Request, next: Next) -> Response {
 
 /// Returns the last word of the route, for the metrics.
 fn operation(route: &str) -> &'static str {
-    const OPERATIONS: [&str; 9] = [
+    const OPERATIONS: [&str; 11] = [
         "LandingCalls",
+        "VoiceVerify",
+        "CallCancel",
         "MediaFileUpload",
         "BillRecords",
         "CallResult",
@@ -204,17 +261,12 @@ fn operation(route: &str) -> &'static str {
     if route == bill_file::ROUTE {
         return "BillFile";
     }
+    if route.ends_with("/ivr/call") {
+        return "QueryCallState";
+    }
     let last = route.rsplit('/').next();
     OPERATIONS
         .into_iter()
         .find(|operation| last == Some(operation))
         .unwrap_or("other")
-}
-
-/// Returns the first value of a query parameter, decoded, or `None` if it is absent or empty.
-fn query_value(parts: &Parts, name: &str) -> Option<String> {
-    form_urlencoded::parse(parts.uri.query()?.as_bytes())
-        .find(|(key, _)| key == name)
-        .map(|(_, value)| value.into_owned())
-        .filter(|value| !value.is_empty())
 }

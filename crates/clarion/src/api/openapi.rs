@@ -3,8 +3,8 @@
 use axum::Json;
 use serde_json::{Value, json};
 
+use super::operations::{OPERATIONS, Operation};
 use super::wire::Form;
-use super::{bill_records, call_result, landing_calls};
 use crate::domain::status_code::StatusCode;
 
 pub async fn document() -> Json<Value> {
@@ -12,9 +12,6 @@ pub async fn document() -> Json<Value> {
 }
 
 pub fn describe() -> Value {
-    let landing_call = group("LandingCall", &["callSid", "dateCreated", "orderid"]);
-    let bill = json!({ "type": "object", "required": ["statusCode"], "properties": {
-        "statusCode": text("000000"), "downurl": text("Download address; downUrl in XML."), "token": text("Download check code.") } });
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -23,33 +20,7 @@ pub fn describe() -> Value {
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
             "description": "Voice notification and bill download. Answers are HTTP 200 whatever the statusCode; 000000 is success.",
         },
-        "paths": {
-            "/{SoftVersion}/Accounts/{accountSid}/Calls/LandingCalls": {
-                "parameters": path_parameters(),
-                "post": operation("placeCall", "Call a number and play voice files or a spoken text", &[], Some(&landing_calls::FORM), &landing_call),
-            },
-            "/{SoftVersion}/Accounts/{accountSid}/Calls/MediaFileUpload": {
-                "parameters": path_parameters(),
-                "post": upload(),
-            },
-            "/{SoftVersion}/Accounts/{accountSid}/BillRecords": {
-                "parameters": path_parameters(),
-                "post": operation("requestBill", "Ask for the previous day's bill", &[], Some(&bill_records::FORM), &bill),
-            },
-            "/bills/{file}": {
-                "parameters": [{ "name": "file", "in": "path", "required": true, "description": "From downUrl", "schema": { "type": "string" } }],
-                "get": fetch(),
-            },
-            "/{SoftVersion}/Accounts/{accountSid}/CallResult": {
-                "parameters": path_parameters(),
-                "get": operation("callResult", "How far a call has come", &["callsid"], None, &group("CallResult", &["state", "duration"])),
-                "post": operation("callResultByPost", "How far a call has come", &["callsid"], Some(&call_result::FORM), &group("CallResult", &["state", "duration"])),
-            },
-            "/{SoftVersion}/Accounts/{accountSid}/AccountInfo": {
-                "parameters": path_parameters(),
-                "get": operation("accountInfo", "The account", &[], None, &group("Account", &["friendlyName", "status", "balance", "dateCreated"])),
-            },
-        },
+        "paths": paths(),
         "components": {
             "securitySchemes": {
                 "authorization": { "type": "apiKey", "in": "header", "name": "Authorization",
@@ -75,28 +46,73 @@ fn path_parameters() -> Value {
     ])
 }
 
-fn operation(
-    id: &str,
-    summary: &str,
-    query: &[&str],
-    body: Option<&Form>,
-    answer: &Value,
-) -> Value {
-    let both = |schema: Value| json!({ "application/xml": { "schema": schema }, "application/json": { "schema": schema } });
-    let parameters: Vec<_> =
-        query.iter().map(|name| json!({ "name": name, "in": "query", "required": body.is_none(), "schema": { "type": "string" } })).collect();
-    let answer = json!({ "oneOf": [answer, { "$ref": "#/components/schemas/Refusal" }], "xml": { "name": "Response" } });
+fn paths() -> Value {
+    let mut paths = serde_json::Map::new();
+    for offered in OPERATIONS {
+        let mut methods = json!({ "parameters": path_parameters() });
+        for method in offered.methods {
+            methods[method.to_lowercase()] = operation(offered, method);
+        }
+        let path = format!("/{{SoftVersion}}/Accounts/{{accountSid}}/{}", offered.path);
+        paths.insert(path, methods);
+    }
+    paths.insert(
+        "/bills/{file}".to_owned(),
+        json!({
+            "parameters": [{ "name": "file", "in": "path", "required": true, "description": "From downUrl", "schema": { "type": "string" } }],
+            "get": fetch(),
+        }),
+    );
+    paths.into()
+}
+
+fn operation(offered: &Operation, method: &str) -> Value {
+    let both = |schema: &Value| json!({ "application/xml": { "schema": schema }, "application/json": { "schema": schema } });
+    let name = offered.path.rsplit('/').next().unwrap_or_default();
+    let form = offered.form.filter(|_| method == "POST");
+    let parameters: Vec<_> = offered
+        .query
+        .iter()
+        .map(|field| json!({ "name": field.name, "in": "query", "required": field.required && form.is_none(), "description": field.rule,
+            "schema": { "type": "string" } }))
+        .collect();
+    let answer = json!({ "oneOf": [answer(offered), { "$ref": "#/components/schemas/Refusal" }], "xml": { "name": "Response" } });
     let mut operation = json!({
-        "operationId": id,
-        "summary": summary,
+        "operationId": format!("{}{name}", method.to_lowercase()),
+        "summary": offered.about,
         "parameters": parameters,
-        "responses": { "200": { "description": "The result, in the format that Accept names", "content": both(answer) } },
+        "responses": { "200": { "description": "The result, in the format that Accept names", "content": both(&answer) } },
     });
-    if let Some(form) = body {
+    if let Some(form) = form {
         operation["requestBody"] =
-            json!({ "required": query.is_empty(), "content": both(schema(form)) });
+            json!({ "required": offered.query.is_empty(), "content": both(&schema(form)) });
+    }
+    if offered.form.is_none() && !offered.query.is_empty() {
+        let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
+        let content = json!({ "application/octet-stream": bytes });
+        if method == "POST" {
+            operation["requestBody"] = json!({ "required": true, "content": content });
+        } else {
+            operation["responses"]["200"]["content"]["audio/wav"] = bytes;
+        }
     }
     operation
+}
+
+/// A group of values, or values beside the statusCode.
+fn answer(offered: &Operation) -> Value {
+    let (group, values) = offered.answer;
+    let inner: serde_json::Map<_, _> = values
+        .iter()
+        .map(|value| ((*value).to_owned(), json!({ "type": "string" })))
+        .collect();
+    if group.is_empty() {
+        let mut properties = inner;
+        properties.insert("statusCode".to_owned(), text("000000"));
+        return json!({ "type": "object", "required": ["statusCode"], "properties": properties });
+    }
+    json!({ "type": "object", "required": ["statusCode", group],
+        "properties": { "statusCode": text("000000"), group: { "type": "object", "properties": inner } } })
 }
 
 /// The download of a bill file, which needs only its token.
@@ -117,23 +133,6 @@ fn fetch() -> Value {
     })
 }
 
-/// The upload, whose body is the file itself.
-fn upload() -> Value {
-    let answer = json!({ "type": "object", "required": ["statusCode"], "properties": {
-        "statusCode": text("000000"), "downloadUrl": text("Where the file can be fetched again, signed like any request; in XML only.") } });
-    let mut operation = operation(
-        "uploadVoiceFile",
-        "Add a voice file, or a zip of them, to an application",
-        &["appid", "filename"],
-        None,
-        &answer,
-    );
-    let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
-    operation["requestBody"] =
-        json!({ "required": true, "content": { "application/octet-stream": bytes } });
-    operation
-}
-
 fn schema(form: &Form) -> Value {
     let properties: serde_json::Map<_, _> = form
         .fields
@@ -147,15 +146,6 @@ fn schema(form: &Form) -> Value {
         .map(|field| field.name)
         .collect();
     json!({ "type": "object", "required": required, "properties": properties, "xml": { "name": form.root } })
-}
-
-fn group(name: &str, values: &[&str]) -> Value {
-    let inner: serde_json::Map<_, _> = values
-        .iter()
-        .map(|value| ((*value).to_owned(), json!({ "type": "string" })))
-        .collect();
-    json!({ "type": "object", "required": ["statusCode", name],
-        "properties": { "statusCode": text("000000"), name: { "type": "object", "properties": inner } } })
 }
 
 fn refusal() -> Value {

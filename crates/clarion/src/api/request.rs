@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
-use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
 use axum::http::request::Parts;
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use http_body_util::BodyExt;
@@ -17,7 +16,7 @@ use hyper::body::Frame;
 use super::auth;
 use super::limiter::Slot;
 use super::wire::{self, BodyFormat, Content, Fields, Form};
-use super::{Api, KnownClient, PeerAddress};
+use super::{Api, Arrival, KnownClient, PeerAddress, query};
 use crate::config::{AudioFilesConfig, LeastRate};
 use crate::domain::account::{Account, AppId, Application};
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -37,6 +36,7 @@ pub const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Authenticated {
     pub account: Arc<Account>,
+    arrival: Arrival,
     parts: Parts,
     body: Bytes,
     format: BodyFormat,
@@ -59,25 +59,34 @@ impl Authenticated {
     }
 
     pub fn query(&self, name: &str) -> Option<String> {
-        super::query_value(&self.parts, name)
+        query::value(&self.parts, name)
     }
 
     pub fn body(&self) -> &Bytes {
         &self.body
     }
 
-    /// Returns the URL of the request, without its query.
-    pub fn address(&self) -> String {
-        format!("{}{}", self.server_address(), self.parts.uri.path())
+    /// A name in the query, whatever the case of the parameter.
+    pub fn query_name(&self, parameter: &str) -> Result<Option<String>, Refusal> {
+        let Some(raw) = query::raw_value(&self.parts, parameter) else {
+            return Ok(None);
+        };
+        let name = query::name(raw);
+        let problem = || format!("{parameter} must be percent-encoded as UTF-8 or GBK");
+        name.map(Some).ok_or_else(|| Refusal::field(problem()))
     }
 
-    /// Returns the server's URL, with the host name that the client used.
-    pub fn server_address(&self) -> String {
-        let uri = &self.parts.uri;
-        let named = self.parts.headers.get(HOST);
-        let host = uri.authority().map(Authority::as_str);
-        let host = host.or_else(|| named.and_then(|host| host.to_str().ok()));
-        format!("https://{}", host.unwrap_or("localhost"))
+    /// Returns the path of the request, without its query.
+    pub fn path(&self) -> &str {
+        self.parts.uri.path()
+    }
+
+    /// Returns the server's URL as its clients know it.
+    pub fn server_url(&self, api: &Api) -> String {
+        match &api.config.http.public_url {
+            Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+            None => self.arrival.server_url(&self.parts),
+        }
     }
 
     /// Returns the application that the request names, if this account may use it now.
@@ -189,6 +198,10 @@ impl Authenticated {
             .get::<PeerAddress>()
             .expect("the listener always adds it")
             .0;
+        let arrival = *parts
+            .extensions
+            .get::<Arrival>()
+            .expect("the listener always adds it");
         let entered = match admit(api, &parts, from).await {
             Ok((account, slot)) => {
                 api.admission.admitted_point.reach();
@@ -214,6 +227,7 @@ impl Authenticated {
             Ok((account, slot, place)) => {
                 let request = Self {
                     account,
+                    arrival,
                     parts,
                     body: bytes,
                     format,

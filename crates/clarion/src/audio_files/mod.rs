@@ -88,11 +88,7 @@ impl AudioFiles {
         bytes: Bytes,
         now: Timestamp,
     ) -> Result<Vec<AddedFile>, Refusal> {
-        let (limits, name) = (self.limits, name.to_owned());
-        // Unpacking, checking and hashing keep a processor busy.
-        let files = tokio::task::spawn_blocking(move || judge(&name, bytes, &limits))
-            .await
-            .map_err(|error| failed(&error))??;
+        let files = self.judge(name, bytes).await?;
         self.check_room(store, &owner, &files).await?;
         let added: Vec<_> = files.iter().map(|file| file.added(&owner, now)).collect();
         self.charge(store, by, &owner, &added, now).await?;
@@ -108,6 +104,19 @@ impl AudioFiles {
             .await
             .map_err(|error| failed(&error))?;
         Ok(added)
+    }
+
+    /// Whether such a file can be played; nothing is added.
+    pub async fn check(&self, name: &str, bytes: Bytes) -> Result<(), Refusal> {
+        self.judge(name, bytes).await.map(|_| ())
+    }
+
+    /// Unpacking, checking and hashing keep a processor busy.
+    async fn judge(&self, name: &str, bytes: Bytes) -> Result<Vec<Playable>, Refusal> {
+        let (limits, name) = (self.limits, name.to_owned());
+        tokio::task::spawn_blocking(move || judge(&name, bytes, &limits))
+            .await
+            .map_err(|error| failed(&error))?
     }
 
     async fn check_room(

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use sound::renderer::{Piece, Requester};
 use sound::speech::{CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeechEngine};
+use sound::spelled::SpelledCharacter;
+use sound::text::Language;
 use sound::{Playlist, PromptError, PromptRenderer, RendererSettings, Voice};
 use supervisor::Supervisor;
 use tokio::runtime::Handle;
@@ -13,7 +15,7 @@ use super::AudioFiles;
 use super::transport::SpeechClient;
 use crate::config::{Config, SpeechConfig, SpeechService};
 use crate::disk_room::FLOORS_FOR_FILES;
-use crate::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
+use crate::domain::prompt::{AudioFile, CodeLanguage, ContentId, Prompt, Speech, VerifyCode};
 use crate::private_files;
 
 /// Opens the prompt renderer. Must be called on an async runtime, which reads the audio files.
@@ -77,7 +79,7 @@ pub fn speaker(config: &SpeechConfig) -> anyhow::Result<Speaker> {
     })
 }
 
-/// Makes a call's prompt ready: the text first, then the files. Requesters take turns.
+/// Makes a call's prompt ready: the text first, then the files, then the code. Requesters take turns.
 pub async fn make_ready(
     renderer: &PromptRenderer,
     files: &AudioFiles,
@@ -86,9 +88,9 @@ pub async fn make_ready(
 ) -> Result<Playlist, PromptError> {
     let speech = prompt.speech.iter().map(spoken);
     let files = prompt.files.iter().map(|file| recorded(files, file));
-    renderer
-        .prompt(requester, speech.chain(files).collect(), prompt.plays)
-        .await
+    let code = prompt.code.iter().flat_map(spelled);
+    let pieces = speech.chain(files).chain(code).collect();
+    renderer.prompt(requester, pieces, prompt.plays).await
 }
 
 pub fn spoken(speech: &Speech) -> Piece {
@@ -101,6 +103,17 @@ pub fn spoken(speech: &Speech) -> Piece {
             background: speech.background,
         },
     })
+}
+
+fn spelled(code: &VerifyCode) -> impl Iterator<Item = Piece> {
+    let language = match code.language {
+        CodeLanguage::Chinese => Language::Chinese,
+        CodeLanguage::English => Language::English,
+    };
+    let characters = code.reveal().chars();
+    characters
+        .filter_map(move |character| SpelledCharacter::new(character, language))
+        .map(Piece::Character)
 }
 
 fn recorded(files: &AudioFiles, file: &AudioFile) -> Piece {

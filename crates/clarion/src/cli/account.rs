@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Given, OnOff, OrNone, limit, print};
@@ -123,7 +124,7 @@ pub struct AccountSettings {
 }
 
 impl AccountSettings {
-    fn into_change(self) -> anyhow::Result<AccountChange> {
+    fn into_change(self, now: Timestamp) -> anyhow::Result<AccountChange> {
         Ok(AccountChange {
             name: self.name,
             auth_token: None,
@@ -144,6 +145,7 @@ impl AccountSettings {
                 .allow_ips
                 .map(|text| list::<IpNet>("--allow-ips", &text, parse_network))
                 .transpose()?,
+            changed_at: Some(now),
         })
     }
 }
@@ -174,6 +176,7 @@ pub async fn run(
     store: Arc<dyn Store>,
     clock: Clock,
 ) -> anyhow::Result<()> {
+    let now = clock.now();
     match command {
         AccountCommand::Add {
             sid,
@@ -192,9 +195,10 @@ pub async fn run(
                 spending_limit: None,
                 display_numbers: Vec::new(),
                 allowed_networks: Vec::new(),
-                created_at: clock.now(),
+                created_at: now,
+                updated_at: now,
             };
-            account.apply(settings.into_change()?);
+            account.apply(settings.into_change(now)?);
             store.add_account(account.clone()).await?;
             print(json, &with_token(&account));
         }
@@ -221,12 +225,17 @@ pub async fn run(
         } => {
             print(
                 json,
-                &describe(&store.change_account(&sid, settings.into_change()?).await?),
+                &describe(
+                    &store
+                        .change_account(&sid, settings.into_change(now)?)
+                        .await?,
+                ),
             );
         }
         AccountCommand::Suspend { sid, hang_up, json } => {
             let change = AccountChange {
                 state: Some(AccountState::Suspended),
+                changed_at: Some(now),
                 ..AccountChange::default()
             };
             let mut value = describe(&store.change_account(&sid, change).await?);
@@ -238,6 +247,7 @@ pub async fn run(
         AccountCommand::RotateToken { sid, token, json } => {
             let change = AccountChange {
                 auth_token: Some(token.map_or_else(new_token, |given| given.0)),
+                changed_at: Some(now),
                 ..AccountChange::default()
             };
             print(
@@ -267,6 +277,7 @@ fn describe(account: &Account) -> Value {
         "name": account.name,
         "state": account.state.as_str(),
         "createdAt": account.created_at.to_string(),
+        "updatedAt": account.updated_at.to_string(),
         "balance": account.balance.map(|money| money.to_string()),
         "spendingLimit": account.spending_limit.map(|money| money.to_string()),
         "permissions": { "billDownload": account.permissions.bill_download, "customDisplayNumber": account.permissions.custom_display_number },

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{Given, OrNone, limit, print};
 use crate::clock::Clock;
 use crate::domain::account::{
-    AccountSid, AppId, AppLimits, AppState, Application, ApplicationChange, CallbackSecret,
+    AccountSid, AppId, AppLimits, AppState, Application, ApplicationChange, BillJsonKey,
+    CallbackSecret,
 };
 use crate::random;
 use crate::store::{Store, StoreError};
@@ -61,6 +62,9 @@ pub enum AppCommand {
         /// Limit of calls in progress at the same time, beside that of the account; "none" sets no limit
         #[arg(long, value_name = "N|none")]
         calls_at_once: Option<OrNone<u32>>,
+        /// What the answer with a bill calls the address in JSON, for clients that know only one: downurl or downUrl; "none" means the platform's
+        #[arg(long, value_name = "KEY|none")]
+        bill_json_key: Option<OrNone<BillJsonKey>>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -84,6 +88,7 @@ pub async fn run(command: AppCommand, store: Arc<dyn Store>, clock: Clock) -> an
                 callback_secret: sign_callbacks.then(|| CallbackSecret::from_key(&random::bytes())),
                 limits: AppLimits::default(),
                 created_at: clock.now(),
+                bill_json_key: None,
             };
             store.add_application(application.clone()).await?;
             let mut value = describe(&application);
@@ -113,6 +118,7 @@ pub async fn run(command: AppCommand, store: Arc<dyn Store>, clock: Clock) -> an
             callback_secret,
             calls_per_second,
             calls_at_once,
+            bill_json_key,
             json,
         } => {
             let change = ApplicationChange {
@@ -121,6 +127,7 @@ pub async fn run(command: AppCommand, store: Arc<dyn Store>, clock: Clock) -> an
                 callback_secret: callback_secret.map(|value| value.0.map(|given| given.0)),
                 calls_per_second: limit("--calls-per-second", calls_per_second)?,
                 calls_at_once: limit("--calls-at-once", calls_at_once)?,
+                bill_json_key: bill_json_key.map(|key| key.0),
             };
             print(
                 json,
@@ -141,5 +148,6 @@ fn describe(application: &Application) -> Value {
         "signsCallbacks": application.callback_secret.is_some(),
         "callsPerSecond": application.limits.calls_per_second,
         "callsAtOnce": application.limits.calls_at_once,
+        "billJsonKey": application.bill_json_key.map(BillJsonKey::as_str),
     })
 }

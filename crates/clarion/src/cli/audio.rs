@@ -11,6 +11,7 @@ use sound::renderer::Requester;
 use supervisor::Supervisor;
 use tokio::io::AsyncWriteExt;
 
+use super::audio_import::{self, ImportOptions};
 use super::print;
 use crate::audio_files::{AddedBy, AudioFiles, prompts};
 use crate::clock::Clock;
@@ -36,6 +37,8 @@ pub enum AudioCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Add all audio files of a folder, and tell what became of each
+    Import(ImportOptions),
     /// List audio files
     List {
         #[command(flatten)]
@@ -63,7 +66,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    async fn check(self, store: &dyn Store) -> anyhow::Result<AudioOwner> {
+    pub async fn check(self, store: &dyn Store) -> anyhow::Result<AudioOwner> {
         let Some(app) = self.app else {
             return Ok(AudioOwner::Platform);
         };
@@ -126,6 +129,9 @@ pub async fn run(
             }
             print(json, &added.iter().map(describe).collect());
         }
+        AudioCommand::Import(options) => {
+            audio_import::run(options, config, &audio_files, &*store, &clock).await?;
+        }
         AudioCommand::List { owner, json } => {
             let files = store.audio_files_of(&owner.check(&*store).await?).await?;
             print(json, &files.iter().map(describe).collect());
@@ -140,7 +146,7 @@ pub async fn run(
 }
 
 /// Reads a file. Checks its size first, because a mistyped name may be a disk image.
-fn read(file: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
+pub fn read(file: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
     let context = || format!("cannot read {}", file.display());
     let size = file.metadata().with_context(context)?.len();
     ensure!(
@@ -177,6 +183,7 @@ impl PlayOptions {
         let prompt = Prompt {
             speech,
             files,
+            code: None,
             plays: 1,
         };
         // The prompts on disk belong to the server, which may be running.

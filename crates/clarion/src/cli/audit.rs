@@ -159,6 +159,7 @@ fn action(command: &StoreCommand) -> Option<&'static str> {
         },
         StoreCommand::Audio(command) => match command {
             AudioCommand::Add { .. } => "audio add",
+            AudioCommand::Import(_) => "audio import",
             AudioCommand::Remove { .. } => "audio remove",
             AudioCommand::List { .. } | AudioCommand::Play(_) => return None,
         },

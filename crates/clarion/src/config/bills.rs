@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Span};
 
 use super::section::{Mistake, Section};
+use crate::domain::account::BillJsonKey;
 
 #[derive(Debug, Clone)]
 pub struct BillsConfig {
@@ -19,22 +20,6 @@ pub struct BillsConfig {
     pub max_filtered_files: usize,
 }
 
-/// The key of the download address in JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BillJsonKey {
-    LowerCase,
-    AsInXml,
-}
-
-impl BillJsonKey {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LowerCase => "downurl",
-            Self::AsInXml => "downUrl",
-        }
-    }
-}
-
 impl BillsConfig {
     pub(super) fn read(section: &mut Section, data_dir: &Path) -> Result<Self, Mistake> {
         let folder = section.path_or_none("folder")?;
@@ -45,10 +30,8 @@ impl BillsConfig {
             retention: Span::new().days(section.number("retention_days", 3..=36_500_i64)?),
             token_life: Duration::from_secs(u64::from(hours) * 3600),
             bill_json_key: section.parsed_by("bill_json_key", |text| {
-                [BillJsonKey::LowerCase, BillJsonKey::AsInXml]
-                    .into_iter()
-                    .find(|key| key.as_str() == text)
-                    .ok_or_else(|| format!("`{text}` is neither downurl nor downUrl"))
+                let key = text.parse();
+                key.map_err(|_: String| format!("`{text}` is neither downurl nor downUrl"))
             })?,
             max_filtered_files: section.number("max_filtered_files", 0..=usize::MAX)?,
         })

@@ -34,7 +34,7 @@ use phone::call::MediaConfig;
 use toml::Table;
 
 pub use self::audio_files::{AudioFilesConfig, LeastRate};
-pub use self::bills::{BillJsonKey, BillsConfig};
+pub use self::bills::BillsConfig;
 pub use self::callbacks::CallbacksConfig;
 pub use self::caller::Login;
 pub use self::calls::CallsConfig;

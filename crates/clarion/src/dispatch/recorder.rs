@@ -260,6 +260,7 @@ impl CallRecorder {
         ended.callback = call.resp_url.clone().map(|url| {
             let report = CallReport {
                 call: &call.sid,
+                kind: call.kind,
                 called: &call.called,
                 outcome: ended.outcome,
                 dialled_at: ended.dialled_at,

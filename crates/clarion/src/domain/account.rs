@@ -173,6 +173,8 @@ pub struct Account {
     /// Networks that requests may come from. An empty list means any.
     pub allowed_networks: Vec<IpNet>,
     pub created_at: Timestamp,
+    /// By an operator. What calls cost is no change.
+    pub updated_at: Timestamp,
 }
 
 impl Account {
@@ -246,6 +248,7 @@ impl Account {
         set(&mut self.spending_limit, change.spending_limit);
         set(&mut self.display_numbers, change.display_numbers);
         set(&mut self.allowed_networks, change.allowed_networks);
+        set(&mut self.updated_at, change.changed_at);
     }
 }
 
@@ -266,6 +269,7 @@ pub struct AccountChange {
     pub spending_limit: Option<Option<Money>>,
     pub display_numbers: Option<Vec<NumberPattern>>,
     pub allowed_networks: Option<Vec<IpNet>>,
+    pub changed_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -278,6 +282,13 @@ pub struct Application {
     pub callback_secret: Option<CallbackSecret>,
     pub limits: AppLimits,
     pub created_at: Timestamp,
+    /// `None` means the platform's.
+    pub bill_json_key: Option<BillJsonKey>,
+}
+
+named_states! {
+    /// What an answer in JSON calls the address of a bill. The contract has the first; one client library knows only the second.
+    BillJsonKey { LowerCase = "downurl", AsInXml = "downUrl" }
 }
 
 /// Limits of one application, beside those of its account. `None` means that only the account's limit applies.
@@ -317,6 +328,9 @@ impl Application {
         if let Some(limit) = change.calls_at_once {
             self.limits.calls_at_once = limit;
         }
+        if let Some(key) = change.bill_json_key {
+            self.bill_json_key = key;
+        }
     }
 }
 
@@ -327,6 +341,7 @@ pub struct ApplicationChange {
     pub callback_secret: Option<Option<CallbackSecret>>,
     pub calls_per_second: Option<Option<u32>>,
     pub calls_at_once: Option<Option<u32>>,
+    pub bill_json_key: Option<Option<BillJsonKey>>,
 }
 
 /// The key that signs callbacks (Standard Webhooks): 24 to 64 bytes, written as `whsec_` and Base64.
@@ -412,6 +427,7 @@ mod tests {
             display_numbers: vec!["+864001234567".parse().unwrap(), "+86138*".parse().unwrap()],
             allowed_networks: vec![],
             created_at: Timestamp::UNIX_EPOCH,
+            updated_at: Timestamp::UNIX_EPOCH,
         };
         let caller = |account: &Account, wish| account.caller(wish, &called, &plan).unwrap();
         assert_eq!(caller(&account, Some("4001234567")), "864001234567");

@@ -10,6 +10,7 @@ use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::account::{AccountSid, AppId, ID_LENGTH};
+use super::bill::call_type::CallType;
 use super::call_state::CallState;
 use super::callback::RespUrl;
 use super::outcome::Outcome;
@@ -91,10 +92,40 @@ impl fmt::Display for CallSid {
     }
 }
 
-/// Everything about a call that is known when it is accepted. It never changes afterwards.
+/// What a call is for: it decides how the call is reported and billed, and what its record keeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum CallKind {
+    /// `LandingCalls`.
+    #[default]
+    Notification,
+    /// `VoiceVerify`: what it says is a secret. The record forgets it when the call ends.
+    Verification,
+}
+
+impl CallKind {
+    const ALL: [Self; 2] = [Self::Notification, Self::Verification];
+
+    /// How it is billed, and stored.
+    pub const fn call_type(self) -> CallType {
+        match self {
+            Self::Notification => CallType::OutboundNotification,
+            Self::Verification => CallType::VoiceVerificationCode,
+        }
+    }
+
+    pub fn from_code(code: i16) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.call_type().code() == code)
+    }
+}
+
+/// Everything about a call that is known when it is accepted. It never changes afterwards, except that the record of a verification forgets
+/// its prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewCall {
     pub sid: CallSid,
+    pub kind: CallKind,
     pub account: AccountSid,
     pub app: AppId,
     pub accepted_at: Timestamp,
@@ -161,6 +192,16 @@ pub struct CallProgress {
 }
 
 impl CallProgress {
+    /// Of a call that is not over.
+    pub fn under_way(state: CallState) -> Self {
+        Self {
+            state,
+            outcome: None,
+            answered_at: None,
+            ended_at: None,
+        }
+    }
+
     /// Returns the digit of `CallResult`: 0 to 2 as in the callback, 3 queued, 4 dialling or ringing, 5 talking.
     pub fn digit(&self) -> char {
         match (self.state, self.outcome) {

@@ -8,9 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::account::{AccountSid, AppId};
 use super::attempt::AttemptNumber;
 use super::bill::BillLine;
-use super::bill::call_type::CallType;
 use super::bill::rating::Charge;
-use super::call::{CallSid, NewCall, Priority};
+use super::call::{CallKind, CallSid, NewCall, Priority};
 use super::call_state::CallState;
 use super::callback::OwedCallback;
 use super::customer_limits::{CallLimits, Customer};
@@ -280,12 +279,19 @@ impl EndedCall {
             .min(i32::MAX.unsigned_abs())
     }
 
+    /// What the record keeps instead of the prompt, where that is to be forgotten.
+    pub fn forgotten_prompt(&self) -> Option<String> {
+        let call = &self.claimed.call;
+        let forgotten = (call.kind == CallKind::Verification).then(|| call.prompt.forgotten());
+        forgotten.map(|prompt| serde_json::to_string(&prompt).expect("it has only text keys"))
+    }
+
     /// Returns the call's line in the bill.
     pub fn bill_line(&self, charge: Charge) -> BillLine {
         let call = &self.claimed.call;
         BillLine {
             order_id: self.claimed.attempt.order_id(&call.sid),
-            call_type: CallType::OutboundNotification,
+            call_type: call.kind.call_type(),
             call_sid: Some(call.sid.to_string()),
             caller: call.caller.clone().unwrap_or_default(),
             called: call.called.clone(),
@@ -306,6 +312,7 @@ impl EndedCall {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecord {
     pub sid: CallSid,
+    pub kind: CallKind,
     pub account: AccountSid,
     pub app: AppId,
     pub called: String,

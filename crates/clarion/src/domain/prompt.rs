@@ -1,6 +1,7 @@
-//! What the called party hears: speech first, then audio files, all of it one to three times.
+//! What the called party hears: speech first, then audio files, then a code, all of it one to three times.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -58,9 +59,9 @@ impl FileName {
     }
 }
 
-/// Reads mediaName. Semicolons separate several files. An empty part between them is ignored.
-pub fn file_names(media_name: &str, limit: usize) -> Result<Vec<FileName>, Refusal> {
-    let names: Vec<_> = media_name
+/// Reads the file names of a field. Semicolons separate several files. An empty part between them is ignored.
+pub fn file_names(field: &str, text: &str, limit: usize) -> Result<Vec<FileName>, Refusal> {
+    let names: Vec<_> = text
         .split(';')
         .map(str::trim)
         .filter(|name| !name.is_empty())
@@ -68,10 +69,11 @@ pub fn file_names(media_name: &str, limit: usize) -> Result<Vec<FileName>, Refus
     if names.len() > limit {
         return Err(Refusal::new(
             StatusCode::DataTooLong,
-            format!("mediaName names more than {limit} files"),
+            format!("{field} names more than {limit} files"),
         ));
     }
-    names.into_iter().map(str::parse).collect()
+    let names = names.into_iter();
+    names.map(|name| FileName::named_by(field, name)).collect()
 }
 
 /// The kind of owner whose file a name means.
@@ -152,6 +154,19 @@ pub struct Speech {
     pub background: u8,
 }
 
+impl Speech {
+    /// In the natural voice.
+    pub fn plain(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            speed: 0,
+            volume: 0,
+            pitch: 0,
+            background: 0,
+        }
+    }
+}
+
 /// Reads a whole number within bounds. A missing option is zero, the natural voice.
 pub fn voice_option<T: TryFrom<i32> + Default>(
     name: &str,
@@ -173,6 +188,72 @@ pub fn voice_option<T: TryFrom<i32> + Default>(
         })
 }
 
+/// The language in which the characters of a code are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CodeLanguage {
+    #[serde(rename = "zh")]
+    Chinese,
+    #[serde(rename = "en")]
+    English,
+}
+
+impl CodeLanguage {
+    pub fn read(value: Option<&str>) -> Result<Self, Refusal> {
+        match value {
+            None => Ok(Self::Chinese),
+            Some(text) if text.eq_ignore_ascii_case("zh") => Ok(Self::Chinese),
+            Some(text) if text.eq_ignore_ascii_case("en") => Ok(Self::English),
+            Some(_) => Err(Refusal::field("lang must be zh or en")),
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chinese => "zh",
+            Self::English => "en",
+        }
+    }
+}
+
+const CODE_LENGTH: RangeInclusive<usize> = 4..=8;
+
+/// A code that is spoken character by character. It is a secret of the application and of the callee: it is never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyCode {
+    /// Digits and capital letters.
+    characters: String,
+    pub language: CodeLanguage,
+}
+
+impl VerifyCode {
+    pub fn parse(text: &str, language: CodeLanguage) -> Result<Self, Refusal> {
+        if !CODE_LENGTH.contains(&text.chars().count()) {
+            return Err(StatusCode::VerifyCodeLength.into());
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Err(Refusal::field(
+                "verifyCode must consist of the letters A to Z and the digits 0 to 9",
+            ));
+        }
+        Ok(Self {
+            characters: text.to_ascii_uppercase(),
+            language,
+        })
+    }
+
+    pub fn reveal(&self) -> &str {
+        &self.characters
+    }
+}
+
+impl fmt::Debug for VerifyCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerifyCode")
+            .field("language", &self.language)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The message of one call, stored with the call as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
@@ -180,7 +261,22 @@ pub struct Prompt {
     pub speech: Option<Speech>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<AudioFile>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<VerifyCode>,
     pub plays: u8,
+}
+
+impl Prompt {
+    /// What is left of it when what was said is to be forgotten. The names of files can tell a code as well.
+    #[must_use]
+    pub fn forgotten(&self) -> Self {
+        Self {
+            speech: None,
+            files: Vec::new(),
+            code: None,
+            plays: self.plays,
+        }
+    }
 }
 
 pub fn play_times(value: Option<&str>) -> Result<u8, Refusal> {
@@ -198,7 +294,7 @@ mod tests {
     #[test]
     fn file_names_are_names_and_never_paths() {
         let names = |text| {
-            file_names(text, 3)
+            file_names("mediaName", text, 3)
                 .map(|names| names.iter().map(FileName::to_string).collect::<Vec<_>>())
         };
         assert_eq!(names("a.wav").unwrap(), ["a.wav"]);
@@ -243,9 +339,50 @@ mod tests {
                 name: "a.wav".parse().unwrap(),
                 content: ContentId::test_file(),
             }],
+            code: Some(VerifyCode::parse("a1b2", CodeLanguage::English).unwrap()),
             plays: 3,
         };
         let stored = serde_json::to_string(&prompt).unwrap();
         assert_eq!(serde_json::from_str::<Prompt>(&stored).unwrap(), prompt);
+        assert!(!format!("{prompt:?}").contains("A1B2"), "{prompt:?}");
+        let forgotten = serde_json::to_string(&prompt.forgotten()).unwrap();
+        assert_eq!(forgotten, r#"{"plays":3}"#);
+    }
+
+    #[test]
+    fn a_code_has_four_to_eight_letters_or_digits() {
+        let parse = |text| VerifyCode::parse(text, CodeLanguage::Chinese);
+        for (text, characters) in [("1234", "1234"), ("aB9z", "AB9Z"), ("12345678", "12345678")] {
+            assert_eq!(parse(text).unwrap().reveal(), characters);
+        }
+        for text in ["", "123", "123456789", "一二三"] {
+            assert_eq!(
+                parse(text).unwrap_err().code,
+                StatusCode::VerifyCodeLength,
+                "{text}"
+            );
+        }
+        for text in ["12 4", "12-34", "１２３４", "12é4", "一二三四"] {
+            let refusal = parse(text).unwrap_err();
+            assert_eq!(refusal.code, StatusCode::FieldWrong, "{text}");
+            assert!(!refusal.message.contains(text), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_language_is_chinese_unless_it_is_english() {
+        for (value, language) in [
+            (None, CodeLanguage::Chinese),
+            (Some("zh"), CodeLanguage::Chinese),
+            (Some("EN"), CodeLanguage::English),
+        ] {
+            assert_eq!(CodeLanguage::read(value), Ok(language));
+        }
+        assert!(
+            CodeLanguage::read(Some("fr"))
+                .unwrap_err()
+                .message
+                .contains("lang")
+        );
     }
 }

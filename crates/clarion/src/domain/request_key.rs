@@ -1,6 +1,7 @@
 //! What an application calls a request of its own, so that it can be repeated safely: the same name again is the same call.
 
 use jiff::Timestamp;
+use sha2::{Digest, Sha256};
 
 use super::call::{CallSid, NewCall, Queueing};
 use super::status_code::Refusal;
@@ -48,11 +49,36 @@ pub struct CallOrder {
     pub request: Option<RequestKey>,
 }
 
+/// Hex digits of a digest.
+const DIGEST_LENGTH: usize = 64;
+
 /// A request's name, and a digest of its fields: another request must not have the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
     pub id: RequestId,
     pub digest: String,
+}
+
+impl RequestKey {
+    /// `secret` is told apart as long as it is known: its digest is kept beside that of the fields, and forgotten with it. Whoever finds the digest
+    /// of four digits has found the digits.
+    pub fn new(id: RequestId, fields: &str, secret: Option<&str>) -> Self {
+        let digest = |text: &str| hex::encode(Sha256::digest(text));
+        let mut digests = digest(fields);
+        if let Some(secret) = secret {
+            digests.push_str(&digest(&format!("{}\n{secret}", id.0)));
+        }
+        Self {
+            id,
+            digest: digests,
+        }
+    }
+
+    /// Whether it was the same request that became that call. A secret that was forgotten is not compared any more.
+    pub fn is_that_of(&self, known: &KnownRequest) -> bool {
+        let forgotten = known.digest.len() == DIGEST_LENGTH;
+        self.digest == known.digest || forgotten && self.digest.starts_with(&known.digest)
+    }
 }
 
 /// The call that a request of this name became.
@@ -75,6 +101,26 @@ pub enum Accepted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_tells_requests_apart_until_it_is_forgotten() {
+        let key = |fields, secret| RequestKey::new(RequestId("a".into()), fields, secret);
+        let known = |digest: &str| KnownRequest {
+            call: "26111502350900001000000000000000".parse().unwrap(),
+            accepted_at: Timestamp::UNIX_EPOCH,
+            digest: digest.to_owned(),
+        };
+        let first = key("fields", Some("1234"));
+        let remembered = known(&first.digest);
+        assert!(first.is_that_of(&remembered));
+        assert!(!key("fields", Some("1235")).is_that_of(&remembered));
+        assert!(!key("others", Some("1234")).is_that_of(&remembered));
+        assert!(!key("fields", None).is_that_of(&remembered));
+        let forgotten = known(&first.digest[..DIGEST_LENGTH]);
+        assert!(key("fields", Some("1235")).is_that_of(&forgotten));
+        assert!(!key("others", Some("1234")).is_that_of(&forgotten));
+        assert!(key("fields", None).is_that_of(&known(&key("fields", None).digest)));
+    }
 
     #[test]
     fn a_request_is_named_by_its_field_or_by_the_header() {

@@ -63,6 +63,7 @@ status_codes! {
     BodyFormat = "110141", "the body cannot be read";
     DataTooLong = "110062", "the data is too long";
     FieldWrong = "108023", "a field's value is wrong";
+    VerifyCodeLength = "108034", "verifyCode must have 4 to 8 characters";
     CalledNotAllowed = "108035", "the called number is not allowed";
     PlayTimesRange = "108036", "playTimes must be a whole number from 1 to 3";
     NothingToPlay = "110081", "mediaName and mediaTxt must not both be empty";
@@ -80,6 +81,7 @@ status_codes! {
     NotOffered = "190008", "this operation is not offered here";
     BillTokenInvalid = "190009", "the download token is not valid";
     RequestIdUsed = "190010", "requestId was used before with other fields";
+    CallOver = "190011", "the call is over already";
     AcceptUnknown = "190013", "it is not known whether the call was accepted: ask again with the same requestId, or look at CallResult later";
     NoRoom = "190014", "there is no room on the disk for new calls or files";
     AudioQuota = "190015", "the quota of audio files or uploads is used up";

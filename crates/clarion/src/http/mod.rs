@@ -31,7 +31,7 @@ use tower_http::normalize_path::{NormalizePath, NormalizePathLayer};
 
 use self::activity::Activity;
 use self::places::ClientPlaces;
-use crate::api::{KnownClient, PeerAddress};
+use crate::api::{Arrival, KnownClient, PeerAddress};
 use crate::config::HttpConfig;
 
 /// Time that a client has for the TLS handshake, or `head_seconds` if that is less.
@@ -145,8 +145,12 @@ impl Front {
         watcher: Watcher,
     ) {
         let _ = stream.set_nodelay(true);
+        let Ok(local) = stream.local_addr() else {
+            return;
+        };
+        let client = Client { peer, local, known };
         let Some(tls) = &self.tls else {
-            return self.requests(stream, peer, known, watcher).await;
+            return self.requests(stream, client, watcher).await;
         };
         let time = HANDSHAKE.min(self.head_time);
         let handshake = async {
@@ -158,9 +162,7 @@ impl Front {
         };
         match tokio::time::timeout(time, handshake).await {
             Ok(Some(Ok(stream))) => {
-                Arc::clone(&self)
-                    .requests(stream, peer, known, watcher)
-                    .await;
+                Arc::clone(&self).requests(stream, client, watcher).await;
             }
             Ok(Some(Err(error))) => tracing::debug!(%peer, %error, "TLS handshake failed"),
             Ok(None) => tracing::debug!(%peer, "plain HTTP where TLS is spoken"),
@@ -168,23 +170,18 @@ impl Front {
         }
     }
 
-    async fn requests<S>(
-        self: Arc<Self>,
-        stream: S,
-        peer: SocketAddr,
-        known: KnownClient,
-        watcher: Watcher,
-    ) where
+    async fn requests<S>(self: Arc<Self>, stream: S, client: Client, watcher: Watcher)
+    where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let activity = Activity::begin();
+        let (activity, peer) = (Activity::begin(), client.peer);
         let (front, noted) = (Arc::clone(&self), Arc::clone(&activity));
         let service = service_fn(move |request| {
             let (front, activity) = (Arc::clone(&front), Arc::clone(&noted));
-            let known = known.clone();
+            let client = client.clone();
             async move {
                 let _under_way = activity.request();
-                let answer = front.request(request, peer.ip(), known).await;
+                let answer = front.request(request, client).await;
                 answer.map(|answer| answer.map(|body| activity.answer(body)))
             }
         });
@@ -204,15 +201,30 @@ impl Front {
     async fn request(
         self: Arc<Self>,
         request: hyper::Request<Incoming>,
-        peer: IpAddr,
-        known: KnownClient,
+        client: Client,
     ) -> Result<Response, Infallible> {
         let mut request: Request = request.map(Body::new);
-        let from = client_address(peer, request.headers(), &self.trusted_proxies);
-        request.extensions_mut().insert(PeerAddress(from));
-        request.extensions_mut().insert(known);
+        let (peer, trusted) = (client.peer.ip().to_canonical(), &self.trusted_proxies);
+        let from = client_address(peer, request.headers(), trusted);
+        let arrival = Arrival {
+            local: client.local,
+            is_tls: self.tls.is_some(),
+            by_proxy: trusted.iter().any(|network| network.contains(&peer)),
+        };
+        let extensions = request.extensions_mut();
+        extensions.insert(PeerAddress(from));
+        extensions.insert(arrival);
+        extensions.insert(client.known);
         self.app.clone().oneshot(request).await
     }
+}
+
+/// The other end of a connection, and ours.
+#[derive(Debug, Clone)]
+struct Client {
+    peer: SocketAddr,
+    local: SocketAddr,
+    known: KnownClient,
 }
 
 /// Returns the client's own address. Only proxies that the operator has named are trusted: then it is the last address in X-Forwarded-For

@@ -10,8 +10,11 @@ use super::StoreError;
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, CallbackState, ClaimedCallback,
-    DueReceiver, EndedAttempt, ReceiverShare,
+    DueReceiver, EndedAttempt, OwedCallback, ReceiverShare,
 };
+
+/// So many events a call may have.
+pub const MOST_EVENTS: u32 = 1000;
 
 /// Due times are by the store's own clock, as in the queue of calls: verbs are told how long, never when.
 #[async_trait]
@@ -43,6 +46,8 @@ pub trait CallbackQueue: Send + Sync {
     ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError>;
     /// Makes a callback due now, at the beginning of the schedule, whatever became of it. Its attempts are kept.
     async fn replay_callback(&self, key: &CallbackKey) -> Result<(), StoreError>;
+    /// Owes an event about a call, after those that it has. False if it has had too many of them.
+    async fn owe_event(&self, owed: OwedCallback) -> Result<bool, StoreError>;
     async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError>;
 }
 

@@ -42,7 +42,11 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0012_audit_trail", 11),
     migration!("0013_callbacks_by_account", 11),
     migration!("0014_audio_quotas", 11),
+    migration!("0015_verification", 11),
 ];
+
+/// The version from which on programs know calls that say a code. An earlier one would dial them and say nothing.
+pub const VERIFICATION: usize = 15;
 
 /// The version that this program wants.
 pub const WANTED: usize = MIGRATIONS.len();

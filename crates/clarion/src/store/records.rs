@@ -7,6 +7,7 @@ use super::StoreError;
 use crate::domain::account::AccountSid;
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
+use crate::domain::call_state::CallState;
 use crate::domain::claim::{CallFilter, CallRecord};
 
 /// A number was barred, or is not any more.
@@ -49,6 +50,16 @@ pub trait Records: Send + Sync {
     async fn barred_revision(&self) -> Result<i64, StoreError>;
     /// What was changed after that one, in its order.
     async fn barred_changes(&self, after: i64) -> Result<Vec<BarredChange>, StoreError>;
+    /// Its application wants the call ended; `before_answer`: only if nobody has answered. How far it has come, if it is one of this account, has
+    /// not ended, and may be cancelled so.
+    async fn cancel_call_of(
+        &self,
+        account: &AccountSid,
+        sid: &CallSid,
+        before_answer: bool,
+    ) -> Result<Option<CallState>, StoreError>;
     /// The operator wants all calls of an account ended that have not ended. How many they are.
     async fn cancel_calls_of(&self, account: &AccountSid) -> Result<u64, StoreError>;
+    /// The schema that the oldest of all living nodes was made for.
+    fn oldest_node(&self) -> usize;
 }

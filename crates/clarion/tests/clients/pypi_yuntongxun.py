@@ -26,3 +26,8 @@ print(json.dumps(xml.billRecords('day', '')))
 print(json.dumps(json_client.landingCall('13800000002', '', '您好', '', '', '')))
 print(json.dumps(json_client.landingCall('13800000002', '', '', '', '1', '')))
 print(json.dumps(json_client.billRecords('day', '')))
+# verifyCode, playTimes, to, displayNum, respUrl
+print(json.dumps(xml.voiceVerify('7q42', '2', '13800000003', '', '')))
+print(json.dumps(json_client.voiceVerify('830516', '1', '13800000004', '', 'http://receiver.example/cb')))
+print(json.dumps(json_client.voiceVerify('123', '1', '13800000004', '', '')))
+print(json.dumps(xml.queryAccountInfo()))

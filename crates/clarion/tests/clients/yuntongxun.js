@@ -17,6 +17,8 @@ const ask = (operation, fields) =>
     await ask('billRecords', { date: 'day' }),
     await ask('accountInfo'),
     await ask('templateSMS', { to: '13800000000', templateId: '1' }),
+    await ask('voiceVerify', { to: '13800000003', verifyCode: '7q42', playTimes: 2 }),
+    await ask('voiceVerify', { to: '13800000003', verifyCode: 123 }),
   ];
   answers.forEach((answer) => console.log(JSON.stringify(answer)));
 })().catch((error) => {

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use clarion::api::operations::{OPERATIONS, Operation};
 use clarion::domain::bill::call_type::CallType;
 use clarion::domain::bill::{COLUMNS, csv, record};
 use clarion::domain::call_state::CallState;
@@ -52,26 +53,52 @@ fn the_tables_of_the_api_document_are_those_of_the_code() {
     for code in StatusCode::ALL {
         writeln!(codes, "| {} | {} |", code.code(), code.meaning()).unwrap();
     }
-    let document = clarion::api::openapi::describe();
-    let schema = &document["paths"]["/{SoftVersion}/Accounts/{accountSid}/Calls/LandingCalls"]["post"]
-        ["requestBody"]["content"]["application/json"]["schema"];
-    let required = schema["required"].as_array().unwrap();
-    let mut fields = "| field | required | rule |\n|---|---|---|\n".to_owned();
-    for (name, field) in schema["properties"].as_object().unwrap() {
-        let required = if required.iter().any(|known| known == name) {
-            "yes"
-        } else {
-            ""
-        };
+    check("docs/api.md", "codes", &codes);
+    let mut operations = "| operation | what it does |\n|---|---|\n".to_owned();
+    for operation in OPERATIONS {
+        let methods = operation.methods.join(", ");
+        let (path, about) = (operation.path, operation.about);
+        writeln!(operations, "| `{methods} {path}` | {about} |").unwrap();
+        check("docs/api.md", name(operation), &operation_tables(operation));
+    }
+    check("docs/api.md", "operations", &operations);
+}
+
+/// What the document calls an operation.
+fn name(operation: &Operation) -> &'static str {
+    operation.path.rsplit('/').next().unwrap()
+}
+
+/// Every field with its default, and every refusal.
+fn operation_tables(operation: &Operation) -> String {
+    let mut text = String::new();
+    let body = operation.form.map_or(&[][..], |form| form.fields);
+    let fields = operation.query.iter().map(|field| (field, "query"));
+    let fields: Vec<_> = fields
+        .chain(body.iter().map(|field| (field, "body")))
+        .collect();
+    if !fields.is_empty() {
+        text.push_str("| field | in | required | default | rule |\n|---|---|---|---|---|\n");
+    }
+    for (field, place) in fields {
+        let required = if field.required { "yes" } else { "" };
+        let (name, default, rule) = (field.name, field.default, field.rule);
         writeln!(
-            fields,
-            "| {name} | {required} | {} |",
-            field["description"].as_str().unwrap()
+            text,
+            "| {name} | {place} | {required} | {default} | {rule} |"
         )
         .unwrap();
     }
-    check("docs/api.md", "codes", &codes);
-    check("docs/api.md", "fields", &fields);
+    let codes: Vec<_> = operation.codes.iter().map(|code| code.code()).collect();
+    if !codes.is_empty() {
+        let codes = codes.join(", ");
+        writeln!(
+            text,
+            "\nBeside what every request may be refused with: {codes} ([all codes](#status-codes))."
+        )
+        .unwrap();
+    }
+    text
 }
 
 #[test]

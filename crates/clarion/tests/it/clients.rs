@@ -4,6 +4,7 @@ mod examples;
 
 use std::path::{Path, PathBuf};
 
+use clarion::domain::call::CallKind;
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -65,8 +66,16 @@ async fn the_npm_package_yuntongxun_works_unmodified() {
     let codes: Vec<_> = answers.iter().map(|answer| code(&answer["body"])).collect();
     assert_eq!(
         codes,
-        ["000000", "000000", "110081", "000000", "000000", "190008"]
+        [
+            "000000", "000000", "110081", "000000", "000000", "190008", "000000", "108034"
+        ]
     );
+    let sid = answers[6]["body"]["VoiceVerify"]["callSid"].as_str();
+    let call = server
+        .store
+        .call_record(&sid.unwrap().parse().unwrap())
+        .await;
+    assert_eq!(call.unwrap().unwrap().kind, CallKind::Verification);
     assert_eq!(
         answers[0]["body"]["LandingCall"]["callSid"]
             .as_str()
@@ -100,12 +109,19 @@ async fn the_pypi_package_yuntongxun_works_unmodified() {
         .env("SSL_CERT_DIR", no_certificates.path()))
     .await;
     let codes: Vec<_> = answers.iter().map(code).collect();
-    assert_eq!(codes, ["000000", "000000", "000000", "110081", "000000"]);
-    for accepted in [&answers[0], &answers[2]] {
-        let sid = accepted["LandingCall"]["callSid"].as_str().unwrap();
+    let wanted = "000000 000000 000000 110081 000000 000000 000000 108034 000000";
+    assert_eq!(codes, wanted.split(' ').collect::<Vec<_>>());
+    for (answer, group, kind) in [
+        (0, "LandingCall", CallKind::Notification),
+        (2, "LandingCall", CallKind::Notification),
+        (5, "VoiceVerify", CallKind::Verification),
+        (6, "VoiceVerify", CallKind::Verification),
+    ] {
+        let sid = answers[answer][group]["callSid"].as_str().unwrap();
         let call = server.store.call_record(&sid.parse().unwrap()).await;
-        assert!(call.unwrap().is_some(), "{accepted}");
+        assert_eq!(call.unwrap().unwrap().kind, kind, "{}", answers[answer]);
     }
+    assert_eq!(answers[8]["Account"]["type"], "main", "{}", answers[8]);
     assert!(answers[1]["downUrl"].is_string(), "{}", answers[1]);
     assert!(answers[4]["downurl"].is_string(), "{}", answers[4]);
 }
@@ -142,7 +158,7 @@ async fn prometheus_alert_calls_with_the_settings_of_the_readme() {
     assert_eq!(
         names,
         [
-            "RLY_DH_open-rlydh",
+            "open-rlydh",
             "RLY_URL",
             "RLY_ACCOUNT_SID",
             "RLY_ACCOUNT_TOKEN",

@@ -1,7 +1,7 @@
 //! The blocks of the documents, run. What a document says otherwise is judged by the tests in `tests/documents`, which need no server.
 
 #[path = "../documents/blocks.rs"]
-mod blocks;
+pub mod blocks;
 mod shell;
 
 use std::path::{Path, PathBuf};

@@ -214,9 +214,8 @@ async fn call_result_and_account_info_are_answered_by_get_and_post_in_both_forma
             .call_xml("<to>13800000000</to><mediaTxt>x</mediaTxt>")
             .await,
     );
-    let expected_xml = "<Response><statusCode>000000</statusCode><CallResult><state>3</state><duration>0</duration></CallResult></Response>";
-    let expected_json =
-        "{\"statusCode\":\"000000\",\"CallResult\":{\"state\":\"3\",\"duration\":\"0\"}}";
+    let expected_xml = "<Response><statusCode>000000</statusCode><CallResult><state>3</state><callTime>0</callTime><duration>0</duration></CallResult></Response>";
+    let expected_json = "{\"statusCode\":\"000000\",\"CallResult\":{\"state\":\"3\",\"callTime\":\"0\",\"duration\":\"0\"}}";
     let query = format!("CallResult?callsid={sid}");
     assert!(
         server

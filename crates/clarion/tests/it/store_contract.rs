@@ -14,7 +14,7 @@ mod supervision;
 
 use std::sync::Arc;
 
-use clarion::domain::call::{NewCall, Priority, Queueing};
+use clarion::domain::call::{CallKind, NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
 use clarion::domain::claim::Lane;
 use clarion::domain::phone_number::PhoneNumber;
@@ -72,6 +72,7 @@ pub fn lane() -> Lane {
 pub fn call(number: u128) -> NewCall {
     let accepted_at: Timestamp = "2026-11-15T02:35:09.123Z".parse().unwrap();
     NewCall {
+        kind: CallKind::Notification,
         sid: format!("{number:032x}").parse().unwrap(),
         account: SID.parse().unwrap(),
         app: APP.parse().unwrap(),
@@ -92,6 +93,7 @@ pub fn call(number: u128) -> NewCall {
                 name: "a.wav".parse().unwrap(),
                 content: ContentId::test_file(),
             }],
+            code: None,
             plays: 3,
         },
         max_talk: Some(60),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clarion::accepted::Announcer;
 use clarion::config::Config;
 use clarion::dispatch::STOP_ALL;
-use clarion::domain::call::{CallSid, NewCall, Priority, Queueing};
+use clarion::domain::call::{CallKind, CallSid, NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::Prompt;
@@ -307,6 +307,7 @@ fn order(number: usize, plan: CallPlan, config: &Config, world: &World) -> CallO
             valid_for: SignedDuration::from_secs(plan.valid_for.into()),
         },
         call: NewCall {
+            kind: CallKind::Notification,
             sid: format!("{number:032}").parse().expect("32 digits"),
             account: "a".repeat(32).parse().expect("32 letters"),
             app: "b".repeat(32).parse().expect("32 letters"),
@@ -318,6 +319,7 @@ fn order(number: usize, plan: CallPlan, config: &Config, world: &World) -> CallO
             prompt: Prompt {
                 speech: None,
                 files: Vec::new(),
+                code: None,
                 plays: 1,
             },
             max_talk: None,

@@ -153,18 +153,19 @@ impl Speaker {
         interlude: &mut dyn FnMut(),
     ) -> Result<Spoken, SpeechError> {
         let time = SpeakingTime::with_interlude(self.time, interlude);
-        let (mut samples, is_fallback) = self.raw(speech, time)?;
-        let voice = speech.voice;
-        let loudness = level::active_rms(&samples);
-        if loudness > 0.0 {
-            level::scale(&mut samples, voice.loudness() / loudness);
-        }
-        let mut samples = mix::under(samples, voice.background, voice.loudness());
-        level::limit(&mut samples);
+        let (samples, is_fallback) = self.raw(speech, time)?;
         Ok(Spoken {
-            samples,
+            samples: ready_for_the_line(samples, speech.voice),
             is_fallback,
         })
+    }
+
+    /// By the embedded engine, whatever is configured: for what must not leave this machine.
+    pub fn speak_here(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError> {
+        let samples = self
+            .embedded
+            .speak(speech, &mut SpeakingTime::new(self.time))?;
+        Ok(ready_for_the_line(samples, speech.voice))
     }
 
     fn raw(
@@ -187,4 +188,15 @@ impl Speaker {
         }
         Ok((self.embedded.speak(speech, &mut time)?, true))
     }
+}
+
+/// At the level of the voice, with its background.
+fn ready_for_the_line(mut samples: Vec<f32>, voice: Voice) -> Vec<f32> {
+    let loudness = level::active_rms(&samples);
+    if loudness > 0.0 {
+        level::scale(&mut samples, voice.loudness() / loudness);
+    }
+    let mut samples = mix::under(samples, voice.background, voice.loudness());
+    level::limit(&mut samples);
+    samples
 }

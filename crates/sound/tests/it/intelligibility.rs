@@ -1,13 +1,10 @@
 //! A listener nobody here wrote: the recogniser of the Python package pocketsphinx, given a grammar of sentences, must pick the one that
 //! was said, after the telephone codec.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
 use sound::Voice;
 use sound::background::NAMES;
-use sound::resample::resample;
 
+use super::listener::{Grammar, understood};
 use super::support::heard;
 
 const SENTENCES: [&str; 24] = [
@@ -84,8 +81,12 @@ fn a_recogniser_understands_every_sentence_after_the_codec() {
             );
         }
     }
-    let folder = tempfile::tempdir().unwrap();
-    let understood = listen(folder.path(), &said);
+    let sounds: Vec<_> = said
+        .iter()
+        .map(|said| heard(said.sentence, said.voice))
+        .collect();
+    let grammar = Grammar(format!("public <sentence> = {};\n", SENTENCES.join(" | ")));
+    let understood = understood(&grammar, &sounds);
     let wrong: Vec<String> = said
         .iter()
         .zip(&understood)
@@ -102,80 +103,4 @@ fn a_recogniser_understands_every_sentence_after_the_codec() {
         said.len(),
         wrong.join("\n")
     );
-}
-
-fn listen(folder: &Path, said: &[Said]) -> Vec<String> {
-    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/listener/bin/python");
-    assert!(
-        python.exists(),
-        "the Python package pocketsphinx is missing: run `make setup`"
-    );
-    let grammar = folder.join("sentences.gram");
-    let rules = format!(
-        "#JSGF V1.0;\ngrammar sentences;\npublic <sentence> = {};\n",
-        SENTENCES.join(" | ")
-    );
-    std::fs::write(&grammar, rules).unwrap();
-    let files: Vec<PathBuf> = said
-        .iter()
-        .enumerate()
-        .map(|(number, said)| {
-            let file = folder.join(format!("{number}.raw"));
-            std::fs::write(&file, at_16_khz(&heard(said.sentence, said.voice))).unwrap();
-            file
-        })
-        .collect();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/listen.py");
-    // Two listeners, each with half of it.
-    let listeners: Vec<_> = files
-        .chunks(files.len().div_ceil(2))
-        .map(|half| {
-            let mut command = Command::new(&python);
-            command
-                .arg(&script)
-                .arg(&grammar)
-                .args(half)
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped());
-            command.spawn().unwrap()
-        })
-        .collect();
-    let mut understood = Vec::new();
-    for listener in listeners {
-        let output = listener.wait_with_output().unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        understood.extend(
-            String::from_utf8(output.stdout)
-                .unwrap()
-                .lines()
-                .map(str::to_owned),
-        );
-    }
-    understood
-}
-
-/// What a recogniser expects: 16 kHz, half a second before and behind, and the faint noise of a real line. It was trained on
-/// recordings of rooms and takes the absolute silence between our words for something else.
-fn at_16_khz(samples: &[f32]) -> Vec<u8> {
-    let mut padded = [&[0.0; 4000], samples, &[0.0; 4000]].concat();
-    let mut state = 1_u32;
-    for sample in &mut padded {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        *sample += (state as f32 / u32::MAX as f32 - 0.5) * 0.003;
-    }
-    let wide = resample(8000, 16_000, padded.len(), &mut |first, out| {
-        let rest = &padded[first.min(padded.len())..];
-        let count = rest.len().min(out.len());
-        out[..count].copy_from_slice(&rest[..count]);
-        count
-    });
-    let whole = sound::level::to_whole(&wide);
-    whole
-        .iter()
-        .flat_map(|sample| sample.to_le_bytes())
-        .collect()
 }

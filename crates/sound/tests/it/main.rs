@@ -3,6 +3,7 @@
 mod archives;
 mod engines;
 mod intelligibility;
+mod listener;
 mod mandarin;
 mod measure;
 mod options;

@@ -4,6 +4,7 @@
 //! number keeps its text as it was written, so `13800000000`, `2` and `1e999` reach the rule of their field.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -39,6 +40,12 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
         let mut fields = Fields::default();
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            if self.form.has_only_attributes(&name) {
+                let raw: &RawValue = map.next_value()?;
+                members(self.form, &name, raw.get(), &mut fields)
+                    .map_err(serde::de::Error::custom)?;
+                continue;
+            }
             let Some(known) = self.form.known(&name) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -49,6 +56,22 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_> {
         }
         Ok(fields)
     }
+}
+
+/// Reads an object whose members stand for the attributes of an element. One client library sends it as a text.
+fn members(form: &Form, element: &str, raw: &str, fields: &mut Fields) -> Result<(), String> {
+    let text = match scalar(raw)? {
+        Value::Text(text) => repair(&text).into_owned(),
+        Value::Structure => raw.to_owned(),
+    };
+    let object: BTreeMap<String, &RawValue> =
+        serde_json::from_str(&text).map_err(|error| format!("{element}: {error}"))?;
+    for (name, raw) in object {
+        if let Some(field) = form.set_by(element, &name) {
+            fields.put(field, scalar(raw.get())?)?;
+        }
+    }
+    Ok(())
 }
 
 fn scalar(raw: &str) -> Result<Value, String> {

@@ -36,6 +36,28 @@ impl BodyFormat {
         }
     }
 
+    /// Returns the format that an Accept header wants most. Where both are wanted alike, the first one is meant.
+    fn wanted_by(accept: &str) -> Option<Self> {
+        let mut wanted: Option<(Self, f32)> = None;
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let Some(format) = parts.next().and_then(Self::named_in) else {
+                continue;
+            };
+            let weight = parts.find_map(|part| {
+                let (name, value) = part.split_once('=')?;
+                name.trim()
+                    .eq_ignore_ascii_case("q")
+                    .then_some(value.trim())
+            });
+            let weight = weight.map_or(1.0, |value| value.parse().unwrap_or(0.0));
+            if weight > wanted.map_or(0.0, |(_, most)| most) {
+                wanted = Some((format, weight));
+            }
+        }
+        wanted.map(|(format, _)| format)
+    }
+
     /// Returns the format of a request's body by its Content-Type, or without one by its first character.
     pub fn of_body(headers: &HeaderMap, body: &[u8]) -> Option<Self> {
         match header(headers, &CONTENT_TYPE) {
@@ -57,7 +79,7 @@ impl BodyFormat {
     pub fn of_answer(headers: &HeaderMap, body: &[u8]) -> Self {
         match header(headers, &ACCEPT) {
             None => Self::Xml,
-            Some(accept) => Self::named_in(accept)
+            Some(accept) => Self::wanted_by(accept)
                 .or_else(|| Self::of_body(headers, body))
                 .or_else(|| Self::of_first_character(body))
                 .unwrap_or(Self::Xml),
@@ -126,6 +148,8 @@ pub struct Form {
     pub fields: &'static [Field],
     /// Attributes that set a field: element, attribute, field. They win over an element with the field's name.
     pub attributes: &'static [(&'static str, &'static str, &'static str)],
+    /// An element that has attributes only and that some clients do not close.
+    pub unclosed: Option<&'static str>,
 }
 
 /// A field that a body may hold, with its rule in words. The API document is made from these rules.
@@ -133,15 +157,51 @@ pub struct Form {
 pub struct Field {
     pub name: &'static str,
     pub required: bool,
+    /// What counts where it is absent, if anything.
+    pub default: &'static str,
     pub rule: &'static str,
 }
 
+impl Field {
+    pub const fn required(name: &'static str, rule: &'static str) -> Self {
+        Self {
+            name,
+            required: true,
+            default: "",
+            rule,
+        }
+    }
+
+    pub const fn optional(name: &'static str, default: &'static str, rule: &'static str) -> Self {
+        Self {
+            name,
+            required: false,
+            default,
+            rule,
+        }
+    }
+}
+
 impl Form {
+    /// Clients write `appId` in every way. Of the other names upper and lower case count.
     fn known(&self, name: &str) -> Option<&'static str> {
-        self.fields
-            .iter()
-            .map(|field| field.name)
-            .find(|field| *field == name)
+        let is_meant =
+            |field: &&str| *field == name || *field == "appId" && field.eq_ignore_ascii_case(name);
+        self.fields.iter().map(|field| field.name).find(is_meant)
+    }
+
+    /// The field that an attribute of an element sets. In JSON the element is an object, and the attribute a member of it.
+    fn set_by(&self, element: &str, attribute: &str) -> Option<&'static str> {
+        let attributes = self.attributes.iter();
+        attributes
+            .filter(|(of, name, _)| *of == element && *name == attribute)
+            .map(|(_, _, field)| *field)
+            .next()
+    }
+
+    /// Whether it is an element that has nothing but attributes.
+    fn has_only_attributes(&self, element: &str) -> bool {
+        self.known(element).is_none() && self.attributes.iter().any(|(of, ..)| *of == element)
     }
 }
 

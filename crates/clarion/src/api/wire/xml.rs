@@ -17,6 +17,8 @@ pub fn read(form: &Form, text: &str) -> Result<Fields, String> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().allow_dangling_amp = true;
     reader.config_mut().expand_empty_elements = true;
+    // Otherwise the depth tells whether every element was closed.
+    reader.config_mut().check_end_names = form.unclosed.is_none();
     let mut reading = Reading {
         form,
         fields: Fields::default(),
@@ -28,7 +30,7 @@ pub fn read(form: &Form, text: &str) -> Result<Fields, String> {
     loop {
         match reader.read_event().map_err(|error| error.to_string())? {
             Event::Start(start) => reading.start(&start)?,
-            Event::End(_) => reading.end()?,
+            Event::End(end) => reading.end(local_name(end.name().as_ref()))?,
             Event::Text(text) => reading.text(&text)?,
             Event::CData(data) => reading.text(&data)?,
             Event::GeneralRef(name) => match decode_reference(&name)? {
@@ -55,9 +57,12 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn start(&mut self, start: &BytesStart<'_>) -> Result<(), String> {
-        self.depth += 1;
         let qualified = start.name();
         let name = local_name(qualified.as_ref());
+        if self.depth == 1 && self.form.unclosed == Some(name) {
+            return self.start_field(name, start);
+        }
+        self.depth += 1;
         match self.depth {
             1 if self.root_seen => return Err("there is more than one root element".to_owned()),
             1 if name != self.form.root => {
@@ -110,7 +115,10 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), String> {
+    fn end(&mut self, name: &str) -> Result<(), String> {
+        if self.depth == 1 && self.form.unclosed == Some(name) {
+            return Ok(());
+        }
         if self.depth == 2
             && let Some((name, value)) = self.open.take()
         {

@@ -27,8 +27,9 @@ pub use self::places::{
 pub use self::resp_url::RespUrl;
 pub use self::schedule::RetrySchedule;
 pub use self::signature::sign;
-pub use self::status_body::{CallReport, status_body};
+pub use self::status_body::{CallReport, state_body, status_body};
 use super::account::{AccountSid, AppId, CallbackSecret};
+use super::call::CallSid;
 use super::phone_number::PhoneNumber;
 
 /// How long an event may be tried.
@@ -58,6 +59,34 @@ impl OwedCallback {
             body: status_body(report, zone),
             owed_at: report.ended_at,
         }
+    }
+
+    /// The state of a call as somebody has asked for it; the store gives it its place among the events of the call.
+    pub fn of_state(
+        call: CallSid,
+        app: AppId,
+        url: RespUrl,
+        is_over: bool,
+        now: Timestamp,
+    ) -> Self {
+        let body = state_body(&call, is_over);
+        let key = CallbackKey { call, seq: 1 };
+        Self {
+            webhook_id: key.webhook_id(),
+            key,
+            app,
+            url,
+            body,
+            owed_at: now,
+        }
+    }
+
+    /// The same, as the event of this number.
+    #[must_use]
+    pub fn numbered(mut self, seq: u32) -> Self {
+        self.key.seq = seq;
+        self.webhook_id = self.key.webhook_id();
+        self
     }
 
     /// Where it waits.

@@ -36,16 +36,21 @@ impl RespUrl {
     }
 
     pub fn parse(text: &str) -> Result<Self, Refusal> {
+        Self::named_by("respUrl", text)
+    }
+
+    /// Reads an address. A refusal names the field.
+    pub fn named_by(field: &str, text: &str) -> Result<Self, Refusal> {
         let refuse = |rule: &str| {
             Err(Refusal::new(
                 StatusCode::RespUrlUnacceptable,
-                format!("respUrl {rule}"),
+                format!("{field} {rule}"),
             ))
         };
         if text.len() > LONGEST {
             return Err(Refusal::new(
                 StatusCode::DataTooLong,
-                format!("respUrl is longer than {LONGEST} bytes"),
+                format!("{field} is longer than {LONGEST} bytes"),
             ));
         }
         let Ok(url) = Url::parse(text) else {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::super::call::{CallProgress, CallSid};
+use super::super::call::{CallKind, CallProgress, CallSid};
 use super::super::call_state::CallState;
 use super::super::outcome::Outcome;
 
@@ -11,6 +11,7 @@ use super::super::outcome::Outcome;
 #[derive(Debug, Clone)]
 pub struct CallReport<'a> {
     pub call: &'a CallSid,
+    pub kind: CallKind,
     /// `to` exactly as the client sent it.
     pub called: &'a str,
     pub outcome: Outcome,
@@ -34,15 +35,31 @@ pub fn status_body(report: &CallReport<'_>, zone: &TimeZone) -> String {
     let user_data = report.user_data.map_or_else(String::new, |data| {
         format!("<userData>{}</userData>", escape(data))
     });
+    // Each as its receivers know it: the first in small letters, and with its times.
+    let (root, action, times) = match report.kind {
+        CallKind::Notification => {
+            let started = time(started_at.unwrap_or(report.ended_at));
+            let ended = time(report.ended_at);
+            let times = format!("<starttime>{started}</starttime><endtime>{ended}</endtime>");
+            ("request", "SellingCall", times)
+        }
+        CallKind::Verification => ("Request", "VoiceCode", String::new()),
+    };
     format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><request><action>SellingCall</action><number>{}</number><callSid>{}</callSid>\
-         <state>{}</state><starttime>{}</starttime><endtime>{}</endtime><duration>{}</duration>{user_data}</request>",
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><{root}><action>{action}</action><number>{}</number><callSid>{}</callSid>\
+         <state>{}</state>{times}<duration>{}</duration>{user_data}</{root}>",
         escape(report.called),
         report.call,
         report.outcome.callback_state(),
-        time(started_at.unwrap_or(report.ended_at)),
-        time(report.ended_at),
         progress.seconds(),
+    )
+}
+
+/// The answer to a question for the state of a call: 1 while it is not over, else 0.
+pub fn state_body(call: &CallSid, is_over: bool) -> String {
+    let state = u8::from(!is_over);
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Request><action>QueryCallState</action><callid>{call}</callid><state>{state}</state></Request>"
     )
 }
 
@@ -73,6 +90,7 @@ mod tests {
         let call = "26111502350900001000000000000000".parse().unwrap();
         let report = CallReport {
             call: &call,
+            kind: CallKind::Notification,
             called: "0105282 <3298>-8",
             outcome: Outcome::Talked,
             dialled_at: Some("2026-11-14T18:35:00Z".parse().unwrap()),
@@ -100,6 +118,7 @@ mod tests {
         let call = "26111502350900001000000000000000".parse().unwrap();
         let mut report = CallReport {
             call: &call,
+            kind: CallKind::Notification,
             called: "13800000000",
             outcome: Outcome::Busy,
             dialled_at: Some("2026-11-15T02:35:00Z".parse().unwrap()),
@@ -112,6 +131,26 @@ mod tests {
         (report.outcome, report.dialled_at) = (Outcome::Expired, None);
         let wanted = "<state>2</state><starttime>20261115023504</starttime><endtime>20261115023504</endtime>";
         assert!(status_body(&report, &TimeZone::UTC).contains(wanted));
+    }
+
+    #[test]
+    fn a_verification_is_reported_as_its_receivers_know_it() {
+        let call = "26111502350900001000000000000000".parse().unwrap();
+        let report = CallReport {
+            call: &call,
+            kind: CallKind::Verification,
+            called: "13800000000",
+            outcome: Outcome::Talked,
+            dialled_at: Some("2026-11-15T02:35:00Z".parse().unwrap()),
+            answered_at: Some("2026-11-15T02:35:01Z".parse().unwrap()),
+            ended_at: "2026-11-15T02:35:11Z".parse().unwrap(),
+            user_data: Some("a<b"),
+        };
+        assert_eq!(
+            status_body(&report, &TimeZone::UTC),
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Request><action>VoiceCode</action><number>13800000000</number>\
+             <callSid>26111502350900001000000000000000</callSid><state>0</state><duration>10</duration><userData>a&lt;b</userData></Request>"
+        );
     }
 
     #[test]

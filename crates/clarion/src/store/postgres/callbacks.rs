@@ -13,7 +13,7 @@ use crate::domain::callback::{
     OwedCallback,
 };
 use crate::store::binding::millis;
-use crate::store::callbacks::WaitingApp;
+use crate::store::callbacks::{MOST_EVENTS, WaitingApp};
 use crate::store::columns::Columns;
 use crate::store::statements::callbacks::{
     self, CLAIMED, CLAIMED_COLUMNS, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
@@ -173,6 +173,23 @@ impl CallbackQueue for PostgresStore {
         })
     }
 
+    async fn owe_event(&self, owed: OwedCallback) -> Result<bool, StoreError> {
+        let client = self.client().await?;
+        loop {
+            let call = owed.key.call.as_str();
+            let statement = callbacks::LAST_EVENT.postgres;
+            let row = client.query_one(statement, &[&call]).await?;
+            let last = row.number::<u32>(0)?;
+            if last >= MOST_EVENTS {
+                return Ok(false);
+            }
+            // Somebody else may have taken the number.
+            if owe(&client, &[owed.clone().numbered(last + 1)]).await? > 0 {
+                return Ok(true);
+            }
+        }
+    }
+
     async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError> {
         let client = self.client().await?;
         let row = client
@@ -187,8 +204,8 @@ fn stored_seq(key: &CallbackKey) -> i32 {
 }
 
 /// To be called in the transaction that they are about: one statement for the whole batch. Owing the same again changes nothing.
-pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<(), StoreError> {
-    client
+pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<u64, StoreError> {
+    let owed = client
         .execute_once(
             OWE,
             &[
@@ -204,7 +221,7 @@ pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<(), StoreErr
             ],
         )
         .await?;
-    Ok(())
+    Ok(owed)
 }
 
 /// The receivers of each application, by its place in the list.

@@ -8,7 +8,7 @@ use super::legs::{self, KEEP_LEGS};
 use crate::domain::bill::rating::Prefix;
 use crate::domain::callback::OwedCallback;
 use crate::domain::claim::EndedCall;
-use crate::store::statements::postgres;
+use crate::store::statements::{postgres, requests};
 
 /// The line's price is that of `domain::bill::rating`: by the reservation, where there is one, or else by the account's rate with the
 /// longest prefix, or else by the platform's. The calendar's row is held in share (see `bills::lines`), and read as it is after waiting.
@@ -19,9 +19,13 @@ const END: &str = postgres!(
     ", \
   calendar AS (SELECT first_open FROM bill_calendar FOR SHARE), \
   ended AS (UPDATE calls SET outcome = $28, trunk = $29, attempts = $30, dialled_at = $31, rang_at = $32, answered_at = $33, \
-    ended_at = $34, sip_code = $35, reason = $36 FROM ours WHERE calls.call_sid = ours.call_sid RETURNING calls.*, ours.attempt), \
+    ended_at = $34, sip_code = $35, reason = $36, prompt = coalesce($48, prompt) FROM ours WHERE calls.call_sid = ours.call_sid RETURNING calls.*, ours.attempt), \
   tried AS (INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at) \
     SELECT call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at FROM ended), \
+  secrets AS (UPDATE request_keys SET digest = ",
+    requests::WITHOUT_SECRET,
+    " FROM ours \
+    WHERE $48::text IS NOT NULL AND request_keys.call_sid = ours.call_sid), \
   held AS (DELETE FROM call_reservations USING ours WHERE call_reservations.call_sid = ours.call_sid RETURNING call_reservations.*), \
   rate AS (SELECT unit_seconds, price, unanswered, units AS limit_units FROM held UNION ALL \
     (SELECT unit_seconds, price, unanswered, 2147483647 FROM rates \
@@ -36,7 +40,7 @@ const END: &str = postgres!(
     balance = balance - counted.units * counted.rate FROM held, counted WHERE accounts.sid = $44), \
   billed AS (INSERT INTO bill_lines (order_id, account_sid, app_id, bill_day, type, call_sid, caller, called, started_at, \
       answered_at, ended_at, seconds, units, rate, fee, outcome, user_data) \
-    SELECT $47, account_sid, app_id, greatest(first_open, $37), {notification}, call_sid, coalesce(caller, ''), called, \
+    SELECT $47, account_sid, app_id, greatest(first_open, $37), type, call_sid, coalesce(caller, ''), called, \
       coalesce(dialled_at, accepted_at), answered_at, ended_at, $38, units, rate, units * rate, $39, user_data \
     FROM ended CROSS JOIN calendar CROSS JOIN counted), \
   owed AS (INSERT INTO callbacks (call_sid, app_id, webhook_id, host, url, body, state, owed_at, due_at) \
@@ -76,6 +80,7 @@ pub(super) fn end(ended: &EndedCall) -> Change {
         prefixes,
         ended.outcome.was_tried(),
         ended.claimed.attempt.order_id(&call.sid),
+        ended.forgotten_prompt(),
     ]);
     Change {
         sid: call.sid.clone(),

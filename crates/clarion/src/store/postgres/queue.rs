@@ -58,7 +58,7 @@ const HEARTBEAT: &str = postgres!(
          steady_since = CASE WHEN nodes.lease_until < {now} THEN {now} ELSE nodes.steady_since END), \
      forgotten AS (DELETE FROM nodes WHERE lease_until < {now} - {day} AND node <> $1 \
        AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)) \
-     SELECT count(*), {now} FROM nodes WHERE lease_until > {now} AND node <> $1"
+     SELECT count(*), {now}, least(min(coalesce(schema_version, 0)), $3) FROM nodes WHERE lease_until > {now} AND node <> $1"
 );
 /// The name stays for a while: a claim that is still on its way when the node leaves would otherwise be held by a name that nobody knows, and
 /// never be taken over. While calls are held by it, its lease runs out by itself.
@@ -196,7 +196,7 @@ impl CallQueue for PostgresStore {
         let session = self.heartbeats.get(self.usual).await?;
         let row = session.query_one(HEARTBEAT, values).await?;
         let nodes = row.number::<u32>(0)? + 1;
-        self.signals.note_nodes(nodes);
+        self.signals.note_nodes(nodes, row.number(2)?);
         Ok(NodeStanding {
             nodes,
             database_time: Some(row.time(1)?),

@@ -7,9 +7,10 @@ use super::PostgresStore;
 use crate::domain::account::AccountSid;
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
+use crate::domain::call_state::CallState;
 use crate::domain::claim::{CallFilter, CallRecord};
 use crate::store::columns::Columns;
-use crate::store::statements::{legs, postgres, records};
+use crate::store::statements::{legs, postgres, queue, records};
 use crate::store::{BarredChange, Records, StoreError};
 
 /// One change after the other: a revision that is seen is never followed by an earlier one. Any number serves that no other lock has.
@@ -127,6 +128,21 @@ impl Records for PostgresStore {
         let values: super::Values<'_> = &[&after];
         let rows = self.query(records::BARRED_CHANGES.postgres, values).await?;
         rows.iter().map(records::barred_change).collect()
+    }
+
+    async fn cancel_call_of(
+        &self,
+        account: &AccountSid,
+        sid: &CallSid,
+        before_answer: bool,
+    ) -> Result<Option<CallState>, StoreError> {
+        let values: super::Values<'_> = &[&sid.as_str(), &account.as_str(), &before_answer];
+        let row = self.query_opt(queue::CANCEL_OF.postgres, values).await?;
+        row.as_ref().map(queue::call_state).transpose()
+    }
+
+    fn oldest_node(&self) -> usize {
+        self.signals.oldest_node()
     }
 
     async fn cancel_calls_of(&self, account: &AccountSid) -> Result<u64, StoreError> {

@@ -2,7 +2,7 @@
 //! is told may be lost; every node still looks at the queue by itself now and then.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use supervisor::{Supervisor, TaskGuard, Watch};
@@ -32,12 +32,19 @@ pub struct NodeSignals {
     pub woken: Arc<Notify>,
     /// The last heartbeat saw no other node: there is nobody to tell. Who has just started looks by itself.
     alone: Arc<AtomicBool>,
+    /// What the last heartbeat saw; 0 before the first.
+    oldest: Arc<AtomicUsize>,
 }
 
 impl NodeSignals {
-    /// So many nodes live, this one included.
-    pub fn note_nodes(&self, nodes: u32) {
+    /// So many nodes live, this one included, and the oldest was made for this schema.
+    pub fn note_nodes(&self, nodes: u32, oldest: usize) {
         self.alone.store(nodes <= 1, Ordering::Relaxed);
+        self.oldest.store(oldest, Ordering::Relaxed);
+    }
+
+    pub fn oldest_node(&self) -> usize {
+        self.oldest.load(Ordering::Relaxed)
     }
 
     /// Listens and tells until the guard is dropped.

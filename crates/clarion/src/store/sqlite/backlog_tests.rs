@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::Connection;
 
 use super::{calls, claiming, ending, schema};
-use crate::domain::call::{NewCall, Priority, Queueing};
+use crate::domain::call::{CallKind, NewCall, Priority, Queueing};
 use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, LaneShare, NodeId};
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
@@ -46,6 +46,7 @@ fn fill(db: &Connection, queue: &str, calls: u32) {
 fn order(sid: u128, callee: &str) -> CallOrder {
     CallOrder {
         call: NewCall {
+            kind: CallKind::Notification,
             sid: format!("{sid:032x}").parse().unwrap(),
             account: ACCOUNT.parse().unwrap(),
             app: APP.parse().unwrap(),
@@ -57,6 +58,7 @@ fn order(sid: u128, callee: &str) -> CallOrder {
             prompt: Prompt {
                 speech: None,
                 files: Vec::new(),
+                code: None,
                 plays: 1,
             },
             max_talk: None,

@@ -13,7 +13,7 @@ use crate::domain::callback::{
     NextDelivery, OwedCallback,
 };
 use crate::store::binding::millis;
-use crate::store::callbacks::WaitingApp;
+use crate::store::callbacks::{MOST_EVENTS, WaitingApp};
 use crate::store::columns::Columns;
 use crate::store::statements::callbacks::{
     self, CLAIMED, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
@@ -150,6 +150,21 @@ impl CallbackQueue for SqliteStore {
                 Some(_) => StoreError::being_delivered(&key),
                 None => StoreError::no_callback(&key),
             })
+        })
+        .await
+    }
+
+    async fn owe_event(&self, owed: OwedCallback) -> Result<bool, StoreError> {
+        let clock = self.clock.clone();
+        self.write(move |db| {
+            let call = owed.key.call.as_str();
+            let last: u32 =
+                db.only_row(callbacks::LAST_EVENT.sqlite, [call], |row| row.number(0))?;
+            if last >= MOST_EVENTS {
+                return Ok(false);
+            }
+            owe(db, &owed.clone().numbered(last + 1), clock.now())?;
+            Ok(true)
         })
         .await
     }

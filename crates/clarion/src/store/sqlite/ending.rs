@@ -8,7 +8,7 @@ use super::{bills, callbacks, claiming, legs};
 use crate::domain::claim::EndedCall;
 use crate::store::StoreError;
 use crate::store::columns::Columns;
-use crate::store::statements::sqlite;
+use crate::store::statements::{requests, sqlite};
 
 const LEAVE_QUEUE: &str = sqlite!(
     "DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3 RETURNING callee, legs"
@@ -16,6 +16,13 @@ const LEAVE_QUEUE: &str = sqlite!(
 const END: &str = sqlite!(
     "UPDATE calls SET outcome = $1, trunk = $2, attempts = $3, dialled_at = $4, rang_at = $5, answered_at = $6, ended_at = $7, \
        sip_code = $8, reason = $9 WHERE call_sid = $10"
+);
+
+const FORGET_PROMPT: &str = sqlite!("UPDATE calls SET prompt = $1 WHERE call_sid = $2");
+const FORGET_SECRET: &str = sqlite!(
+    "UPDATE request_keys SET digest = ",
+    requests::WITHOUT_SECRET,
+    " WHERE call_sid = $1"
 );
 
 /// All of it, or nothing of it if the call is not ours any more.
@@ -43,6 +50,10 @@ pub(super) fn end(db: &Connection, ended: &EndedCall, now: i64) -> Result<bool, 
         call.sid.as_str()
     ];
     db.run(END, values)?;
+    if let Some(prompt) = ended.forgotten_prompt() {
+        db.run(FORGET_PROMPT, params![prompt, call.sid.as_str()])?;
+        db.run(FORGET_SECRET, [call.sid.as_str()])?;
+    }
     legs::keep(db, &ended.claimed, &ended.legs, legs_before)?;
     legs::keep_attempt(db, ended)?;
     bills::bill_call(db, ended)?;

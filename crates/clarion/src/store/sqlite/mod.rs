@@ -194,6 +194,8 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     use_a_log(&connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // What is written over is not left in the page: a code that was said is forgotten.
+    connection.pragma_update(None, "secure_delete", "fast")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE)?;
     connection.set_prepared_statement_cache_capacity(64);

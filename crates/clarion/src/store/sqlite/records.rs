@@ -9,9 +9,11 @@ use super::query::Query;
 use crate::domain::account::AccountSid;
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
+use crate::domain::call_state::CallState;
 use crate::domain::claim::{CallFilter, CallRecord};
 use crate::store::columns::Columns;
-use crate::store::statements::{legs, records, sqlite};
+use crate::store::migrations::WANTED;
+use crate::store::statements::{legs, queue, records, sqlite};
 use crate::store::{BarredChange, Records, StoreError};
 
 const BAR: &str =
@@ -138,6 +140,27 @@ impl Records for SqliteStore {
             })
         })
         .await
+    }
+
+    async fn cancel_call_of(
+        &self,
+        account: &AccountSid,
+        sid: &CallSid,
+        before_answer: bool,
+    ) -> Result<Option<CallState>, StoreError> {
+        let (account, sid) = (account.clone(), sid.clone());
+        self.write(move |db| {
+            let values = params![sid.as_str(), account.as_str(), before_answer];
+            db.row(queue::CANCEL_OF.sqlite, values, |row| {
+                queue::call_state(row)
+            })
+        })
+        .await
+    }
+
+    /// One process serves from a file.
+    fn oldest_node(&self) -> usize {
+        WANTED
     }
 
     async fn cancel_calls_of(&self, account: &AccountSid) -> Result<u64, StoreError> {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{Statement, statement};
 use crate::domain::account::{
-    Account, AccountLimits, AppLimits, Application, CallbackSecret, Permissions,
+    Account, AccountLimits, AppLimits, Application, BillJsonKey, CallbackSecret, Permissions,
 };
 use crate::store::StoreError;
 use crate::store::binding::Bind;
@@ -14,8 +14,8 @@ use crate::store::columns::Columns;
 const ACCOUNT: &str = "SELECT sid, name, auth_token, state, bill_download, custom_display_number, requests_per_second, \
     requests_at_once, calls_per_second, calls_at_once, balance, spending_limit, created_at, \
     (SELECT string_agg(pattern, ' ' ORDER BY pattern) FROM number_rules WHERE account_sid = sid), \
-    (SELECT string_agg(network, ' ' ORDER BY network) FROM allowed_networks WHERE account_sid = sid) FROM accounts";
-const APPLICATION: &str = "SELECT id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at FROM applications";
+    (SELECT string_agg(network, ' ' ORDER BY network) FROM allowed_networks WHERE account_sid = sid), coalesce(updated_at, created_at) FROM accounts";
+const APPLICATION: &str = "SELECT id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at, bill_json_key FROM applications";
 
 pub const FIND: Statement = statement!(ACCOUNT, " WHERE sid = $1");
 pub const FIND_TO_CHANGE: Statement = statement!(ACCOUNT, " WHERE sid = $1{for_update}");
@@ -23,13 +23,13 @@ pub const ALL: Statement = statement!(ACCOUNT, " ORDER BY created_at, sid");
 /// What has been spent and reserved is not the operator's to set, and is left alone.
 pub const SAVE: Statement = statement!(
     "INSERT INTO accounts (sid, name, auth_token, state, bill_download, custom_display_number, requests_per_second, \
-       requests_at_once, calls_per_second, calls_at_once, balance, spending_limit, created_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
+       requests_at_once, calls_per_second, calls_at_once, balance, spending_limit, created_at, updated_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
      ON CONFLICT (sid) DO UPDATE SET name = excluded.name, auth_token = excluded.auth_token, state = excluded.state, \
        bill_download = excluded.bill_download, custom_display_number = excluded.custom_display_number, \
        requests_per_second = excluded.requests_per_second, requests_at_once = excluded.requests_at_once, \
        calls_per_second = excluded.calls_per_second, calls_at_once = excluded.calls_at_once, \
-       balance = excluded.balance, spending_limit = excluded.spending_limit"
+       balance = excluded.balance, spending_limit = excluded.spending_limit, updated_at = excluded.updated_at"
 );
 pub const CLEAR_NUMBER_RULES: Statement =
     statement!("DELETE FROM number_rules WHERE account_sid = $1");
@@ -50,10 +50,10 @@ pub const APPLICATIONS: Statement = statement!(
     " WHERE account_sid = $1 ORDER BY created_at, id"
 );
 pub const SAVE_APPLICATION: Statement = statement!(
-    "INSERT INTO applications (id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+    "INSERT INTO applications (id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at, bill_json_key) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
      ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state, callback_secret = excluded.callback_secret, \
-       calls_per_second = excluded.calls_per_second, calls_at_once = excluded.calls_at_once"
+       calls_per_second = excluded.calls_per_second, calls_at_once = excluded.calls_at_once, bill_json_key = excluded.bill_json_key"
 );
 
 pub fn account(row: &impl Columns) -> Result<Account, StoreError> {
@@ -77,6 +77,7 @@ pub fn account(row: &impl Columns) -> Result<Account, StoreError> {
         created_at: row.time(12)?,
         display_numbers: list(row.optional_text(13)?)?,
         allowed_networks: list(row.optional_text(14)?)?,
+        updated_at: row.time(15)?,
     })
 }
 
@@ -88,7 +89,7 @@ fn list<T: FromStr<Err: std::fmt::Display>>(texts: Option<&str>) -> Result<Vec<T
 }
 
 /// The values of `SAVE`.
-pub fn account_values(account: &Account) -> [Bind<'_>; 13] {
+pub fn account_values(account: &Account) -> [Bind<'_>; 14] {
     [
         account.sid.as_str().into(),
         Bind::of(&account.name),
@@ -103,6 +104,7 @@ pub fn account_values(account: &Account) -> [Bind<'_>; 13] {
         account.balance.into(),
         account.spending_limit.into(),
         account.created_at.into(),
+        account.updated_at.into(),
     ]
 }
 
@@ -118,11 +120,12 @@ pub fn application(row: &impl Columns) -> Result<Application, StoreError> {
             calls_at_once: row.optional_number(6)?,
         },
         created_at: row.time(7)?,
+        bill_json_key: row.optional_parsed(8)?,
     })
 }
 
 /// The values of `SAVE_APPLICATION`.
-pub fn application_values(application: &Application) -> [Bind<'_>; 8] {
+pub fn application_values(application: &Application) -> [Bind<'_>; 9] {
     let secret = application.callback_secret.as_ref();
     [
         application.id.as_str().into(),
@@ -133,5 +136,6 @@ pub fn application_values(application: &Application) -> [Bind<'_>; 8] {
         application.limits.calls_per_second.into(),
         application.limits.calls_at_once.into(),
         application.created_at.into(),
+        application.bill_json_key.map(BillJsonKey::as_str).into(),
     ]
 }

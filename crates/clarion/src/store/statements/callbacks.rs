@@ -21,6 +21,8 @@ pub const ATTEMPTS: Statement = statement!(
     "SELECT started_at, duration, verdict, status, error, answer FROM callback_attempts WHERE call_sid = $1 AND seq = $2 \
      ORDER BY attempt"
 );
+pub const LAST_EVENT: Statement =
+    statement!("SELECT coalesce(max(seq), 0) FROM callbacks WHERE call_sid = $1");
 /// Before the moment from which it is due.
 pub const REPLAY: &str =
     "UPDATE callbacks SET state = {waiting}, failures = 0, finished_at = NULL, due_at = ";

@@ -3,7 +3,6 @@
 use super::Dialect;
 use super::queue::Waiting;
 use crate::domain::account::AccountState;
-use crate::domain::bill::call_type::CallType;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::CallbackState;
 
@@ -15,6 +14,7 @@ const NAMES: &[Name] = &[
     // A call in the queue. Whoever is further than this is held by a node.
     same("queued", number(CallState::Queued as i16)),
     same("claimed", number(CallState::Claimed as i16)),
+    same("answered", number(CallState::Answered as i16)),
     // Where a call waits. One that is held and not set aside keeps its callee busy.
     same("in_lane", number(Waiting::InLane as i16)),
     same("parked", number(Waiting::Parked as i16)),
@@ -25,10 +25,6 @@ const NAMES: &[Name] = &[
     same("delivered", number(CallbackState::Delivered as i16)),
     same("superseded", number(CallbackState::Superseded as i16)),
     same("active", AccountState::Active.as_str()),
-    same(
-        "notification",
-        number(CallType::OutboundNotification as i16),
-    ),
     // Milliseconds.
     same("minute", "60000"),
     same("hour", "3600000"),
@@ -66,7 +62,6 @@ const fn number(number: i16) -> &'static str {
         1 => "1",
         2 => "2",
         4 => "4",
-        14 => "14",
         _ => panic!("no statement needs this number yet"),
     }
 }

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::legs::attempt_number;
 use super::{Statement, statement};
-use crate::domain::call::{CallSid, NewCall, Priority};
+use crate::domain::call::{CallKind, CallSid, NewCall, Priority};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
 use crate::domain::claim::{
@@ -50,8 +50,14 @@ pub const LEAVE_DUTIES: Statement = statement!("DELETE FROM leases WHERE node = 
 pub const HELD_BY: Statement = statement!("SELECT call_sid FROM call_queue WHERE node = $1");
 pub const CANCEL: Statement =
     statement!("UPDATE call_queue SET cancelled = TRUE WHERE call_sid = $1 RETURNING state");
-pub const CANCELLED_OF: Statement =
-    statement!("SELECT call_sid FROM call_queue WHERE {is_cancelled} AND node = $1");
+/// By its application ($2 is the account): where it says so ($3), only if nobody has answered. One without that condition counts for more.
+pub const CANCEL_OF: Statement = statement!(
+    "UPDATE call_queue SET cancelled = TRUE, cancel_before_answer = $3 AND (cancel_before_answer OR NOT cancelled) \
+     WHERE call_sid = $1 AND account_sid = $2 AND (NOT $3 OR state < {answered}) RETURNING state"
+);
+pub const CANCELLED_OF: Statement = statement!(
+    "SELECT call_sid FROM call_queue WHERE {is_cancelled} AND node = $1 AND (NOT cancel_before_answer OR state < {answered})"
+);
 /// CallSids sort by time: the oldest is the first.
 pub const DEPTH: Statement = statement!(
     "SELECT (SELECT count(*) FROM call_queue WHERE node IS NULL), \
@@ -65,9 +71,9 @@ pub const OLD_CALLS: Statement = statement!(
 /// What a claimed call is read from.
 pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, calls.called, calls.number, \
   calls.extension, calls.caller, calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, \
-  queue.attempt, queue.callee";
+  queue.attempt, queue.callee, calls.type";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 16;
+pub const CLAIMED_COLUMNS: usize = 17;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str =
     "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog";
@@ -122,10 +128,17 @@ pub fn depth(row: &impl Columns) -> Result<(u64, Option<Timestamp>), StoreError>
     Ok((row.number(0)?, row.optional_time(1)?))
 }
 
+pub fn call_kind(row: &impl Columns, column: usize) -> Result<CallKind, StoreError> {
+    let code = row.number(column)?;
+    CallKind::from_code(code)
+        .ok_or_else(|| StoreError::failed(format!("there is no call of type {code}")))
+}
+
 /// Reads the columns of `CLAIMED`, with the fence as it is stored.
 pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreError> {
     let call = NewCall {
         sid: row.parsed(0)?,
+        kind: call_kind(row, 16)?,
         account: row.parsed(1)?,
         app: row.parsed(2)?,
         accepted_at: row.time(3)?,

@@ -1,5 +1,6 @@
 //! What operators and applications ask about calls, and what operators switch.
 
+use super::queue::call_kind;
 use super::{Statement, statement};
 use crate::domain::call::CallProgress;
 use crate::domain::call_state::CallState;
@@ -12,7 +13,7 @@ use crate::store::{BarredChange, StoreError};
 const RECORD: &str = "SELECT calls.call_sid, calls.account_sid, calls.app_id, calls.called, calls.number, calls.extension, calls.caller, \
   queue.state, calls.outcome, coalesce(calls.trunk, queue.trunk), coalesce(calls.attempts, queue.attempts, 0), calls.accepted_at, \
   queue.due_at, coalesce(calls.dialled_at, queue.dialled_at), coalesce(calls.rang_at, queue.rang_at), \
-  coalesce(calls.answered_at, queue.answered_at), calls.ended_at, calls.sip_code, calls.reason FROM calls";
+  coalesce(calls.answered_at, queue.answered_at), calls.ended_at, calls.sip_code, calls.reason, calls.type FROM calls";
 const NEWEST_FIRST: &str = " call_queue AS queue USING (call_sid) WHERE (CAST($1 AS TEXT) IS NULL OR calls.account_sid = $1) \
   AND (CAST($2 AS TEXT) IS NULL OR call_sid < $2) ORDER BY call_sid DESC LIMIT $3";
 
@@ -54,6 +55,7 @@ pub fn barred_change(row: &impl Columns) -> Result<BarredChange, StoreError> {
 pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
     Ok(CallRecord {
         sid: row.parsed(0)?,
+        kind: call_kind(row, 19)?,
         account: row.parsed(1)?,
         app: row.parsed(2)?,
         called: row.string(3)?,

@@ -12,6 +12,8 @@ pub const KEEP: Statement = statement!(
 pub const FIND: Statement = statement!(
     "SELECT call_sid, accepted_at, digest FROM request_keys WHERE app_id = $1 AND request_id = $2"
 );
+/// The digest of the fields alone (`RequestKey`), where the secret is to be forgotten.
+pub const WITHOUT_SECRET: &str = "substr(digest, 1, 64)";
 /// The oldest first: callSids sort by time. What belongs to a call that has not ended, or has ended a while ago only, is kept.
 pub const FORGET: Statement = statement!(
     "DELETE FROM request_keys WHERE call_sid IN (SELECT call_sid FROM \

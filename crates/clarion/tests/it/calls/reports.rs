@@ -70,7 +70,7 @@ async fn the_callback_is_as_documented_to_the_letter() {
     let answer = stage.server.ask(&asked, "xml", None).await;
     assert!(
         answer.ends_with(&format!(
-            "<CallResult><state>0</state><duration>{seconds}</duration></CallResult></Response>"
+            "<CallResult><state>0</state><callTime>{seconds}</callTime><duration>{seconds}</duration></CallResult></Response>"
         )),
         "{answer}"
     );

@@ -104,6 +104,7 @@ async fn an_application_comes_back_as_it_was_stored(database: Database) {
         ))),
         calls_per_second: Some(Some(7)),
         calls_at_once: Some(Some(3)),
+        bill_json_key: Some(Some(clarion::domain::account::BillJsonKey::AsInXml)),
     };
     let changed = store.change_application(&app_id(), change).await.unwrap();
     assert_eq!(

@@ -312,6 +312,19 @@ impl Caller {
         status_code(&answer).to_owned()
     }
 
+    /// The answer to any other operation, in JSON.
+    pub async fn operation(&mut self, operation: &str, body: &str) -> anyhow::Result<String> {
+        self.connection
+            .operation(
+                &self.credentials,
+                &self.signature,
+                operation,
+                "application/json",
+                Some(body.to_owned()),
+            )
+            .await
+    }
+
     /// What the server says about a call; an error when the connection is gone.
     pub async fn call_result(&mut self, sid: &str) -> anyhow::Result<String> {
         self.connection

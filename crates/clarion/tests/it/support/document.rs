@@ -8,8 +8,9 @@ use tokio::process::Command;
 pub fn documented(block: &str, places: &[(&str, &str)]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating.md");
     let text = std::fs::read_to_string(path).unwrap();
-    let after = text.split(&format!("<!-- {block} -->\n```sh\n")).nth(1);
-    let commands = after.unwrap_or_else(|| panic!("no block {block}"));
+    let after = text.split(&format!("<!-- {block} -->\n```")).nth(1);
+    let after = after.and_then(|after| after.split_once('\n'));
+    let (_, commands) = after.unwrap_or_else(|| panic!("no block {block}"));
     let mut commands = commands.split("```").next().unwrap().to_owned();
     for (theirs, ours) in places {
         assert!(commands.contains(theirs), "{block} does not name {theirs}");

@@ -64,6 +64,7 @@ pub fn account() -> Account {
         display_numbers: vec![],
         allowed_networks: vec![],
         created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+        updated_at: "2026-01-02T03:04:05Z".parse().unwrap(),
     }
 }
 
@@ -76,6 +77,7 @@ pub fn application() -> Application {
         state: AppState::Active,
         callback_secret: None,
         created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+        bill_json_key: None,
     }
 }
 
@@ -363,14 +365,19 @@ pub async fn try_execute(database: &Database, statements: &str) -> Result<(), St
 /// Returns the day on which a call was billed.
 pub async fn bill_day(database: &Database, sid: &CallSid) -> String {
     let query = format!("SELECT bill_day FROM bill_lines WHERE order_id = '{sid}'");
+    text_of(database, &query).await
+}
+
+/// Returns the one text that a query finds.
+pub async fn text_of(database: &Database, query: &str) -> String {
     match database {
         Database::Sqlite(path) => {
             let db = rusqlite::Connection::open(path).unwrap();
-            db.query_row(&query, [], |row| row.get(0)).unwrap()
+            db.query_row(query, [], |row| row.get(0)).unwrap()
         }
         Database::Postgres(config) => {
             let client = postgres::connect(config.url()).await;
-            client.query_one(&query, &[]).await.unwrap().get(0)
+            client.query_one(query, &[]).await.unwrap().get(0)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use clarion::domain::call::CallSid;
+use clarion::domain::call::{CallKind, CallSid};
 use clarion::domain::callback::{
     CallReport, Callback, CallbackAttempt, CallbackKey, CallbackState, ClaimedCallback,
     OwedCallback, ReceiverShare, RespUrl,
@@ -47,6 +47,7 @@ pub async fn pass(database: &Database, time: SignedDuration) {
 /// Returns a callback about a call that ended just now, after thirty seconds.
 pub fn owed_to(url: &str, number: u32, now: Timestamp) -> OwedCallback {
     let report = CallReport {
+        kind: CallKind::Notification,
         call: &call(number),
         called: "13800000000",
         outcome: Outcome::Talked,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use clarion::domain::call::{CallSid, NewCall, Priority, Queueing};
+use clarion::domain::call::{CallKind, CallSid, NewCall, Priority, Queueing};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::{CallbackKey, OwedCallback, RespUrl};
 use clarion::domain::claim::{
@@ -348,6 +348,7 @@ impl<'a> Comparison<'a> {
             .find(|end| end.sid() == &new.sid);
         let place = call.place.as_ref();
         CallRecord {
+            kind: CallKind::Notification,
             sid: new.sid.clone(),
             account: new.account.clone(),
             app: new.app.clone(),
@@ -373,6 +374,7 @@ impl<'a> Comparison<'a> {
         let digits = number(request.callee).digits().to_owned();
         CallOrder {
             call: NewCall {
+                kind: CallKind::Notification,
                 sid: format!("{:032}", self.orders.len()).parse().unwrap(),
                 account: ACCOUNT.parse().unwrap(),
                 app: APPS[usize::from(request.app)].parse().unwrap(),
@@ -384,6 +386,7 @@ impl<'a> Comparison<'a> {
                 prompt: Prompt {
                     speech: None,
                     files: Vec::new(),
+                    code: None,
                     plays: 1,
                 },
                 max_talk: None,

@@ -67,6 +67,7 @@ fn account() -> Account {
         display_numbers: vec![],
         allowed_networks: vec![],
         created_at: crate::world::epoch(),
+        updated_at: crate::world::epoch(),
     }
 }
 
@@ -79,6 +80,7 @@ fn application(id: &str) -> Application {
         state: AppState::Active,
         callback_secret: None,
         created_at: crate::world::epoch(),
+        bill_json_key: None,
     }
 }
 

@@ -1,0 +1,78 @@
+//! `POST …/Calls/CallCancel`: the application does not want a call any more.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+
+use super::directory::unavailable;
+use super::request::Authenticated;
+use super::wire::{Content, Field, Form};
+use super::{Api, placing};
+use crate::domain::call::{CallProgress, CallSid};
+use crate::domain::call_state::CallState;
+use crate::domain::status_code::{Refusal, StatusCode};
+
+pub const FORM: Form = Form {
+    root: "CallCancel",
+    fields: &[
+        placing::APP_ID,
+        Field::required("callSid", "The call."),
+        Field::optional(
+            "type",
+            "0",
+            "0 = whatever its state, 1 or 2 = only while nobody has answered.",
+        ),
+    ],
+    attributes: &[],
+    unclosed: None,
+};
+
+pub async fn cancel(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
+    request.answer(&mark(&api, &request).await)
+}
+
+async fn mark(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
+    let fields = request.fields(&FORM)?;
+    request.application(api, &fields).await?;
+    let wanted = fields.text("callSid")?;
+    let wanted = wanted.ok_or_else(|| Refusal::field("callSid is required"))?;
+    let before_answer = match fields.text("type")? {
+        None | Some("0") => false,
+        Some("1" | "2") => true,
+        Some(_) => return Err(Refusal::field("type must be 0, 1 or 2")),
+    };
+    // A text that cannot be a callSid is as unknown as a callSid of another account.
+    let sid: CallSid = wanted.parse().map_err(|_| StatusCode::CallUnknown)?;
+    let account = &request.account.sid;
+    let cancelled = api
+        .store
+        .cancel_call_of(account, &sid, before_answer)
+        .await
+        .map_err(|error| unavailable(&error))?;
+    let Some(state) = cancelled else {
+        return Err(too_late(api, request, &sid).await);
+    };
+    tracing::info!(callSid = %sid, "cancelled by its application");
+    Ok(Content::Group(
+        "CallCancel",
+        vec![
+            ("callSid", sid.to_string()),
+            ("state", CallProgress::under_way(state).digit().to_string()),
+        ],
+    ))
+}
+
+/// Why a call was not cancelled.
+async fn too_late(api: &Api, request: &Authenticated, sid: &CallSid) -> Refusal {
+    let progress = api.store.call_progress(&request.account.sid, sid).await;
+    match progress {
+        Err(error) => unavailable(&error),
+        Ok(None) => StatusCode::CallUnknown.into(),
+        Ok(Some(progress)) if progress.state != CallState::Ended => Refusal::new(
+            StatusCode::CallOver,
+            "type: the call has been answered; type 0 ends it all the same",
+        ),
+        Ok(Some(_)) => StatusCode::CallOver.into(),
+    }
+}

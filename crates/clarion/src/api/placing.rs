@@ -1,0 +1,407 @@
+//! What is the same for every operation that places a call: its fields are read, its files looked up, and it is made durable; then it is answered.
+
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use axum::response::Response;
+use jiff::{SignedDuration, Zoned};
+
+use super::Api;
+use super::directory::unavailable;
+use super::request::Authenticated;
+use super::wire::{Content, Field, Fields, Form};
+use crate::config::Config;
+use crate::disk_room::RoomFor;
+use crate::domain::account::{Account, AccountSid, AppId, Application};
+use crate::domain::bill::rating::Shortage;
+use crate::domain::call::{self, CallKind, CallSid, NewCall, Priority, Queueing};
+use crate::domain::callback::RespUrl;
+use crate::domain::phone_number::PhoneNumber;
+use crate::domain::prompt::{
+    self, AudioFile, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE, VerifyCode,
+};
+use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, RequestKey};
+use crate::domain::route::{self, CallEnds, RouteKey};
+use crate::domain::status_code::{Refusal, StatusCode};
+use crate::random;
+use crate::store::StoreError;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Says that an answer was given before.
+const REPLAYED: &str = "idempotent-replayed";
+
+pub const APP_ID: Field = Field::required("appId", "Application id: 32 letters or digits.");
+pub const TO: Field = Field::required(
+    "to",
+    "Called number: mobile, or landline with area code; `+` or `00` before a country code; an extension after `-`. One number a request.",
+);
+pub const DISPLAY_NUM: Field = Field::optional(
+    "displayNum",
+    "the platform's",
+    "Number shown to the called party. One that is not allowed is no error: the platform's number is shown.",
+);
+pub const PLAY_TIMES: Field =
+    Field::optional("playTimes", "1", "1 to 3: how often the whole is played.");
+pub const RESP_URL: Field = Field::optional(
+    "respUrl",
+    "",
+    "http or https address for the status notification, without user name or password.",
+);
+pub const USER_DATA: Field = Field::optional(
+    "userData",
+    "",
+    "Comes back unchanged in the status notification.",
+);
+pub const MAX_CALL_TIME: Field = Field::optional(
+    "maxCallTime",
+    "the platform's",
+    "Longest talk time in seconds; 0 means the platform's.",
+);
+pub const REQUEST_ID: Field = Field::optional(
+    "requestId",
+    "",
+    "A name of your own for this request, up to 64 characters; also as the header `Idempotency-Key`. The same name again, within one application, gives the same answer and makes no second call; with other fields it is refused.",
+);
+
+/// Reads the fields of an operation.
+pub type ReadCall = fn(&Fields, &Account, &Config) -> Result<WantedCall, Refusal>;
+
+/// The answer is a group that is named like the request.
+pub async fn place(
+    api: &Api,
+    request: &Authenticated,
+    form: &'static Form,
+    read: ReadCall,
+) -> Response {
+    match accept(api, request, form, read).await {
+        Ok(placed) => {
+            let mut response = request.answer(&Ok(placed.content(form.root)));
+            if placed.is_replay {
+                let replayed = HeaderValue::from_static("true");
+                response.headers_mut().insert(REPLAYED, replayed);
+            }
+            response
+        }
+        Err(refusal) => request.answer(&Err(refusal)),
+    }
+}
+
+struct Placed {
+    call: CallSid,
+    accepted_at: Zoned,
+    /// The request was accepted before; nothing was done this time.
+    is_replay: bool,
+}
+
+impl Placed {
+    /// What a request of this name got before, unless it was another request.
+    fn again(api: &Api, key: &RequestKey, known: KnownRequest) -> Result<Self, Refusal> {
+        if !key.is_that_of(&known) {
+            return Err(StatusCode::RequestIdUsed.into());
+        }
+        Ok(Self {
+            accepted_at: known.accepted_at.to_zoned(api.clock.zone().clone()),
+            call: known.call,
+            is_replay: true,
+        })
+    }
+
+    fn content(&self, group: &'static str) -> Content {
+        let created = self.accepted_at.strftime("%Y-%m-%d %H:%M:%S").to_string();
+        let values = vec![
+            ("callSid", self.call.to_string()),
+            ("dateCreated", created),
+            ("orderid", self.call.to_string()),
+        ];
+        Content::Group(group, values)
+    }
+}
+
+async fn accept(
+    api: &Api,
+    request: &Authenticated,
+    form: &Form,
+    read: ReadCall,
+) -> Result<Placed, Refusal> {
+    let fields = request.fields(form)?;
+    let application = request.application(api, &fields).await?;
+    let id = RequestId::read(fields.text("requestId")?, request.header(IDEMPOTENCY_KEY))?;
+    let wanted = read(&fields, &request.account, &api.config)?;
+    let key = id.map(|id| wanted.key(id));
+    if let Some(key) = &key {
+        let known = api.store.find_request(&application.id, &key.id).await;
+        if let Some(known) = known.map_err(|error| unavailable(&error))? {
+            return Placed::again(api, key, known);
+        }
+    }
+    if api.barred.contains(wanted.common.number.digits()) {
+        return Err(Refusal::new(
+            StatusCode::CalledNotAllowed,
+            "to: this number does not want to be called",
+        ));
+    }
+    api.disk.check(RoomFor::Calls)?;
+    let files = resolve(api, &application, &wanted.files).await?;
+
+    let now = api.clock.wall();
+    let sid = api.call_sids.create(&now, random::bytes());
+    let valid_for = wanted.valid_for;
+    let call = wanted.into_call(sid, files, &request.account.sid, &application.id, &now);
+    tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
+    let queueing = queueing(&call, &api.config, valid_for);
+    check_callee(api, &call, &queueing).await?;
+    let (account, prompt) = (call.account.clone(), call.prompt.clone());
+    let placed = Placed {
+        call: call.sid.clone(),
+        accepted_at: now,
+        is_replay: false,
+    };
+    let order = CallOrder {
+        call,
+        queueing,
+        request: key.clone(),
+    };
+    let accepted = make_durable(api, &request.account, order).await?;
+    // Two requests of one name at the same time.
+    if let (Accepted::Before(known), Some(key)) = (accepted, key) {
+        return Placed::again(api, &key, known);
+    }
+    api.accepted.call_accepted(account, prompt);
+    Ok(placed)
+}
+
+/// Refuses a callee who was called so often that the cap per day will not let this call through before it expires. Any other cap only makes
+/// the call wait.
+async fn check_callee(api: &Api, call: &NewCall, queueing: &Queueing) -> Result<(), Refusal> {
+    let cap = api.config.dispatch.callee_caps.per_day;
+    if cap == 0 {
+        return Ok(());
+    }
+    let counted_until_then = SignedDuration::from_hours(24) - queueing.valid_for;
+    let calls = api
+        .store
+        .calls_to(&call.callee, counted_until_then)
+        .await
+        .map_err(|error| unavailable(&error))?;
+    if calls < cap {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        StatusCode::TooManyCallsToNumber,
+        format!("to: this number has had its {cap} calls of the day"),
+    ))
+}
+
+/// Stores the call. If the account has a balance or a spending limit, the possible cost of the call is reserved with it.
+async fn make_durable(api: &Api, account: &Account, order: CallOrder) -> Result<Accepted, Refusal> {
+    let sid = order.call.sid.clone();
+    if account.balance.is_none() && account.spending_limit.is_none() {
+        let accepted = api.store.accept_call(order).await;
+        return accepted.map_err(|error| not_durable(&sid, &error));
+    }
+    let limit = api.config.rates.reserve.min(api.config.calls.max_talk);
+    let limit = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
+    let longest_talk = order.call.max_talk.unwrap_or(limit).min(limit);
+    let accepted = api
+        .store
+        .accept_call_within_limits(order, longest_talk)
+        .await;
+    match accepted.map_err(|error| not_durable(&sid, &error))? {
+        Ok(accepted) => Ok(accepted),
+        Err(Shortage::Balance) => Err(StatusCode::BalanceInsufficient.into()),
+        Err(Shortage::SpendingLimit) => Err(StatusCode::SpendingLimit.into()),
+    }
+}
+
+/// Nobody is told "no" about a call that may be made.
+fn not_durable(sid: &CallSid, error: &StoreError) -> Refusal {
+    let refusal = unavailable(error);
+    if !error.is_unknown() {
+        return refusal;
+    }
+    let code = StatusCode::AcceptUnknown;
+    Refusal::new(code, format!("{}; callSid {sid}", code.meaning()))
+}
+
+fn queueing(call: &NewCall, config: &Config, valid_for: Duration) -> Queueing {
+    let routes = config.trunks.iter().map(|trunk| &trunk.route);
+    Queueing {
+        route: RouteKey::of(routes, call.ends()),
+        priority: Priority::USUAL,
+        pause: SignedDuration::ZERO,
+        valid_for: SignedDuration::try_from(valid_for).unwrap_or(SignedDuration::MAX),
+    }
+}
+
+/// The fields that every such operation has.
+#[derive(Debug)]
+pub struct CommonFields {
+    called: String,
+    number: PhoneNumber,
+    callee: String,
+    caller: Option<String>,
+    plays: u8,
+    resp_url: Option<RespUrl>,
+    user_data: Option<String>,
+    max_talk: Option<u32>,
+}
+
+impl CommonFields {
+    pub fn read(fields: &Fields, account: &Account, config: &Config) -> Result<Self, Refusal> {
+        let called = fields
+            .text("to")?
+            .ok_or_else(|| Refusal::field("to is required"))?
+            .to_owned();
+        let number = PhoneNumber::parse(&called, &config.numbers)?;
+        number.check_allowed(&config.numbers)?;
+        let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
+        let routes = config.trunks.iter().map(|trunk| &trunk.route);
+        let ends = CallEnds {
+            called: number.digits(),
+            caller: caller.as_deref(),
+        };
+        if !route::is_carried(routes, ends) {
+            return Err(StatusCode::NoRoute.into());
+        }
+        Ok(Self {
+            called,
+            callee: config.numbers.callee(&number),
+            number,
+            caller,
+            plays: prompt::play_times(fields.text("playTimes")?)?,
+            resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
+            user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
+            max_talk: call::max_talk(fields.text("maxCallTime")?, config.calls.max_talk)?,
+        })
+    }
+}
+
+/// The audio files of a field.
+#[derive(Debug)]
+pub struct NamedFiles {
+    pub field: &'static str,
+    pub owner: FileOwner,
+    pub names: Vec<FileName>,
+}
+
+/// A request whose fields keep all their rules. Its audio files are not looked up yet.
+#[derive(Debug)]
+pub struct WantedCall {
+    pub kind: CallKind,
+    pub common: CommonFields,
+    pub speech: Option<Speech>,
+    /// Played in their order.
+    pub files: Vec<NamedFiles>,
+    pub code: Option<VerifyCode>,
+    /// How long it may wait before it is dialled.
+    pub valid_for: Duration,
+}
+
+impl WantedCall {
+    /// Tells this request from another one that has the same name. What a notification is told by never changes: names are remembered
+    /// for days, longer than an upgrade takes.
+    fn key(&self, id: RequestId) -> RequestKey {
+        let common = &self.common;
+        let number = (common.number.digits(), common.number.extension());
+        let speech = self.speech.as_ref().map(|speech| {
+            let tone = (speech.speed, speech.volume, speech.pitch);
+            (&speech.text, tone, speech.background)
+        });
+        let names = |files: &NamedFiles| {
+            let names: Vec<_> = files.names.iter().map(FileName::to_string).collect();
+            (names, matches!(files.owner, FileOwner::Platform))
+        };
+        let resp_url = common.resp_url.as_ref().map(RespUrl::as_str);
+        let rest = (&common.caller, resp_url, &common.user_data, common.max_talk);
+        let (text, secret) = match self.kind {
+            CallKind::Notification => {
+                let (files, of_platform) = self.files.first().map(names).unwrap_or_default();
+                let message = (number, files, of_platform, speech, common.plays);
+                (serde_json::to_string(&(message, rest)), None)
+            }
+            CallKind::Verification => {
+                // The files can tell the code as well.
+                let files: Vec<_> = self.files.iter().map(names).collect();
+                let code = self.code.as_ref().map(VerifyCode::reveal);
+                let language = self.code.as_ref().map(|code| code.language.as_str());
+                let secret = serde_json::to_string(&(code, files));
+                let message = ("VoiceVerify", number, language, common.plays);
+                (serde_json::to_string(&(message, rest)), secret.ok())
+            }
+        };
+        RequestKey::new(id, &text.unwrap_or_default(), secret.as_deref())
+    }
+
+    fn into_call(
+        self,
+        sid: CallSid,
+        files: Vec<AudioFile>,
+        account: &AccountSid,
+        app: &AppId,
+        now: &Zoned,
+    ) -> NewCall {
+        let common = self.common;
+        NewCall {
+            sid,
+            kind: self.kind,
+            account: account.clone(),
+            app: app.clone(),
+            accepted_at: now.timestamp(),
+            called: common.called,
+            number: common.number,
+            callee: common.callee,
+            caller: common.caller,
+            prompt: Prompt {
+                speech: self.speech,
+                files,
+                code: self.code,
+                plays: common.plays,
+            },
+            max_talk: common.max_talk,
+            resp_url: common.resp_url,
+            user_data: common.user_data,
+        }
+    }
+}
+
+/// Looks all files up.
+async fn resolve(
+    api: &Api,
+    application: &Application,
+    files: &[NamedFiles],
+) -> Result<Vec<AudioFile>, Refusal> {
+    let mut found = Vec::new();
+    for named in files.iter().filter(|named| !named.names.is_empty()) {
+        found.extend(resolve_field(api, application, named).await?);
+    }
+    Ok(found)
+}
+
+/// The test file is found for either owner, unless that owner has a file of the same name.
+async fn resolve_field(
+    api: &Api,
+    application: &Application,
+    named: &NamedFiles,
+) -> Result<Vec<AudioFile>, Refusal> {
+    let contents = api
+        .store
+        .audio_files(&application.id, named.owner, &named.names)
+        .await
+        .map_err(|error| unavailable(&error))?;
+    let names = named.names.iter().zip(contents);
+    names
+        .map(|(name, content)| {
+            let builtin = || (name.as_str() == TEST_FILE).then(ContentId::test_file);
+            let content = content.or_else(builtin).ok_or_else(|| {
+                Refusal::new(
+                    StatusCode::VoiceFileMissing,
+                    format!("{}: there is no voice file {name}", named.field),
+                )
+            })?;
+            Ok(AudioFile {
+                name: name.clone(),
+                content,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,78 @@
+//! `POST …/ivr/call`: whether a call is still going on (`QueryCallState`).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+
+use super::directory::unavailable;
+use super::request::Authenticated;
+use super::wire::{Content, Field, Form};
+use super::{Api, placing};
+use crate::domain::call::CallSid;
+use crate::domain::call_state::CallState;
+use crate::domain::callback::{OwedCallback, RespUrl};
+use crate::domain::status_code::{Refusal, StatusCode};
+
+/// The call and the address are attributes of the element `QueryCallState`. One client library does not close it.
+pub const FORM: Form = Form {
+    root: "Request",
+    fields: &[
+        placing::APP_ID,
+        Field::optional(
+            "callid",
+            "the query parameter callid",
+            "The call: an attribute of the element QueryCallState in XML, a member of the object QueryCallState in JSON.",
+        ),
+        Field::optional(
+            "action",
+            "",
+            "http or https address that gets the same answer as a callback; it stands beside callid.",
+        ),
+    ],
+    attributes: &[
+        ("QueryCallState", "callid", "callid"),
+        ("QueryCallState", "action", "action"),
+    ],
+    unclosed: Some("QueryCallState"),
+};
+
+pub async fn query(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
+    request.answer(&find(&api, &request).await)
+}
+
+async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
+    let fields = request.fields(&FORM)?;
+    let application = request.application(api, &fields).await?;
+    let wanted = fields.text("callid")?.map(str::to_owned);
+    let wanted = wanted.or_else(|| request.query("callid"));
+    let wanted = wanted.ok_or_else(|| Refusal::field("callid is required"))?;
+    let action = fields.text("action")?;
+    let action = action.map(|url| RespUrl::named_by("action", url));
+    let action = action.transpose()?;
+    let sid: CallSid = wanted.parse().map_err(|_| StatusCode::CallUnknown)?;
+    let progress = api
+        .store
+        .call_progress(&request.account.sid, &sid)
+        .await
+        .map_err(|error| unavailable(&error))?;
+    let progress = progress.ok_or(StatusCode::CallUnknown)?;
+    let is_over = progress.state == CallState::Ended;
+    if let Some(url) = action {
+        let (app, now) = (application.id.clone(), api.clock.now());
+        let owed = OwedCallback::of_state(sid.clone(), app, url, is_over, now);
+        let is_owed = api.store.owe_event(owed).await;
+        if !is_owed.map_err(|error| unavailable(&error))? {
+            return Err(Refusal::new(
+                StatusCode::TooManyRequests,
+                "action: too many answers about this call have been asked for",
+            ));
+        }
+        api.callback_owed.notify_one();
+    }
+    let state = if is_over { "0" } else { "1" };
+    Ok(Content::Group(
+        "QueryCallState",
+        vec![("callid", sid.to_string()), ("state", state.to_owned())],
+    ))
+}

@@ -1,0 +1,186 @@
+//! `clarion audio import`: brings a folder of audio files along, for instance those of another platform.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use encoding_rs::GBK;
+use serde_json::{Value, json};
+
+use super::audio::{Owner, read};
+use super::print;
+use crate::audio_files::{AddedBy, AudioFiles};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::domain::prompt::{AudioOwner, ContentId};
+use crate::store::Store;
+
+/// Folders within folders; links that lead in a circle end here.
+const DEEPEST: usize = 16;
+
+#[derive(Debug, Args)]
+pub struct ImportOptions {
+    #[command(flatten)]
+    owner: Owner,
+    /// Folder with WAV files; folders in it are searched too
+    folder: PathBuf,
+    /// Only tell what would be imported
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What becomes of one file.
+#[derive(Debug)]
+enum Fate {
+    Added,
+    Replaced,
+    /// It is there already, with the same content.
+    Unchanged,
+    Refused(String),
+}
+
+impl Fate {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Replaced => "replaced",
+            Self::Unchanged => "unchanged",
+            Self::Refused(_) => "refused",
+        }
+    }
+}
+
+pub async fn run(
+    options: ImportOptions,
+    config: &Config,
+    audio_files: &AudioFiles,
+    store: &dyn Store,
+    clock: &Clock,
+) -> anyhow::Result<()> {
+    let owner = options.owner.check(store).await?;
+    let files = named_files(&options.folder)?;
+    if files.is_empty() {
+        bail!("there is no file in {}", options.folder.display());
+    }
+    let there = store.audio_files_of(&owner).await?.into_iter();
+    let import = Import {
+        there: there
+            .map(|file| (file.name.to_string(), file.content))
+            .collect(),
+        owner,
+        limit: config.audio_files.limits.bytes,
+        is_trial: options.dry_run,
+        audio_files,
+        store,
+        clock,
+    };
+    let (mut told, mut refused) = (Vec::new(), 0);
+    for (name, paths) in files {
+        let fate = import.file(&name, &paths).await;
+        if let Fate::Refused(reason) = &fate {
+            refused += 1;
+            eprintln!("{name}: {reason}");
+        }
+        told.push(describe(&name, &fate));
+    }
+    let count = told.len();
+    print(options.json, &Value::Array(told));
+    if refused > 0 {
+        bail!("{refused} of {count} files were not imported");
+    }
+    Ok(())
+}
+
+struct Import<'a> {
+    owner: AudioOwner,
+    /// What the owner has already.
+    there: BTreeMap<String, ContentId>,
+    limit: usize,
+    is_trial: bool,
+    audio_files: &'a AudioFiles,
+    store: &'a dyn Store,
+    clock: &'a Clock,
+}
+
+impl Import<'_> {
+    async fn file(&self, name: &str, paths: &[PathBuf]) -> Fate {
+        let [path] = paths else {
+            let paths: Vec<_> = paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            return Fate::Refused(format!(
+                "several files have this name: {}",
+                paths.join(", ")
+            ));
+        };
+        if !name.to_lowercase().ends_with(".wav") {
+            let rule = "only .wav files are played; convert it, for instance with `sox IN OUT.wav`";
+            return Fate::Refused(rule.to_owned());
+        }
+        let bytes = match read(path, self.limit) {
+            Ok(bytes) => bytes,
+            Err(error) => return Fate::Refused(format!("{error:#}")),
+        };
+        let fate = match self.there.get(name) {
+            Some(content) if *content == ContentId::of(&bytes) => return Fate::Unchanged,
+            Some(_) => Fate::Replaced,
+            None => Fate::Added,
+        };
+        let done = if self.is_trial {
+            self.audio_files.check(name, bytes.into()).await
+        } else {
+            let (owner, now) = (self.owner.clone(), self.clock.now());
+            let by = AddedBy::Operator;
+            let added = self
+                .audio_files
+                .add(self.store, by, owner, name, bytes.into(), now);
+            added.await.map(|_| ())
+        };
+        done.map_or_else(|refusal| Fate::Refused(refusal.message), |()| fate)
+    }
+}
+
+fn describe(name: &str, fate: &Fate) -> Value {
+    match fate {
+        Fate::Refused(reason) => json!({ "name": name, "result": fate.word(), "reason": reason }),
+        _ => json!({ "name": name, "result": fate.word() }),
+    }
+}
+
+/// Every file below the folder, by its name. Hidden ones are left out.
+fn named_files(folder: &Path) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
+    let mut files: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    let mut folders = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        let entries = std::fs::read_dir(&folder);
+        let entries = entries.with_context(|| format!("cannot read {}", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            let name = file_name(path.file_name().unwrap_or_default());
+            if name.starts_with('.') {
+                continue;
+            }
+            if path.is_dir() {
+                if depth < DEEPEST {
+                    folders.push((path, depth + 1));
+                }
+                continue;
+            }
+            files.entry(name).or_default().push(path);
+        }
+    }
+    Ok(files)
+}
+
+/// Names on a disk of China may be written in GBK.
+fn file_name(name: &OsStr) -> String {
+    name.to_str()
+        .map_or_else(|| GBK.decode(name.as_bytes()).0.into_owned(), str::to_owned)
+}

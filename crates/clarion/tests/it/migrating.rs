@@ -1,0 +1,144 @@
+//! The page for those who come from another platform: its commands, in both languages, on a machine that has what they bring along.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use clarion::domain::account::AccountSid;
+use clarion::domain::prompt::AudioOwner;
+use clarion::store::Database;
+use supervisor::Supervisor;
+use tokio::process::Command;
+
+use crate::audio_files::wav;
+use crate::documents::blocks::{blocks, documents};
+use crate::support::{APP, SID, TOKEN};
+
+/// The shell blocks of a page.
+fn commands(page: &str) -> String {
+    let pages = documents();
+    let (name, text) = pages.iter().find(|(name, _)| name == page).unwrap();
+    let blocks = blocks(name, text).into_iter();
+    let blocks = blocks.filter(|block| block.language == "sh");
+    blocks.map(|block| block.text).collect()
+}
+
+/// A folder of voice files as it comes from a Chinese Windows.
+fn voice_files(folder: &Path) {
+    let inner = folder.join("voice-files/sub");
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::write(folder.join("voice-files/greeting.wav"), wav(1000)).unwrap();
+    let (gbk, ..) = encoding_rs::GBK.encode("通知.wav");
+    std::fs::write(inner.join(std::ffi::OsStr::from_bytes(&gbk)), wav(2000)).unwrap();
+    std::fs::write(folder.join("voice-files/.hidden.wav"), "nothing").unwrap();
+}
+
+async fn bash(folder: &Path, commands: &str) -> std::process::Output {
+    let programs = Path::new(env!("CARGO_BIN_EXE_clarion")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    Command::new("bash")
+        .args(["-euo", "pipefail", "-c", commands])
+        .current_dir(folder)
+        .env("PATH", format!("{}:{path}", programs.display()))
+        .envs([("ACCOUNT_SID", SID), ("AUTH_TOKEN", TOKEN), ("APP_ID", APP)])
+        .output()
+        .await
+        .unwrap()
+}
+
+async fn the_way_works(page: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    voice_files(folder.path());
+    // What is unwise on a machine without a trunk is not the page's matter.
+    let commands = commands(page).replace("clarion check ", "clarion check || true ");
+    assert!(commands.contains("clarion check || true"), "{commands}");
+    let output = bash(folder.path(), &commands).await;
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let database = Database::Sqlite(folder.path().join("clarion-data/clarion.db"));
+    let store = database.open(&Supervisor::new()).await.unwrap();
+    let sid: AccountSid = SID.parse().unwrap();
+    let account = store.account(&sid).await.unwrap().unwrap();
+    assert_eq!(account.auth_token.reveal(), TOKEN);
+    assert!(account.permissions.bill_download && account.permissions.custom_display_number);
+    assert_eq!(account.display_numbers.len(), 1);
+    let owner = AudioOwner::Application(APP.parse().unwrap());
+    let files = store.audio_files_of(&owner).await.unwrap();
+    let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["greeting.wav", "通知.wav"]);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn the_english_page_leads_to_a_platform_that_clients_know() {
+    the_way_works("docs/migrating.md").await;
+}
+
+#[tokio::test]
+async fn the_chinese_page_leads_to_a_platform_that_clients_know() {
+    the_way_works("docs/migrating.zh-CN.md").await;
+}
+
+#[tokio::test]
+async fn a_folder_is_imported_file_by_file_and_what_cannot_be_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    voice_files(folder.path());
+    let files = folder.path().join("voice-files");
+    std::fs::write(files.join("broken.wav"), "RIFF").unwrap();
+    std::fs::write(files.join("greeting.mp3"), "ID3").unwrap();
+    std::fs::write(files.join("sub/greeting.wav"), wav(500)).unwrap();
+    let prepare = "clarion account add --sid $ACCOUNT_SID --token $AUTH_TOKEN; clarion app add --account $ACCOUNT_SID --app-id $APP_ID";
+    assert!(bash(folder.path(), prepare).await.status.success());
+    let import = async |more: &str| {
+        let command = format!("clarion audio import --app $APP_ID voice-files --json {more}");
+        let output = bash(folder.path(), &command).await;
+        let results: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+        let results = results.iter().map(|one| {
+            let word = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+            (word("name"), word("result"))
+        });
+        let error = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), results.collect::<Vec<_>>(), error)
+    };
+    let wanted = |greeting: &str, notice: &str| {
+        [
+            ("broken.wav", "refused"),
+            ("greeting.mp3", "refused"),
+            ("greeting.wav", greeting),
+            ("通知.wav", notice),
+        ]
+        .map(|(name, result)| (name.to_owned(), result.to_owned()))
+        .to_vec()
+    };
+    let (success, results, error) = import("--dry-run").await;
+    assert_eq!((success, results), (false, wanted("refused", "added")));
+    for words in [
+        "broken.wav: ",
+        "only .wav files",
+        "several files have this name",
+        "3 of 4 files were not imported",
+    ] {
+        assert!(error.contains(words), "{error}");
+    }
+    let (_, results, _) = import("").await;
+    assert_eq!(
+        results,
+        wanted("refused", "added"),
+        "the trial added nothing"
+    );
+    std::fs::remove_file(files.join("sub/greeting.wav")).unwrap();
+    let (_, results, _) = import("").await;
+    assert_eq!(results, wanted("added", "unchanged"));
+    std::fs::write(files.join("greeting.wav"), wav(700)).unwrap();
+    for name in ["broken.wav", "greeting.mp3"] {
+        std::fs::remove_file(files.join(name)).unwrap();
+    }
+    let (success, results, error) = import("").await;
+    assert_eq!(
+        results,
+        wanted("replaced", "unchanged")[2..].to_vec(),
+        "{error}"
+    );
+    assert!(success);
+    let missing = bash(folder.path(), "clarion audio import --app $APP_ID nowhere").await;
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("nowhere"));
+}

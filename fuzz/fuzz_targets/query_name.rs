@@ -1,0 +1,17 @@
+//! Any text as a name in a query: it is read as its client meant it, or refused; never with a replacement character that it did not have.
+
+#![no_main]
+
+use clarion::api::query_name;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|raw: &str| {
+    let Some(name) = query_name(raw) else {
+        return;
+    };
+    let had_one = raw.contains('\u{fffd}') || raw.to_ascii_uppercase().contains("%");
+    assert!(had_one || !name.contains('\u{fffd}'), "{name:?}");
+    // Whoever encodes every byte is understood.
+    let encoded: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    assert_eq!(query_name(&encoded).as_deref(), Some(&*name));
+});
