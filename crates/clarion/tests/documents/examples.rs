@@ -45,6 +45,8 @@ fn every_block_is_of_a_kind_that_something_checks() {
                 "sh" | "python" | "toml" => {}
                 // PrometheusAlert's settings, which the tests of clients follow.
                 "ini" => assert!(name.starts_with("README."), "{place}"),
+                // A real nginx is started with it (it/proxies.rs).
+                "nginx" => assert_eq!(name, "docs/operating.md", "{place}"),
                 // Read as a bill by the test of its document.
                 "csv" => assert_eq!(name, "docs/bills.md", "{place}"),
                 "json" | "xml" => assert!(answers, "{place}: no shell block answers this"),
