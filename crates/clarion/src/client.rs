@@ -81,7 +81,8 @@ impl Client {
         let stream = self.open().await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        Ok(Connection { sender })
+        let host = format!("localhost:{}", self.address.port());
+        Ok(Connection { sender, host })
     }
 }
 
@@ -96,6 +97,7 @@ impl std::fmt::Debug for Client {
 #[derive(Debug)]
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
+    host: String,
 }
 
 impl Connection {
@@ -153,7 +155,7 @@ impl Connection {
                 Method::GET
             })
             .uri(path)
-            .header(HOST, "localhost")
+            .header(HOST, &self.host)
             .header(ACCEPT, media_type)
             .header(CONTENT_TYPE, format!("{media_type};charset=utf-8"))
             .header(AUTHORIZATION, &signature.authorization)
@@ -169,7 +171,7 @@ impl Connection {
         self.send(
             Request::builder()
                 .uri(path)
-                .header(HOST, "localhost")
+                .header(HOST, &self.host)
                 .body(Full::default())?,
         )
         .await
@@ -179,7 +181,7 @@ impl Connection {
     pub async fn download(&mut self, path: &str) -> anyhow::Result<(u16, u64)> {
         let request = Request::builder()
             .uri(path)
-            .header(HOST, "localhost")
+            .header(HOST, &self.host)
             .body(Full::default())?;
         self.sender.ready().await?;
         let response = self.sender.send_request(request).await?;

@@ -65,7 +65,7 @@ async fn a_bill_is_asked_for_in_both_formats_and_fetched() {
     let body = format!("<BillRecords><appId>{APP}</appId><date>day</date></BillRecords>");
     let xml = server.ask("BillRecords", "xml", Some(&body)).await;
     let rest = xml
-        .strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?><Response><statusCode>000000</statusCode><downUrl>https://localhost/bills/")
+        .strip_prefix(&*format!("<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?><Response><statusCode>000000</statusCode><downUrl>https://localhost:{}/bills/", server.address.port()))
         .unwrap_or_else(|| panic!("{xml}"));
     let (id, rest) = rest.split_once("</downUrl><token>").unwrap();
     let token = rest.strip_suffix("</token></Response>").unwrap();
@@ -76,7 +76,8 @@ async fn a_bill_is_asked_for_in_both_formats_and_fetched() {
 
     let json = server.ask_bill("").await;
     let wanted = format!(
-        "{{\"statusCode\":\"000000\",\"downurl\":\"https://localhost/bills/{id}\",\"token\":\""
+        "{{\"statusCode\":\"000000\",\"downurl\":\"https://localhost:{}/bills/{id}\",\"token\":\"",
+        server.address.port()
     );
     assert!(json.starts_with(&wanted), "{json}");
     assert!(!json.contains(token), "every answer has a token of its own");

@@ -24,6 +24,12 @@ async fn the_demonstration_ends_with_a_bill_that_agrees_with_its_calls() {
         line.split_whitespace().collect()
     };
     assert!(line("  start ").ends_with(&["units", "rate", "fee", "userData"]));
+    let code = bill.lines().filter(|line| line.contains(" talked ")).nth(1);
+    let code: Vec<_> = code.expect("the code too").split_whitespace().collect();
+    let code_units = code[5].parse::<u32>().unwrap();
+    let code_seconds = code[4].parse::<u32>().unwrap();
+    assert_eq!(code_units, code_seconds.div_ceil(3), "{code:?}");
+    assert!(said.contains("<action>VoiceCode</action>"), "{said}");
     let talked = line(" talked ");
     let [seconds, units] = [4, 5].map(|place| talked[place].parse::<u32>().unwrap());
     assert!(seconds > 3, "{talked:?}");
@@ -33,13 +39,16 @@ async fn the_demonstration_ends_with_a_bill_that_agrees_with_its_calls() {
     assert_eq!(busy[4..], ["0", "1", "0.01", "0.01"], "{busy:?}");
     let lost = line(" interrupted ");
     assert_eq!(lost[4..], ["0", "0", "0.03", "0.00"], "{lost:?}");
-    let sum = format!("0.{:02}", units * 3 + 1);
+    let sum = format!("0.{:02}", (units + code_units) * 3 + 1);
     assert_eq!(line("in all")[2], sum);
     for shown in [
-        "✓ 3 calls, 3 lines, each with its callSid",
-        &format!("✓ {seconds} s of talk in the bill and by CallResult"),
+        "✓ 4 calls, 4 lines, each with its callSid",
+        &format!(
+            "✓ {} s of talk in the bill and by CallResult",
+            seconds + code_seconds
+        ),
         &format!("✓ the fees add up to {sum},"),
-        &format!("the recorded one: 3 lines, {sum} in all"),
+        &format!("the recorded one: 4 lines, {sum} in all"),
     ] {
         assert!(bill.contains(shown), "{shown} in {bill}");
     }

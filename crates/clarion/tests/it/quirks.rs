@@ -250,8 +250,8 @@ async fn call_result_and_account_info_are_answered_by_get_and_post_in_both_forma
         status_code(&server.ask("CallResult?callsid=x", "json", None).await),
         "190006"
     );
-    insta::assert_snapshot!(server.ask("AccountInfo", "json", None).await, @r#"{"statusCode":"000000","Account":{"friendlyName":"Test","status":"active","balance":"0.00","dateCreated":"2026-01-02 11:04:05"}}"#);
-    insta::assert_snapshot!(server.ask("AccountInfo", "xml", None).await, @r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Response><statusCode>000000</statusCode><Account><friendlyName>Test</friendlyName><status>active</status><balance>0.00</balance><dateCreated>2026-01-02 11:04:05</dateCreated></Account></Response>"#);
+    insta::assert_snapshot!(server.ask("AccountInfo", "json", None).await, @r#"{"statusCode":"000000","Account":{"friendlyName":"Test","status":"active","type":"main","dateCreated":"2026-01-02 11:04:05","dateUpdated":"2026-01-02 11:04:05"}}"#);
+    insta::assert_snapshot!(server.ask("AccountInfo", "xml", None).await, @r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Response><statusCode>000000</statusCode><Account><friendlyName>Test</friendlyName><status>active</status><type>main</type><dateCreated>2026-01-02 11:04:05</dateCreated><dateUpdated>2026-01-02 11:04:05</dateUpdated></Account></Response>"#);
 }
 
 #[tokio::test]

@@ -41,6 +41,14 @@ const ELSEWHERE: &[(StatusCode, &str)] = &[
         "requests::a_name_that_was_used_for_another_request_is_refused",
     ),
     (
+        StatusCode::VerifyCodeLength,
+        "verification::fields::wrong_fields_are_named",
+    ),
+    (
+        StatusCode::CallOver,
+        "call_cancel::a_call_that_waits_is_taken_back_on_sqlite",
+    ),
+    (
         StatusCode::UnknownError,
         "outage::a_database_that_is_gone_is_told_as_unknown_error_and_nothing_is_accepted",
     ),
@@ -237,7 +245,9 @@ async fn every_code_is_produced() {
     see(StatusCode::CallUnknown, result.code(&server, "GET").await);
     see(
         StatusCode::NotOffered,
-        right(&server, "ivr/call", "{}").code(&server, "POST").await,
+        right(&server, "ivr/createconf", "{}")
+            .code(&server, "POST")
+            .await,
     );
     see(
         StatusCode::NotOffered,

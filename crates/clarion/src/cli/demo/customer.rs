@@ -86,9 +86,24 @@ impl DemoCustomer {
         Ok(())
     }
 
-    /// Requests a call. Returns its callSid, which must have 32 characters.
+    /// Requests a notification. Returns its callSid.
     pub async fn place(&mut self, format: &str, body: String) -> anyhow::Result<String> {
-        let answer = self.post("Calls/LandingCalls/", format, body).await?;
+        self.call("Calls/LandingCalls/", format, body).await
+    }
+
+    /// Requests that a code be said. Returns the callSid.
+    pub async fn verify(&mut self, body: String) -> anyhow::Result<String> {
+        self.call("Calls/VoiceVerify", JSON, body).await
+    }
+
+    /// Requests a call. Its callSid must have 32 characters.
+    async fn call(
+        &mut self,
+        operation: &str,
+        format: &str,
+        body: String,
+    ) -> anyhow::Result<String> {
+        let answer = self.post(operation, format, body).await?;
         let (before, after) = match format {
             XML => ("<callSid>", '<'),
             _ => (r#""callSid":""#, '"'),
@@ -108,7 +123,7 @@ impl DemoCustomer {
         let address = text(&answer, "downurl")?;
         let path = address.splitn(4, '/').nth(3).context("an address")?;
         let target = format!("/{path}?token={}", text(&answer, "token")?);
-        println!("  GET {target}");
+        println!("  GET {address}?token={}", text(&answer, "token")?);
         let (status, file) = self.connection.get(&target).await?;
         ensure!(status == 200, "the download answers {status}: {file}");
         Ok(file)

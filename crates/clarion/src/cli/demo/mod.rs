@@ -69,6 +69,17 @@ impl Demo {
         println!("  callback: {}", receiver.next(PATIENCE).await?);
         more("docs/calls.md: every way a call can end, and numbers for trying them out");
 
+        step("A code, said character by character; the server forgets it when the call is over");
+        let body = format!(
+            r#"{{"appId":"{}","to":"13800000001","verifyCode":"7Q42","lang":"en","respUrl":"{}"}}"#,
+            customer.app_id, receiver.url
+        );
+        let code = customer.verify(body).await?;
+        customer.watch(&code).await?;
+        hear(&stage, &code).await?;
+        println!("  callback: {}", receiver.next(PATIENCE).await?);
+        more("docs/api.md#verification-code");
+
         step(
             "kill -9 while a telephone rings, and a new start: nothing is lost, nobody is called twice",
         );
