@@ -135,7 +135,7 @@ pub const METRICS: &[Metric] = {
             Counter,
             "clarion_http_answers_total",
             &["operation", "code"],
-            "answers by statusCode; accepted calls are those of LandingCalls with 000000",
+            "answers by statusCode; accepted calls are those of LandingCalls and VoiceVerify with 000000",
         ),
         metric(
             Histogram,

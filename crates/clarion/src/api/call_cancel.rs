@@ -13,6 +13,9 @@ use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::call_state::CallState;
 use crate::domain::status_code::{Refusal, StatusCode};
 
+/// Below an account, and below a sub-account too.
+pub const PATH: &str = "Calls/CallCancel";
+
 pub const FORM: Form = Form {
     root: "CallCancel",
     fields: &[

@@ -207,7 +207,10 @@ fn not_offered(operation: &str, path: &str) -> Refusal {
             operations::offered()
         ),
         // Spelled otherwise, below another kind of account, or by another method.
-        Some(known) if !path.ends_with(known.path) || path.contains("/SubAccounts/") => {
+        Some(known)
+            if !path.ends_with(known.path)
+                || path.contains("/SubAccounts/") && known.path != call_cancel::PATH =>
+        {
             format!(
                 "the operation is offered as Accounts/{{accountSid}}/{}",
                 known.path

@@ -82,7 +82,7 @@ pub const OPERATIONS: &[Operation] = &[
         ],
     },
     Operation {
-        path: "Calls/CallCancel",
+        path: call_cancel::PATH,
         methods: &["POST"],
         about: "ends a call, or takes it out of the queue",
         query: &[],

@@ -11,7 +11,15 @@ pub fn decode(bytes: &[u8]) -> Option<String> {
         return Some(text.to_owned());
     }
     let gbk = GB18030.decode_without_bom_handling_and_without_replacement(bytes);
-    gbk.map(Cow::into_owned).or_else(|| utf8.map(str::to_owned))
+    let gbk = gbk.filter(|_| utf8.is_none() || is_simplified(bytes));
+    let gbk = gbk.map(Cow::into_owned);
+    gbk.or_else(|| utf8.map(str::to_owned))
+}
+
+/// Whether all its Chinese is of the first standard (GB2312), in which both bytes are high: what people write.
+fn is_simplified(bytes: &[u8]) -> bool {
+    let mut high = bytes.iter().filter(|byte| !byte.is_ascii());
+    high.all(|byte| *byte >= 0xa1)
 }
 
 /// Whether its letters of two bytes are of one kind that names are written in: Latin, Greek or Cyrillic. All others cannot be taken for GBK so easily.
@@ -22,7 +30,7 @@ fn is_plausible(text: &str) -> bool {
             0..0x80 | 0x800.. => None,
             // An accent of its own, as macOS writes it.
             0x300..0x370 if before.is_ascii_alphabetic() => None,
-            0xa0..0x180 => Some(1),
+            0xa0..0x250 => Some(1),
             0x370..0x400 => Some(2),
             0x400..0x530 => Some(3),
             _ => return false,

@@ -6,6 +6,8 @@ use super::section::{Mistake, Section};
 
 /// The SIP library logs whole messages, including telephone numbers and password digests, so it is quiet unless the filter names it.
 const QUIET: &str = "rsipstack=error";
+/// The client of PostgreSQL logs the values of every statement: tokens, numbers, codes. No filter makes it do so.
+const SILENT: &str = "tokio_postgres=off,postgres_protocol=off";
 
 /// A larger one would stop the signalling for too long while it is copied.
 const LARGEST_TRACE_MIB: usize = 1024;
@@ -30,7 +32,7 @@ impl LogConfig {
         Ok(Self {
             sip_trace_room: room << 20,
             filter: section.parsed_by("filter", |text| {
-                EnvFilter::try_new(format!("{QUIET},{text}"))
+                EnvFilter::try_new(format!("{QUIET},{text},{SILENT}"))
                     .map_err(|_| format!("`{text}` is not a filter"))
             })?,
             format: section.parsed_by("format", |text| match text {

@@ -132,8 +132,8 @@ impl Housekeeping {
         if self.recorder.running.is_empty() {
             return Ok(());
         }
-        for sid in node.store.cancelled_calls(&node.id).await? {
-            self.recorder.running.hang_up(&sid);
+        for cancelled in node.store.cancelled_calls(&node.id).await? {
+            self.recorder.running.cancel(&cancelled);
         }
         Ok(())
     }

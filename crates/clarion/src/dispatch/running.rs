@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::lock;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
-use crate::domain::claim::ClaimedCall;
+use crate::domain::claim::{CancelledCall, ClaimedCall};
 
 #[derive(Debug)]
 struct RunningCall {
@@ -68,8 +68,11 @@ impl RunningCalls {
         }
     }
 
-    pub fn hang_up(&self, sid: &CallSid) {
-        if let Some(call) = self.calls().get(sid) {
+    /// Somebody may have answered since it was cancelled.
+    pub fn cancel(&self, cancelled: &CancelledCall) {
+        if let Some(call) = self.calls().get(&cancelled.sid)
+            && !(cancelled.before_answer && call.state == CallState::Answered)
+        {
             call.hang_up.cancel();
         }
     }

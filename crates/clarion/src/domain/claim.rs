@@ -163,6 +163,14 @@ pub enum Overdue {
     Cancelled,
 }
 
+/// A call under way that shall end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelledCall {
+    pub sid: CallSid,
+    /// Only if nobody has answered.
+    pub before_answer: bool,
+}
+
 /// A step of a call under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallUpdate {

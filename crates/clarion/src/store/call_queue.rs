@@ -8,8 +8,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
-    Overdue, QueuedLanes, Requeue,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -86,7 +86,7 @@ pub trait CallQueue: Send + Sync {
     /// The operator wants the call ended. How far it has come, if it has not ended.
     async fn cancel_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError>;
     /// Calls that this node has under way and shall end.
-    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError>;
+    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CancelledCall>, StoreError>;
     /// Calls waiting, and when the oldest of them was accepted.
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
     /// How often a callee was called within this time, of the last day.

@@ -28,7 +28,7 @@ pub trait CallbackQueue: Send + Sync {
         claim: CallbackClaim,
     ) -> Result<Option<Vec<ClaimedCallback>>, StoreError>;
     /// Records attempts and what follows from each, all in one transaction. Those whose lease was lost are left out; the others are returned.
-    /// An event that was delivered supersedes the earlier ones of its call that still wait.
+    /// An event that was delivered supersedes the earlier ones of its call to the same address that still wait.
     async fn record_attempts(
         &self,
         ended: Vec<EndedAttempt>,

@@ -182,7 +182,7 @@ fn a_cycle_is_found_and_shown() {
 fn only_the_store_talks_to_a_database_and_only_config_reads_the_environment() {
     for (file, text) in sources() {
         let module = module_of(&file);
-        let driver = text.contains("rusqlite") || text.contains("tokio_postgres");
+        let driver = text.contains("rusqlite::") || text.contains("tokio_postgres::");
         assert!(module == "store" || !driver, "{}", file.display());
         assert!(
             module == "config" || !text.contains("env::var"),

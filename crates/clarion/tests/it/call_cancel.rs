@@ -134,6 +134,38 @@ async fn a_callee_who_answers_before_the_cancelling_is_not_cut_off() {
     assert_eq!(stage.outcome(&sid).await, Some(Outcome::Talked));
 }
 
+/// The condition of the application does not bind the operator.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_operator_ends_a_talk_that_its_application_would_have_ended_before() {
+    let stage = Stage::new("").await;
+    let (server, long) = (&stage.server, "很长的一句话。".repeat(40));
+    for (place, whole_account) in [(1, false), (4, true)] {
+        let number = format!("1380000001{place}");
+        let text = format!("\"mediaTxt\":\"{long}\"");
+        let sid = stage.call(&number, &text).await;
+        stage.is_in(&sid, CallState::Answered).await;
+        let mark = format!(
+            "UPDATE call_queue SET cancelled = 1, cancel_before_answer = 1 WHERE call_sid = '{sid}'"
+        );
+        crate::support::execute(&server.database, &mark).await;
+        if whole_account {
+            assert_eq!(
+                server
+                    .store
+                    .cancel_calls_of(&SID.parse().unwrap())
+                    .await
+                    .unwrap(),
+                1
+            );
+        } else {
+            let state = server.store.cancel_call(&sid).await.unwrap();
+            assert_eq!(state, Some(CallState::Answered));
+        }
+        stage.report_of(&sid).await;
+        assert!(stage.bill_line(&sid).await.seconds < 30);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_a_call_of_the_account_is_unknown() {
     let stage = Stage::on("", "").await;

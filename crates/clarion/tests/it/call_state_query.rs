@@ -73,6 +73,15 @@ async fn every_form_in_which_clients_ask_is_understood() {
         assert!(answer.contains(&wanted), "{body}: {answer}");
     }
     // The query names it where the body does not.
+    for body in [
+        format!("{{\"Appid\":\"{APP}\",\"QueryCallState\":null}}"),
+        format!("{{\"Appid\":\"{APP}\",\"QueryCallState\":\"\"}}"),
+    ] {
+        let answer = server
+            .ask(&format!("ivr/call?callid={sid}"), "json", Some(&body))
+            .await;
+        assert!(answer.contains("\"state\":\"1\""), "{answer}");
+    }
     let body = format!("<Request><Appid>{APP}</Appid><QueryCallState/></Request>");
     let answer = server
         .ask(&format!("ivr/call?callid={sid}"), "xml", Some(&body))
@@ -117,9 +126,11 @@ async fn wrong_questions_are_named() {
         assert_eq!(status_code(&answer), code, "{body}: {answer}");
         assert!(answer.contains(words), "{answer}");
     }
-    let body = format!("{{\"Appid\":\"{APP}\",\"QueryCallState\":\"no object\"}}");
-    let answer = server.ask("ivr/call", "json", Some(&body)).await;
-    assert_eq!(status_code(&answer), "110141", "{answer}");
+    for state in ["\"no object\"", "[]", "{\"callid\":\"a\",\"callid\":\"b\"}"] {
+        let body = format!("{{\"Appid\":\"{APP}\",\"QueryCallState\":{state}}}");
+        let answer = server.ask("ivr/call", "json", Some(&body)).await;
+        assert_eq!(status_code(&answer), "110141", "{state}: {answer}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -94,6 +94,9 @@ async fn what_is_not_offered_is_answered_with_what_is() {
             );
         }
     }
+    let path = format!("SubAccounts/{SID}/Calls/CallCancel");
+    let answer = send(&server, "GET", &path, "", b"").await;
+    assert!(answer.contains("use POST"), "{answer}");
     // The same checks come first below both.
     for tree in ["Accounts", "SubAccounts"] {
         let request = format!(

@@ -159,6 +159,38 @@ async fn is_right(server: &TestServer, nginx: &Nginx, arguments: &[&str]) {
     assert!(bill.starts_with("orderid,"), "{bill}");
 }
 
+/// The address at which an upload can be fetched again.
+async fn an_upload_is_right(server: &TestServer, nginx: &Nginx) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.wav");
+    std::fs::write(&file, crate::audio_files::wav(1000)).unwrap();
+    let signature = server.sign();
+    let operation = format!(
+        "/2013-12-26/Accounts/{}/Calls/MediaFileUpload",
+        crate::support::SID
+    );
+    let path = format!(
+        "{operation}?sig={}&appid={APP}&filename=a.wav",
+        signature.sig
+    );
+    let authorization = format!("Authorization: {}", signature.authorization);
+    let data = format!("@{}", file.display());
+    let arguments = [
+        "--header",
+        &authorization,
+        "--header",
+        "Accept: application/xml",
+        "--data-binary",
+        &data,
+    ];
+    let answer = nginx.curl(&arguments, &path).await;
+    let wanted = format!(
+        "<downloadUrl>https://api.example:{}{operation}?appid=",
+        nginx.port
+    );
+    assert!(answer.contains(&wanted), "{answer}");
+}
+
 const BILLS: &str = "[bills]\ngrace_seconds = 0\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -186,6 +218,14 @@ async fn the_block_of_the_document_makes_addresses_right() {
     let nginx = Nginx::start(&block, folder, port).await;
     is_right(&server, &nginx, &[]).await;
     is_right(&server, &nginx, &["--http1.0"]).await;
+    // What a client says about itself is not passed on.
+    is_right(
+        &server,
+        &nginx,
+        &["--header", "Forwarded: host=evil.example;proto=http"],
+    )
+    .await;
+    an_upload_is_right(&server, &nginx).await;
     // An old stack of TLS, as Java 7 and .NET 4.0 have it.
     is_right(
         &server,

@@ -9,8 +9,8 @@ use clarion::telemetry::{Kind, METRICS, Metric};
 use serde_json::Value;
 
 use crate::support::child::{Caller, ChildServer, Installation};
-use crate::support::eventually;
 use crate::support::receiver::{Receiver, ok};
+use crate::support::{APP, eventually};
 
 fn packaging(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -84,6 +84,9 @@ async fn busy_server() -> (Installation, ChildServer, String) {
         receiver.url()
     );
     caller.place(&fields).await.unwrap();
+    let code = format!("{{\"appId\":\"{APP}\",\"to\":\"13800000002\",\"verifyCode\":\"1234\"}}");
+    let code = caller.operation("Calls/VoiceVerify", &code).await.unwrap();
+    assert!(code.contains("000000"), "{code}");
     let mut text = String::new();
     eventually("the call is over and counted", async || {
         text = server.metrics().await;

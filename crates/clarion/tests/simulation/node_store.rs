@@ -8,8 +8,8 @@ use clarion::domain::account::{AccountLimits, AccountSid, AppId, AppLimits};
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
-    Overdue, QueuedLanes, Requeue,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue,
 };
 use clarion::domain::leg::Leg;
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
@@ -266,7 +266,7 @@ impl CallQueue for NodeStore {
             .await
     }
 
-    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {
+    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CancelledCall>, StoreError> {
         let node = node.clone();
         self.read("cancelled", move |model| model.cancelled_calls(&node))
             .await

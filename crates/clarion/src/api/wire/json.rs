@@ -4,7 +4,6 @@
 //! number keeps its text as it was written, so `13800000000`, `2` and `1e999` reach the rule of their field.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -61,17 +60,45 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_> {
 /// Reads an object whose members stand for the attributes of an element. One client library sends it as a text.
 fn members(form: &Form, element: &str, raw: &str, fields: &mut Fields) -> Result<(), String> {
     let text = match scalar(raw)? {
+        Value::Text(text) if text.trim().is_empty() => return Ok(()),
         Value::Text(text) => repair(&text).into_owned(),
         Value::Structure => raw.to_owned(),
     };
-    let object: BTreeMap<String, &RawValue> =
-        serde_json::from_str(&text).map_err(|error| format!("{element}: {error}"))?;
-    for (name, raw) in object {
-        if let Some(field) = form.set_by(element, &name) {
-            fields.put(field, scalar(raw.get())?)?;
-        }
+    let visitor = MembersVisitor {
+        form,
+        element,
+        fields,
+    };
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
+    let read = deserializer.deserialize_map(visitor);
+    read.and_then(|()| deserializer.end())
+        .map_err(|error| format!("{element}: {error}"))
+}
+
+struct MembersVisitor<'a> {
+    form: &'a Form,
+    element: &'a str,
+    fields: &'a mut Fields,
+}
+
+impl<'de> Visitor<'de> for MembersVisitor<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
-    Ok(())
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            let raw: &RawValue = map.next_value()?;
+            if let Some(field) = self.form.set_by(self.element, &name) {
+                let value = scalar(raw.get()).map_err(serde::de::Error::custom)?;
+                let put = self.fields.put(field, value);
+                put.map_err(serde::de::Error::custom)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn scalar(raw: &str) -> Result<Value, String> {

@@ -76,10 +76,11 @@ const RECORD: &str = postgres!(
        attempts = attempts + 1, failures = failures + 1, node = NULL, lease_until = NULL FROM batch \
        WHERE callbacks.call_sid = batch.call_sid AND callbacks.seq = batch.seq AND callbacks.fence = batch.fence \
          AND callbacks.state = {delivering} \
-       RETURNING callbacks.call_sid, callbacks.seq, callbacks.attempts), \
+       RETURNING callbacks.call_sid, callbacks.seq, callbacks.attempts, callbacks.url), \
      superseded AS (UPDATE callbacks SET state = {superseded}, due_at = NULL, finished_at = batch.finished \
        FROM held JOIN batch USING (call_sid, seq) WHERE held.seq > 0 AND batch.next = {delivered} \
-         AND callbacks.call_sid = held.call_sid AND callbacks.seq > 0 AND callbacks.seq < held.seq AND callbacks.state = {waiting}) \
+         AND callbacks.call_sid = held.call_sid AND callbacks.seq > 0 AND callbacks.seq < held.seq AND callbacks.state = {waiting} \
+         AND callbacks.url = held.url) \
      INSERT INTO callback_attempts (call_sid, seq, attempt, started_at, duration, verdict, status, error, answer) \
        SELECT call_sid, seq, attempts, started_at, duration, verdict, status, error, answer FROM held JOIN batch USING (call_sid, seq) \
        RETURNING call_sid, seq"

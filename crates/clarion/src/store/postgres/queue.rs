@@ -10,8 +10,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
-    Overdue, QueuedLanes, Requeue,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -233,11 +233,11 @@ impl CallQueue for PostgresStore {
         row.as_ref().map(queue::call_state).transpose()
     }
 
-    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {
+    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CancelledCall>, StoreError> {
         let rows = self
             .query(queue::CANCELLED_OF.postgres, &[&node.as_str()])
             .await?;
-        rows.iter().map(queue::call_sid).collect()
+        rows.iter().map(queue::cancelled).collect()
     }
 
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError> {

@@ -54,7 +54,8 @@ const RECORD: &str = sqlite!(
 );
 const SUPERSEDE: &str = sqlite!(
     "UPDATE callbacks SET state = {superseded}, due_at = NULL, finished_at = $3 \
-     WHERE call_sid = $1 AND seq > 0 AND seq < $2 AND state = {waiting}"
+     WHERE call_sid = $1 AND seq > 0 AND seq < $2 AND state = {waiting} \
+       AND url = (SELECT url FROM callbacks AS delivered WHERE delivered.call_sid = $1 AND delivered.seq = $2)"
 );
 const RECORD_ATTEMPT: &str = sqlite!(
     "INSERT INTO callback_attempts (call_sid, seq, attempt, started_at, duration, verdict, status, error, answer) \

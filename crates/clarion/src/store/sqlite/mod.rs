@@ -195,8 +195,8 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     use_a_log(&connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // What is written over is not left in the page: a code that was said is forgotten.
-    connection.pragma_update(None, "secure_delete", "fast")?;
+    // What is written over is not left in the file: a code that was said is forgotten.
+    connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE)?;
     prepare_once(&connection)?;

@@ -13,8 +13,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, OrphanedCall,
-    Overdue, QueuedLanes, Requeue,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -215,11 +215,11 @@ impl CallQueue for SqliteStore {
         .await
     }
 
-    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CallSid>, StoreError> {
+    async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CancelledCall>, StoreError> {
         let node = node.clone();
         self.read(move |db| {
             db.rows(queue::CANCELLED_OF.sqlite, [node.as_str()], |row| {
-                queue::call_sid(row)
+                queue::cancelled(row)
             })
         })
         .await

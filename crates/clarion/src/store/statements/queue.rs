@@ -8,7 +8,7 @@ use crate::domain::call::{CallKind, CallSid, NewCall, Priority};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::RespUrl;
 use crate::domain::claim::{
-    CallUpdate, ClaimedCall, DueLane, Lane, Lease, NodeId, OrphanedCall, QueuedLanes,
+    CallUpdate, CancelledCall, ClaimedCall, DueLane, Lane, Lease, NodeId, OrphanedCall, QueuedLanes,
 };
 use crate::domain::customer_limits::StartTokens;
 use crate::domain::phone_number::PhoneNumber;
@@ -48,15 +48,17 @@ pub const LEAVE: Statement = statement!(
 /// What it had to do, others may do at once.
 pub const LEAVE_DUTIES: Statement = statement!("DELETE FROM leases WHERE node = $1");
 pub const HELD_BY: Statement = statement!("SELECT call_sid FROM call_queue WHERE node = $1");
-pub const CANCEL: Statement =
-    statement!("UPDATE call_queue SET cancelled = TRUE WHERE call_sid = $1 RETURNING state");
+pub const CANCEL: Statement = statement!(
+    "UPDATE call_queue SET cancelled = TRUE, cancel_before_answer = FALSE WHERE call_sid = $1 RETURNING state"
+);
 /// By its application ($2 is the account): where it says so ($3), only if nobody has answered. One without that condition counts for more.
 pub const CANCEL_OF: Statement = statement!(
     "UPDATE call_queue SET cancelled = TRUE, cancel_before_answer = $3 AND (cancel_before_answer OR NOT cancelled) \
      WHERE call_sid = $1 AND account_sid = $2 AND (NOT $3 OR state < {answered}) RETURNING state"
 );
 pub const CANCELLED_OF: Statement = statement!(
-    "SELECT call_sid FROM call_queue WHERE {is_cancelled} AND node = $1 AND (NOT cancel_before_answer OR state < {answered})"
+    "SELECT call_sid, cancel_before_answer FROM call_queue \
+     WHERE {is_cancelled} AND node = $1 AND (NOT cancel_before_answer OR state < {answered})"
 );
 /// CallSids sort by time: the oldest is the first.
 pub const DEPTH: Statement = statement!(
@@ -116,6 +118,13 @@ pub fn start_tokens(row: &impl Columns, column: usize) -> Result<StartTokens, St
 
 pub fn call_sid(row: &impl Columns) -> Result<CallSid, StoreError> {
     row.parsed(0)
+}
+
+pub fn cancelled(row: &impl Columns) -> Result<CancelledCall, StoreError> {
+    Ok(CancelledCall {
+        sid: row.parsed(0)?,
+        before_answer: row.flag(1)?,
+    })
 }
 
 pub fn call_state(row: &impl Columns) -> Result<CallState, StoreError> {

@@ -39,8 +39,10 @@ pub const BARRED_REVISION: Statement =
 pub const BARRED_CHANGES: Statement = statement!(
     "SELECT revision, number, is_barred FROM do_not_call_changes WHERE revision > $1 ORDER BY revision"
 );
-pub const CANCEL_CALLS_OF: Statement =
-    statement!("UPDATE call_queue SET cancelled = TRUE WHERE account_sid = $1 AND NOT cancelled");
+pub const CANCEL_CALLS_OF: Statement = statement!(
+    "UPDATE call_queue SET cancelled = TRUE, cancel_before_answer = FALSE \
+     WHERE account_sid = $1 AND (NOT cancelled OR cancel_before_answer)"
+);
 /// Changes are kept for this long: a server reads them every second.
 pub const CHANGES_KEPT_MS: i64 = 7 * 24 * 3_600_000;
 

@@ -159,6 +159,25 @@ async fn java() {
     a_client_works(&["java", "Call.java"]).await;
 }
 
+#[tokio::test]
+async fn a_code_is_said_by_bash_and_curl() {
+    let (_installation, server) = serve().await;
+    let folder = tempfile::tempdir().unwrap();
+    let say = async |number: &str, code: &str| {
+        let mut command = command(&server, folder.path(), &["bash", "verify.sh"], number);
+        command.arg(code).env("CA_FILE", &server.door.ca);
+        output(command).await
+    };
+    let lines = printed(&say("13800000001", "7Q42").await);
+    assert_eq!(
+        [&lines[0][0], &lines[1][0], &lines[1][1]],
+        ["callSid", "state", "0"]
+    );
+    let refused = say("13800000001", "12").await;
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("108034"));
+}
+
 #[test]
 fn every_example_is_run_by_a_test() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/clients");

@@ -201,7 +201,12 @@ async fn a_running_call_is_cancelled_by_name(database: Database) {
         store.cancel_call(&call.sid).await.unwrap(),
         Some(CallState::Claimed)
     );
-    assert_eq!(store.cancelled_calls(&node(1)).await.unwrap(), [call.sid]);
+    let cancelled = store.cancelled_calls(&node(1)).await.unwrap();
+    assert_eq!(cancelled.len(), 1);
+    assert_eq!(
+        (&cancelled[0].sid, cancelled[0].before_answer),
+        (&call.sid, false)
+    );
     assert!(store.cancelled_calls(&node(2)).await.unwrap().is_empty());
     assert_eq!(store.cancel_call(&new_call().sid).await.unwrap(), None);
 }

@@ -35,9 +35,8 @@ fn files_with_the_code(folder: &Path) -> Vec<String> {
     found
 }
 
-/// With a voice behind HTTP, a log in every detail, a SIP trace and a cache on disk.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_code_is_in_no_log_trace_cache_or_request_to_a_voice() {
+/// With a voice behind HTTP, a log in every detail, a SIP trace and a cache on disk. The row is longer than a page.
+async fn the_code_is_in_no_log_trace_cache_or_request_to_a_voice(postgres: Option<String>) {
     let (voice, receiver) = (
         Receiver::start(vec![ok()]).await,
         Receiver::start(vec![ok()]).await,
@@ -47,20 +46,24 @@ async fn the_code_is_in_no_log_trace_cache_or_request_to_a_voice() {
          [[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 5\ncalls_per_second = 5\nprefixes = [\"\"]\n",
         voice.url()
     );
-    let installation = Installation::with_settings(None, &settings).await;
+    let installation = Installation::with_settings(postgres, &settings).await;
     let log = installation.folder.path().join("log");
     let file = std::fs::File::create(&log).unwrap();
     let filter = [
-        ("CLARION_LOG__FILTER", "trace,rsipstack=trace"),
+        (
+            "CLARION_LOG__FILTER",
+            "trace,rsipstack=trace,tokio_postgres=trace",
+        ),
         ("CLARION_LOG__SIP_TRACE_MB", "4"),
     ];
     let mut server = installation
         .start_by(|serve| serve.stderr(file).envs(filter))
         .await;
     let body = format!(
-        "{{\"appId\":\"{APP}\",\"to\":\"13800000001\",\"verifyCode\":\"{}\",\"respUrl\":\"{}\",\"requestId\":\"a\"}}",
+        "{{\"appId\":\"{APP}\",\"to\":\"13800000001\",\"verifyCode\":\"{}\",\"respUrl\":\"{}\",\"requestId\":\"a\",\"userData\":\"{}\"}}",
         CODE.to_lowercase(),
-        receiver.url()
+        receiver.url(),
+        "x".repeat(4096),
     );
     let mut caller = Caller::connect(&server.client).await.unwrap();
     let answer = caller.operation("Calls/VoiceVerify", &body).await.unwrap();
@@ -89,6 +92,18 @@ async fn the_code_is_in_no_log_trace_cache_or_request_to_a_voice() {
         files_with_the_code(installation.folder.path()),
         Vec::<String>::new()
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_code_is_nowhere_on_sqlite() {
+    the_code_is_in_no_log_trace_cache_or_request_to_a_voice(None).await;
+}
+
+/// Where the database keeps it is not ours to look at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_code_is_nowhere_beside_postgresql() {
+    let database = crate::support::postgres::empty_database().await;
+    the_code_is_in_no_log_trace_cache_or_request_to_a_voice(Some(database)).await;
 }
 
 /// A code that is still to be called is in the database: it must survive a crash.

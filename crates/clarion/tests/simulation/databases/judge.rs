@@ -113,7 +113,7 @@ impl<'a> Comparison<'a> {
             }
             Action::Cancelled(of) => {
                 let mut cancelled = self.store(of).cancelled_calls(&node(of)).await.unwrap();
-                cancelled.sort();
+                cancelled.sort_by(|a, b| a.sid.cmp(&b.sid));
                 prop_assert_eq!(cancelled, self.model.cancelled_calls(&node(of)));
             }
             Action::Depth => {

@@ -14,7 +14,7 @@ use clarion::domain::call::{CallSid, NewCall, Queueing};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::OwedCallback;
 use clarion::domain::claim::{
-    CallUpdate, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, Requeue,
+    CallUpdate, CancelledCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, Requeue,
 };
 use clarion::domain::customer_limits::{Customer, StartTokens};
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
@@ -267,9 +267,15 @@ impl QueueModel {
         Some(place.state)
     }
 
-    pub fn cancelled_calls(&self, node: &NodeId) -> Vec<CallSid> {
+    /// The model knows no conditions.
+    pub fn cancelled_calls(&self, node: &NodeId) -> Vec<CancelledCall> {
         let is_cancelled = |call: &ModelCall| call.place.as_ref().is_some_and(|p| p.is_cancelled);
-        self.sids(|call| call.holder() == Some(node) && is_cancelled(call))
+        let sids = self.sids(|call| call.holder() == Some(node) && is_cancelled(call));
+        let unconditional = |sid| CancelledCall {
+            sid,
+            before_answer: false,
+        };
+        sids.into_iter().map(unconditional).collect()
     }
 
     pub fn queue_depth(&self) -> (u64, Option<Timestamp>) {
