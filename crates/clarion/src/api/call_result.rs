@@ -9,7 +9,7 @@ use super::Api;
 use super::directory::unavailable;
 use super::request::Authenticated;
 use super::wire::{Content, Field, Form};
-use crate::domain::call::CallSid;
+use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::status_code::{Refusal, StatusCode};
 
 /// By POST the callSid may be in the body instead of the query.
@@ -39,14 +39,7 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
             .map(str::to_owned);
     }
     let wanted = wanted.ok_or_else(|| Refusal::field("callsid is required"))?;
-    // A text that cannot be a callSid is as unknown as a callSid of another account.
-    let sid: CallSid = wanted.parse().map_err(|_| StatusCode::CallUnknown)?;
-    let progress = api
-        .store
-        .call_progress(&request.account.sid, &sid)
-        .await
-        .map_err(|error| unavailable(&error))?;
-    let progress = progress.ok_or(StatusCode::CallUnknown)?;
+    let (_, progress) = progress_of(api, request, &wanted).await?;
     let seconds = progress.seconds().to_string();
     Ok(Content::Group(
         "CallResult",
@@ -57,4 +50,16 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
             ("duration", seconds),
         ],
     ))
+}
+
+/// How far a call of the account has come. A text that cannot be a callSid is as unknown as a callSid of another account.
+pub async fn progress_of(
+    api: &Api,
+    request: &Authenticated,
+    wanted: &str,
+) -> Result<(CallSid, CallProgress), Refusal> {
+    let sid: CallSid = wanted.parse().map_err(|_| StatusCode::CallUnknown)?;
+    let progress = api.store.call_progress(&request.account.sid, &sid).await;
+    let progress = progress.map_err(|error| unavailable(&error))?;
+    Ok((sid, progress.ok_or(StatusCode::CallUnknown)?))
 }

@@ -18,7 +18,13 @@ pub struct Operation {
     /// The group of the answer and its values.
     pub answer: (&'static str, &'static [&'static str]),
     /// What it may be refused with, beside what every request may be.
-    pub codes: &'static [StatusCode],
+    codes: &'static [&'static [StatusCode]],
+}
+
+impl Operation {
+    pub fn codes(&self) -> impl Iterator<Item = StatusCode> {
+        self.codes.iter().copied().flatten().copied()
+    }
 }
 
 const FILE: &[Field] = &[
@@ -30,6 +36,21 @@ const FILE: &[Field] = &[
 ];
 /// Of every operation that places a call.
 const PLACED: &[&str] = &["callSid", "dateCreated", "orderid"];
+const NOT_PLACED: &[StatusCode] = &[
+    StatusCode::FieldWrong,
+    StatusCode::DataTooLong,
+    StatusCode::CalledNotAllowed,
+    StatusCode::PlayTimesRange,
+    StatusCode::BalanceInsufficient,
+    StatusCode::VoiceFileMissing,
+    StatusCode::RespUrlUnacceptable,
+    StatusCode::TooManyCallsToNumber,
+    StatusCode::SpendingLimit,
+    StatusCode::NoRoute,
+    StatusCode::RequestIdUsed,
+    StatusCode::AcceptUnknown,
+    StatusCode::NoRoom,
+];
 
 pub const OPERATIONS: &[Operation] = &[
     Operation {
@@ -39,22 +60,7 @@ pub const OPERATIONS: &[Operation] = &[
         query: &[],
         form: Some(&landing_calls::FORM),
         answer: ("LandingCall", PLACED),
-        codes: &[
-            StatusCode::FieldWrong,
-            StatusCode::DataTooLong,
-            StatusCode::CalledNotAllowed,
-            StatusCode::PlayTimesRange,
-            StatusCode::NothingToPlay,
-            StatusCode::BalanceInsufficient,
-            StatusCode::VoiceFileMissing,
-            StatusCode::RespUrlUnacceptable,
-            StatusCode::TooManyCallsToNumber,
-            StatusCode::SpendingLimit,
-            StatusCode::NoRoute,
-            StatusCode::RequestIdUsed,
-            StatusCode::AcceptUnknown,
-            StatusCode::NoRoom,
-        ],
+        codes: &[NOT_PLACED, &[StatusCode::NothingToPlay]],
     },
     Operation {
         path: "Calls/VoiceVerify",
@@ -64,21 +70,8 @@ pub const OPERATIONS: &[Operation] = &[
         form: Some(&voice_verify::FORM),
         answer: ("VoiceVerify", PLACED),
         codes: &[
-            StatusCode::FieldWrong,
-            StatusCode::DataTooLong,
-            StatusCode::VerifyCodeLength,
-            StatusCode::CalledNotAllowed,
-            StatusCode::PlayTimesRange,
-            StatusCode::BalanceInsufficient,
-            StatusCode::VoiceFileMissing,
-            StatusCode::RespUrlUnacceptable,
-            StatusCode::TooManyCallsToNumber,
-            StatusCode::SpendingLimit,
-            StatusCode::NoRoute,
-            StatusCode::NotOffered,
-            StatusCode::RequestIdUsed,
-            StatusCode::AcceptUnknown,
-            StatusCode::NoRoom,
+            NOT_PLACED,
+            &[StatusCode::VerifyCodeLength, StatusCode::NotOffered],
         ],
     },
     Operation {
@@ -88,11 +81,11 @@ pub const OPERATIONS: &[Operation] = &[
         query: &[],
         form: Some(&call_cancel::FORM),
         answer: ("CallCancel", &["callSid", "state"]),
-        codes: &[
+        codes: &[&[
             StatusCode::FieldWrong,
             StatusCode::CallUnknown,
             StatusCode::CallOver,
-        ],
+        ]],
     },
     Operation {
         path: "CallResult",
@@ -105,7 +98,7 @@ pub const OPERATIONS: &[Operation] = &[
         )],
         form: Some(&call_result::FORM),
         answer: ("CallResult", &["state", "callTime", "duration"]),
-        codes: &[StatusCode::FieldWrong, StatusCode::CallUnknown],
+        codes: &[&[StatusCode::FieldWrong, StatusCode::CallUnknown]],
     },
     Operation {
         path: "ivr/call",
@@ -118,11 +111,11 @@ pub const OPERATIONS: &[Operation] = &[
         )],
         form: Some(&query_call_state::FORM),
         answer: ("QueryCallState", &["callid", "state"]),
-        codes: &[
+        codes: &[&[
             StatusCode::FieldWrong,
             StatusCode::RespUrlUnacceptable,
             StatusCode::CallUnknown,
-        ],
+        ]],
     },
     Operation {
         path: "Calls/MediaFileUpload",
@@ -131,14 +124,14 @@ pub const OPERATIONS: &[Operation] = &[
         query: FILE,
         form: None,
         answer: ("", &["downloadUrl"]),
-        codes: &[
+        codes: &[&[
             StatusCode::FieldWrong,
             StatusCode::DataTooLong,
             StatusCode::VoiceFileMissing,
             StatusCode::VoiceFileUnplayable,
             StatusCode::NoRoom,
             StatusCode::AudioQuota,
-        ],
+        ]],
     },
     Operation {
         path: "BillRecords",
@@ -147,12 +140,12 @@ pub const OPERATIONS: &[Operation] = &[
         query: &[],
         form: Some(&bill_records::FORM),
         answer: ("", &["downUrl", "token"]),
-        codes: &[
+        codes: &[&[
             StatusCode::FieldWrong,
             StatusCode::DataTooLong,
             StatusCode::PermissionMissing,
             StatusCode::BillNotAvailable,
-        ],
+        ]],
     },
     Operation {
         path: "AccountInfo",

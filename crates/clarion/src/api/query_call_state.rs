@@ -8,8 +8,7 @@ use axum::response::Response;
 use super::directory::unavailable;
 use super::request::Authenticated;
 use super::wire::{Content, Field, Form};
-use super::{Api, placing};
-use crate::domain::call::CallSid;
+use super::{Api, call_result, placing};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{OwedCallback, RespUrl};
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -50,13 +49,7 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     let action = fields.text("action")?;
     let action = action.map(|url| RespUrl::named_by("action", url));
     let action = action.transpose()?;
-    let sid: CallSid = wanted.parse().map_err(|_| StatusCode::CallUnknown)?;
-    let progress = api
-        .store
-        .call_progress(&request.account.sid, &sid)
-        .await
-        .map_err(|error| unavailable(&error))?;
-    let progress = progress.ok_or(StatusCode::CallUnknown)?;
+    let (sid, progress) = call_result::progress_of(api, request, &wanted).await?;
     let is_over = progress.state == CallState::Ended;
     if let Some(url) = action {
         let (app, now) = (application.id.clone(), api.clock.now());

@@ -89,7 +89,7 @@ fn operation_tables(operation: &Operation) -> String {
         )
         .unwrap();
     }
-    let codes: Vec<_> = operation.codes.iter().map(|code| code.code()).collect();
+    let codes: Vec<_> = operation.codes().map(StatusCode::code).collect();
     if !codes.is_empty() {
         let codes = codes.join(", ");
         writeln!(
