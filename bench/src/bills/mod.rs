@@ -178,8 +178,9 @@ async fn download(
     let answer = request(&mut connection, customer, clock).await?;
     let answer: serde_json::Value = serde_json::from_str(&answer)?;
     let text = |name: &str| answer[name].as_str().context("the answer is whole");
-    let path = text("downurl")?.trim_start_matches("https://localhost");
-    let target = format!("{path}?token={}", text("token")?);
+    let url = text("downurl")?;
+    let path = url.splitn(4, '/').nth(3).context("an address")?;
+    let target = format!("/{path}?token={}", text("token")?);
     let began = Instant::now();
     let (status, bytes) = connection.download(&target).await?;
     ensure!(status == 200, "the download answers {status}");
