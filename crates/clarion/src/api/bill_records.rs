@@ -5,16 +5,16 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::request::Authenticated;
+use super::request::{APP_ID, Authenticated};
 use super::wire::{Content, Field, Form};
-use super::{Api, bill_file, placing};
+use super::{Api, bill_file};
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 pub const FORM: Form = Form {
     root: "BillRecords",
     fields: &[
-        placing::APP_ID,
+        APP_ID,
         Field::required("date", "`day`: the previous day, 00:00 to 23:59."),
         Field::optional(
             "keywords",

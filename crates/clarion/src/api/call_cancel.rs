@@ -6,9 +6,9 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::directory::unavailable;
-use super::request::Authenticated;
+use super::request::{APP_ID, Authenticated};
 use super::wire::{Content, Field, Form};
-use super::{Api, placing};
+use super::{Api, call_result};
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::call_state::CallState;
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -19,7 +19,7 @@ pub const PATH: &str = "Calls/CallCancel";
 pub const FORM: Form = Form {
     root: "CallCancel",
     fields: &[
-        placing::APP_ID,
+        APP_ID,
         Field::required("callSid", "The call."),
         Field::optional(
             "type",
@@ -68,14 +68,12 @@ async fn mark(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
 
 /// Why a call was not cancelled.
 async fn too_late(api: &Api, request: &Authenticated, sid: &CallSid) -> Refusal {
-    let progress = api.store.call_progress(&request.account.sid, sid).await;
-    match progress {
-        Err(error) => unavailable(&error),
-        Ok(None) => StatusCode::CallUnknown.into(),
-        Ok(Some(progress)) if progress.state != CallState::Ended => Refusal::new(
+    match call_result::progress_of(api, request, sid.as_str()).await {
+        Err(refusal) => refusal,
+        Ok((_, progress)) if progress.state != CallState::Ended => Refusal::new(
             StatusCode::CallOver,
             "type: the call has been answered; type 0 ends it all the same",
         ),
-        Ok(Some(_)) => StatusCode::CallOver.into(),
+        Ok(_) => StatusCode::CallOver.into(),
     }
 }

@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use super::Api;
 use super::placing::{self, CommonFields, NamedFiles, WantedCall};
-use super::request::Authenticated;
+use super::request::{APP_ID, Authenticated};
 use super::wire::{Field, Fields, Form};
 use crate::config::Config;
 use crate::domain::account::Account;
@@ -19,7 +19,7 @@ use crate::domain::status_code::{Refusal, StatusCode};
 pub const FORM: Form = Form {
     root: "LandingCall",
     fields: &[
-        placing::APP_ID,
+        APP_ID,
         placing::TO,
         Field::optional(
             "mediaName",

@@ -30,7 +30,6 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says that an answer was given before.
 const REPLAYED: &str = "idempotent-replayed";
 
-pub const APP_ID: Field = Field::required("appId", "Application id: 32 letters or digits.");
 pub const TO: Field = Field::required(
     "to",
     "Called number: mobile, or landline with area code; `+` or `00` before a country code; an extension after `-`. One number a request.",

@@ -6,9 +6,9 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::directory::unavailable;
-use super::request::Authenticated;
+use super::request::{APP_ID, Authenticated};
 use super::wire::{Content, Field, Form};
-use super::{Api, call_result, placing};
+use super::{Api, call_result};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{OwedCallback, RespUrl};
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -17,7 +17,7 @@ use crate::domain::status_code::{Refusal, StatusCode};
 pub const FORM: Form = Form {
     root: "Request",
     fields: &[
-        placing::APP_ID,
+        APP_ID,
         Field::optional(
             "callid",
             "the query parameter callid",

@@ -15,12 +15,15 @@ use hyper::body::Frame;
 
 use super::auth;
 use super::limiter::Slot;
-use super::wire::{self, BodyFormat, Content, Fields, Form};
+use super::wire::{self, BodyFormat, Content, Field, Fields, Form};
 use super::{Api, Arrival, KnownClient, PeerAddress, query};
 use crate::config::{AudioFilesConfig, LeastRate};
 use crate::domain::account::{Account, AppId, Application};
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::fair_places::{FairPlace, PlaceShortage};
+
+/// The field that `Authenticated::application` reads.
+pub const APP_ID: Field = Field::required("appId", "Application id: 32 letters or digits.");
 
 /// How much of an over-long body is read and discarded, so that the client can read the answer instead of seeing a broken connection.
 const DRAIN: u64 = 16 << 20;

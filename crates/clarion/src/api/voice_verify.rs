@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use super::Api;
 use super::placing::{self, CommonFields, NamedFiles, WantedCall};
-use super::request::Authenticated;
+use super::request::{APP_ID, Authenticated};
 use super::wire::{Field, Fields, Form};
 use crate::config::Config;
 use crate::domain::account::Account;
@@ -19,7 +19,7 @@ use crate::store::VERIFICATION;
 pub const FORM: Form = Form {
     root: "VoiceVerify",
     fields: &[
-        placing::APP_ID,
+        APP_ID,
         Field::optional(
             "verifyCode",
             "",

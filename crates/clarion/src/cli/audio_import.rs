@@ -17,8 +17,8 @@ use crate::config::Config;
 use crate::domain::prompt::{AudioOwner, ContentId};
 use crate::store::Store;
 
-/// Folders within folders; links that lead in a circle end here.
-const DEEPEST: usize = 16;
+/// Stands for what could not be read.
+const UNREADABLE: char = char::REPLACEMENT_CHARACTER;
 
 #[derive(Debug, Args)]
 pub struct ImportOptions {
@@ -119,6 +119,9 @@ impl Import<'_> {
                 paths.join(", ")
             ));
         };
+        if name.contains(UNREADABLE) {
+            return Fate::Refused("its name is neither UTF-8 nor GBK: rename it".to_owned());
+        }
         if !name.to_lowercase().ends_with(".wav") {
             let rule = "only .wav files are played; convert it, for instance with `sox IN OUT.wav`";
             return Fate::Refused(rule.to_owned());
@@ -153,32 +156,30 @@ fn describe(name: &str, fate: &Fate) -> Value {
     }
 }
 
-/// Every file below the folder, by its name. Hidden ones are left out.
+/// Every file below the folder, by its name. Hidden ones are left out, and so are links to folders, which may lead in a circle.
 fn named_files(folder: &Path) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut files: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    let mut folders = vec![(folder.to_owned(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
         let entries = std::fs::read_dir(&folder);
         let entries = entries.with_context(|| format!("cannot read {}", folder.display()))?;
         for entry in entries {
-            let path = entry?.path();
-            let name = file_name(path.file_name().unwrap_or_default());
+            let entry = entry?;
+            let (path, name) = (entry.path(), file_name(&entry.file_name()));
             if name.starts_with('.') {
                 continue;
             }
-            if path.is_dir() {
-                if depth < DEEPEST {
-                    folders.push((path, depth + 1));
-                }
-                continue;
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else if path.is_file() {
+                files.entry(name).or_default().push(path);
             }
-            files.entry(name).or_default().push(path);
         }
     }
     Ok(files)
 }
 
-/// Names on a disk of China may be written in GBK. One that cannot be read is shown as it is, and refused.
+/// Names on a disk of China may be written in GBK. One that cannot be read at all is refused later (`UNREADABLE`).
 fn file_name(name: &OsStr) -> String {
     names::decode(name.as_bytes()).unwrap_or_else(|| name.to_string_lossy().into_owned())
 }

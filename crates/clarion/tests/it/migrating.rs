@@ -86,6 +86,13 @@ async fn a_folder_is_imported_file_by_file_and_what_cannot_be_is_named() {
     std::fs::write(files.join("broken.wav"), "RIFF").unwrap();
     std::fs::write(files.join("greeting.mp3"), "ID3").unwrap();
     std::fs::write(files.join("sub/greeting.wav"), wav(500)).unwrap();
+    // A link that leads in a circle, something that is no file, and a name that nobody can read.
+    std::os::unix::fs::symlink(".", files.join("circle")).unwrap();
+    let mut make_pipe = std::process::Command::new("mkfifo");
+    let made = make_pipe.arg(files.join("pipe.wav")).status();
+    assert!(made.unwrap().success());
+    let unreadable = files.join(std::ffi::OsStr::from_bytes(b"\xff\xff.wav"));
+    std::fs::write(&unreadable, wav(100)).unwrap();
     let prepare = "clarion account add --sid $ACCOUNT_SID --token $AUTH_TOKEN; clarion app add --account $ACCOUNT_SID --app-id $APP_ID";
     assert!(bash(folder.path(), prepare).await.status.success());
     let import = async |more: &str| {
@@ -105,6 +112,7 @@ async fn a_folder_is_imported_file_by_file_and_what_cannot_be_is_named() {
             ("greeting.mp3", "refused"),
             ("greeting.wav", greeting),
             ("通知.wav", notice),
+            ("\u{fffd}\u{fffd}.wav", "refused"),
         ]
         .map(|(name, result)| (name.to_owned(), result.to_owned()))
         .to_vec()
@@ -115,7 +123,8 @@ async fn a_folder_is_imported_file_by_file_and_what_cannot_be_is_named() {
         "broken.wav: ",
         "only .wav files",
         "several files have this name",
-        "3 of 4 files were not imported",
+        "4 of 5 files were not imported",
+        "neither UTF-8 nor GBK",
     ] {
         assert!(error.contains(words), "{error}");
     }
@@ -132,10 +141,11 @@ async fn a_folder_is_imported_file_by_file_and_what_cannot_be_is_named() {
     for name in ["broken.wav", "greeting.mp3"] {
         std::fs::remove_file(files.join(name)).unwrap();
     }
+    std::fs::remove_file(unreadable).unwrap();
     let (success, results, error) = import("").await;
     assert_eq!(
         results,
-        wanted("replaced", "unchanged")[2..].to_vec(),
+        wanted("replaced", "unchanged")[2..4].to_vec(),
         "{error}"
     );
     assert!(success);

@@ -110,12 +110,12 @@ fn certificate(folder: &Path) -> (PathBuf, PathBuf) {
 /// Clarion without TLS, behind a proxy that it trusts.
 const PLAIN: &str = "[http]\nplain = true\ntrusted_proxies = [\"127.0.0.1\"]\n";
 
-/// A `server` block of nginx with TLS and these lines of its location.
-async fn nginx(server: &TestServer, location: &str, more: &str) -> Nginx {
-    let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+/// An nginx with TLS and these lines in its location.
+async fn nginx(server: &TestServer, location: &str, port: u16) -> Nginx {
+    let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = certificate(folder.path());
     let block = format!(
-        "server {{\nlisten 127.0.0.1:{port} ssl;\nssl_certificate {};\nssl_certificate_key {};\n{more}\nlocation / {{\nproxy_pass http://{};\n{location}\n}}\n}}",
+        "server {{\nlisten 127.0.0.1:{port} ssl;\nssl_certificate {};\nssl_certificate_key {};\nlocation / {{\nproxy_pass http://{};\n{location}\n}}\n}}",
         certificate.display(),
         key.display(),
         server.address,
@@ -245,7 +245,7 @@ async fn the_block_of_the_document_makes_addresses_right() {
 async fn a_host_with_its_port_is_enough() {
     let server = TestServer::start_with(&format!("{PLAIN}{BILLS}")).await;
     server.permit_bills().await;
-    let nginx = nginx(&server, "proxy_set_header Host $http_host;", "").await;
+    let nginx = nginx(&server, "proxy_set_header Host $http_host;", free_port()).await;
     is_right(&server, &nginx, &[]).await;
 }
 
@@ -258,7 +258,7 @@ async fn the_port_or_all_of_it_may_come_in_headers_of_their_own() {
         "proxy_set_header X-Forwarded-Host $http_host; proxy_set_header X-Forwarded-Proto $scheme;",
         "proxy_set_header Forwarded \"for=$remote_addr;host=\\\"$http_host\\\";proto=$scheme\";",
     ] {
-        let nginx = nginx(&server, headers, "").await;
+        let nginx = nginx(&server, headers, free_port()).await;
         is_right(&server, &nginx, &[]).await;
     }
 }
@@ -278,15 +278,7 @@ async fn the_setting_makes_addresses_right_whatever_is_passed_on() {
         "proxy_set_header Host $host;",
         "proxy_set_header Host $http_host;",
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let (certificate, key) = certificate(folder.path());
-        let block = format!(
-            "server {{\nlisten 127.0.0.1:{port} ssl;\nssl_certificate {};\nssl_certificate_key {};\nlocation / {{\nproxy_pass http://{};\n{headers}\n}}\n}}",
-            certificate.display(),
-            key.display(),
-            server.address,
-        );
-        let nginx = Nginx::start(&block, folder, port).await;
+        let nginx = nginx(&server, headers, port).await;
         is_right(&server, &nginx, &[]).await;
     }
 }
