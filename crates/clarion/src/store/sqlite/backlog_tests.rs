@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
-use rusqlite::Connection;
+use rusqlite::{Connection, StatementStatus};
 
-use super::{calls, claiming, ending, schema};
+use super::{calls, claiming, ending, prepare_once, schema};
 use crate::domain::call::{CallKind, NewCall, Priority, Queueing};
 use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, LaneShare, NodeId};
 use crate::domain::outcome::Outcome;
@@ -111,6 +111,7 @@ fn ended(claimed: ClaimedCall) -> EndedCall {
 
 fn database() -> Connection {
     let mut db = Connection::open_in_memory().unwrap();
+    prepare_once(&db).unwrap();
     schema::migrate(&mut db, SchemaRight::Migrate).unwrap();
     db.execute_batch(CUSTOMER).unwrap();
     db
@@ -145,6 +146,30 @@ fn rounds(queue: &str, calls: u32) -> Vec<(&'static str, u64)> {
     assert_eq!(overdue, []);
     rounds.push(("look for overdue calls", since()));
     rounds
+}
+
+/// With other values each time.
+#[test]
+fn a_statement_of_the_queue_is_prepared_once() {
+    let (db, node) = (database(), NodeId::new([1; 8]));
+    for number in 1..=5 {
+        let order = order(number << 100, &format!("8677{number}"));
+        calls::accept(&db, &order, NOW).unwrap();
+        let claimed = claim(&db, &node).remove(0);
+        ending::end(&db, &ended(claimed), NOW).unwrap();
+    }
+    for statement in [claiming::DUE_CALLS, claiming::TAKEN, claiming::UNPARK] {
+        let prepared = db.prepare_cached(statement).unwrap();
+        assert!(
+            prepared.get_status(StatementStatus::Run) >= 5,
+            "{statement}"
+        );
+        assert_eq!(
+            prepared.get_status(StatementStatus::RePrepare),
+            0,
+            "{statement}"
+        );
+    }
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn fill(db: &Connection, app: &str, receiver: &str, due: i64, count: u32) {
 /// How many rounds a look and a claim take beside so many callbacks of another account.
 fn rounds(receiver: &str, due: i64, count: u32) -> (u64, u64) {
     let mut db = Connection::open_in_memory().unwrap();
+    super::prepare_once(&db).unwrap();
     schema::migrate(&mut db, SchemaRight::Migrate).unwrap();
     fill(&db, GREEDY, receiver, due, count);
     fill(&db, MODEST, "'modest:80'", -1, 1);

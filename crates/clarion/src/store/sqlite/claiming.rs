@@ -17,7 +17,7 @@ use crate::store::statements::sqlite;
 const MOST_LOOKED_AT: usize = 1_000;
 
 const LANE_AFTER: &str = sqlite!(NEXT_LANE, "($1, $2, $3, {last_moment})", LANE_ORDER);
-const DUE_CALLS: &str = sqlite!(
+pub(super) const DUE_CALLS: &str = sqlite!(
     "SELECT call_sid, callee, expires_at <= $4 OR cancelled = 1 FROM call_queue \
      WHERE app_id = $1 AND route = $2 AND priority = $3 AND node IS NULL AND parked = {in_lane} AND due_at <= $4 \
      ORDER BY due_at, call_sid LIMIT $5"
@@ -42,14 +42,14 @@ const KEEP_TOKENS: &str = sqlite!(
 );
 const PARK: &str = sqlite!("UPDATE call_queue SET parked = $2 WHERE call_sid = $1");
 const DEFER: &str = sqlite!("UPDATE call_queue SET due_at = $2 WHERE call_sid = $1");
-const UNPARK: &str = sqlite!(
+pub(super) const UNPARK: &str = sqlite!(
     queue::UNPARK,
     "IN (SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = $1 ORDER BY priority, due_at, call_sid LIMIT 1)"
 );
 const TAKE: &str = sqlite!(
     "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2 WHERE call_sid = $3"
 );
-const TAKEN: &str = sqlite!(
+pub(super) const TAKEN: &str = sqlite!(
     "SELECT ",
     CLAIMED,
     " FROM call_queue AS queue JOIN calls USING (call_sid) WHERE call_sid = $1"
