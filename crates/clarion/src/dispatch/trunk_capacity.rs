@@ -118,12 +118,12 @@ impl GrantedCapacity {
         is_left
     }
 
-    /// The moment at which a call that has a channel may be dialled.
-    pub fn start(&mut self, now: Instant) -> Instant {
+    /// The moment at which a call that has a channel may be dialled, where that is not now.
+    pub fn start(&mut self, now: Instant) -> Option<Instant> {
         self.waiting = self.waiting.saturating_sub(1);
         let start = self.next_start.max(now);
         self.next_start = start + self.distance().unwrap_or_default();
-        start
+        (start > now).then_some(start)
     }
 
     /// A channel is free again. True if it is one that others wait for: it is given back.
@@ -214,18 +214,14 @@ mod tests {
             "one now, and one in a tenth of a second"
         );
         assert!(capacity.take(start) && capacity.take(start) && !capacity.take(start));
-        assert_eq!(capacity.start(start), start);
-        assert_eq!(capacity.start(start), at(100));
+        assert_eq!(capacity.start(start), None, "at once");
+        assert_eq!(capacity.start(start), Some(at(100)));
         assert_eq!(capacity.left(at(50)), 0);
         assert!(capacity.take(at(150)), "the third of three");
         assert!(!capacity.take(at(900)), "all channels are in use");
         assert!(!capacity.give_back(true));
         assert_eq!((capacity.in_use(), capacity.left(at(900))), (2, 1));
-        assert_eq!(
-            capacity.start(at(900)),
-            at(900),
-            "a pause is not made up for"
-        );
+        assert_eq!(capacity.start(at(900)), None, "a pause is not made up for");
     }
 
     #[test]
@@ -236,7 +232,7 @@ mod tests {
         for millis in 0..5000 {
             let now = begin + Duration::from_millis(millis);
             if capacity.take(now) {
-                starts.push(capacity.start(now));
+                starts.push(capacity.start(now).unwrap_or(now));
             }
         }
         for first in &starts {

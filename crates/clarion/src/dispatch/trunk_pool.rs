@@ -51,7 +51,10 @@ impl Channel {
     pub async fn start(&mut self) {
         let start = lock(&self.trunk.capacity).start(Instant::now());
         self.was_started = true;
-        tokio::time::sleep_until(start).await;
+        // A sleep, of no time too, lasts until the next millisecond.
+        if let Some(start) = start {
+            tokio::time::sleep_until(start).await;
+        }
     }
 }
 
