@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::civil::{Date, Weekday};
+use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
 /// The most spans that one window has.
@@ -28,17 +29,24 @@ impl CallWindow {
     pub fn is_open(&self, now: &Zoned) -> bool {
         self.0.iter().any(|span| span.is_open(now))
     }
+
+    /// When the spans that begin on a day open and close.
+    pub fn moments(&self, day: Date, zone: &TimeZone) -> impl Iterator<Item = Timestamp> {
+        let spans = self.0.iter().filter(move |span| span.is_of(day.weekday()));
+        let ends = spans.flat_map(|span| [span.begins, span.ends]);
+        ends.filter_map(move |minutes| at(day, minutes, zone))
+    }
 }
 
 impl OpenSpan {
     fn is_open(&self, now: &Zoned) -> bool {
-        let today = now.date();
+        let (today, zone) = (now.date(), now.time_zone());
         let days = [Some(today), today.yesterday().ok()];
         days.into_iter().flatten().any(|day| {
             let moment = now.timestamp();
             self.is_of(day.weekday())
-                && at(day, self.begins, now).is_some_and(|begins| begins <= moment)
-                && at(day, self.ends, now).is_some_and(|ends| moment < ends)
+                && at(day, self.begins, zone).is_some_and(|begins| begins <= moment)
+                && at(day, self.ends, zone).is_some_and(|ends| moment < ends)
         })
     }
 
@@ -49,9 +57,9 @@ impl OpenSpan {
 }
 
 /// So many minutes of the wall after the midnight of a day.
-fn at(day: Date, minutes: i16, now: &Zoned) -> Option<Timestamp> {
+fn at(day: Date, minutes: i16, zone: &TimeZone) -> Option<Timestamp> {
     let wall = day.at(0, 0, 0, 0).checked_add(i64::from(minutes).minutes());
-    let zoned = wall.ok()?.to_zoned(now.time_zone().clone());
+    let zoned = wall.ok()?.to_zoned(zone.clone());
     Some(zoned.ok()?.timestamp())
 }
 
@@ -148,7 +156,6 @@ fn minutes(text: &str) -> Option<i16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::tz::TimeZone;
 
     fn open(window: &str, moment: &str) -> bool {
         let window: CallWindow = window.parse().unwrap();

@@ -14,6 +14,7 @@ pub mod customer_limits;
 pub mod digit_pattern;
 pub mod leg;
 pub mod money;
+pub mod notice;
 pub mod number_pattern;
 pub mod numbering_plan;
 pub mod outcome;

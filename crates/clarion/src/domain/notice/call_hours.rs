@@ -1,0 +1,271 @@
+//! Hours in which a notice may dial: windows that must all be open, in the platform's zone.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::domain::call_window::CallWindow;
+
+/// Windows repeat every week. What is not open within these days, clock changes included, never is; what has not passed after them has no end worth
+/// waiting for.
+const DAYS_AHEAD: usize = 400;
+
+#[derive(Debug, Clone, Copy)]
+pub struct CallHours<'a> {
+    /// Of the request and of the account. Without any it is always open.
+    pub windows: &'a [&'a CallWindow],
+    pub zone: &'a TimeZone,
+}
+
+/// A time between two moments at which a window may open or close.
+struct Stretch {
+    begins: Timestamp,
+    ends: Timestamp,
+    is_open: bool,
+}
+
+impl CallHours<'_> {
+    pub fn is_open(&self, moment: Timestamp) -> bool {
+        let moment = moment.to_zoned(self.zone.clone());
+        self.windows.iter().all(|window| window.is_open(&moment))
+    }
+
+    /// The first moment from then on at which it is open; `None` if it never is.
+    pub fn next_open(&self, from: Timestamp) -> Option<Timestamp> {
+        if self.is_open(from) {
+            return Some(from);
+        }
+        let mut stretches = self.stretches(from);
+        stretches
+            .find(|stretch| stretch.is_open)
+            .map(|stretch| stretch.begins)
+    }
+
+    /// The moment at which it has been open for so long, counted from then on; `None` if it never will have been.
+    pub fn after(&self, from: Timestamp, open_time: SignedDuration) -> Option<Timestamp> {
+        if self.windows.is_empty() {
+            return from.checked_add(open_time).ok();
+        }
+        let mut left = open_time;
+        for stretch in self.stretches(from).filter(|stretch| stretch.is_open) {
+            let length = stretch.ends.duration_since(stretch.begins);
+            if left <= length {
+                return stretch.begins.checked_add(left).ok();
+            }
+            left -= length;
+        }
+        None
+    }
+
+    /// In order and without gaps, the first of them from then on.
+    fn stretches(&self, from: Timestamp) -> impl Iterator<Item = Stretch> {
+        let first = from.to_zoned(self.zone.clone()).date();
+        let days = first.series(jiff::Span::new().days(1)).take(DAYS_AHEAD);
+        days.flat_map(move |day| {
+            self.moments(day)
+                .windows(2)
+                .map(|pair| (pair[0], pair[1]))
+                .collect::<Vec<_>>()
+        })
+        .filter(move |(_, ends)| *ends > from)
+        .map(move |(begins, ends)| {
+            let begins = begins.max(from);
+            Stretch {
+                begins,
+                ends,
+                is_open: self.is_open(begins),
+            }
+        })
+    }
+
+    /// The moments of a day at which a window may open or close, its midnights among them.
+    fn moments(&self, day: Date) -> Vec<Timestamp> {
+        let midnight = |day: Date| Some(day.to_zoned(self.zone.clone()).ok()?.timestamp());
+        let tomorrow = day.tomorrow().ok();
+        let (Some(begins), Some(ends)) = (midnight(day), tomorrow.and_then(midnight)) else {
+            return Vec::new();
+        };
+        let mut moments = vec![begins, ends];
+        // What has begun the day before may close today.
+        for day in [day.yesterday().ok(), Some(day)].into_iter().flatten() {
+            for window in self.windows {
+                moments.extend(window.moments(day, self.zone));
+            }
+        }
+        moments.retain(|moment| (begins..=ends).contains(moment));
+        moments.sort_unstable();
+        moments.dedup();
+        moments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Hours {
+        windows: Vec<CallWindow>,
+        zone: TimeZone,
+    }
+
+    impl Hours {
+        fn new(windows: &[&str], zone: &str) -> Self {
+            Self {
+                windows: windows
+                    .iter()
+                    .map(|window| window.parse().unwrap())
+                    .collect(),
+                zone: TimeZone::get(zone).unwrap(),
+            }
+        }
+
+        fn ask<T>(&self, question: impl FnOnce(CallHours<'_>) -> T) -> T {
+            let windows: Vec<_> = self.windows.iter().collect();
+            question(CallHours {
+                windows: &windows,
+                zone: &self.zone,
+            })
+        }
+
+        fn next_open(&self, from: &str) -> Option<String> {
+            let open = self.ask(|hours| hours.next_open(from.parse().unwrap()));
+            open.map(|at| at.to_string())
+        }
+
+        fn after(&self, from: &str, seconds: i64) -> Option<String> {
+            let time = SignedDuration::from_secs(seconds);
+            let after = self.ask(|hours| hours.after(from.parse().unwrap(), time));
+            after.map(|at| at.to_string())
+        }
+    }
+
+    fn is(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn all_windows_must_be_open() {
+        // The 16th of November 2026 is a Monday; Shanghai is eight hours ahead.
+        let hours = Hours::new(&["1-5 0800-2100", "0900-1200"], "Asia/Shanghai");
+        assert_eq!(
+            hours.next_open("2026-11-16T00:30:00Z"),
+            is("2026-11-16T01:00:00Z")
+        );
+        assert_eq!(
+            hours.next_open("2026-11-16T02:00:00Z"),
+            is("2026-11-16T02:00:00Z")
+        );
+        assert_eq!(
+            hours.next_open("2026-11-20T04:00:00Z"),
+            is("2026-11-23T01:00:00Z"),
+            "after the weekend"
+        );
+        let never = Hours::new(&["1 0800-0900", "2 0800-0900"], "Asia/Shanghai");
+        assert_eq!(never.next_open("2026-11-16T00:30:00Z"), None);
+        assert_eq!(never.after("2026-11-16T00:30:00Z", 1), None);
+        let always = Hours::new(&[], "Asia/Shanghai");
+        assert_eq!(
+            always.next_open("2026-11-16T00:30:00Z"),
+            is("2026-11-16T00:30:00Z")
+        );
+        assert_eq!(
+            always.after("2026-11-16T00:30:00Z", 3600),
+            is("2026-11-16T01:30:00Z")
+        );
+    }
+
+    #[test]
+    fn only_open_time_counts() {
+        let hours = Hours::new(&["0800-0900"], "UTC");
+        assert_eq!(
+            hours.after("2026-11-16T08:30:00Z", 1800),
+            is("2026-11-16T09:00:00Z")
+        );
+        assert_eq!(
+            hours.after("2026-11-16T08:30:00Z", 1801),
+            is("2026-11-17T08:00:01Z")
+        );
+        assert_eq!(
+            hours.after("2026-11-16T10:00:00Z", 2 * 3600),
+            is("2026-11-18T09:00:00Z")
+        );
+        let nights = Hours::new(&["7 2200-0600"], "UTC");
+        assert_eq!(
+            nights.after("2026-11-15T23:00:00Z", 7 * 3600),
+            is("2026-11-16T06:00:00Z")
+        );
+        assert_eq!(
+            nights.next_open("2026-11-16T06:00:00Z"),
+            is("2026-11-22T22:00:00Z")
+        );
+    }
+
+    #[test]
+    fn clock_changes_neither_add_nor_lose_an_opening() {
+        // Half past two does not exist in New York on the 14th of March 2027, and comes twice in Berlin on the 31st of October.
+        let new_york = Hours::new(&["0230-0400"], "America/New_York");
+        assert_eq!(
+            new_york.next_open("2027-03-14T05:00:00Z"),
+            is("2027-03-14T07:30:00Z")
+        );
+        assert_eq!(
+            new_york.next_open("2027-03-14T08:00:00Z"),
+            is("2027-03-15T06:30:00Z")
+        );
+        let berlin = Hours::new(&["0230-0300"], "Europe/Berlin");
+        assert_eq!(
+            berlin.next_open("2027-10-30T22:00:00Z"),
+            is("2027-10-31T00:30:00Z")
+        );
+        assert_eq!(
+            berlin.after("2027-10-30T22:00:00Z", 5400),
+            is("2027-10-31T02:00:00Z"),
+            "an hour longer"
+        );
+    }
+
+    fn window() -> impl Strategy<Value = String> {
+        let span = (1..=7_u8, 0..=6_u8, 0..1440_u16, 1..1440_u16).prop_map(
+            |(first, more, begins, length)| {
+                let last = (first + more).min(7);
+                let ends = (begins + length) % 1440;
+                let clock = |minutes: u16| format!("{:02}{:02}", minutes / 60, minutes % 60);
+                format!("{first}-{last} {}-{}", clock(begins), clock(ends))
+            },
+        );
+        prop::collection::vec(span, 1..4).prop_map(|spans| spans.join(";"))
+    }
+
+    proptest! {
+        /// Minute by minute, over the days of a clock change.
+        #[test]
+        fn what_is_computed_is_what_a_patient_clerk_finds(
+            windows in prop::collection::vec(window(), 1..3),
+            zone in prop::sample::select(vec!["Europe/Berlin", "America/New_York", "Asia/Shanghai", "Australia/Lord_Howe"]),
+            start in prop::sample::select(vec!["2027-03-13T00:00:00Z", "2027-03-27T12:00:00Z", "2027-04-03T00:00:00Z", "2027-10-02T06:00:00Z", "2027-10-30T12:00:00Z", "2027-11-06T12:00:00Z"]),
+            minutes in 0..1440_i64,
+            open_minutes in 1..600_i64,
+        ) {
+            let windows: Vec<_> = windows.iter().map(String::as_str).collect();
+            let hours = Hours::new(&windows, zone);
+            let start: Timestamp = start.parse().unwrap();
+            let from = start + SignedDuration::from_mins(minutes);
+            let mut clerk = (0..4 * 1440_i64).map(|minute| from + SignedDuration::from_mins(minute))
+                .filter(|at| hours.ask(|hours| hours.is_open(*at)));
+            let (next_open, after) = hours.ask(|hours| {
+                (hours.next_open(from), hours.after(from, SignedDuration::from_mins(open_minutes)))
+            });
+            if let Some(first) = clerk.next() {
+                prop_assert_eq!(next_open, Some(first));
+                let nth = if open_minutes == 1 { Some(first) } else { clerk.nth(usize::try_from(open_minutes).unwrap() - 2) };
+                if let Some(nth) = nth {
+                    prop_assert_eq!(after, Some(nth + SignedDuration::from_mins(1)));
+                }
+            } else if let Some(next_open) = next_open {
+                prop_assert!(next_open >= from + SignedDuration::from_hours(96));
+            }
+        }
+    }
+}
