@@ -207,6 +207,9 @@ mod tests {
             .collect()
     }
 
+    /// Places in the list, and the seconds at which they were dialled.
+    type Dialled = &'static [(usize, i64)];
+
     /// Attempts of ten seconds, each dialled as soon as it may be: whom they called, and when.
     fn played(
         plan: &NoticePlan,
@@ -234,7 +237,7 @@ mod tests {
         use AttemptVerdict::{Hopeless, Interrupted, Missed};
         let busy = Missed(RedialReason::Busy);
         let declined = Missed(RedialReason::Declined);
-        let cases: &[(&str, NoticePlan, usize, &[AttemptVerdict], &[(usize, i64)])] = &[
+        let cases: &[(&str, NoticePlan, usize, &[AttemptVerdict], Dialled)] = &[
             (
                 "one request, one attempt",
                 NoticePlan::single(),
@@ -385,9 +388,8 @@ mod tests {
                 // A number that was not finished has had all its tries, or the notice as many as any may have.
                 let last = mine.last().map(|last| verdicts[of(last)]);
                 let is_closed = match last {
-                    None => false,
                     Some(AttemptVerdict::Missed(reason)) => !plan.redial_on.contains(&reason),
-                    Some(AttemptVerdict::Interrupted) => false,
+                    None | Some(AttemptVerdict::Interrupted) => false,
                     Some(AttemptVerdict::Hopeless) => true,
                 };
                 let is_spent = mine.len() == usize::from(plan.redials) + 1;
