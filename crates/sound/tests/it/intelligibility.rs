@@ -85,7 +85,10 @@ fn a_recogniser_understands_every_sentence_after_the_codec() {
         .iter()
         .map(|said| heard(said.sentence, said.voice))
         .collect();
-    let grammar = Grammar(format!("public <sentence> = {};\n", SENTENCES.join(" | ")));
+    let grammar = Grammar {
+        rule: SENTENCES.join(" | "),
+        is_adapted: false,
+    };
     let understood = understood(&grammar, &sounds);
     let wrong: Vec<String> = said
         .iter()

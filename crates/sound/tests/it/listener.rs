@@ -5,12 +5,17 @@ use std::process::{Command, Stdio};
 
 use sound::resample::resample;
 
-/// What may be said: rules of JSGF, one of them public.
-pub struct Grammar(pub String);
+pub struct Grammar {
+    /// What may be said, in JSGF.
+    pub rule: String,
+    /// The listener is used to our English voice and to the telephone (`adapt.py`).
+    pub is_adapted: bool,
+}
 
 /// What it understood of each of these sounds, 8 kHz.
 pub fn understood(grammar: &Grammar, sounds: &[Vec<f32>]) -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let scripts = crates.join("sound/tests/listener");
     let python = crates.join("../target/listener/bin/python");
     assert!(
         python.exists(),
@@ -18,7 +23,9 @@ pub fn understood(grammar: &Grammar, sounds: &[Vec<f32>]) -> Vec<String> {
     );
     let folder = tempfile::tempdir().unwrap();
     let rules = folder.path().join("said.gram");
-    std::fs::write(&rules, format!("#JSGF V1.0;\ngrammar said;\n{}", grammar.0)).unwrap();
+    let rule = &grammar.rule;
+    let text = format!("#JSGF V1.0;\ngrammar heard;\npublic <said> = {rule};\n");
+    std::fs::write(&rules, text).unwrap();
     let files: Vec<PathBuf> = sounds
         .iter()
         .enumerate()
@@ -33,8 +40,11 @@ pub fn understood(grammar: &Grammar, sounds: &[Vec<f32>]) -> Vec<String> {
         .chunks(files.len().div_ceil(2))
         .map(|half| {
             let mut command = Command::new(&python);
+            command.arg(scripts.join("listen.py"));
+            if grammar.is_adapted {
+                command.arg("--adapted").arg(scripts.join("telephone.mllr"));
+            }
             command
-                .arg(crates.join("sound/tests/listen.py"))
                 .arg(&rules)
                 .args(half)
                 .stdout(Stdio::piped())
