@@ -13,7 +13,7 @@ use crate::store::statements::{postgres, requests};
 /// The line's price is that of `domain::bill::rating`: by the reservation, where there is one, or else by the account's rate with the
 /// longest prefix, or else by the platform's. The calendar's row is held in share (see `bills::lines`), and read as it is after waiting.
 const END: &str = postgres!(
-    "WITH ours AS (DELETE FROM call_queue WHERE call_sid = $25 AND node = $26 AND fence = $27 \
+    "WITH ours AS (DELETE FROM call_queue WHERE call_sid = $25 AND {holder} = $26 AND fence = $27 \
     RETURNING call_sid, attempt, legs AS legs_before), ",
     KEEP_LEGS,
     ", \

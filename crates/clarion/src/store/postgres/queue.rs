@@ -30,7 +30,7 @@ macro_rules! advance {
             " = coalesce(",
             $column,
             ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = coalesce($5, attempts) \
-             WHERE call_sid = $6 AND node = $7 AND fence = $8 AND state = ANY($9) \
+             WHERE call_sid = $6 AND {holder} = $7 AND fence = $8 AND state = ANY($9) \
                AND (NOT $10 OR EXISTS (SELECT 1 FROM nodes WHERE nodes.node = $7 AND nodes.lease_until > {now} + {margin})) \
              RETURNING 1"
         )
@@ -45,7 +45,7 @@ const CALLS_TO: &str =
 const REQUEUE: &str = postgres!(
     "WITH ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $25, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
          dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $26, legs = legs + cardinality($1::text[]) \
-       WHERE call_sid = $27 AND node = $28 AND fence = $29 AND state = ANY($30) \
+       WHERE call_sid = $27 AND {holder} = $28 AND fence = $29 AND state = ANY($30) \
        RETURNING call_sid, callee, attempt, legs - cardinality($1::text[]) AS legs_before), ",
     KEEP_LEGS,
     ", uncounted AS (DELETE FROM callee_calls USING ours \

@@ -41,6 +41,9 @@ const NAMES: &[Name] = &[
     ("skip_locked", "", " FOR UPDATE SKIP LOCKED"),
     ("is_cancelled", "cancelled = 1", "cancelled"),
     ("greatest", "max", "greatest"),
+    // Who holds the one call that a statement names. PostgreSQL would otherwise look among all calls that the node holds, by a plan that was made while it
+    // held none.
+    ("holder", "node", "coalesce(node, '')"),
     // The order of bytes, as SQLite has it by itself, and not that of some language.
     ("bytewise", "", " COLLATE \"C\""),
     // The database's own clock, in milliseconds, as it stood when the statement came: only what stays the same throughout a statement can be

@@ -39,7 +39,7 @@ pub const UNPARK: &str =
     "UPDATE call_queue SET parked = {in_lane} WHERE parked + 0 = {parked} AND call_sid ";
 /// The state of a call that a lease still holds.
 pub const HELD_STATE: Statement = statement!(
-    "SELECT state FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3{for_update}"
+    "SELECT state FROM call_queue WHERE call_sid = $1 AND {holder} = $2 AND fence = $3{for_update}"
 );
 /// The name stays while calls are held by it: what becomes of them begins with when it was last seen.
 pub const LEAVE: Statement = statement!(

@@ -34,7 +34,8 @@ struct Site {
 }
 
 impl Site {
-    async fn open() -> Self {
+    /// Nobody has counted its rows yet.
+    async fn fresh() -> Self {
         let url = postgres::empty_database().await;
         let store = with_account(&Database::parse(&url).unwrap()).await;
         let site = Self {
@@ -42,13 +43,17 @@ impl Site {
             db: postgres::connect(&url).await,
             node: node(1),
         };
-        // It has looked once, and does not look again.
-        for look in [
-            "VACUUM ANALYZE call_queue",
-            "VACUUM ANALYZE calls",
-            "ALTER TABLE call_queue SET (autovacuum_enabled = off)",
-            "ALTER TABLE calls SET (autovacuum_enabled = off)",
-        ] {
+        for table in ["call_queue", "calls"] {
+            let off = format!("ALTER TABLE {table} SET (autovacuum_enabled = off)");
+            site.db.batch_execute(&off).await.unwrap();
+        }
+        site
+    }
+
+    /// It has been looked at once, while it was empty.
+    async fn open() -> Self {
+        let site = Self::fresh().await;
+        for look in ["VACUUM ANALYZE call_queue", "VACUUM ANALYZE calls"] {
             site.db.batch_execute(look).await.unwrap();
         }
         site
@@ -126,6 +131,40 @@ async fn no_verb_of_the_queue_reads_more_while_more_calls_wait() {
         let each = (site.number(read).await - counted) / (2 * TIMES);
         assert!(each < FEW, "{MANY} calls {name}: {each} rows are read");
     }
+}
+
+/// A call is found by its callSid, however many calls its node holds.
+#[tokio::test]
+async fn no_step_of_a_call_reads_those_that_its_node_holds_beside_it() {
+    const HELD: i64 = 500;
+    let site = Site::fresh().await;
+    let hold = format!(
+        "INSERT INTO call_queue (call_sid, account_sid, app_id, callee, due_at, expires_at, state, node, fence) \
+         SELECT lpad(n::text, 32, 'f'), '{SID}', '{APP}', '861' || n, 0, 9000000000000, 4, '{}', 1 FROM generate_series(1, {HELD}) AS n",
+        site.node
+    );
+    for time in 0..2 * TIMES {
+        // By now the statements have their plans.
+        if time == TIMES {
+            site.db.batch_execute(&hold).await.unwrap();
+        }
+        site.accept(&format!("8677{time}")).await;
+        let claimed = site.claim().await.remove(0);
+        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
+        let answered = CallUpdate::Answered {
+            at: now(),
+            dialog: None,
+        };
+        for step in [dialling(1, "first", now()), answered] {
+            assert!(site.store.advance_call(sid, lease, step).await.unwrap());
+        }
+        site.store.end_call(ended(&claimed, now())).await.unwrap();
+    }
+    site.close().await;
+    let read =
+        "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'call_queue_node'";
+    let read = site.number(read).await;
+    assert!(read < HELD, "{read} calls are read by their node");
 }
 
 #[tokio::test]
