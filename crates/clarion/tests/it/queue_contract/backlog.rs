@@ -68,6 +68,21 @@ impl Site {
         claim(&self.store, &self.node, 1).await
     }
 
+    /// Accepted, claimed, dialled and answered.
+    async fn answered_call(&self, callee: &str) -> ClaimedCall {
+        self.accept(callee).await;
+        let claimed = self.claim().await.remove(0);
+        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
+        let answered = CallUpdate::Answered {
+            at: now(),
+            dialog: None,
+        };
+        for step in [dialling(1, "first", now()), answered] {
+            assert!(self.store.advance_call(sid, lease, step).await.unwrap());
+        }
+        claimed
+    }
+
     async fn each_verb(&self) {
         let (store, node) = (&self.store, &self.node);
         for time in 0..TIMES {
@@ -148,16 +163,7 @@ async fn no_step_of_a_call_reads_those_that_its_node_holds_beside_it() {
         if time == TIMES {
             site.db.batch_execute(&hold).await.unwrap();
         }
-        site.accept(&format!("8677{time}")).await;
-        let claimed = site.claim().await.remove(0);
-        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
-        let answered = CallUpdate::Answered {
-            at: now(),
-            dialog: None,
-        };
-        for step in [dialling(1, "first", now()), answered] {
-            assert!(site.store.advance_call(sid, lease, step).await.unwrap());
-        }
+        let claimed = site.answered_call(&format!("8677{time}")).await;
         site.store.end_call(ended(&claimed, now())).await.unwrap();
     }
     site.close().await;
@@ -171,16 +177,7 @@ async fn no_step_of_a_call_reads_those_that_its_node_holds_beside_it() {
 async fn the_steps_of_a_call_and_heartbeats_are_updates_in_place() {
     let site = Site::open().await;
     for number in 0..TIMES {
-        site.accept(&format!("8677{number}")).await;
-        let claimed = site.claim().await.remove(0);
-        let (sid, lease) = (&claimed.call.sid, &claimed.lease);
-        let answered = CallUpdate::Answered {
-            at: now(),
-            dialog: None,
-        };
-        for step in [dialling(1, "first", now()), answered] {
-            assert!(site.store.advance_call(sid, lease, step).await.unwrap());
-        }
+        site.answered_call(&format!("8677{number}")).await;
     }
     site.close().await;
     let updates = async |table: &str, kind: &str| {
