@@ -31,7 +31,7 @@ test: setup lint check ## Lint, and run all tests, with PostgreSQL and real clie
 check: ## The tests without the linters
 	scripts/with-postgres scripts/run-tests
 	scripts/test-anytime short
-	scripts/fuzz-smoke 5
+	scripts/fuzz-smoke
 
 test-anytime: setup ## The tests at other hours and dates, in other zones, on a busy machine (ROUNDS="hour busy", RESUME=1)
 	scripts/test-anytime $(if $(RESUME),--resume) $(ROUNDS)

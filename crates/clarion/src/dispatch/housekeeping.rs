@@ -36,6 +36,8 @@ const TIME_FOR_ONE_END: Duration = Duration::from_secs(2);
 /// Calls forgotten in one commit: a short one, between others. Five hundred a second are more than calls end in the long run on most
 /// machines.
 const MAX_FORGOTTEN: u32 = 500;
+/// Notes on who was called when, forgotten in one commit: small rows.
+const MAX_FORGOTTEN_COUNTS: u32 = 5000;
 /// Where nothing was old enough, it is looked for again after this.
 const NOTHING_TO_FORGET: Duration = Duration::from_secs(10);
 /// A request may be repeated for so long after its call has ended.
@@ -144,15 +146,16 @@ impl Housekeeping {
         let names_before = node.clock.now() - REQUESTS_KEPT;
         let names = node.store.forget_requests(names_before, MAX_FORGOTTEN);
         let names = names.await?;
+        let counted = node.store.forget_counted(MAX_FORGOTTEN_COUNTS).await?;
         let Some(retention) = self.retention else {
-            return Ok(names > 0);
+            return Ok(names > 0 || counted > 0);
         };
         let before = node.clock.now() - retention;
         let forgotten = node.store.forget_calls(before, MAX_FORGOTTEN).await?;
         if forgotten > 0 {
             tracing::debug!(forgotten, "calls are too old to be kept");
         }
-        Ok(names > 0 || forgotten > 0)
+        Ok(names > 0 || counted > 0 || forgotten > 0)
     }
 
     fn set_gauges(&self) {

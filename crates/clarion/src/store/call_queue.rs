@@ -91,6 +91,8 @@ pub trait CallQueue: Send + Sync {
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
     /// How often a callee was called within this time, of the last day.
     async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError>;
+    /// Forgets that callees were called more than a day ago; at most so many times, the oldest first. How many went.
+    async fn forget_counted(&self, limit: u32) -> Result<u64, StoreError>;
     /// Forgets calls that ended before, with their attempts, legs and callbacks; at most so many, the oldest first. What is still owed is kept. How many went.
     async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
     /// Forgets the names of requests whose calls ended before; at most so many, the oldest first. How many went.

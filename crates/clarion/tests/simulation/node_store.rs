@@ -287,6 +287,10 @@ impl CallQueue for NodeStore {
         Ok(0)
     }
 
+    async fn forget_counted(&self, _limit: u32) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     async fn forget_requests(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
         Ok(0)
     }

@@ -86,7 +86,6 @@ const KEEP_TOKENS: &str = postgres!(
 const TAKE: &str = postgres!(
     "WITH counted AS (INSERT INTO callee_calls (callee, claimed_at, call_sid) \
        SELECT callee, {now}, call_sid FROM unnest($1::text[], $2::text[]) AS taken (call_sid, callee) ON CONFLICT DO NOTHING), \
-     forgotten AS (DELETE FROM callee_calls WHERE claimed_at < {now} - {day}), \
      queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1 WHERE call_sid = ANY($1) RETURNING call_queue.*) \
      SELECT ",
     CLAIMED,
@@ -218,7 +217,15 @@ async fn ledger(transaction: &Transaction<'_>, claim: &Claim) -> Result<LimitLed
     let locked = locked.collect::<Result<HashSet<_>, _>>()?;
     let customers = claim.limits.keys().map(Customer::key);
     let customers: Vec<_> = customers.collect();
-    let values: super::Values<'_> = &[&accounts, &customers];
+    // Who has no limit need not be counted.
+    let limited = |share: &&LaneShare| {
+        let limits = claim.limits_of(share);
+        limits.iter().any(|(_, limits)| limits.at_once < u32::MAX)
+    };
+    let counted = claim.shares.iter().filter(limited);
+    let counted: BTreeSet<_> = counted.map(|share| share.account.as_str()).collect();
+    let counted: Vec<_> = counted.into_iter().collect();
+    let values: super::Values<'_> = &[&counted, &customers];
     let (mut of_account, mut of_app, mut tokens) = (HashMap::new(), HashMap::new(), HashMap::new());
     let mut now = 0;
     for row in query_in(transaction, UNDER_WAY, values).await? {

@@ -42,6 +42,10 @@ const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
 const CALLS_TO: &str =
     postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
+const FORGET_COUNTED: &str = postgres!(
+    "DELETE FROM callee_calls WHERE (callee, claimed_at, call_sid) IN (SELECT callee, claimed_at, call_sid FROM callee_calls \
+       WHERE claimed_at < {now} - {day} ORDER BY claimed_at LIMIT $1)"
+);
 const REQUEUE: &str = postgres!(
     "WITH ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $25, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
          dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $26, legs = legs + cardinality($1::text[]) \
@@ -253,6 +257,10 @@ impl CallQueue for PostgresStore {
         let values: super::Values<'_> = &[&callee, &millis(within)];
         let row = self.query_one(CALLS_TO, values).await?;
         row.number(0)
+    }
+
+    async fn forget_counted(&self, limit: u32) -> Result<u64, StoreError> {
+        self.execute(FORGET_COUNTED, &[&i64::from(limit)]).await
     }
 
     async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {

@@ -57,7 +57,6 @@ pub(super) const TAKEN: &str = sqlite!(
 const COUNT: &str = sqlite!(
     "INSERT INTO callee_calls (callee, claimed_at, call_sid) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 );
-const FORGET_COUNTED: &str = sqlite!("DELETE FROM callee_calls WHERE claimed_at < $1 - {day}");
 
 /// Why a call is overdue, and which ones are. All of them are asked with the same values. SQLite, which does not know how few calls are cancelled
 /// and accounts suspended, is told what to begin with.
@@ -131,7 +130,6 @@ pub(super) fn claim(
         claim_of_lane(db, claim, share, now, &mut ledger, &mut taken)?;
     }
     if !taken.is_empty() {
-        db.run(FORGET_COUNTED, [now])?;
         for (customer, tokens) in ledger.tokens() {
             let values = params![customer.key(), tokens.thousandths, tokens.counted_at];
             db.run(KEEP_TOKENS, values)?;

@@ -45,6 +45,10 @@ const REQUEUE: &str = sqlite!(
 );
 const CALLS_TO: &str =
     sqlite!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > $2");
+const FORGET_COUNTED: &str = sqlite!(
+    "DELETE FROM callee_calls WHERE (callee, claimed_at, call_sid) IN (SELECT callee, claimed_at, call_sid FROM callee_calls \
+       WHERE claimed_at < $2 - {day} ORDER BY claimed_at LIMIT $1)"
+);
 const UNCOUNT: &str = sqlite!("DELETE FROM callee_calls WHERE callee = $1 AND call_sid = $2");
 const HEARTBEAT: &str = sqlite!(
     "INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version) VALUES ($1, $2, $2, $3, $4) \
@@ -237,6 +241,12 @@ impl CallQueue for SqliteStore {
             db.only_row(CALLS_TO, values, |row| row.number(0))
         })
         .await
+    }
+
+    async fn forget_counted(&self, limit: u32) -> Result<u64, StoreError> {
+        let now = self.clock.now();
+        self.write(move |db| Ok(db.run(FORGET_COUNTED, params![limit, now])? as u64))
+            .await
     }
 
     async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {

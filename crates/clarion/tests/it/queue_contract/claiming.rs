@@ -15,6 +15,7 @@ contract! {
     one_callee_is_called_by_one_call_at_a_time,
     a_callee_is_not_called_more_often_than_allowed,
     a_call_that_was_put_back_does_not_count_for_its_callee,
+    what_counted_for_a_callee_is_forgotten_after_a_day,
     overdue_calls_are_claimed_for_their_end,
 }
 
@@ -132,6 +133,22 @@ async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Databa
         assert_eq!(count().await, 0, "turn {turn}");
     }
     assert_eq!(store.calls_to("8613800000002", day).await.unwrap(), 0);
+}
+
+async fn what_counted_for_a_callee_is_forgotten_after_a_day(database: Database) {
+    let store = with_account(&database).await;
+    let forget = async || store.forget_counted(2).await.unwrap();
+    for number in 1..=3 {
+        let call = call(&format!("861380000000{number}"));
+        store.accept_call(order(call)).await.unwrap();
+    }
+    assert_eq!(claim(&store, &node(1), 10).await.len(), 3);
+    let day = SignedDuration::from_hours(24);
+    pass(&database, day - SignedDuration::from_mins(1)).await;
+    assert_eq!(forget().await, 0, "they count still");
+    assert_eq!(store.calls_to("8613800000002", day).await.unwrap(), 1);
+    pass(&database, SignedDuration::from_mins(2)).await;
+    assert_eq!((forget().await, forget().await, forget().await), (2, 1, 0));
 }
 
 async fn overdue_calls_are_claimed_for_their_end(database: Database) {
