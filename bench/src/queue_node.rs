@@ -108,6 +108,7 @@ impl QueueNode {
         let now = self.now();
         let talked = (outcome == Outcome::Talked).then_some(now);
         EndedCall {
+            notice: None,
             outcome,
             trunk: talked.map(|_| "bench".to_owned()),
             tries: u32::from(talked.is_some()),

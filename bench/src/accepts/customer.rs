@@ -129,6 +129,7 @@ impl BenchCustomer {
     pub fn call(&self) -> NewCall {
         let (order, now) = (self.next_order(), self.clock.wall());
         NewCall {
+            notice: None,
             kind: CallKind::Notification,
             sid: CallSid::new(&now, random::bytes()),
             account: self.credentials.sid.clone(),

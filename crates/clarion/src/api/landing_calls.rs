@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::Api;
+use super::notice_fields::{self, WantedNotice};
 use super::placing::{self, CommonFields, NamedFiles, WantedCall};
 use super::request::{APP_ID, Authenticated};
 use super::wire::{Field, Fields, Form};
@@ -71,6 +72,16 @@ pub const FORM: Form = Form {
         Field::optional("bgsound", "", "Older name of txtBgsound."),
         placing::MAX_CALL_TIME,
         placing::REQUEST_ID,
+        notice_fields::REDIAL_TIMES,
+        notice_fields::REDIAL_INTERVAL,
+        notice_fields::REDIAL_ON,
+        notice_fields::BACKUP_TO,
+        notice_fields::BACKUP_AFTER,
+        notice_fields::START_TIME,
+        notice_fields::CALL_WINDOW,
+        notice_fields::VALID_TIME,
+        notice_fields::PRIORITY,
+        notice_fields::RING_TIME,
     ],
     attributes: &[("mediaName", "type", "mediaNameType")],
     unclosed: None,
@@ -108,6 +119,7 @@ fn read(fields: &Fields, account: &Account, config: &Config) -> Result<WantedCal
     }
     Ok(WantedCall {
         kind: CallKind::Notification,
+        notice: WantedNotice::read(fields, account, config, &common.to)?,
         common,
         speech,
         files: vec![NamedFiles {

@@ -48,6 +48,7 @@ mod health;
 mod landing_calls;
 mod limiter;
 mod media_upload;
+mod notice_fields;
 pub mod openapi;
 pub mod operations;
 mod placing;

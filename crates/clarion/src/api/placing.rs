@@ -1,5 +1,6 @@
 //! What is the same for every operation that places a call: its fields are read, its files looked up, and it is made durable; then it is answered.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::HeaderValue;
@@ -8,6 +9,7 @@ use jiff::{SignedDuration, Zoned};
 
 use super::Api;
 use super::directory::unavailable;
+use super::notice_fields::{WantedNotice, destination};
 use super::request::Authenticated;
 use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
@@ -16,15 +18,15 @@ use crate::domain::account::{Account, AccountSid, AppId, Application};
 use crate::domain::bill::rating::Shortage;
 use crate::domain::call::{self, CallKind, CallSid, NewCall, Priority, Queueing};
 use crate::domain::callback::RespUrl;
-use crate::domain::phone_number::PhoneNumber;
+use crate::domain::notice::Recipient;
 use crate::domain::prompt::{
     self, AudioFile, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE, VerifyCode,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, RequestKey};
-use crate::domain::route::{self, CallEnds, RouteKey};
+use crate::domain::route::{CallEnds, RouteKey};
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
-use crate::store::StoreError;
+use crate::store::{NOTICES, StoreError};
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says that an answer was given before.
@@ -133,21 +135,15 @@ async fn accept(
             return Placed::again(api, key, known);
         }
     }
-    if api.barred.contains(wanted.common.number.digits()) {
-        return Err(Refusal::new(
-            StatusCode::CalledNotAllowed,
-            "to: this number does not want to be called",
-        ));
-    }
+    wanted.check_wishes(api)?;
     api.disk.check(RoomFor::Calls)?;
     let files = resolve(api, &application, &wanted.files).await?;
 
     let now = api.clock.wall();
     let sid = api.call_sids.create(&now, random::bytes());
-    let valid_for = wanted.valid_for;
+    let queueing = wanted.queueing(&api.config, &now)?;
     let call = wanted.into_call(sid, files, &request.account.sid, &application.id, &now);
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
-    let queueing = queueing(&call, &api.config, valid_for);
     check_callee(api, &call, &queueing).await?;
     let (account, prompt) = (call.account.clone(), call.prompt.clone());
     let placed = Placed {
@@ -177,13 +173,15 @@ async fn check_callee(api: &Api, call: &NewCall, queueing: &Queueing) -> Result<
         return Ok(());
     }
     let counted_until_then = SignedDuration::from_hours(24) - queueing.valid_for;
-    let calls = api
-        .store
-        .calls_to(&call.callee, counted_until_then)
-        .await
-        .map_err(|error| unavailable(&error))?;
-    if calls < cap {
-        return Ok(());
+    let backups = call.notice.iter().flat_map(|notice| &notice.numbers);
+    let backups = backups.map(|to| to.callee.as_str());
+    let callees: BTreeSet<_> = backups.chain([call.callee.as_str()]).collect();
+    // A notice is refused only where every number of it is spent.
+    for callee in callees {
+        let calls = api.store.calls_to(callee, counted_until_then).await;
+        if calls.map_err(|error| unavailable(&error))? < cap {
+            return Ok(());
+        }
     }
     Err(Refusal::new(
         StatusCode::TooManyCallsToNumber,
@@ -198,8 +196,7 @@ async fn make_durable(api: &Api, account: &Account, order: CallOrder) -> Result<
         let accepted = api.store.accept_call(order).await;
         return accepted.map_err(|error| not_durable(&sid, &error));
     }
-    let limit = api.config.rates.reserve.min(api.config.calls.max_talk);
-    let limit = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
+    let limit = api.config.reserved_talk();
     let longest_talk = order.call.max_talk.unwrap_or(limit).min(limit);
     let accepted = api
         .store
@@ -222,23 +219,10 @@ fn not_durable(sid: &CallSid, error: &StoreError) -> Refusal {
     Refusal::new(code, format!("{}; callSid {sid}", code.meaning()))
 }
 
-fn queueing(call: &NewCall, config: &Config, valid_for: Duration) -> Queueing {
-    let routes = config.trunks.iter().map(|trunk| &trunk.route);
-    Queueing {
-        route: RouteKey::of(routes, call.ends()),
-        priority: Priority::USUAL,
-        pause: SignedDuration::ZERO,
-        valid_for: SignedDuration::try_from(valid_for).unwrap_or(SignedDuration::MAX),
-    }
-}
-
 /// The fields that every such operation has.
 #[derive(Debug)]
 pub struct CommonFields {
-    called: String,
-    number: PhoneNumber,
-    callee: String,
-    caller: Option<String>,
+    pub to: Recipient,
     plays: u8,
     resp_url: Option<RespUrl>,
     user_data: Option<String>,
@@ -247,26 +231,11 @@ pub struct CommonFields {
 
 impl CommonFields {
     pub fn read(fields: &Fields, account: &Account, config: &Config) -> Result<Self, Refusal> {
-        let called = fields
+        let to = fields
             .text("to")?
-            .ok_or_else(|| Refusal::field("to is required"))?
-            .to_owned();
-        let number = PhoneNumber::parse(&called, &config.numbers)?;
-        number.check_allowed(&config.numbers)?;
-        let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
-        let routes = config.trunks.iter().map(|trunk| &trunk.route);
-        let ends = CallEnds {
-            called: number.digits(),
-            caller: caller.as_deref(),
-        };
-        if !route::is_carried(routes, ends) {
-            return Err(StatusCode::NoRoute.into());
-        }
+            .ok_or_else(|| Refusal::field("to is required"))?;
         Ok(Self {
-            called,
-            callee: config.numbers.callee(&number),
-            number,
-            caller,
+            to: destination("to", to, fields, account, config)?,
             plays: prompt::play_times(fields.text("playTimes")?)?,
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
@@ -294,14 +263,57 @@ pub struct WantedCall {
     pub code: Option<VerifyCode>,
     /// How long it may wait before it is dialled.
     pub valid_for: Duration,
+    pub notice: Option<WantedNotice>,
 }
 
 impl WantedCall {
+    /// Refuses numbers that do not want to be called, and notices that a server of an earlier version might take.
+    fn check_wishes(&self, api: &Api) -> Result<(), Refusal> {
+        let backups = self.notice.iter().flat_map(WantedNotice::backups);
+        let numbers = backups.map(|backup| ("backupTo", backup));
+        for (field, to) in numbers.chain([("to", &self.common.to)]) {
+            if api.barred.contains(to.number.digits()) {
+                return Err(Refusal::new(
+                    StatusCode::CalledNotAllowed,
+                    format!("{field}: this number does not want to be called"),
+                ));
+            }
+        }
+        if self.notice.is_some() && api.store.oldest_node() < NOTICES {
+            let message = "redialling, backup numbers and times are not offered while a server of an earlier version is running";
+            return Err(Refusal::new(StatusCode::NotOffered, message));
+        }
+        Ok(())
+    }
+
+    fn queueing(&self, config: &Config, now: &Zoned) -> Result<Queueing, Refusal> {
+        let routes = config.trunks.iter().map(|trunk| &trunk.route);
+        let to = &self.common.to;
+        let ends = CallEnds {
+            called: to.number.digits(),
+            caller: to.caller.as_deref(),
+        };
+        let usual = SignedDuration::try_from(self.valid_for).unwrap_or(SignedDuration::MAX);
+        let mut queueing = Queueing {
+            route: RouteKey::of(routes, ends),
+            priority: Priority::USUAL,
+            pause: SignedDuration::ZERO,
+            valid_for: usual,
+        };
+        if let Some(wanted) = &self.notice {
+            let times = wanted.times(now, usual)?;
+            (queueing.pause, queueing.valid_for) = (times.pause, times.valid_for);
+            queueing.priority = wanted.priority;
+        }
+        Ok(queueing)
+    }
+
     /// Tells this request from another one that has the same name. What a notification is told by never changes: names are remembered
     /// for days, longer than an upgrade takes.
     fn key(&self, id: RequestId) -> RequestKey {
         let common = &self.common;
-        let number = (common.number.digits(), common.number.extension());
+        let number = &common.to.number;
+        let number = (number.digits(), number.extension());
         let speech = self.speech.as_ref().map(|speech| {
             let tone = (speech.speed, speech.volume, speech.pitch);
             (&speech.text, tone, speech.background)
@@ -311,7 +323,12 @@ impl WantedCall {
             (names, matches!(files.owner, FileOwner::Platform))
         };
         let resp_url = common.resp_url.as_ref().map(RespUrl::as_str);
-        let rest = (&common.caller, resp_url, &common.user_data, common.max_talk);
+        let rest = (
+            &common.to.caller,
+            resp_url,
+            &common.user_data,
+            common.max_talk,
+        );
         let (text, secret) = match self.kind {
             CallKind::Notification => {
                 let (files, of_platform) = self.files.first().map(names).unwrap_or_default();
@@ -328,7 +345,11 @@ impl WantedCall {
                 (serde_json::to_string(&(message, rest)), secret.ok())
             }
         };
-        RequestKey::new(id, &text.unwrap_or_default(), secret.as_deref())
+        let mut text = text.unwrap_or_default();
+        if let Some(notice) = &self.notice {
+            text.push_str(&notice.told_by());
+        }
+        RequestKey::new(id, &text, secret.as_deref())
     }
 
     fn into_call(
@@ -346,10 +367,10 @@ impl WantedCall {
             account: account.clone(),
             app: app.clone(),
             accepted_at: now.timestamp(),
-            called: common.called,
-            number: common.number,
-            callee: common.callee,
-            caller: common.caller,
+            called: common.to.called,
+            number: common.to.number,
+            callee: common.to.callee,
+            caller: common.to.caller,
             prompt: Prompt {
                 speech: self.speech,
                 files,
@@ -359,6 +380,7 @@ impl WantedCall {
             max_talk: common.max_talk,
             resp_url: common.resp_url,
             user_data: common.user_data,
+            notice: self.notice.map(|wanted| wanted.notice),
         }
     }
 }

@@ -87,5 +87,6 @@ fn read(fields: &Fields, account: &Account, config: &Config) -> Result<WantedCal
         files: vec![welcome, instead],
         code,
         valid_for: config.calls.code_expiry,
+        notice: None,
     })
 }

@@ -105,6 +105,12 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
+    /// So many seconds of talk are paid for in advance, where money is a limit.
+    pub fn reserved_talk(&self) -> u32 {
+        let limit = self.rates.reserve.min(self.calls.max_talk);
+        u32::try_from(limit.as_secs()).unwrap_or(u32::MAX)
+    }
+
     /// Loads the settings of this process from defaults, file and environment.
     pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
         let environment: Vec<_> = std::env::vars_os()

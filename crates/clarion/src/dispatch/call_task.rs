@@ -157,6 +157,11 @@ impl CallRunner {
                 let reason = "the number was barred while the call waited";
                 return Next::End(EndReason::because(Outcome::Cancelled, reason));
             }
+            let notice = progress.claimed.call.notice.as_deref();
+            if let Some(pause) = notice.and_then(|notice| self.recorder.planner.closed_for(notice))
+            {
+                return Next::Requeue(pause);
+            }
             let taken = match channel {
                 Ok(channel) => channel,
                 Err(NoChannel::NoRoute) => return Next::End(EndReason::plain(Outcome::NoRoute)),
@@ -283,7 +288,7 @@ impl CallRunner {
             caller: trunk.caller(call.caller.as_deref()),
             call_id: format!("{}-{}@clarion", call.sid, trunk_try.number),
             plan: plan.items.clone(),
-            ring_time: self.times.ring,
+            ring_time: call.ring_time().unwrap_or(self.times.ring),
             talk_time: self.playback.talk_time(call.max_talk, paid),
         }
     }

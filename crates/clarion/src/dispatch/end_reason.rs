@@ -3,6 +3,7 @@
 use phone::ending::{Cause, Failure};
 
 use crate::domain::leg::Leg;
+use crate::domain::notice::NoticeEnding;
 use crate::domain::outcome::Outcome;
 use crate::domain::response_policy::{Judgement, ResponsePolicy, TrunkResponse, Verdict};
 
@@ -12,6 +13,8 @@ pub struct EndReason {
     pub outcome: Outcome,
     pub sip_code: Option<u16>,
     pub text: Option<String>,
+    /// How its notice ends with it, where that is not for the plan to decide.
+    pub ending: Option<NoticeEnding>,
 }
 
 impl EndReason {
@@ -20,7 +23,15 @@ impl EndReason {
             outcome,
             sip_code: None,
             text: None,
+            ending: None,
         }
+    }
+
+    /// Its notice ends with it.
+    #[must_use]
+    pub fn for_good(mut self, ending: NoticeEnding) -> Self {
+        self.ending = Some(ending);
+        self
     }
 
     pub fn because(outcome: Outcome, reason: impl Into<String>) -> Self {
@@ -31,7 +42,8 @@ impl EndReason {
     }
 
     /// It was tried in vain until it had waited for too long.
-    pub fn expired(legs: &[Leg]) -> Self {
+    pub fn expired<'a>(legs: impl Iterator<Item = &'a Leg>) -> Self {
+        let legs: Vec<_> = legs.collect();
         let Some(last) = legs.last() else {
             return Self::plain(Outcome::Expired);
         };
@@ -52,6 +64,7 @@ impl EndReason {
             outcome: Outcome::Expired,
             sip_code: last.sip_code,
             text: Some(text),
+            ending: None,
         }
     }
 
@@ -61,6 +74,7 @@ impl EndReason {
             sip_code: failure.response.as_ref().map(|(code, _)| *code),
             // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
             text: Some(failure.to_string().replace(char::is_control, " ")),
+            ending: None,
         }
     }
 }

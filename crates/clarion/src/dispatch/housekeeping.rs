@@ -22,6 +22,7 @@ use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{ClaimedCall, Overdue};
+use crate::domain::notice::NoticeEnding;
 use crate::domain::outcome::Outcome;
 use crate::store::StoreError;
 
@@ -121,12 +122,17 @@ impl Housekeeping {
             // It was dialled in vain. A record that says so is better than one that does not; one that cannot be read is no reason to wait.
             Overdue::Expired => {
                 let store = &self.recorder.node.store;
-                let legs = store.legs_so_far(&claimed.call.sid).await;
-                EndReason::expired(&legs.unwrap_or_default())
+                let history = store.history_so_far(&claimed.call.sid).await;
+                let history = history.unwrap_or_default();
+                EndReason::expired(history.legs_of(claimed.attempt))
             }
         };
+        let ending = match why {
+            Overdue::Cancelled => NoticeEnding::Cancelled,
+            Overdue::Expired => NoticeEnding::Expired,
+        };
         let progress = DialProgress::new(claimed);
-        self.recorder.end(progress, reason).await;
+        self.recorder.end(progress, reason.for_good(ending)).await;
     }
 
     async fn hang_up_cancelled(&self) -> Result<(), StoreError> {

@@ -17,6 +17,7 @@ mod heartbeat;
 mod housekeeping;
 mod leg_records;
 mod node;
+mod notices;
 pub mod planted;
 mod playback;
 mod prompt_guard;
@@ -47,6 +48,7 @@ use self::dispatcher::Dispatcher;
 use self::heartbeat::Heartbeat;
 use self::housekeeping::Housekeeping;
 use self::node::Node;
+use self::notices::NoticePlanner;
 use self::planted::PlantedBug;
 use self::playback::{Playback, PlaybackTimes};
 pub use self::playback::{PromptSource, RenderedPrompts};
@@ -125,6 +127,7 @@ impl Dispatch {
         let recorder = CallRecorder {
             node: node.clone(),
             running: Arc::clone(&running),
+            planner: NoticePlanner::new(config, &node, &barred),
             ended,
             recorded_point: supervisor.panic_point("call-recorded"),
         };

@@ -12,11 +12,13 @@ use tokio::sync::Notify;
 use super::dial_progress::{DialProgress, TrunkTry};
 use super::end_reason::EndReason;
 use super::node::Node;
+use super::notices::{NoticePlanner, NoticeStep};
 use super::planted::{self, PlantedBug};
 use super::running::RunningCalls;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback};
-use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall, Requeue};
+use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall, Requeue, WentOn};
+use crate::domain::notice::NoticeEnding;
 use crate::seldom::Seldom;
 use crate::store::StoreError;
 
@@ -59,6 +61,7 @@ impl Unrecorded {
 pub struct CallRecorder {
     pub node: Node,
     pub running: Arc<RunningCalls>,
+    pub planner: Arc<NoticePlanner>,
     /// Notified when a call has ended: a callback may be owed.
     pub ended: Arc<Notify>,
     /// A call's progress has been recorded.
@@ -205,9 +208,10 @@ impl CallRecorder {
     }
 
     pub async fn end_at(&self, progress: DialProgress, reason: EndReason, ended_at: Timestamp) {
+        let ending = reason.ending;
         let ended = self.ended_call(progress, reason, ended_at);
         loop {
-            match self.node.store.end_call(ended.clone()).await {
+            match self.write_end(&ended, ending).await {
                 Ok(true) => break,
                 Ok(false) => {
                     tracing::warn!("the call had been taken over; its end is not ours to write");
@@ -234,6 +238,30 @@ impl CallRecorder {
         self.ended.notify_one();
     }
 
+    /// False if the call is not ours any more.
+    async fn write_end(
+        &self,
+        ended: &EndedCall,
+        ending: Option<NoticeEnding>,
+    ) -> Result<bool, StoreError> {
+        let store = &self.node.store;
+        let Some(notice) = ended.claimed.call.notice.as_deref() else {
+            return store.end_call(ended.clone()).await;
+        };
+        match self.planner.step(notice, ended, ending).await? {
+            NoticeStep::Over(ended) => store.end_call(*ended).await,
+            NoticeStep::GoesOn(going) => {
+                let (to, pause) = (going.next.to.number.clone(), going.next.pause);
+                let went_on = store.go_on(*going).await?;
+                if went_on == WentOn::Yes {
+                    let seconds = pause.as_secs();
+                    tracing::info!(%to, seconds, "the next attempt of the notice is queued");
+                }
+                Ok(went_on != WentOn::NotOurs)
+            }
+        }
+    }
+
     fn ended_call(
         &self,
         progress: DialProgress,
@@ -254,9 +282,13 @@ impl CallRecorder {
             reason: reason.text,
             legs: progress.legs,
             bill_day: ended_at.to_zoned(zone.clone()).date(),
+            notice: None,
             callback: None,
         };
         let call = &ended.claimed.call;
+        if call.notice.is_some() {
+            return ended;
+        }
         ended.callback = call.resp_url.clone().map(|url| {
             let report = CallReport {
                 call: &call.sid,
@@ -267,6 +299,7 @@ impl CallRecorder {
                 answered_at: ended.answered_at,
                 ended_at,
                 user_data: call.user_data.as_deref(),
+                notice: None,
             };
             OwedCallback::new(&report, call.app.clone(), url, zone)
         });

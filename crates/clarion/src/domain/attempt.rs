@@ -64,6 +64,14 @@ pub struct CallHistory {
     pub legs: Vec<LegOfCall>,
 }
 
+impl CallHistory {
+    /// The legs of one attempt.
+    pub fn legs_of(&self, attempt: AttemptNumber) -> impl Iterator<Item = &Leg> {
+        let legs = self.legs.iter().filter(move |leg| leg.attempt == attempt);
+        legs.map(|of_call| &of_call.leg)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

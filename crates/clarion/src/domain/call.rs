@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-
 use std::time::Duration;
 
 use jiff::tz::Offset;
@@ -13,6 +13,7 @@ use super::account::{AccountSid, AppId, ID_LENGTH};
 use super::bill::call_type::CallType;
 use super::call_state::CallState;
 use super::callback::RespUrl;
+use super::notice::{Notice, Recipient};
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
 use super::prompt::Prompt;
@@ -141,6 +142,8 @@ pub struct NewCall {
     pub max_talk: Option<u32>,
     pub resp_url: Option<RespUrl>,
     pub user_data: Option<String>,
+    /// What the request asks for beyond one call. While an attempt of it is under way, the numbers above are those of the attempt.
+    pub notice: Option<Arc<Notice>>,
 }
 
 impl NewCall {
@@ -150,6 +153,27 @@ impl NewCall {
             called: self.number.digits(),
             caller: self.caller.as_deref(),
         }
+    }
+
+    /// How long it may ring, where the request says so.
+    pub fn ring_time(&self) -> Option<Duration> {
+        let ring = self.notice.as_deref()?.ring?;
+        Some(Duration::from_secs(ring.into()))
+    }
+
+    /// `to` as the client wrote it.
+    pub fn asked_for(&self) -> &str {
+        let notice = self.notice.as_deref();
+        let first = notice.and_then(|notice| notice.numbers.first());
+        first.map_or(&self.called, |first| &first.called)
+    }
+
+    /// The same call, to another number of its notice.
+    #[must_use]
+    pub fn to(mut self, to: Recipient) -> Self {
+        (self.called, self.number) = (to.called, to.number);
+        (self.callee, self.caller) = (to.callee, to.caller);
+        self
     }
 }
 

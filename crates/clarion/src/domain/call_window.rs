@@ -6,13 +6,15 @@ use std::str::FromStr;
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
+use serde::{Deserialize, Serialize};
 
 /// The most spans that one window has.
 const LIMIT: usize = 20;
 const DAY_MINUTES: i16 = 24 * 60;
 
 /// It is read in the platform's zone. Local times that a clock change skips move forward, and of doubled ones the first is meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct CallWindow(Vec<OpenSpan>);
 
 /// From one time of the wall to another, on some days of the week. It belongs to the day on which it begins.
@@ -74,6 +76,20 @@ impl FromStr for CallWindow {
             return Err(format!("a window has at most {LIMIT} spans"));
         }
         Ok(Self(spans))
+    }
+}
+
+impl TryFrom<String> for CallWindow {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<CallWindow> for String {
+    fn from(window: CallWindow) -> Self {
+        window.to_string()
     }
 }
 

@@ -14,6 +14,7 @@ use super::call_state::CallState;
 use super::callback::OwedCallback;
 use super::customer_limits::{CallLimits, Customer};
 use super::leg::Leg;
+use super::notice::{NoticeEnd, NoticeEnding, Recipient};
 use super::outcome::Outcome;
 use super::route::RouteKey;
 
@@ -264,13 +265,104 @@ pub struct EndedCall {
     pub legs: Vec<Leg>,
     /// The day on which the call is billed, unless that day is closed already.
     pub bill_day: jiff::civil::Date,
+    /// What is said of the whole, where it was an attempt of a notice.
+    pub notice: Option<NoticeEnd>,
     /// The callback, if the request named a respUrl.
     pub callback: Option<OwedCallback>,
+}
+
+/// What is written of a call as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WholeEnd {
+    pub outcome: Outcome,
+    pub dialled_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+    pub ended_at: Timestamp,
+    pub ending: Option<NoticeEnding>,
+}
+
+/// The next attempt of a notice, as it is queued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextDial {
+    pub to: Recipient,
+    pub route: RouteKey,
+    pub pause: SignedDuration,
+    /// So long a talk must be paid for, where money is a limit.
+    pub longest_talk: u32,
+}
+
+/// The end of a notice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticeOver {
+    pub end: NoticeEnd,
+    pub callback: Option<OwedCallback>,
+}
+
+/// The end of an attempt whose notice goes on, and the birth of the next attempt. One that was never dialled only makes way for another number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoingOn {
+    pub ended: EndedCall,
+    pub next: NextDial,
+    /// How it ends instead, where it has been cancelled.
+    pub if_cancelled: NoticeOver,
+    /// How it ends instead, where the next attempt cannot be paid.
+    pub if_unpaid: NoticeOver,
+}
+
+impl GoingOn {
+    /// The same attempt as the last one of its notice.
+    pub fn as_last(&self, over: &NoticeOver) -> EndedCall {
+        EndedCall {
+            notice: Some(over.end.clone()),
+            callback: over.callback.clone(),
+            ..self.ended.clone()
+        }
+    }
+}
+
+/// What became of the wish to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WentOn {
+    Yes,
+    /// The notice is over instead.
+    Over(NoticeEnding),
+    /// The call is not ours any more.
+    NotOurs,
 }
 
 impl EndedCall {
     pub fn sid(&self) -> &CallSid {
         &self.claimed.call.sid
+    }
+
+    /// What is written of the call as a whole: of a simple one, what is known of its only attempt.
+    pub fn whole(&self) -> WholeEnd {
+        match &self.notice {
+            Some(notice) => WholeEnd {
+                outcome: notice.outcome,
+                dialled_at: notice.dialled_at,
+                answered_at: notice.answered_at,
+                ended_at: notice.ended_at,
+                ending: Some(notice.ending),
+            },
+            None => WholeEnd {
+                outcome: self.outcome,
+                dialled_at: self.dialled_at,
+                answered_at: self.answered_at,
+                ended_at: self.ended_at,
+                ending: None,
+            },
+        }
+    }
+
+    /// Whether anything was sent for this attempt, with what was stored of it before.
+    pub fn was_dialled(&self, legs_before: u32) -> bool {
+        self.dialled_at.is_some() || legs_before > 0 || !self.legs.is_empty()
+    }
+
+    /// Whether the attempt has a row and a bill line. A call that was never dialled has those of its first attempt.
+    pub fn has_line(&self, legs_before: u32, is_last: bool) -> bool {
+        self.was_dialled(legs_before) || is_last && self.claimed.attempt == AttemptNumber::FIRST
     }
 
     /// Returns the seconds from answer to hang-up, rounded up, or 0 if the call was never answered.

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::number_pattern::matches_any;
 use super::numbering_plan::NumberingPlan;
 use super::status_code::{Refusal, StatusCode};
@@ -17,7 +19,7 @@ const SHORTEST_FOREIGN: usize = 7;
 const LONGEST_EXTENSION: usize = 12;
 
 /// A called number in canonical form, with its extension kept apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhoneNumber {
     digits: String,
     extension: Option<String>,
@@ -59,6 +61,20 @@ impl PhoneNumber {
             if matches_any(&plan.forbidden, &digits) {
                 return Err(refused("to: numbers with this prefix are not called"));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses emergency numbers, even those that the operator has permitted: nobody has them called again and again by a program.
+    pub fn check_no_emergency(&self, field: &str, plan: &NumberingPlan) -> Result<(), Refusal> {
+        let readings = plan.readings(&self.digits);
+        if readings.iter().any(|digits| plan.is_emergency(digits)) {
+            return Err(Refusal::new(
+                StatusCode::CalledNotAllowed,
+                format!(
+                    "{field}: emergency numbers are not called again, nor instead of another number"
+                ),
+            ));
         }
         Ok(())
     }

@@ -106,6 +106,15 @@ impl Refusal {
     pub fn field(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FieldWrong, message)
     }
+
+    /// The same of another field, where the rule is one that both have.
+    #[must_use]
+    pub fn in_field(mut self, of: &str, field: &str) -> Self {
+        if let Some(rule) = self.message.strip_prefix(of) {
+            self.message = format!("{field}{rule}");
+        }
+        self
+    }
 }
 
 impl From<StatusCode> for Refusal {

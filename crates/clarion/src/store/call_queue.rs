@@ -8,8 +8,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -55,6 +55,8 @@ pub trait CallQueue: Send + Sync {
     ) -> Result<bool, StoreError>;
     /// Outcome, attempt, legs, bill line and owed callback in one commit.
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError>;
+    /// The end of an attempt and the birth of the next one of its notice, in one commit.
+    async fn go_on(&self, going: GoingOn) -> Result<WentOn, StoreError>;
     /// Takes calls over whose process is gone, and those of our own that nobody here works at any more (`abandoned`).
     async fn take_orphaned_calls(
         &self,

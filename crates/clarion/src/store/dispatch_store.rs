@@ -10,9 +10,9 @@ use tokio::sync::Notify;
 
 use super::{CallQueue, Store, StoreError};
 use crate::domain::account::{AccountLimits, AccountSid, AppId, AppLimits};
+use crate::domain::attempt::CallHistory;
 use crate::domain::call::CallSid;
 use crate::domain::claim::{Lease, NodeId};
-use crate::domain::leg::Leg;
 
 #[async_trait]
 pub trait DispatchStore: CallQueue + fmt::Debug {
@@ -31,8 +31,8 @@ pub trait DispatchStore: CallQueue + fmt::Debug {
         lease: &Lease,
         longest_talk: u32,
     ) -> Result<Option<u32>, StoreError>;
-    /// The legs of earlier rounds of a call that is in the queue.
-    async fn legs_so_far(&self, sid: &CallSid) -> Result<Vec<Leg>, StoreError>;
+    /// The attempts of a call that is in the queue, and the legs of its earlier rounds.
+    async fn history_so_far(&self, sid: &CallSid) -> Result<CallHistory, StoreError>;
     /// Takes or keeps the duty to register a trunk, as `BillBook::take_duty`. It ends with the node.
     async fn registration_duty(
         &self,
@@ -58,9 +58,8 @@ impl<S: Store> DispatchStore for S {
         Ok((of_account.unwrap_or_default(), of_app.unwrap_or_default()))
     }
 
-    async fn legs_so_far(&self, sid: &CallSid) -> Result<Vec<Leg>, StoreError> {
-        let legs = self.call_history(sid).await?.legs.into_iter();
-        Ok(legs.map(|of_call| of_call.leg).collect())
+    async fn history_so_far(&self, sid: &CallSid) -> Result<CallHistory, StoreError> {
+        self.call_history(sid).await
     }
 
     async fn operator_switches(&self) -> Result<Vec<(String, String)>, StoreError> {

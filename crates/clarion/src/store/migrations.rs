@@ -43,10 +43,14 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0013_callbacks_by_account", 11),
     migration!("0014_audio_quotas", 11),
     migration!("0015_verification", 11),
+    migration!("0016_notices", 11),
 ];
 
 /// The version from which on programs know calls that say a code. An earlier one would dial them and say nothing.
 pub const VERIFICATION: usize = 15;
+
+/// The version from which on programs know notices. An earlier one would end them with their first attempt.
+pub const NOTICES: usize = 16;
 
 /// The version that this program wants.
 pub const WANTED: usize = MIGRATIONS.len();

@@ -53,7 +53,7 @@ pub use self::callbacks::{
 pub use self::dispatch_store::DispatchStore;
 pub use self::inspection::{DatabaseRoute, Inspection};
 use self::migrations::SchemaRight;
-pub use self::migrations::VERIFICATION;
+pub use self::migrations::{NOTICES, VERIFICATION};
 pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;
 pub use crate::config::Database;

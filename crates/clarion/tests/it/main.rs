@@ -44,6 +44,7 @@ mod limits;
 mod listener;
 mod lives;
 mod migrating;
+mod notices;
 mod operations;
 mod operator;
 mod outage;

@@ -112,6 +112,7 @@ fn back(pause: SignedDuration, tries: u32) -> Requeue {
 
 fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
     EndedCall {
+        notice: None,
         claimed: claimed.clone(),
         outcome: Outcome::Talked,
         trunk: Some("first".to_owned()),

@@ -72,6 +72,7 @@ pub fn lane() -> Lane {
 pub fn call(number: u128) -> NewCall {
     let accepted_at: Timestamp = "2026-11-15T02:35:09.123Z".parse().unwrap();
     NewCall {
+        notice: None,
         kind: CallKind::Notification,
         sid: format!("{number:032x}").parse().unwrap(),
         account: SID.parse().unwrap(),

@@ -307,6 +307,7 @@ fn order(number: usize, plan: CallPlan, config: &Config, world: &World) -> CallO
             valid_for: SignedDuration::from_secs(plan.valid_for.into()),
         },
         call: NewCall {
+            notice: None,
             kind: CallKind::Notification,
             sid: format!("{number:032}").parse().expect("32 digits"),
             account: "a".repeat(32).parse().expect("32 letters"),

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clarion::domain::account::{AccountLimits, AccountSid, AppId, AppLimits};
+use clarion::domain::attempt::CallHistory;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
 };
-use clarion::domain::leg::Leg;
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use clarion::store::{CallQueue, DispatchStore, StoreError};
@@ -207,6 +207,12 @@ impl CallQueue for NodeStore {
             .await
     }
 
+    async fn go_on(&self, going: GoingOn) -> Result<WentOn, StoreError> {
+        let about = format!("{} {}", going.ended.sid(), going.ended.outcome.as_str());
+        self.write("go-on", &about, move |model| model.go_on(going))
+            .await
+    }
+
     async fn take_orphaned_calls(
         &self,
         node: &NodeId,
@@ -317,9 +323,13 @@ impl DispatchStore for NodeStore {
     }
 
     /// The model keeps no legs.
-    async fn legs_so_far(&self, _sid: &CallSid) -> Result<Vec<Leg>, StoreError> {
-        self.read("legs", |_| ()).await?;
-        Ok(Vec::new())
+    async fn history_so_far(&self, sid: &CallSid) -> Result<CallHistory, StoreError> {
+        let sid = sid.clone();
+        let attempts = self.read("history", move |model| model.attempts_of(&sid));
+        Ok(CallHistory {
+            attempts: attempts.await?,
+            legs: Vec::new(),
+        })
     }
 
     async fn operator_switches(&self) -> Result<Vec<(String, String)>, StoreError> {

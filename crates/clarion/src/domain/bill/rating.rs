@@ -145,6 +145,11 @@ pub enum Shortage {
 }
 
 impl Funds {
+    /// Whether there is anything that could be exceeded.
+    pub fn is_limited(&self) -> bool {
+        self.balance.is_some() || self.spending_limit.is_some()
+    }
+
     pub fn reserve(&self, rate: &Rate, longest_talk: u32) -> Result<Reservation, Shortage> {
         let mut available = Money::MAX;
         if let Some(balance) = self.balance {

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 
 use super::super::call::{CallKind, CallProgress, CallSid};
 use super::super::call_state::CallState;
+use super::super::notice::NoticeEnd;
 use super::super::outcome::Outcome;
 
 /// What the application learns about the end of a call.
@@ -19,6 +20,8 @@ pub struct CallReport<'a> {
     pub answered_at: Option<Timestamp>,
     pub ended_at: Timestamp,
     pub user_data: Option<&'a str>,
+    /// Where the request asked for more than one call.
+    pub notice: Option<&'a NoticeEnd>,
 }
 
 /// Writes the body. `starttime` is the time of the answer, or of the start of dialling if there was no answer, or of the end if the call
@@ -35,6 +38,10 @@ pub fn status_body(report: &CallReport<'_>, zone: &TimeZone) -> String {
     let user_data = report.user_data.map_or_else(String::new, |data| {
         format!("<userData>{}</userData>", escape(data))
     });
+    let (state, notice) = match report.notice {
+        Some(end) => (end.ending.callback_state(end.outcome), of_notice(end)),
+        None => (report.outcome.callback_state(), String::new()),
+    };
     // Each as its receivers know it: the first in small letters, and with its times.
     let (root, action, times) = match report.kind {
         CallKind::Notification => {
@@ -47,11 +54,18 @@ pub fn status_body(report: &CallReport<'_>, zone: &TimeZone) -> String {
     };
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?><{root}><action>{action}</action><number>{}</number><callSid>{}</callSid>\
-         <state>{}</state>{times}<duration>{}</duration>{user_data}</{root}>",
+         <state>{}</state>{times}<duration>{}</duration>{user_data}{notice}</{root}>",
         escape(report.called),
         report.call,
-        report.outcome.callback_state(),
+        state,
         progress.seconds(),
+    )
+}
+
+fn of_notice(end: &NoticeEnd) -> String {
+    let (attempts, result, ended) = (end.attempts, end.outcome.as_str(), end.ending.as_str());
+    format!(
+        "<attempts>{attempts}</attempts><confirm>0</confirm><result>{result}</result><ended>{ended}</ended>"
     )
 }
 
@@ -97,6 +111,7 @@ mod tests {
             answered_at: Some("2026-11-14T18:35:09.5Z".parse().unwrap()),
             ended_at: "2026-11-14T18:35:39.2Z".parse().unwrap(),
             user_data,
+            notice: None,
         };
         status_body(&report, &TimeZone::get("Asia/Shanghai").unwrap())
     }
@@ -125,6 +140,7 @@ mod tests {
             answered_at: None,
             ended_at: "2026-11-15T02:35:04Z".parse().unwrap(),
             user_data: None,
+            notice: None,
         };
         let wanted = "<state>1</state><starttime>20261115023500</starttime><endtime>20261115023504</endtime><duration>0</duration>";
         assert!(status_body(&report, &TimeZone::UTC).contains(wanted));
@@ -145,6 +161,7 @@ mod tests {
             answered_at: Some("2026-11-15T02:35:01Z".parse().unwrap()),
             ended_at: "2026-11-15T02:35:11Z".parse().unwrap(),
             user_data: Some("a<b"),
+            notice: None,
         };
         assert_eq!(
             status_body(&report, &TimeZone::UTC),

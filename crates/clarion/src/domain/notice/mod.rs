@@ -1,400 +1,252 @@
-//! A notice: what one request asks for. It keeps calling, number after number, until somebody knows. What comes after an attempt is decided here alone, by
-//! what the plan says, what has happened so far, and the time.
+//! A notice: what one request asks for. It keeps calling, number after number, until somebody knows. A request that asks for one call only has none.
 
 pub mod call_hours;
+pub mod plan;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
 
-/// The most attempts of one notice, whatever its plan says.
-pub const MOST_ATTEMPTS: usize = 50;
+use self::call_hours::CallHours;
+use self::plan::{AttemptVerdict, NextAttempt, NoticePlan, PastAttempt, RedialReason};
+use super::attempt::Attempt;
+use super::call_window::CallWindow;
+use super::outcome::Outcome;
+use super::phone_number::PhoneNumber;
 
-/// Endings after which a number may be tried again, as `redialOn` names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RedialReason {
-    Busy,
-    NotAnswered,
-    Declined,
-    /// Somebody answered, and nobody pressed the key.
-    Unconfirmed,
-    Machine,
-    Failed,
+/// Somebody whom a notice may call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recipient {
+    /// Exactly as the client wrote it: bills show this.
+    pub called: String,
+    pub number: PhoneNumber,
+    /// Who is called: one call at a time, and as often as the caps let it be.
+    pub callee: String,
+    /// Canonical digits of the number that is shown, or `None` if the platform has no default.
+    pub caller: Option<String>,
 }
 
-impl RedialReason {
+/// Everything that a request says about its notice. It never changes afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    pub plan: NoticePlan,
+    /// In the order of their turns, `to` first, each of them once.
+    pub numbers: Vec<Recipient>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<CallWindow>,
+    /// It lifts the hours of its account, by a right that the account has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lifts_hours: bool,
+    /// How long one attempt may ring, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<u16>,
+}
+
+/// How a notice ended. Stored as its number; the numbers never change their meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i16)]
+pub enum NoticeEnding {
+    /// Somebody answered, and no key was asked for.
+    Talked = 0,
+    /// Every number has had its tries.
+    Exhausted = 2,
+    /// It was given up after its time.
+    Expired = 3,
+    Cancelled = 4,
+    /// The next attempt could not be paid.
+    Unpaid = 6,
+    /// Somebody had answered when the server was lost: nobody is told twice.
+    Interrupted = 7,
+}
+
+impl NoticeEnding {
     pub const ALL: [Self; 6] = [
-        Self::Busy,
-        Self::NotAnswered,
-        Self::Declined,
-        Self::Unconfirmed,
-        Self::Machine,
-        Self::Failed,
+        Self::Talked,
+        Self::Exhausted,
+        Self::Expired,
+        Self::Cancelled,
+        Self::Unpaid,
+        Self::Interrupted,
     ];
 
-    /// The word in `redialOn`.
+    /// The word in callbacks and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Busy => "busy",
-            Self::NotAnswered => "noanswer",
-            Self::Declined => "declined",
-            Self::Unconfirmed => "unconfirmed",
-            Self::Machine => "machine",
-            Self::Failed => "failed",
+            Self::Talked => "talked",
+            Self::Exhausted => "exhausted",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+            Self::Unpaid => "unpaid",
+            Self::Interrupted => "interrupted",
         }
     }
 
-    /// Who has declined does not want to be called again at once.
-    pub fn is_usual(self) -> bool {
-        self != Self::Declined
+    pub fn number(self) -> i16 {
+        self as i16
+    }
+
+    pub fn from_number(number: i16) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|ending| ending.number() == number)
+    }
+
+    /// The state in the callback, of a notice whose furthest attempt had this outcome.
+    pub fn callback_state(self, outcome: Outcome) -> char {
+        match self {
+            Self::Cancelled => '1',
+            Self::Unpaid => '2',
+            _ => outcome.callback_state(),
+        }
     }
 }
 
-/// How the numbers of a notice are tried.
+/// A notice that is over: what is said of it as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoticePlan {
-    /// Further tries of a number after its first.
-    pub redials: u16,
-    /// From the end of a number's last try to its next one. The last value repeats.
-    pub pauses: Vec<SignedDuration>,
-    pub redial_on: Vec<RedialReason>,
-    /// Tries of a number before the next one has its turn; `None` for all of them. After the last number the first has its turn again.
-    pub tries_a_turn: Option<u16>,
-}
-
-/// What an attempt has come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttemptVerdict {
-    /// Nobody knows yet, and the number may be tried again where the plan says so.
-    Missed(RedialReason),
-    /// Its process was lost: it counts as tried, and no plan ends because of it.
-    Interrupted,
-    /// This number is not called again: it does not exist, must not be called, or does not want to be.
-    Hopeless,
-}
-
-/// An attempt that has ended and did not end the notice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PastAttempt {
-    /// Canonical digits, with the extension where there is one.
-    pub number: String,
-    pub verdict: AttemptVerdict,
+pub struct NoticeEnd {
+    pub ending: NoticeEnding,
+    /// Of the attempt that came furthest.
+    pub outcome: Outcome,
+    /// Attempts that were dialled.
+    pub attempts: u16,
+    /// The times of the attempt that decided, or else of the last one that was dialled.
+    pub dialled_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
     pub ended_at: Timestamp,
 }
 
-/// What comes next.
+/// What follows an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NextAttempt {
-    /// This number, by its place in the list, and not before this moment.
-    Dial { place: usize, not_before: Timestamp },
-    /// No number has a try left.
-    Exhausted,
+pub enum Sequel {
+    /// This number, and not before this moment.
+    Dial {
+        number: Recipient,
+        not_before: Timestamp,
+    },
+    Over(NoticeEnding),
 }
 
-impl NoticePlan {
-    /// A request that says nothing of this: one attempt.
-    pub fn single() -> Self {
-        Self {
-            redials: 0,
-            pauses: vec![SignedDuration::from_secs(60)],
-            redial_on: RedialReason::ALL
-                .into_iter()
-                .filter(|reason| reason.is_usual())
-                .collect(),
-            tries_a_turn: None,
+impl Notice {
+    /// What follows these attempts. `numbers` are those of its numbers that may be called now.
+    pub fn sequel(
+        &self,
+        numbers: &[&Recipient],
+        past: &[Attempt],
+        hours: CallHours<'_>,
+        now: Timestamp,
+    ) -> Sequel {
+        if let Some(last) = past.last()
+            && let Some(ending) = ending(last)
+        {
+            return Sequel::Over(ending);
         }
-    }
-
-    /// What comes after these attempts. `numbers` are those that may be called now, in the order of their turns, each of them once: the list may have changed
-    /// since the last attempt.
-    pub fn next(&self, numbers: &[String], past: &[PastAttempt], now: Timestamp) -> NextAttempt {
-        if past.len() >= MOST_ATTEMPTS {
-            return NextAttempt::Exhausted;
-        }
-        match self.next_place(numbers, past) {
-            Some(place) => NextAttempt::Dial {
-                place,
-                not_before: self
-                    .due(&numbers[place], past)
-                    .map_or(now, |due| due.max(now)),
-            },
-            None => NextAttempt::Exhausted,
-        }
-    }
-
-    fn next_place(&self, numbers: &[String], past: &[PastAttempt]) -> Option<usize> {
-        let is_open = |place: &usize| !self.is_finished(&numbers[*place], past);
-        let Some(last) = past.last() else {
-            return (0..numbers.len()).find(is_open);
+        let past: Vec<_> = past.iter().map(past_attempt).collect();
+        let lines: Vec<_> = numbers.iter().map(|to| line_of(&to.number)).collect();
+        let NextAttempt::Dial { place, not_before } = self.plan.next(&lines, &past, now) else {
+            return Sequel::Over(NoticeEnding::Exhausted);
         };
-        // One that has left the list gives its turn to the first.
-        let Some(current) = numbers.iter().position(|number| *number == last.number) else {
-            return (0..numbers.len()).find(is_open);
-        };
-        if is_open(&current) && !self.turn_is_over(past) {
-            return Some(current);
-        }
-        let others = (current + 1..numbers.len()).chain(0..=current);
-        others.into_iter().find(is_open)
-    }
-
-    fn is_finished(&self, number: &str, past: &[PastAttempt]) -> bool {
-        let mut tries = 0;
-        let mut is_closed = false;
-        for attempt in past.iter().filter(|attempt| attempt.number == number) {
-            tries += 1;
-            is_closed = match attempt.verdict {
-                AttemptVerdict::Missed(reason) => !self.redial_on.contains(&reason),
-                AttemptVerdict::Interrupted => false,
-                AttemptVerdict::Hopeless => true,
-            };
-        }
-        is_closed || tries > usize::from(self.redials)
-    }
-
-    /// The last number has had the tries of its turn.
-    fn turn_is_over(&self, past: &[PastAttempt]) -> bool {
-        let (Some(tries_a_turn), Some(last)) = (self.tries_a_turn, past.last()) else {
-            return false;
-        };
-        let in_a_row = past
-            .iter()
-            .rev()
-            .take_while(|attempt| attempt.number == last.number);
-        in_a_row.count() % usize::from(tries_a_turn.max(1)) == 0
-    }
-
-    /// The end of the pause after a number's last try; `None` if it has not been tried.
-    fn due(&self, number: &str, past: &[PastAttempt]) -> Option<Timestamp> {
-        let tries = past.iter().filter(|attempt| attempt.number == number);
-        let (mut count, mut ended_at) = (0_usize, None);
-        for attempt in tries {
-            count += 1;
-            ended_at = Some(attempt.ended_at);
-        }
-        let pause = self
-            .pauses
-            .get(count.saturating_sub(1))
-            .or(self.pauses.last());
-        let pause = pause.copied().unwrap_or_default();
-        ended_at.map(|at: Timestamp| at.saturating_add(pause).unwrap_or(Timestamp::MAX))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(1_800_000_000 + seconds).unwrap()
-    }
-
-    fn plan(redials: u16, pauses: &[i64], tries_a_turn: Option<u16>) -> NoticePlan {
-        NoticePlan {
-            redials,
-            pauses: pauses
-                .iter()
-                .map(|pause| SignedDuration::from_secs(*pause))
-                .collect(),
-            tries_a_turn,
-            ..NoticePlan::single()
-        }
-    }
-
-    fn numbers(count: usize) -> Vec<String> {
-        (0..count)
-            .map(|place| format!("861380000000{place}"))
-            .collect()
-    }
-
-    /// Places in the list, and the seconds at which they were dialled.
-    type Dialled = &'static [(usize, i64)];
-
-    /// Attempts of ten seconds, each dialled as soon as it may be: whom they called, and when.
-    fn played(
-        plan: &NoticePlan,
-        numbers: &[String],
-        verdicts: &[AttemptVerdict],
-    ) -> Vec<(usize, i64)> {
-        let mut past = Vec::new();
-        let mut dialled = Vec::new();
-        let mut now = at(0);
-        let mut verdicts = verdicts.iter().cycle();
-        while let NextAttempt::Dial { place, not_before } = plan.next(numbers, &past, now) {
-            dialled.push((place, not_before.as_second() - at(0).as_second()));
-            now = not_before + SignedDuration::from_secs(10);
-            past.push(PastAttempt {
+        match hours.next_open(not_before) {
+            Some(not_before) => Sequel::Dial {
                 number: numbers[place].clone(),
-                verdict: *verdicts.next().unwrap(),
-                ended_at: now,
-            });
-        }
-        dialled
-    }
-
-    #[test]
-    fn plans_are_followed_to_the_letter() {
-        use AttemptVerdict::{Hopeless, Interrupted, Missed};
-        let busy = Missed(RedialReason::Busy);
-        let declined = Missed(RedialReason::Declined);
-        let cases: &[(&str, NoticePlan, usize, &[AttemptVerdict], Dialled)] = &[
-            (
-                "one request, one attempt",
-                NoticePlan::single(),
-                1,
-                &[busy],
-                &[(0, 0)],
-            ),
-            (
-                "pauses from the end of a try; the last repeats",
-                plan(3, &[30, 60], None),
-                1,
-                &[busy],
-                &[(0, 0), (0, 40), (0, 110), (0, 180)],
-            ),
-            (
-                "the next number has its turn without a pause",
-                plan(1, &[60], None),
-                2,
-                &[busy],
-                &[(0, 0), (0, 70), (1, 80), (1, 150)],
-            ),
-            (
-                "turns of one try: each waits for its own pause only",
-                plan(1, &[60], Some(1)),
-                3,
-                &[busy],
-                &[(0, 0), (1, 10), (2, 20), (0, 70), (1, 80), (2, 90)],
-            ),
-            (
-                "turns of two tries, of three each",
-                plan(2, &[10], Some(2)),
-                2,
-                &[busy],
-                &[(0, 0), (0, 20), (1, 30), (1, 50), (0, 60), (1, 70)],
-            ),
-            (
-                "who declines is not called again",
-                plan(5, &[60], None),
-                2,
-                &[declined],
-                &[(0, 0), (1, 10)],
-            ),
-            (
-                "what is hopeless is finished, what was interrupted is not",
-                plan(1, &[60], None),
-                2,
-                &[Hopeless, Interrupted],
-                &[(0, 0), (1, 10), (1, 80)],
-            ),
-            (
-                "an interruption counts as a try even where nothing is redialled",
-                NoticePlan {
-                    redial_on: vec![],
-                    ..plan(2, &[60], None)
-                },
-                1,
-                &[Interrupted, busy],
-                &[(0, 0), (0, 70)],
-            ),
-        ];
-        for (what, plan, count, verdicts, expected) in cases {
-            assert_eq!(
-                played(plan, &numbers(*count), verdicts),
-                *expected,
-                "{what}"
-            );
+                not_before,
+            },
+            // The hours were changed, and leave nothing open any more.
+            None => Sequel::Over(NoticeEnding::Expired),
         }
     }
 
-    #[test]
-    fn a_list_that_changes_counts_from_the_next_attempt() {
-        let plan = plan(1, &[60], None);
-        let missed = |number: &str| PastAttempt {
-            number: number.to_owned(),
-            verdict: AttemptVerdict::Missed(RedialReason::Busy),
-            ended_at: at(0),
-        };
-        let numbers = numbers(3);
-        let past = [missed(&numbers[1])];
-        let next = |numbers: &[String]| plan.next(numbers, &past, at(0));
-        let now = |place| NextAttempt::Dial {
-            place,
-            not_before: at(0),
-        };
-        assert_eq!(
-            next(&[numbers[0].clone(), numbers[2].clone()]),
-            now(0),
-            "it has left"
-        );
-        let later = NextAttempt::Dial {
-            place: 2,
-            not_before: at(60),
-        };
-        assert_eq!(
-            next(&[numbers[0].clone(), numbers[2].clone(), numbers[1].clone()]),
-            later
-        );
-        assert_eq!(next(&[]), NextAttempt::Exhausted);
+    /// The hours in which it may dial: its own and, unless it lifts them, its account's.
+    pub fn hours<'a>(&'a self, account: Option<&'a CallWindow>) -> Vec<&'a CallWindow> {
+        let account = account.filter(|_| !self.lifts_hours);
+        self.window.iter().chain(account).collect()
     }
 
-    fn verdict() -> impl Strategy<Value = AttemptVerdict> {
-        prop_oneof![
-            6 => prop::sample::select(RedialReason::ALL.to_vec()).prop_map(AttemptVerdict::Missed),
-            1 => Just(AttemptVerdict::Interrupted),
-            1 => Just(AttemptVerdict::Hopeless),
-        ]
-    }
-
-    fn any_plan() -> impl Strategy<Value = NoticePlan> {
-        (
-            0..=10_u16,
-            prop::collection::vec(10..4000_i64, 1..4),
-            prop::sample::subsequence(RedialReason::ALL.to_vec(), 0..=6),
-            prop::option::of(1..=11_u16),
-        )
-            .prop_map(|(redials, pauses, redial_on, tries_a_turn)| NoticePlan {
-                redial_on,
-                ..plan(redials, &pauses, tries_a_turn)
-            })
-    }
-
-    proptest! {
-        #[test]
-        fn no_plan_dials_too_often_stops_early_or_hurries(
-            plan in any_plan(),
-            count in 1..=21_usize,
-            verdicts in prop::collection::vec(verdict(), MOST_ATTEMPTS),
-        ) {
-            let numbers = numbers(count);
-            let dialled = played(&plan, &numbers, &verdicts);
-            prop_assert!(dialled.len() <= MOST_ATTEMPTS);
-            prop_assert_eq!(dialled.first(), Some(&(0, 0)));
-            for place in 0..count {
-                let of = |(at, _): &(usize, (usize, i64))| *at;
-                let mine: Vec<_> = dialled.iter().copied().enumerate().filter(|(_, (to, _))| *to == place).collect();
-                prop_assert!(mine.len() <= usize::from(plan.redials) + 1);
-                for (tried, pair) in mine.windows(2).enumerate() {
-                    let pause = plan.pauses.get(tried).or(plan.pauses.last()).unwrap().as_secs();
-                    prop_assert!(pair[1].1.1 >= pair[0].1.1 + 10 + pause, "it waits");
-                    let verdict = verdicts[of(&pair[0])];
-                    let goes_on = match verdict {
-                        AttemptVerdict::Missed(reason) => plan.redial_on.contains(&reason),
-                        AttemptVerdict::Interrupted => true,
-                        AttemptVerdict::Hopeless => false,
-                    };
-                    prop_assert!(goes_on, "{verdict:?} finishes a number");
-                }
-                // A number that was not finished has had all its tries, or the notice as many as any may have.
-                let last = mine.last().map(|last| verdicts[of(last)]);
-                let is_closed = match last {
-                    Some(AttemptVerdict::Missed(reason)) => !plan.redial_on.contains(&reason),
-                    None | Some(AttemptVerdict::Interrupted) => false,
-                    Some(AttemptVerdict::Hopeless) => true,
-                };
-                let is_spent = mine.len() == usize::from(plan.redials) + 1;
-                prop_assert!(is_closed || is_spent || dialled.len() == MOST_ATTEMPTS, "it stops early");
-            }
+    /// What is said of it in the end. `past` are its attempts; `undialled` is what became of the one that was never dialled, where it ended so.
+    pub fn end(
+        ending: NoticeEnding,
+        past: &[Attempt],
+        undialled: Outcome,
+        now: Timestamp,
+    ) -> NoticeEnd {
+        let dialled = || past.iter().filter(|attempt| attempt.dialled_at.is_some());
+        let last = dialled().next_back();
+        let furthest = dialled()
+            .map(|attempt| attempt.outcome)
+            .max_by_key(|outcome| rank(*outcome));
+        NoticeEnd {
+            ending,
+            outcome: furthest.unwrap_or(undialled),
+            attempts: u16::try_from(dialled().count()).unwrap_or(u16::MAX),
+            dialled_at: last.and_then(|attempt| attempt.dialled_at),
+            answered_at: last.and_then(|attempt| attempt.answered_at),
+            ended_at: last.map_or(now, |attempt| attempt.ended_at),
         }
     }
+}
+
+/// Whether an attempt ends its notice, whatever the plan says.
+fn ending(last: &Attempt) -> Option<NoticeEnding> {
+    match last.outcome {
+        Outcome::Talked => Some(NoticeEnding::Talked),
+        Outcome::Expired => Some(NoticeEnding::Expired),
+        Outcome::Interrupted if last.answered_at.is_some() => Some(NoticeEnding::Interrupted),
+        // What cannot be said to one cannot be said to another.
+        Outcome::PromptFailed => Some(NoticeEnding::Exhausted),
+        // Whether the notice was cancelled, or only this attempt of it broken off, its mark says.
+        Outcome::Cancelled
+        | Outcome::Interrupted
+        | Outcome::NotAnswered
+        | Outcome::Busy
+        | Outcome::Declined
+        | Outcome::NoRoute
+        | Outcome::TrunkFailure
+        | Outcome::InvalidNumber => None,
+    }
+}
+
+fn past_attempt(attempt: &Attempt) -> PastAttempt {
+    PastAttempt {
+        number: line_of(&attempt.to),
+        verdict: match attempt.outcome {
+            Outcome::Busy => AttemptVerdict::Missed(RedialReason::Busy),
+            Outcome::NotAnswered => AttemptVerdict::Missed(RedialReason::NotAnswered),
+            Outcome::Declined => AttemptVerdict::Missed(RedialReason::Declined),
+            Outcome::TrunkFailure => AttemptVerdict::Missed(RedialReason::Failed),
+            Outcome::Interrupted | Outcome::Cancelled => AttemptVerdict::Interrupted,
+            Outcome::Talked
+            | Outcome::NoRoute
+            | Outcome::InvalidNumber
+            | Outcome::Expired
+            | Outcome::PromptFailed => AttemptVerdict::Hopeless,
+        },
+        ended_at: attempt.ended_at,
+    }
+}
+
+/// What tells one number of a notice from another: its digits, with the extension where there is one.
+pub fn line_of(number: &PhoneNumber) -> String {
+    match number.extension() {
+        Some(extension) => format!("{}-{extension}", number.digits()),
+        None => number.digits().to_owned(),
+    }
+}
+
+/// How far an attempt came, for its notice. Of two that came equally far the later one counts.
+fn rank(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Talked => 4,
+        Outcome::NotAnswered | Outcome::Busy | Outcome::Declined => 2,
+        Outcome::Cancelled => 1,
+        Outcome::NoRoute
+        | Outcome::TrunkFailure
+        | Outcome::InvalidNumber
+        | Outcome::Expired
+        | Outcome::Interrupted
+        | Outcome::PromptFailed => 0,
+    }
+}
+
+/// The windows of a notice and of its account, in a zone.
+pub fn call_hours<'a>(windows: &'a [&'a CallWindow], zone: &'a TimeZone) -> CallHours<'a> {
+    CallHours { windows, zone }
 }

@@ -25,6 +25,7 @@ use crate::domain::callback::RespUrl;
 use crate::domain::request_key::{Accepted, CallOrder};
 use crate::store::StoreError;
 use crate::store::binding::millis;
+use crate::store::statements::queue::stored_notice;
 use crate::store::statements::{postgres, requests};
 use crate::telemetry::note_commit;
 
@@ -280,16 +281,16 @@ async fn commit(
 pub const INSERT: &str = postgres!(
     "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
     $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::text[], $14::text[], $15::smallint[], $16::bigint[], $17::bigint[], \
-    $18::text[], $19::text[], $20::smallint[]) \
+    $18::text[], $19::text[], $20::smallint[], $21::text[]) \
     AS batch (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, \
-    callee, route, priority, pause, valid_for, request_id, digest, type)), \
+    callee, route, priority, pause, valid_for, request_id, digest, type, notice)), \
   named AS (INSERT INTO request_keys (app_id, request_id, call_sid, accepted_at, digest) \
     SELECT app_id, request_id, call_sid, accepted_at, digest FROM batch WHERE request_id IS NOT NULL \
     ON CONFLICT DO NOTHING RETURNING call_sid), \
   accepted AS (INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, \
-    prompt, max_talk, resp_url, user_data, type) \
+    prompt, max_talk, resp_url, user_data, type, notice) \
     SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, \
-    resp_url, user_data, type FROM batch WHERE request_id IS NULL OR call_sid IN (SELECT call_sid FROM named) \
+    resp_url, user_data, type, notice FROM batch WHERE request_id IS NULL OR call_sid IN (SELECT call_sid FROM named) \
     ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
   INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state) \
     SELECT call_sid, account_sid, app_id, callee, route, priority, {now} + pause, {now} + valid_for, {queued} \
@@ -393,6 +394,7 @@ pub(super) async fn insert_new(
                     order.request.as_ref().map(|key| key.digest.as_str())
                 }),
                 &column(orders, |order| order.call.kind.call_type().code()),
+                &column(orders, |order| stored_notice(&order.call)),
             ],
         )
         .await?;

@@ -34,6 +34,7 @@ mod claiming;
 mod ending;
 mod group_commit;
 mod legs;
+mod notices;
 mod plan_age;
 mod queue;
 mod records;

@@ -5,13 +5,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::group_commit::{Change, owned};
 use super::legs::{self, KEEP_LEGS};
-use super::{PostgresStore, claiming, ending, sharing};
+use super::{PostgresStore, claiming, ending, notices, sharing};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -171,7 +171,16 @@ impl CallQueue for PostgresStore {
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
+        if ended.claimed.call.notice.is_some() {
+            let mut client = self.client().await?;
+            return notices::end(&mut client, &ended).await;
+        }
         self.ends.commit(ending::end(&ended)).await
+    }
+
+    async fn go_on(&self, going: GoingOn) -> Result<WentOn, StoreError> {
+        let mut client = self.client().await?;
+        notices::go_on(&mut client, &going).await
     }
 
     async fn take_orphaned_calls(

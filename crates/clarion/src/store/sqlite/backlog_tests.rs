@@ -46,6 +46,7 @@ fn fill(db: &Connection, queue: &str, calls: u32) {
 fn order(sid: u128, callee: &str) -> CallOrder {
     CallOrder {
         call: NewCall {
+            notice: None,
             kind: CallKind::Notification,
             sid: format!("{sid:032x}").parse().unwrap(),
             account: ACCOUNT.parse().unwrap(),
@@ -93,6 +94,7 @@ fn claim(db: &Connection, node: &NodeId) -> Vec<ClaimedCall> {
 
 fn ended(claimed: ClaimedCall) -> EndedCall {
     EndedCall {
+        notice: None,
         claimed,
         outcome: Outcome::Busy,
         trunk: None,

@@ -7,11 +7,12 @@ use crate::domain::callback::RespUrl;
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest};
 use crate::store::StoreError;
 use crate::store::binding::millis;
+use crate::store::statements::queue::stored_notice;
 use crate::store::statements::{requests, sqlite};
 
 const ACCEPT: &str = sqlite!(
     "INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, \
-       max_talk, resp_url, user_data, type) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING"
+       max_talk, resp_url, user_data, type, notice) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING"
 );
 const ENQUEUE: &str = sqlite!(
     "INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state) \
@@ -56,6 +57,7 @@ pub fn accept(db: &Connection, order: &CallOrder, now: i64) -> Result<AcceptResu
         call.resp_url.as_ref().map(RespUrl::as_str),
         call.user_data,
         call.kind.call_type().code(),
+        stored_notice(call),
     ];
     if db.run(ACCEPT, values)? == 0 {
         return Ok(nothing_new(Accepted::New));

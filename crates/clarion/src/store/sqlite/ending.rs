@@ -1,23 +1,16 @@
-//! The end of a call in SQLite: outcome, attempt, legs, bill line and owed callback, together.
+//! The end of an attempt in SQLite: outcome, attempt, legs, bill line, and the owed callback or the next attempt, together.
 
-use jiff::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, params, params_from_iter};
 
 use super::query::Query;
 use super::{bills, callbacks, claiming, legs};
-use crate::domain::claim::EndedCall;
+use crate::domain::claim::{EndedCall, GoingOn, NoticeOver, WentOn};
 use crate::store::StoreError;
-use crate::store::columns::Columns;
+use crate::store::binding::{Bind, millis};
+use crate::store::statements::notices::{self, HeldAttempt};
 use crate::store::statements::{requests, sqlite};
 
-const LEAVE_QUEUE: &str = sqlite!(
-    "DELETE FROM call_queue WHERE call_sid = $1 AND node = $2 AND fence = $3 RETURNING callee, legs"
-);
-const END: &str = sqlite!(
-    "UPDATE calls SET outcome = $1, trunk = $2, attempts = $3, dialled_at = $4, rang_at = $5, answered_at = $6, ended_at = $7, \
-       sip_code = $8, reason = $9 WHERE call_sid = $10"
-);
-
+const NEXT: &str = sqlite!(notices::NEXT, "$11", notices::OF_CALL);
 const FORGET_PROMPT: &str = sqlite!("UPDATE calls SET prompt = $1 WHERE call_sid = $2");
 const FORGET_SECRET: &str = sqlite!(
     "UPDATE request_keys SET digest = ",
@@ -27,38 +20,85 @@ const FORGET_SECRET: &str = sqlite!(
 
 /// All of it, or nothing of it if the call is not ours any more.
 pub(super) fn end(db: &Connection, ended: &EndedCall, now: i64) -> Result<bool, StoreError> {
-    let (call, lease) = (&ended.claimed.call, &ended.claimed.lease);
-    let held = params![call.sid.as_str(), lease.node.as_str(), lease.fence];
-    let left = db.row(LEAVE_QUEUE, held, |row| {
-        Ok((row.string(0)?, row.number(1)?))
-    })?;
-    let Some((callee, legs_before)) = left else {
+    let Some(held) = held(db, ended)? else {
         return Ok(false);
     };
-    claiming::unpark(db, &callee)?;
-    let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
-    let values = params![
-        ended.outcome.number(),
-        ended.trunk,
-        ended.tries,
-        millis(ended.dialled_at),
-        millis(ended.rang_at),
-        millis(ended.answered_at),
-        ended.ended_at.as_millisecond(),
-        ended.sip_code,
-        ended.reason,
-        call.sid.as_str()
-    ];
-    db.run(END, values)?;
-    if let Some(prompt) = ended.forgotten_prompt() {
-        db.run(FORGET_PROMPT, params![prompt, call.sid.as_str()])?;
-        db.run(FORGET_SECRET, [call.sid.as_str()])?;
+    keep_attempt(db, ended, &held, true)?;
+    close(db, ended, &held, now)?;
+    Ok(true)
+}
+
+fn held(db: &Connection, ended: &EndedCall) -> Result<Option<HeldAttempt>, StoreError> {
+    let lease = &ended.claimed.lease;
+    let values = params![ended.sid().as_str(), lease.node.as_str(), lease.fence];
+    db.row(notices::HELD.sqlite, values, |row| notices::held(row))
+}
+
+/// Its legs, its row and its bill line; what was set aside for it is given back.
+fn keep_attempt(
+    db: &Connection,
+    ended: &EndedCall,
+    held: &HeldAttempt,
+    is_last: bool,
+) -> Result<(), StoreError> {
+    legs::keep(db, &ended.claimed, &ended.legs, held.legs_before)?;
+    let charge = bills::charge(db, ended)?;
+    if ended.has_line(held.legs_before, is_last) {
+        legs::keep_attempt(db, ended)?;
+        bills::bill_call(db, ended, charge)?;
     }
-    legs::keep(db, &ended.claimed, &ended.legs, legs_before)?;
-    legs::keep_attempt(db, ended)?;
-    bills::bill_call(db, ended)?;
+    Ok(())
+}
+
+/// The call is over: it leaves the queue, and its callback is owed.
+fn close(
+    db: &Connection,
+    ended: &EndedCall,
+    held: &HeldAttempt,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sid = ended.sid().as_str();
+    db.run(notices::LEAVE_QUEUE.sqlite, [sid])?;
+    claiming::unpark(db, &held.callee)?;
+    db.run(
+        notices::END.sqlite,
+        params_from_iter(notices::end_values(ended)),
+    )?;
+    if let Some(prompt) = ended.forgotten_prompt() {
+        db.run(FORGET_PROMPT, params![prompt, sid])?;
+        db.run(FORGET_SECRET, [sid])?;
+    }
     if let Some(owed) = &ended.callback {
         callbacks::owe(db, owed, now)?;
     }
-    Ok(true)
+    Ok(())
+}
+
+/// The attempt ends and the next one is born, or the notice ends with it.
+pub(super) fn go_on(db: &Connection, going: &GoingOn, now: i64) -> Result<WentOn, StoreError> {
+    let (ended, next) = (&going.ended, &going.next);
+    let Some(held) = held(db, ended)? else {
+        return Ok(WentOn::NotOurs);
+    };
+    let over = |over: &NoticeOver| {
+        close(db, &going.as_last(over), &held, now)?;
+        Ok(WentOn::Over(over.end.ending))
+    };
+    if held.is_cancelled {
+        keep_attempt(db, ended, &held, true)?;
+        return over(&going.if_cancelled);
+    }
+    // What the attempt costs comes first: the next one is paid from what is left.
+    keep_attempt(db, ended, &held, false)?;
+    if !bills::reserve_next(db, &ended.claimed.call, next)? {
+        if !ended.has_line(held.legs_before, false) && ended.has_line(held.legs_before, true) {
+            keep_attempt(db, ended, &held, true)?;
+        }
+        return over(&going.if_unpaid);
+    }
+    let values = notices::next_values(ended, next, held.legs_before);
+    let due_at = Bind::of(now.saturating_add(millis(next.pause)));
+    db.run(NEXT, params_from_iter(values.into_iter().chain([due_at])))?;
+    claiming::unpark(db, &held.callee)?;
+    Ok(WentOn::Yes)
 }

@@ -1,7 +1,6 @@
 //! Attempts and legs in SQLite: written by the change that ends the call or puts it back into the queue.
 
-use jiff::Timestamp;
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, params_from_iter};
 
 use super::query::Query;
 use crate::domain::claim::{ClaimedCall, EndedCall};
@@ -17,11 +16,6 @@ const KEEP_LEG: &str = sqlite!(
     ", call_sid, attempt, leg) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
      $22, $23, $24, $25, $26, $27)"
 );
-const KEEP_ATTEMPT: &str = sqlite!(
-    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
-);
-
 /// Legs of the attempt that a call is at, after those that were stored before.
 pub(super) fn keep(
     db: &Connection,
@@ -42,17 +36,7 @@ pub(super) fn keep(
 }
 
 pub(super) fn keep_attempt(db: &Connection, ended: &EndedCall) -> Result<(), StoreError> {
-    let call = &ended.claimed.call;
-    let values = params![
-        call.sid.as_str(),
-        ended.claimed.attempt.number(),
-        call.number.digits(),
-        call.number.extension(),
-        ended.outcome.number(),
-        ended.dialled_at.map(Timestamp::as_millisecond),
-        ended.answered_at.map(Timestamp::as_millisecond),
-        ended.ended_at.as_millisecond()
-    ];
-    db.run(KEEP_ATTEMPT, values)?;
+    let values = legs::attempt_values(ended);
+    db.run(legs::KEEP_ATTEMPT.sqlite, params_from_iter(values))?;
     Ok(())
 }

@@ -13,8 +13,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -132,6 +132,12 @@ impl CallQueue for SqliteStore {
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
         let clock = self.clock.clone();
         self.write(move |db| ending::end(db, &ended, clock.now()))
+            .await
+    }
+
+    async fn go_on(&self, going: GoingOn) -> Result<WentOn, StoreError> {
+        let clock = self.clock.clone();
+        self.write(move |db| ending::go_on(db, &going, clock.now()))
             .await
     }
 

@@ -53,7 +53,7 @@ pub const BILLS: Statement = statement!(
 );
 pub const COMPARE: Statement = statement!(
     "SELECT count(*), count(*) FILTER (WHERE line.order_id IS NULL), \
-       count(*) FILTER (WHERE line.order_id IS NOT NULL AND (line.ended_at, line.app_id, line.called, coalesce(line.answered_at, 0)) \
+       count(*) FILTER (WHERE calls.notice IS NULL AND line.order_id IS NOT NULL AND (line.ended_at, line.app_id, line.called, coalesce(line.answered_at, 0)) \
          <> (calls.ended_at, calls.app_id, calls.called, coalesce(calls.answered_at, 0))) \
      FROM calls LEFT JOIN bill_lines AS line ON line.order_id = calls.call_sid \
      WHERE calls.call_sid >= $1 AND calls.call_sid < $2 AND calls.ended_at >= $3 AND calls.ended_at < $4"

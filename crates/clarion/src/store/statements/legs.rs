@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Statement, statement};
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
+use crate::domain::claim::EndedCall;
 use crate::domain::leg::{HungUpBy, Leg, LegMedia};
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
@@ -26,6 +27,26 @@ pub const LEGS: Statement = statement!(
 pub const ATTEMPTS: Statement = statement!(
     "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at FROM attempts WHERE call_sid = $1 ORDER BY attempt"
 );
+
+pub const KEEP_ATTEMPT: Statement = statement!(
+    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+);
+
+/// The values of `KEEP_ATTEMPT`.
+pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 8] {
+    let call = &ended.claimed.call;
+    [
+        Bind::of(call.sid.as_str()),
+        Bind::of(u32::from(ended.claimed.attempt.number())),
+        Bind::of(call.number.digits()),
+        Bind::of(call.number.extension()),
+        Bind::of(i64::from(ended.outcome.number())),
+        Bind::of(ended.dialled_at),
+        Bind::of(ended.answered_at),
+        Bind::of(ended.ended_at),
+    ]
+}
 
 /// The values of `LEG`. A peer may make figures as large as it likes: those that a column does not hold are cut.
 pub fn values(leg: &Leg) -> [Bind<'_>; LEG_COLUMNS] {

@@ -14,6 +14,7 @@ pub mod bill_lines;
 pub mod callbacks;
 pub mod legs;
 mod names;
+pub mod notices;
 pub mod queue;
 pub mod rates;
 pub mod records;

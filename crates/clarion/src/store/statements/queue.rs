@@ -1,5 +1,7 @@
 //! The queue: who holds which call and how far it has come.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::legs::attempt_number;
@@ -11,6 +13,7 @@ use crate::domain::claim::{
     CallUpdate, CancelledCall, ClaimedCall, DueLane, Lane, Lease, NodeId, OrphanedCall, QueuedLanes,
 };
 use crate::domain::customer_limits::StartTokens;
+use crate::domain::notice::Notice;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route::RouteKey;
 use crate::store::StoreError;
@@ -71,11 +74,13 @@ pub const OLD_CALLS: Statement = statement!(
      WHERE ended_at < $2 AND NOT EXISTS (SELECT 1 FROM callbacks WHERE callbacks.call_sid = oldest.call_sid AND state < {delivered})"
 );
 /// What a claimed call is read from.
-pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, calls.called, calls.number, \
-  calls.extension, calls.caller, calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, \
-  queue.attempt, queue.callee, calls.type";
+pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, coalesce(queue.to_called, calls.called), \
+  coalesce(queue.to_number, calls.number), CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, \
+  CASE WHEN queue.to_number IS NULL THEN calls.caller ELSE queue.to_caller END, \
+  calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, queue.attempt, queue.callee, calls.type, \
+  calls.notice";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 17;
+pub const CLAIMED_COLUMNS: usize = 18;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str =
     "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog";
@@ -143,6 +148,18 @@ pub fn call_kind(row: &impl Columns, column: usize) -> Result<CallKind, StoreErr
         .ok_or_else(|| StoreError::failed(format!("there is no call of type {code}")))
 }
 
+fn notice(row: &impl Columns, column: usize) -> Result<Option<Arc<Notice>>, StoreError> {
+    let text = row.optional_text(column)?;
+    let notice = text.map(serde_json::from_str).transpose();
+    Ok(notice.map_err(StoreError::failed)?.map(Arc::new))
+}
+
+/// A notice as it is stored.
+pub fn stored_notice(call: &NewCall) -> Option<String> {
+    let notice = call.notice.as_deref()?;
+    Some(serde_json::to_string(notice).expect("it has only text keys"))
+}
+
 /// Reads the columns of `CLAIMED`, with the fence as it is stored.
 pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreError> {
     let call = NewCall {
@@ -159,6 +176,7 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
         max_talk: row.optional_number(9)?,
         resp_url: row.optional_string(10)?.map(RespUrl::from_stored),
         user_data: row.optional_string(11)?,
+        notice: notice(row, 17)?,
     };
     Ok(ClaimedCall {
         call,

@@ -42,6 +42,11 @@ pub const RESERVATION: Statement = statement!(
 );
 pub const TIGHTEN: Statement =
     statement!("UPDATE call_reservations SET units = $1, amount = $2 WHERE call_sid = $3");
+pub const GIVE_BACK: Statement = statement!("DELETE FROM call_reservations WHERE call_sid = $1");
+/// What was set aside is given back, and what the call costs is spent.
+pub const SPEND: Statement = statement!(
+    "UPDATE accounts SET reserved = reserved - $1, spent = spent + $2, balance = balance - $2 WHERE sid = $3"
+);
 pub const MOVE_RESERVED: Statement =
     statement!("UPDATE accounts SET reserved = reserved + $1 WHERE sid = $2");
 

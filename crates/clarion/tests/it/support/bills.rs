@@ -86,6 +86,7 @@ pub fn ended(
 ) -> EndedCall {
     let answered_at = talk.map(|seconds| ended_at - SignedDuration::from_secs(seconds));
     EndedCall {
+        notice: None,
         claimed: claimed.clone(),
         outcome,
         trunk: None,

@@ -47,6 +47,7 @@ pub async fn pass(database: &Database, time: SignedDuration) {
 /// Returns a callback about a call that ended just now, after thirty seconds.
 pub fn owed_to(url: &str, number: u32, now: Timestamp) -> OwedCallback {
     let report = CallReport {
+        notice: None,
         kind: CallKind::Notification,
         call: &call(number),
         called: "13800000000",

@@ -377,6 +377,7 @@ impl<'a> Comparison<'a> {
         let digits = number(request.callee).digits().to_owned();
         CallOrder {
             call: NewCall {
+                notice: None,
                 kind: CallKind::Notification,
                 sid: format!("{:032}", self.orders.len()).parse().unwrap(),
                 account: ACCOUNT.parse().unwrap(),
@@ -477,6 +478,7 @@ fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall {
         owed_at: at,
     });
     EndedCall {
+        notice: None,
         outcome,
         trunk: Some("east".to_owned()),
         tries: claimed.tries + 1,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use clarion::domain::attempt::AttemptNumber;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
@@ -194,7 +193,7 @@ impl QueueModel {
                 node: node.clone(),
                 fence: place.fence,
             },
-            attempt: AttemptNumber::FIRST,
+            attempt: place.attempt,
             tries: place.tries,
         }
     }

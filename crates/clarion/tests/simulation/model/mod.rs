@@ -10,13 +10,16 @@ mod sharing;
 use std::collections::BTreeMap;
 
 use clarion::domain::account::{AccountSid, AppId};
+use clarion::domain::attempt::{Attempt, AttemptNumber};
 use clarion::domain::call::{CallSid, NewCall, Queueing};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::OwedCallback;
 use clarion::domain::claim::{
-    CallUpdate, CancelledCall, EndedCall, Lease, LeaseEnd, NodeId, NodeStanding, Requeue,
+    CallUpdate, CancelledCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId, NodeStanding, Requeue,
+    WentOn,
 };
 use clarion::domain::customer_limits::{Customer, StartTokens};
+use clarion::domain::notice::NoticeEnding;
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::NodePart;
 use jiff::{SignedDuration, Timestamp};
@@ -38,7 +41,10 @@ pub struct QueueModel {
     /// Of each trunk, the part of each node.
     parts: BTreeMap<(String, String), NodePart>,
     pub callbacks: Vec<OwedCallback>,
+    /// Of every attempt that was dialled, and of calls that never were.
     pub bill_lines: Vec<EndedCall>,
+    /// Of every call.
+    pub ends: Vec<EndedCall>,
 }
 
 /// A call, from when it is accepted.
@@ -46,6 +52,8 @@ pub struct QueueModel {
 pub struct ModelCall {
     pub call: NewCall,
     queueing: Queueing,
+    /// Those that are over, with what was written of each.
+    pub attempts: Vec<Attempt>,
     /// Until it has ended.
     pub place: Option<Place>,
 }
@@ -56,6 +64,7 @@ pub struct Place {
     due_at: i64,
     expires_at: i64,
     pub state: CallState,
+    pub attempt: AttemptNumber,
     pub tries: u32,
     pub node: Option<NodeId>,
     fence: i64,
@@ -111,6 +120,7 @@ impl QueueModel {
             parts: BTreeMap::new(),
             callbacks: Vec::new(),
             bill_lines: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -130,6 +140,7 @@ impl QueueModel {
             due_at: self.now + millis(order.queueing.pause),
             expires_at: self.now + millis(order.queueing.valid_for),
             state: CallState::Queued,
+            attempt: AttemptNumber::FIRST,
             tries: 0,
             node: None,
             fence: 0,
@@ -145,6 +156,7 @@ impl QueueModel {
         let call = ModelCall {
             call: order.call,
             queueing: order.queueing,
+            attempts: Vec::new(),
             place: Some(place),
         };
         self.calls.entry(call.call.sid.clone()).or_insert(call);
@@ -217,11 +229,72 @@ impl QueueModel {
         if self.held(&sid, &lease).is_none() {
             return false;
         }
-        let call = self.calls.get_mut(&sid).expect("it is held");
+        self.finish(ended);
+        true
+    }
+
+    fn finish(&mut self, ended: EndedCall) {
+        let call = self.calls.get_mut(ended.sid()).expect("it is held");
         call.place = None;
         self.callbacks.extend(ended.callback.clone());
+        self.ends.push(ended.clone());
+        self.keep_attempt(ended, true);
+    }
+
+    /// An attempt that was dialled has a line; a call that never was has one too.
+    fn keep_attempt(&mut self, ended: EndedCall, is_last: bool) {
+        if !ended.has_line(0, is_last) {
+            return;
+        }
+        let call = self.calls.get_mut(ended.sid()).expect("it is held");
+        call.attempts.push(Attempt {
+            number: ended.claimed.attempt,
+            to: ended.claimed.call.number.clone(),
+            outcome: ended.outcome,
+            dialled_at: ended.dialled_at,
+            answered_at: ended.answered_at,
+            ended_at: ended.ended_at,
+        });
         self.bill_lines.push(ended);
-        true
+    }
+
+    /// Money is no matter here.
+    pub fn go_on(&mut self, going: GoingOn) -> WentOn {
+        let (sid, lease) = (going.ended.sid().clone(), going.ended.claimed.lease.clone());
+        let now = self.now;
+        let Some(place) = self.held(&sid, &lease) else {
+            return WentOn::NotOurs;
+        };
+        if place.is_cancelled {
+            self.finish(going.as_last(&going.if_cancelled));
+            return WentOn::Over(NoticeEnding::Cancelled);
+        }
+        let was_dialled = u16::from(going.ended.was_dialled(0));
+        *place = Place {
+            due_at: now + millis(going.next.pause),
+            state: CallState::Queued,
+            attempt: AttemptNumber::new(place.attempt.number() + was_dialled).expect("not 0"),
+            tries: going.ended.tries,
+            node: None,
+            is_to_end: false,
+            trunk: None,
+            dialled_at: None,
+            rang_at: None,
+            answered_at: None,
+            dialog: None,
+            seen_at: None,
+            ..place.clone()
+        };
+        self.keep_attempt(going.ended, false);
+        let call = self.calls.get_mut(&sid).expect("it is held");
+        call.call = call.call.clone().to(going.next.to);
+        call.queueing.route = going.next.route;
+        WentOn::Yes
+    }
+
+    pub fn attempts_of(&self, sid: &CallSid) -> Vec<Attempt> {
+        let call = self.calls.get(sid);
+        call.map(|call| call.attempts.clone()).unwrap_or_default()
     }
 
     pub fn heartbeat(

@@ -10,7 +10,9 @@ use super::super::column;
 use super::super::session::Session;
 use crate::domain::attempt::call_of_order;
 use crate::domain::bill::import::{self, Imported, ImportedRecord, Known, NewLine};
+use crate::domain::bill::rating::Charge;
 use crate::domain::bill::{BillLine, BillOf, LinePlace};
+use crate::domain::claim::EndedCall;
 use crate::store::StoreError;
 use crate::store::bills::{CallComparison, CallSpan, ClosedDay};
 use crate::store::columns::Columns;
@@ -110,6 +112,23 @@ async fn known(client: &Session, records: &[ImportedRecord]) -> Result<Known, St
         known.calls.insert(row.string(0)?);
     }
     Ok(known)
+}
+
+/// The line of an attempt that has just ended: what ends after its day was closed belongs to the first day that is open.
+pub async fn bill_call(
+    client: &Session,
+    ended: &EndedCall,
+    charge: Charge,
+) -> Result<(), StoreError> {
+    let call = &ended.claimed.call;
+    let first_open = first_open(client, bill_lines::FIRST_OPEN_HELD).await?;
+    let line = NewLine {
+        account: call.account.clone(),
+        app: call.app.clone(),
+        day: ended.bill_day.max(first_open),
+        line: ended.bill_line(charge),
+    };
+    add(client, &[line]).await
 }
 
 async fn add(client: &Session, new: &[NewLine]) -> Result<(), StoreError> {

@@ -4,6 +4,8 @@ mod files;
 mod lines;
 mod rates;
 
+pub(super) use self::lines::bill_call;
+pub(super) use self::rates::{charge, reserve_next};
 use async_trait::async_trait;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};

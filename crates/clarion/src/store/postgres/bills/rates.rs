@@ -4,9 +4,9 @@
 use super::super::session::Session;
 use super::super::{accept, bound};
 use crate::domain::account::AccountSid;
-use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
-use crate::domain::call::CallSid;
-use crate::domain::claim::Lease;
+use crate::domain::bill::rating::{Charge, Funds, Prefix, Rate, Reservation, Shortage};
+use crate::domain::call::{CallSid, NewCall};
+use crate::domain::claim::{EndedCall, Lease, NextDial};
 use crate::domain::money::Money;
 use crate::domain::request_key::{Accepted, CallOrder};
 use crate::store::StoreError;
@@ -78,13 +78,12 @@ pub async fn accept(
 ) -> Result<Result<Accepted, Shortage>, StoreError> {
     let call = &order.call;
     let transaction = client.transaction().await?;
-    let rate = rate_for(&transaction, &call.account, call.number.digits()).await?;
     let funds = funds(&transaction, rates::FUNDS_HELD, &call.account).await?;
-    let priced = rate.filter(|rate| !rate.is_free()).zip(funds);
-    let reservation = match priced.map(|(rate, funds)| funds.reserve(&rate, longest_talk)) {
-        None => None,
-        Some(Ok(reservation)) => Some(reservation),
-        Some(Err(shortage)) => {
+    let digits = call.number.digits();
+    let affordable = affordable(&transaction, funds, &call.account, digits, longest_talk).await?;
+    let reservation = match affordable {
+        Ok(reservation) => reservation,
+        Err(shortage) => {
             let known = transaction
                 .query_opt_once(bill_lines::IS_CALL.postgres, &[&call.sid.as_str()])
                 .await?;
@@ -95,15 +94,84 @@ pub async fn accept(
     let new = accept::insert_new(&transaction, orders).await?;
     // A repeated accept sets nothing aside again.
     if let Some(held) = reservation.filter(|_| new.len() == 1) {
-        let values = rates::reservation_values(call, &held);
-        transaction
-            .execute_once(rates::RESERVE.postgres, &bound(&values))
-            .await?;
-        move_reserved(&transaction, &call.account, held.amount).await?;
+        reserve(&transaction, call, &held).await?;
     }
     let accepted = accept::judge(&transaction, orders, &new).await?;
     transaction.commit().await?;
     Ok(Ok(accepted.into_iter().next().unwrap_or(Accepted::New)))
+}
+
+/// What is to be set aside for a call; nothing where it is free.
+async fn affordable(
+    client: &Session,
+    funds: Option<Funds>,
+    account: &AccountSid,
+    digits: &str,
+    longest_talk: u32,
+) -> Result<Result<Option<Reservation>, Shortage>, StoreError> {
+    let rate = rate_for(client, account, digits).await?;
+    let (Some(rate), Some(funds)) = (rate.filter(|rate| !rate.is_free()), funds) else {
+        return Ok(Ok(None));
+    };
+    Ok(funds.reserve(&rate, longest_talk).map(Some))
+}
+
+async fn reserve(client: &Session, call: &NewCall, held: &Reservation) -> Result<(), StoreError> {
+    let values = rates::reservation_values(call, held);
+    client
+        .execute_once(rates::RESERVE.postgres, &bound(&values))
+        .await?;
+    move_reserved(client, &call.account, held.amount).await
+}
+
+/// Sets aside what the next attempt of a notice may cost. False if it cannot be paid. Whoever has neither a balance nor a limit pays afterwards.
+pub async fn reserve_next(
+    client: &Session,
+    call: &NewCall,
+    next: &NextDial,
+) -> Result<bool, StoreError> {
+    let funds = funds(client, rates::FUNDS_HELD, &call.account).await?;
+    let funds = funds.filter(Funds::is_limited);
+    if funds.is_none() {
+        return Ok(true);
+    }
+    let digits = next.to.number.digits();
+    match affordable(client, funds, &call.account, digits, next.longest_talk).await? {
+        Ok(Some(held)) => reserve(client, call, &held).await?,
+        Ok(None) => {}
+        Err(_shortage) => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// What an ended attempt costs. What was set aside for it is given back, and what it costs is spent.
+pub async fn charge(client: &Session, ended: &EndedCall) -> Result<Charge, StoreError> {
+    let call = &ended.claimed.call;
+    let (answered, seconds) = (ended.answered_at.is_some(), ended.whole_seconds());
+    let row = client
+        .query_opt_once(rates::RESERVATION.postgres, &[&call.sid.as_str()])
+        .await?;
+    let Some((account, held)) = row.as_ref().map(rates::reservation).transpose()? else {
+        let rate = rate_for(client, &call.account, call.number.digits()).await?;
+        return Ok(rate.map_or_else(Charge::default, |rate| {
+            rate.charge(answered, seconds, ended.outcome)
+        }));
+    };
+    let charge = held.charge(answered, seconds, ended.outcome);
+    client
+        .execute_once(rates::GIVE_BACK.postgres, &[&call.sid.as_str()])
+        .await?;
+    client
+        .execute_once(
+            rates::SPEND.postgres,
+            &[
+                &held.amount.millionths(),
+                &charge.fee.millionths(),
+                &account.as_str(),
+            ],
+        )
+        .await?;
+    Ok(charge)
 }
 
 async fn move_reserved(

@@ -7,10 +7,10 @@ use jiff::civil::Date;
 use rusqlite::{Connection, params};
 
 use super::super::query::Query;
-use super::rates;
 use crate::domain::account::AppId;
 use crate::domain::attempt::call_of_order;
 use crate::domain::bill::import::{self, Imported, ImportedRecord, Known, NewLine};
+use crate::domain::bill::rating::Charge;
 use crate::domain::bill::{BillLine, BillOf, LinePlace};
 use crate::domain::claim::EndedCall;
 use crate::store::StoreError;
@@ -38,9 +38,8 @@ pub fn first_open(db: &Connection) -> Result<Date, StoreError> {
 }
 
 /// The line of a call that has just ended: what ends after its day was closed belongs to the first day that is open.
-pub fn bill_call(db: &Connection, ended: &EndedCall) -> Result<(), StoreError> {
+pub fn bill_call(db: &Connection, ended: &EndedCall, charge: Charge) -> Result<(), StoreError> {
     let call = &ended.claimed.call;
-    let charge = rates::charge(db, ended)?;
     let line = NewLine {
         account: call.account.clone(),
         app: call.app.clone(),

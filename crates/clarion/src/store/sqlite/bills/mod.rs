@@ -20,6 +20,7 @@ use crate::store::StoreError;
 use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
 
 pub use lines::bill_call;
+pub use rates::{charge, reserve_next};
 
 #[async_trait]
 impl BillBook for SqliteStore {

@@ -7,8 +7,8 @@ use super::super::query::Query;
 use super::super::queue::held_state;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::rating::{Charge, Funds, Prefix, Rate, Reservation, Shortage};
-use crate::domain::call::CallSid;
-use crate::domain::claim::{EndedCall, Lease};
+use crate::domain::call::{CallSid, NewCall};
+use crate::domain::claim::{EndedCall, Lease, NextDial};
 use crate::domain::money::Money;
 use crate::domain::request_key::{Accepted, CallOrder};
 use crate::store::StoreError;
@@ -21,10 +21,6 @@ const RATE_FOR: &str = sqlite!(
     RATE,
     " FROM rates WHERE account_sid IN ($1, '') AND prefix IN (SELECT value FROM json_each($2)) \
      ORDER BY account_sid DESC, length(prefix) DESC LIMIT 1"
-);
-const GIVE_BACK: &str = sqlite!("DELETE FROM call_reservations WHERE call_sid = $1");
-const SPEND: &str = sqlite!(
-    "UPDATE accounts SET reserved = reserved - $1, spent = spent + $2, balance = balance - $2 WHERE sid = $3"
 );
 
 pub fn set(db: &Connection, account: &str, rate: &Rate) -> Result<(), StoreError> {
@@ -73,15 +69,10 @@ pub fn accept(
     now: i64,
 ) -> Result<Result<Accepted, Shortage>, StoreError> {
     let call = &order.call;
-    let rate = rate_for(db, &call.account, call.number.digits())?;
-    let (Some(rate), Some(funds)) = (
-        rate.filter(|rate| !rate.is_free()),
-        funds(db, &call.account)?,
-    ) else {
-        return Ok(Ok(calls::accept(db, order, now)?.accepted));
-    };
-    let reservation = match funds.reserve(&rate, longest_talk) {
-        Ok(reservation) => reservation,
+    let affordable = affordable(db, &call.account, call.number.digits(), longest_talk)?;
+    let reservation = match affordable {
+        Ok(Some(reservation)) => reservation,
+        Ok(None) => return Ok(Ok(calls::accept(db, order, now)?.accepted)),
         Err(shortage) => {
             let known = db.exists(bill_lines::IS_CALL.sqlite, [call.sid.as_str()])?;
             return Ok(if known {
@@ -94,11 +85,43 @@ pub fn accept(
     let result = calls::accept(db, order, now)?;
     // A repeated accept sets nothing aside again.
     if result.is_new {
-        let values = rates::reservation_values(call, &reservation);
-        db.run(rates::RESERVE.sqlite, params_from_iter(values))?;
-        move_reserved(db, &call.account, reservation.amount)?;
+        reserve(db, call, &reservation)?;
     }
     Ok(Ok(result.accepted))
+}
+
+/// What is to be set aside for a call; nothing where it is free.
+fn affordable(
+    db: &Connection,
+    account: &AccountSid,
+    digits: &str,
+    longest_talk: u32,
+) -> Result<Result<Option<Reservation>, Shortage>, StoreError> {
+    let rate = rate_for(db, account, digits)?.filter(|rate| !rate.is_free());
+    let (Some(rate), Some(funds)) = (rate, funds(db, account)?) else {
+        return Ok(Ok(None));
+    };
+    Ok(funds.reserve(&rate, longest_talk).map(Some))
+}
+
+fn reserve(db: &Connection, call: &NewCall, reservation: &Reservation) -> Result<(), StoreError> {
+    let values = rates::reservation_values(call, reservation);
+    db.run(rates::RESERVE.sqlite, params_from_iter(values))?;
+    move_reserved(db, &call.account, reservation.amount)
+}
+
+/// Sets aside what the next attempt of a notice may cost. False if it cannot be paid. Whoever has neither a balance nor a limit pays afterwards.
+pub fn reserve_next(db: &Connection, call: &NewCall, next: &NextDial) -> Result<bool, StoreError> {
+    if funds(db, &call.account)?.is_none_or(|funds| !funds.is_limited()) {
+        return Ok(true);
+    }
+    let digits = next.to.number.digits();
+    match affordable(db, &call.account, digits, next.longest_talk)? {
+        Ok(Some(reservation)) => reserve(db, call, &reservation)?,
+        Ok(None) => {}
+        Err(_shortage) => return Ok(false),
+    }
+    Ok(true)
 }
 
 fn move_reserved(db: &Connection, account: &AccountSid, by: Money) -> Result<(), StoreError> {
@@ -151,12 +174,12 @@ pub fn charge(db: &Connection, ended: &EndedCall) -> Result<Charge, StoreError> 
         }));
     };
     let charge = held.charge(answered, seconds, ended.outcome);
-    db.run(GIVE_BACK, [call.sid.as_str()])?;
+    db.run(rates::GIVE_BACK.sqlite, [call.sid.as_str()])?;
     let values = params![
         held.amount.millionths(),
         charge.fee.millionths(),
         account.as_str()
     ];
-    db.run(SPEND, values)?;
+    db.run(rates::SPEND.sqlite, values)?;
     Ok(charge)
 }

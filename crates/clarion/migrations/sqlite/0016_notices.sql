@@ -1,0 +1,9 @@
+-- What a request asks for beyond one call, as JSON; empty where it asks for one call only.
+ALTER TABLE calls ADD COLUMN notice TEXT;
+-- How a notice ended (`domain::notice::NoticeEnding`).
+ALTER TABLE calls ADD COLUMN ending INTEGER;
+-- Whom the attempt of a notice calls, where that is not the number of the call.
+ALTER TABLE call_queue ADD COLUMN to_called TEXT;
+ALTER TABLE call_queue ADD COLUMN to_number TEXT;
+ALTER TABLE call_queue ADD COLUMN to_extension TEXT;
+ALTER TABLE call_queue ADD COLUMN to_caller TEXT;

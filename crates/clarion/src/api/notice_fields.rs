@@ -1,0 +1,333 @@
+//! The fields of a notice: what a request may ask for beyond one call. A request that sends none of them is a simple call.
+
+use std::sync::Arc;
+
+use jiff::civil::DateTime;
+use jiff::{SignedDuration, Timestamp, Zoned};
+
+use super::wire::{Field, Fields};
+use crate::config::Config;
+use crate::domain::account::Account;
+use crate::domain::call::Priority;
+use crate::domain::call_window::CallWindow;
+use crate::domain::notice::plan::{NoticePlan, RedialReason};
+use crate::domain::notice::{self, Notice, Recipient};
+use crate::domain::phone_number::PhoneNumber;
+use crate::domain::route::{self, CallEnds};
+use crate::domain::status_code::{Refusal, StatusCode};
+
+const MOST_REDIALS: u16 = 10;
+const SHORTEST_PAUSE: i64 = 10;
+const LONGEST_PAUSE: i64 = 86_400;
+const MOST_BACKUPS: usize = 20;
+const LONGEST_DELAY: SignedDuration = SignedDuration::from_hours(30 * 24);
+const LONGEST_VALIDITY: i64 = 30 * 86_400;
+const RING: std::ops::RangeInclusive<u16> = 10..=120;
+
+pub const REDIAL_TIMES: Field = Field::optional(
+    "redialTimes",
+    "0",
+    "0 to 10: further tries of a number after the first.",
+);
+pub const REDIAL_INTERVAL: Field = Field::optional(
+    "redialInterval",
+    "60",
+    "Seconds from the end of a number's last try to its next one, at least 10; several values separated by `;`, of which the last repeats.",
+);
+pub const REDIAL_ON: Field = Field::optional(
+    "redialOn",
+    "all but declined",
+    "Endings after which a number is tried again, separated by `;`: busy, noanswer, declined, unconfirmed, machine, failed. Any other ending finishes the number, and the next one has its turn.",
+);
+pub const BACKUP_TO: Field = Field::optional(
+    "backupTo",
+    "",
+    "Up to 20 numbers, separated by `;`, that are called in turn when a number is finished.",
+);
+pub const BACKUP_AFTER: Field = Field::optional(
+    "backupAfter",
+    "all of them",
+    "Tries of a number before the next one has its turn; after the last number the first begins again while tries are left.",
+);
+pub const START_TIME: Field = Field::optional(
+    "startTime",
+    "now",
+    "yyyyMMddHHmmss in the platform's zone, at most 30 days ahead: nothing is dialled before.",
+);
+pub const CALL_WINDOW: Field = Field::optional(
+    "callWindow",
+    "always",
+    "Days (1 is Monday) and hours in which calls may be made, in the platform's zone, such as `1-5 0800-2100;6-7 1000-1800`. `2200-0600` belongs to the day on which it begins.",
+);
+pub const VALID_TIME: Field = Field::optional(
+    "validTime",
+    "the platform's",
+    "Seconds after which no further attempt is begun; only time in the open window counts.",
+);
+pub const PRIORITY: Field = Field::optional(
+    "priority",
+    "5",
+    "1 to 9: 1 is dialled first among the calls of an account.",
+);
+pub const RING_TIME: Field = Field::optional(
+    "ringTime",
+    "the platform's",
+    "10 to 120: seconds that one attempt may ring.",
+);
+
+/// Each of them makes a request a notice.
+const NAMES: [&str; 10] = [
+    REDIAL_TIMES.name,
+    REDIAL_INTERVAL.name,
+    REDIAL_ON.name,
+    BACKUP_TO.name,
+    BACKUP_AFTER.name,
+    START_TIME.name,
+    CALL_WINDOW.name,
+    VALID_TIME.name,
+    PRIORITY.name,
+    RING_TIME.name,
+];
+
+/// A notice as a request asks for it.
+#[derive(Debug)]
+pub struct WantedNotice {
+    pub notice: Arc<Notice>,
+    pub priority: Priority,
+    start_at: Option<DateTime>,
+    valid_for: Option<SignedDuration>,
+}
+
+/// When a notice is dialled for the first time, and until when an attempt may begin.
+#[derive(Debug, Clone, Copy)]
+pub struct NoticeTimes {
+    pub pause: SignedDuration,
+    pub valid_for: SignedDuration,
+}
+
+impl WantedNotice {
+    /// `None` if the request sends none of the fields.
+    pub fn read(
+        fields: &Fields,
+        account: &Account,
+        config: &Config,
+        to: &Recipient,
+    ) -> Result<Option<Self>, Refusal> {
+        let mut any = false;
+        for name in NAMES {
+            any |= fields.text(name)?.is_some();
+        }
+        if !any {
+            return Ok(None);
+        }
+        let backups = backups(fields, account, config, to)?;
+        let plan = NoticePlan {
+            redials: whole(fields, REDIAL_TIMES.name, 0..=MOST_REDIALS)?.unwrap_or(0),
+            pauses: pauses(fields)?,
+            redial_on: redial_on(fields)?,
+            tries_a_turn: whole(fields, BACKUP_AFTER.name, 1..=MOST_REDIALS + 1)?,
+        };
+        if plan.redials > 0 || !backups.is_empty() {
+            to.number.check_no_emergency("to", &config.numbers)?;
+        }
+        let mut numbers = vec![to.clone()];
+        numbers.extend(backups);
+        let window = fields.text(CALL_WINDOW.name)?;
+        let window = window.map(str::parse::<CallWindow>).transpose();
+        let window = window.map_err(|rule| Refusal::field(format!("callWindow: {rule}")))?;
+        let priority = whole(fields, PRIORITY.name, 1..=9_u8)?;
+        Ok(Some(Self {
+            notice: Arc::new(Notice {
+                plan,
+                numbers,
+                window,
+                lifts_hours: false,
+                ring: whole(fields, RING_TIME.name, RING)?,
+            }),
+            priority: priority.and_then(Priority::new).unwrap_or(Priority::USUAL),
+            start_at: start_at(fields)?,
+            valid_for: whole(fields, VALID_TIME.name, 1..=LONGEST_VALIDITY)?
+                .map(SignedDuration::from_secs),
+        }))
+    }
+
+    /// `usual` is how long a call is valid whose request does not say so.
+    pub fn times(&self, now: &Zoned, usual: SignedDuration) -> Result<NoticeTimes, Refusal> {
+        let (zone, now) = (now.time_zone(), now.timestamp());
+        let wished = match self.start_at {
+            Some(start_at) => {
+                let start_at = start_at.to_zoned(zone.clone()).ok();
+                let start_at = start_at.map(|start_at| start_at.timestamp());
+                start_at
+                    .filter(|start_at| start_at.duration_since(now) <= LONGEST_DELAY)
+                    .ok_or_else(|| Refusal::field("startTime must be at most 30 days ahead"))?
+                    .max(now)
+            }
+            None => now,
+        };
+        let windows = self.notice.hours(None);
+        let hours = notice::call_hours(&windows, zone);
+        let never =
+            || Refusal::field("callWindow: it is never open, so that nothing would be dialled");
+        let begins = hours.next_open(wished).ok_or_else(never)?;
+        let valid_for = self.valid_for.unwrap_or(usual);
+        let ends = hours.after(wished, valid_for).ok_or_else(never)?;
+        let after = |moment: Timestamp| moment.duration_since(now);
+        Ok(NoticeTimes {
+            pause: after(begins),
+            valid_for: after(ends),
+        })
+    }
+
+    /// The numbers that are called instead of `to`.
+    pub fn backups(&self) -> impl Iterator<Item = &Recipient> {
+        self.notice.numbers.iter().skip(1)
+    }
+
+    /// What tells this request from another one.
+    pub fn told_by(&self) -> String {
+        let notice = serde_json::to_string(&*self.notice).unwrap_or_default();
+        let start_at = self.start_at.map(|start_at| start_at.to_string());
+        let valid_for = self.valid_for.map(|valid_for| valid_for.as_secs());
+        format!(
+            "{notice} {} {start_at:?} {valid_for:?}",
+            self.priority.number()
+        )
+    }
+}
+
+/// A whole number between two others.
+fn whole<T>(
+    fields: &Fields,
+    name: &'static str,
+    range: std::ops::RangeInclusive<T>,
+) -> Result<Option<T>, Refusal>
+where
+    T: std::str::FromStr + PartialOrd + std::fmt::Display,
+{
+    let Some(text) = fields.text(name)? else {
+        return Ok(None);
+    };
+    let (least, most) = (range.start(), range.end());
+    let wrong = || {
+        Refusal::field(format!(
+            "{name} must be a whole number from {least} to {most}"
+        ))
+    };
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let value = text.parse().ok().filter(|_| is_plain).ok_or_else(wrong)?;
+    if range.contains(&value) {
+        Ok(Some(value))
+    } else {
+        Err(wrong())
+    }
+}
+
+fn pauses(fields: &Fields) -> Result<Vec<SignedDuration>, Refusal> {
+    let Some(text) = fields.text(REDIAL_INTERVAL.name)? else {
+        return Ok(NoticePlan::single().pauses);
+    };
+    let pause = |part: &str| {
+        let seconds = part.trim().parse().ok();
+        let seconds = seconds.filter(|seconds| (SHORTEST_PAUSE..=LONGEST_PAUSE).contains(seconds));
+        seconds.map(SignedDuration::from_secs)
+    };
+    let pauses: Option<Vec<_>> = text.split(';').map(pause).collect();
+    pauses
+        .filter(|pauses| pauses.len() <= usize::from(MOST_REDIALS))
+        .ok_or_else(|| {
+            Refusal::field(format!(
+                "redialInterval must be up to {MOST_REDIALS} numbers of seconds from {SHORTEST_PAUSE} to {LONGEST_PAUSE}, separated by ;"
+            ))
+        })
+}
+
+fn redial_on(fields: &Fields) -> Result<Vec<RedialReason>, Refusal> {
+    let Some(text) = fields.text(REDIAL_ON.name)? else {
+        return Ok(NoticePlan::single().redial_on);
+    };
+    let reason = |part: &str| {
+        let word = part.trim();
+        RedialReason::ALL
+            .into_iter()
+            .find(|reason| reason.as_str() == word)
+    };
+    let reasons: Option<Vec<_>> = text.split(';').map(reason).collect();
+    reasons.ok_or_else(|| {
+        let words = RedialReason::ALL.map(RedialReason::as_str).join(", ");
+        Refusal::field(format!("redialOn must be some of {words}, separated by ;"))
+    })
+}
+
+fn start_at(fields: &Fields) -> Result<Option<DateTime>, Refusal> {
+    let Some(text) = fields.text(START_TIME.name)? else {
+        return Ok(None);
+    };
+    let is_plain = text.len() == 14 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let time = DateTime::strptime("%Y%m%d%H%M%S", text).ok();
+    time.filter(|_| is_plain)
+        .map(Some)
+        .ok_or_else(|| Refusal::field("startTime must be a time written as yyyyMMddHHmmss"))
+}
+
+/// Every number is checked like `to`.
+fn backups(
+    fields: &Fields,
+    account: &Account,
+    config: &Config,
+    to: &Recipient,
+) -> Result<Vec<Recipient>, Refusal> {
+    let Some(text) = fields.text(BACKUP_TO.name)? else {
+        return Ok(Vec::new());
+    };
+    let parts: Vec<_> = text
+        .split(';')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect();
+    if parts.len() > MOST_BACKUPS {
+        return Err(Refusal::field(format!(
+            "backupTo must have at most {MOST_BACKUPS} numbers"
+        )));
+    }
+    let mut backups: Vec<Recipient> = Vec::new();
+    for part in parts {
+        let backup = destination("backupTo", part, fields, account, config)?;
+        let is_same = |known: &Recipient| known.number == backup.number;
+        if !is_same(to) && !backups.iter().any(is_same) {
+            backups.push(backup);
+        }
+    }
+    Ok(backups)
+}
+
+/// A number in a field, as it may be called: its form, what the platform calls, and who carries it.
+pub fn destination(
+    field: &str,
+    text: &str,
+    fields: &Fields,
+    account: &Account,
+    config: &Config,
+) -> Result<Recipient, Refusal> {
+    let in_field = |refusal: Refusal| refusal.in_field("to", field);
+    let number = PhoneNumber::parse(text, &config.numbers).map_err(in_field)?;
+    number.check_allowed(&config.numbers).map_err(in_field)?;
+    if field != "to" {
+        number.check_no_emergency(field, &config.numbers)?;
+    }
+    let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
+    let routes = config.trunks.iter().map(|trunk| &trunk.route);
+    let ends = CallEnds {
+        called: number.digits(),
+        caller: caller.as_deref(),
+    };
+    if !route::is_carried(routes, ends) {
+        return Err(StatusCode::NoRoute.into());
+    }
+    Ok(Recipient {
+        called: text.to_owned(),
+        callee: config.numbers.callee(&number),
+        number,
+        caller,
+    })
+}

@@ -1,0 +1,162 @@
+//! What follows an attempt of a notice: the next one, or the end of the whole. The decision is the domain's (`Notice::sequel`); here it is given what has
+//! happened so far, and which numbers may be called now.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+
+use super::node::Node;
+use crate::barred_numbers::BarredNumbers;
+use crate::config::Config;
+use crate::domain::attempt::Attempt;
+use crate::domain::callback::{CallReport, OwedCallback};
+use crate::domain::claim::{EndedCall, GoingOn, NextDial, NoticeOver};
+use crate::domain::notice::{self, Notice, NoticeEnd, NoticeEnding, Recipient, Sequel};
+use crate::domain::numbering_plan::NumberingPlan;
+use crate::domain::route::{self, CallEnds, RouteKey, TrunkRoute};
+use crate::store::StoreError;
+
+/// What becomes of a notice whose attempt has ended.
+pub enum NoticeStep {
+    GoesOn(Box<GoingOn>),
+    Over(Box<EndedCall>),
+}
+
+#[derive(Debug)]
+pub struct NoticePlanner {
+    node: Node,
+    barred: Arc<BarredNumbers>,
+    numbers: NumberingPlan,
+    routes: Vec<TrunkRoute>,
+    /// So long a talk is paid for in advance.
+    reserved_talk: u32,
+}
+
+impl NoticePlanner {
+    pub fn new(config: &Config, node: &Node, barred: &Arc<BarredNumbers>) -> Arc<Self> {
+        Arc::new(Self {
+            node: node.clone(),
+            barred: Arc::clone(barred),
+            numbers: config.numbers.clone(),
+            routes: config
+                .trunks
+                .iter()
+                .map(|trunk| trunk.route.clone())
+                .collect(),
+            reserved_talk: config.reserved_talk(),
+        })
+    }
+
+    /// What follows this attempt. `ending` is how the notice ends with it, where that is not for the plan to decide.
+    pub async fn step(
+        &self,
+        notice: &Notice,
+        ended: &EndedCall,
+        ending: Option<NoticeEnding>,
+    ) -> Result<NoticeStep, StoreError> {
+        let claimed = &ended.claimed;
+        let history = self.node.store.history_so_far(&claimed.call.sid).await?;
+        let legs_before = u32::try_from(history.legs_of(claimed.attempt).count());
+        let mut past = history.attempts;
+        let was_dialled = ended.was_dialled(legs_before.unwrap_or(u32::MAX));
+        if was_dialled {
+            past.push(Attempt {
+                number: claimed.attempt,
+                to: claimed.call.number.clone(),
+                outcome: ended.outcome,
+                dialled_at: ended.dialled_at.or(Some(ended.ended_at)),
+                answered_at: ended.answered_at,
+                ended_at: ended.ended_at,
+            });
+        }
+        let sequel = match ending {
+            Some(ending) => Sequel::Over(ending),
+            None => self.sequel(notice, &past, (!was_dialled).then_some(ended)),
+        };
+        let over = |ending| {
+            let end = Notice::end(ending, &past, ended.outcome, ended.ended_at);
+            self.over(ended, end)
+        };
+        let (next, not_before) = match sequel {
+            Sequel::Over(ending) => {
+                let NoticeOver { end, callback } = over(ending);
+                return Ok(NoticeStep::Over(Box::new(EndedCall {
+                    notice: Some(end),
+                    callback,
+                    ..ended.clone()
+                })));
+            }
+            Sequel::Dial { number, not_before } => (number, not_before),
+        };
+        let pause = not_before.duration_since(self.node.clock.now());
+        Ok(NoticeStep::GoesOn(Box::new(GoingOn {
+            next: self.next_dial(next, ended.claimed.call.max_talk, pause),
+            if_cancelled: over(NoticeEnding::Cancelled),
+            if_unpaid: over(NoticeEnding::Unpaid),
+            ended: ended.clone(),
+        })))
+    }
+
+    /// A number that was given up before anything was sent is left out.
+    fn sequel(&self, notice: &Notice, past: &[Attempt], given_up: Option<&EndedCall>) -> Sequel {
+        let given_up = given_up.map(|ended| &ended.claimed.call.number);
+        let may_call = |to: &&Recipient| Some(&to.number) != given_up && self.may_call(to);
+        let numbers: Vec<_> = notice.numbers.iter().filter(may_call).collect();
+        let windows = notice.hours(None);
+        let hours = notice::call_hours(&windows, self.node.clock.zone());
+        notice.sequel(&numbers, past, hours, self.node.clock.now())
+    }
+
+    /// Every number is checked again before each attempt: what was allowed when the request came may not be any more.
+    fn may_call(&self, to: &Recipient) -> bool {
+        let ends = CallEnds {
+            called: to.number.digits(),
+            caller: to.caller.as_deref(),
+        };
+        !self.barred.contains(to.number.digits())
+            && to.number.check_allowed(&self.numbers).is_ok()
+            && route::is_carried(&self.routes, ends)
+    }
+
+    fn next_dial(&self, to: Recipient, max_talk: Option<u32>, pause: SignedDuration) -> NextDial {
+        let ends = CallEnds {
+            called: to.number.digits(),
+            caller: to.caller.as_deref(),
+        };
+        NextDial {
+            route: RouteKey::of(&self.routes, ends),
+            to,
+            pause: pause.max(SignedDuration::ZERO),
+            longest_talk: max_talk
+                .map_or(self.reserved_talk, |asked| asked.min(self.reserved_talk)),
+        }
+    }
+
+    fn over(&self, ended: &EndedCall, end: NoticeEnd) -> NoticeOver {
+        let call = &ended.claimed.call;
+        let callback = call.resp_url.clone().map(|url| {
+            let report = CallReport {
+                call: &call.sid,
+                kind: call.kind,
+                called: call.asked_for(),
+                outcome: end.outcome,
+                dialled_at: end.dialled_at,
+                answered_at: end.answered_at,
+                ended_at: end.ended_at,
+                user_data: call.user_data.as_deref(),
+                notice: Some(&end),
+            };
+            OwedCallback::new(&report, call.app.clone(), url, self.node.clock.zone())
+        });
+        NoticeOver { end, callback }
+    }
+
+    /// How long it takes until the hours of a notice are open again; nothing while they are.
+    pub fn closed_for(&self, notice: &Notice) -> Option<SignedDuration> {
+        let now = self.node.clock.now();
+        let windows = notice.hours(None);
+        let hours = notice::call_hours(&windows, self.node.clock.zone());
+        let opens = hours.next_open(now)?;
+        Some(opens.duration_since(now)).filter(SignedDuration::is_positive)
+    }
+}

@@ -1,0 +1,128 @@
+//! The end of an attempt of a notice in PostgreSQL, and the next attempt or the end of the whole, in one transaction. Simple calls end by one
+//! statement (`ending`).
+//!
+//! The queue's row is taken first, then the account's: as where a simple call ends.
+
+use super::claiming::UNPARK;
+use super::legs::{self, KEEP_LEGS};
+use super::session::{Session, Transaction};
+use super::{bills, bound, callbacks, query_in};
+use crate::domain::claim::{EndedCall, GoingOn, NoticeOver, WentOn};
+use crate::store::StoreError;
+use crate::store::binding::{Bind, millis};
+use crate::store::statements::notices::{self, HeldAttempt};
+use crate::store::statements::{legs as shared_legs, postgres};
+
+const KEEP: &str = postgres!(
+    "WITH ours AS (SELECT $25::text AS call_sid, $26::smallint AS attempt, $27::integer AS legs_before), ",
+    KEEP_LEGS,
+    " SELECT 1"
+);
+const NEXT: &str = postgres!(notices::NEXT, "{now} + $11", notices::OF_CALL);
+
+/// False if the call is not ours any more.
+pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool, StoreError> {
+    let transaction = client.transaction().await?;
+    let Some(held) = held(&transaction, ended).await? else {
+        return Ok(false);
+    };
+    keep_attempt(&transaction, ended, &held, true).await?;
+    close(&transaction, ended, &held).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// The attempt ends and the next one is born, or the notice ends with it.
+pub(super) async fn go_on(client: &mut Session, going: &GoingOn) -> Result<WentOn, StoreError> {
+    let (ended, next) = (&going.ended, &going.next);
+    let transaction = client.transaction().await?;
+    let Some(held) = held(&transaction, ended).await? else {
+        return Ok(WentOn::NotOurs);
+    };
+    if held.is_cancelled {
+        keep_attempt(&transaction, ended, &held, true).await?;
+        return over(transaction, going, &going.if_cancelled, &held).await;
+    }
+    // What the attempt costs comes first: the next one is paid from what is left.
+    keep_attempt(&transaction, ended, &held, false).await?;
+    if !bills::reserve_next(&transaction, &ended.claimed.call, next).await? {
+        if !ended.has_line(held.legs_before, false) && ended.has_line(held.legs_before, true) {
+            keep_attempt(&transaction, ended, &held, true).await?;
+        }
+        return over(transaction, going, &going.if_unpaid, &held).await;
+    }
+    let mut values = notices::next_values(ended, next, held.legs_before).to_vec();
+    values.push(Bind::of(millis(next.pause)));
+    query_in(&transaction, NEXT, &bound(&values)).await?;
+    query_in(&transaction, UNPARK, &[&vec![held.callee]]).await?;
+    transaction.commit().await?;
+    Ok(WentOn::Yes)
+}
+
+async fn over(
+    transaction: Transaction<'_>,
+    going: &GoingOn,
+    over: &NoticeOver,
+    held: &HeldAttempt,
+) -> Result<WentOn, StoreError> {
+    close(&transaction, &going.as_last(over), held).await?;
+    transaction.commit().await?;
+    Ok(WentOn::Over(over.end.ending))
+}
+
+async fn held(
+    transaction: &Transaction<'_>,
+    ended: &EndedCall,
+) -> Result<Option<HeldAttempt>, StoreError> {
+    let lease = &ended.claimed.lease;
+    let values: super::Values<'_> = &[&ended.sid().as_str(), &lease.node.as_str(), &lease.fence];
+    let rows = query_in(transaction, notices::HELD.postgres, values).await?;
+    rows.first().map(notices::held).transpose()
+}
+
+/// Its legs, its row and its bill line; what was set aside for it is given back.
+async fn keep_attempt(
+    transaction: &Transaction<'_>,
+    ended: &EndedCall,
+    held: &HeldAttempt,
+    is_last: bool,
+) -> Result<(), StoreError> {
+    let place = [
+        Bind::of(ended.sid().as_str()),
+        Bind::of(u32::from(ended.claimed.attempt.number())),
+        Bind::of(held.legs_before),
+    ];
+    let columns = legs::columns(&ended.legs);
+    let columns = columns.iter().map(|column| &**column as _);
+    let values: Vec<_> = columns.chain(bound(&place)).collect();
+    query_in(transaction, KEEP, &values).await?;
+    let charge = bills::charge(transaction, ended).await?;
+    if ended.has_line(held.legs_before, is_last) {
+        let values = shared_legs::attempt_values(ended);
+        query_in(
+            transaction,
+            shared_legs::KEEP_ATTEMPT.postgres,
+            &bound(&values),
+        )
+        .await?;
+        bills::bill_call(transaction, ended, charge).await?;
+    }
+    Ok(())
+}
+
+/// The call is over: it leaves the queue, and its callback is owed.
+async fn close(
+    transaction: &Transaction<'_>,
+    ended: &EndedCall,
+    held: &HeldAttempt,
+) -> Result<(), StoreError> {
+    let sid = ended.sid().as_str();
+    query_in(transaction, notices::LEAVE_QUEUE.postgres, &[&sid]).await?;
+    query_in(transaction, UNPARK, &[&vec![held.callee.as_str()]]).await?;
+    let values = notices::end_values(ended);
+    query_in(transaction, notices::END.postgres, &bound(&values)).await?;
+    if let Some(owed) = &ended.callback {
+        callbacks::owe(transaction, std::slice::from_ref(owed)).await?;
+    }
+    Ok(())
+}

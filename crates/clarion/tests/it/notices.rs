@@ -1,0 +1,361 @@
+//! Notices through the front door: number after number and try after try, until somebody knows or the plan is at its end.
+
+use std::time::Duration;
+
+use clarion::domain::attempt::Attempt;
+use clarion::domain::bill::BillLine;
+use clarion::domain::call::CallSid;
+use clarion::domain::call_state::CallState;
+use clarion::domain::outcome::Outcome;
+use jiff::SignedDuration;
+
+use crate::calls::stage::{Stage, field, on_postgres};
+use crate::support::{self, bills, eventually};
+
+const HELLO: &str = "\"mediaTxt\":\"hello\",\"userData\":\"u\"";
+const TIMES: &str = "[dispatch]\nring_seconds = 1\nretry_seconds = 1\n";
+
+impl Stage {
+    async fn attempts(&self, sid: &CallSid) -> Vec<Attempt> {
+        self.server.store.call_history(sid).await.unwrap().attempts
+    }
+
+    /// The bill lines of all its attempts.
+    async fn lines(&self, sid: &CallSid) -> Vec<BillLine> {
+        let mut lines = Vec::new();
+        for attempt in self.attempts(sid).await {
+            let id = attempt.number.order_id(sid);
+            lines.push(bills::line_of(&*self.server.store, &id, attempt.ended_at).await);
+        }
+        lines
+    }
+
+    /// What waits for its turn need not wait any longer.
+    async fn let_time_pass(&self, time: SignedDuration) {
+        let millis = time.as_millis();
+        let sooner = format!("UPDATE call_queue SET due_at = due_at - {millis}");
+        support::execute(&self.server.database, &sooner).await;
+    }
+}
+
+/// Number, outcome, and whether somebody answered.
+fn told(attempts: &[Attempt]) -> Vec<(&str, Outcome, bool)> {
+    let one = |attempt: &Attempt| (attempt.outcome, attempt.answered_at.is_some());
+    attempts
+        .iter()
+        .map(|attempt| {
+            let (outcome, is_answered) = one(attempt);
+            (attempt.to.digits(), outcome, is_answered)
+        })
+        .collect()
+}
+
+async fn busy_then_silent_then_somebody(database: &str) {
+    let stage = Stage::new(&format!("{database}{TIMES}")).await;
+    let sid = stage
+        .call(
+            "13800000002",
+            &format!("{HELLO},\"backupTo\":\"13800000003; +8613800000005;13800000002\""),
+        )
+        .await;
+    let report = stage.report_of(&sid).await;
+    let attempts = stage.attempts(&sid).await;
+    assert_eq!(
+        told(&attempts),
+        [
+            ("8613800000002", Outcome::Busy, false),
+            ("8613800000003", Outcome::NotAnswered, false),
+            ("8613800000005", Outcome::Talked, true),
+        ]
+    );
+    let lines = stage.lines(&sid).await;
+    let billed: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (
+                line.order_id.as_str(),
+                line.called.as_str(),
+                line.outcome.as_str(),
+            )
+        })
+        .collect();
+    let (second, third) = (format!("{sid}-2"), format!("{sid}-3"));
+    assert_eq!(
+        billed,
+        [
+            (sid.as_str(), "13800000002", "busy"),
+            (&second, "13800000003", "not-answered"),
+            (&third, "+8613800000005", "talked"),
+        ]
+    );
+    // To the letter, with the times of the attempt that decided.
+    let last = &lines[2];
+    let zone = stage.server.clock.zone().clone();
+    let time = |time: jiff::Timestamp| time.to_zoned(zone.clone()).strftime("%Y%m%d%H%M%S");
+    assert_eq!(
+        report,
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><request><action>SellingCall</action><number>13800000002</number>\
+             <callSid>{sid}</callSid><state>0</state><starttime>{}</starttime><endtime>{}</endtime><duration>{}</duration>\
+             <userData>u</userData><attempts>3</attempts><confirm>0</confirm><result>talked</result><ended>talked</ended></request>",
+            time(last.answered_at.unwrap()),
+            time(last.ended_at),
+            last.seconds,
+        )
+    );
+    assert_eq!(stage.receiver.received().len(), 1, "one report a notice");
+    assert_eq!(stage.outcome(&sid).await, Some(Outcome::Talked));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_are_called_in_turn_until_somebody_answers() {
+    busy_then_silent_then_somebody("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_are_called_in_turn_until_somebody_answers_on_postgres() {
+    busy_then_silent_then_somebody(&on_postgres().await).await;
+}
+
+async fn tries_again_after_a_pause(database: &str) {
+    let stage = Stage::new(&format!("{database}{TIMES}")).await;
+    let fields = format!(
+        "{HELLO},\"redialTimes\":\"2\",\"redialInterval\":\"3000;6000\",\"validTime\":\"86400\""
+    );
+    let sid = stage.call("13800000002", &fields).await;
+    for (tried, pause) in [(1, 3000), (2, 6000)] {
+        eventually("an attempt is over", async || {
+            let is_queued = stage.record(&sid).await.state == CallState::Queued;
+            is_queued && stage.attempts(&sid).await.len() == tried
+        })
+        .await;
+        let record = stage.record(&sid).await;
+        let waits = record
+            .due_at
+            .unwrap()
+            .duration_since(stage.attempts(&sid).await[tried - 1].ended_at);
+        let pause = SignedDuration::from_secs(pause);
+        assert!(
+            waits > pause - SignedDuration::from_secs(60)
+                && waits < pause + SignedDuration::from_secs(60),
+            "{waits}"
+        );
+        assert!(stage.receiver.received().is_empty(), "it is not over");
+        stage.let_time_pass(pause).await;
+    }
+    let report = stage.report_of(&sid).await;
+    assert_eq!(field(&report, "state"), "1");
+    assert_eq!(field(&report, "attempts"), "3");
+    assert_eq!(field(&report, "result"), "busy");
+    assert_eq!(field(&report, "ended"), "exhausted");
+    let orders: Vec<_> = stage
+        .lines(&sid)
+        .await
+        .into_iter()
+        .map(|line| line.order_id)
+        .collect();
+    assert_eq!(
+        orders,
+        [sid.to_string(), format!("{sid}-2"), format!("{sid}-3")]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_is_tried_again_after_its_pause() {
+    tries_again_after_a_pause("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_is_tried_again_after_its_pause_on_postgres() {
+    tries_again_after_a_pause(&on_postgres().await).await;
+}
+
+async fn is_cancelled_between_attempts(database: &str) {
+    let stage = Stage::new(&format!("{database}{TIMES}")).await;
+    let fields = format!(
+        "{HELLO},\"redialTimes\":\"5\",\"redialInterval\":\"3000\",\"validTime\":\"86400\""
+    );
+    let sid = stage.call("13800000002", &fields).await;
+    eventually("an attempt is over", async || {
+        stage.attempts(&sid).await.len() == 1
+    })
+    .await;
+    let state = stage.server.store.cancel_call(&sid).await.unwrap();
+    assert_eq!(state, Some(CallState::Queued));
+    let report = stage.report_of(&sid).await;
+    assert_eq!(
+        (field(&report, "state"), field(&report, "attempts")),
+        ("1", "1")
+    );
+    assert_eq!(
+        (field(&report, "result"), field(&report, "ended")),
+        ("busy", "cancelled")
+    );
+    assert_eq!(
+        stage.lines(&sid).await.len(),
+        1,
+        "what was not dialled is not billed"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_is_cancelled_between_two_attempts() {
+    is_cancelled_between_attempts("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_is_cancelled_between_two_attempts_on_postgres() {
+    is_cancelled_between_attempts(&on_postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_fields_are_refused_by_name_and_nothing_is_queued() {
+    let stage = Stage::new("").await;
+    for (field, value) in [
+        ("redialTimes", "11"),
+        ("redialTimes", "-1"),
+        ("redialTimes", "two"),
+        ("redialInterval", "9"),
+        ("redialInterval", "60;"),
+        ("redialOn", "busy;never"),
+        ("backupTo", "138"),
+        ("backupTo", "110"),
+        ("backupAfter", "0"),
+        ("startTime", "2026-11-20"),
+        ("startTime", "20261332000000"),
+        ("startTime", "20991120000000"),
+        ("callWindow", "8-9 0800-2000"),
+        ("callWindow", "0800"),
+        ("validTime", "0"),
+        ("priority", "0"),
+        ("priority", "10"),
+        ("ringTime", "9"),
+        ("ringTime", "121"),
+    ] {
+        let fields = format!("\"to\":\"13800000001\",{HELLO},\"{field}\":\"{value}\"");
+        let answer = stage.server.call_json(&fields).await;
+        let code = if value == "110" { "108035" } else { "108023" };
+        assert_eq!(support::status_code(&answer), code, "{field}={value}");
+        assert!(answer.contains(field), "{field}={value}: {answer}");
+    }
+    let (queued, _) = stage.server.store.queue_depth().await.unwrap();
+    assert_eq!(queued, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_begins_at_its_time_and_in_its_hours() {
+    let stage = Stage::new("").await;
+    let now = stage.server.clock.wall();
+    let start = now.checked_add(SignedDuration::from_hours(3)).unwrap();
+    let written = start.strftime("%Y%m%d%H%M%S").to_string();
+    let later = stage
+        .call(
+            "13800000001",
+            &format!("{HELLO},\"startTime\":\"{written}\""),
+        )
+        .await;
+    let waits = stage
+        .record(&later)
+        .await
+        .due_at
+        .unwrap()
+        .duration_since(now.timestamp());
+    let hours = waits.as_secs() / 60;
+    assert!((170..=190).contains(&hours), "{waits}");
+    // A window that opens an hour from now, for one hour, on every day.
+    let opens = now.checked_add(SignedDuration::from_hours(1)).unwrap();
+    let closes = now.checked_add(SignedDuration::from_hours(2)).unwrap();
+    let window = format!("{}-{}", opens.strftime("%H%M"), closes.strftime("%H%M"));
+    let sid = stage
+        .call(
+            "13800000001",
+            &format!("{HELLO},\"callWindow\":\"{window}\""),
+        )
+        .await;
+    let waits = stage
+        .record(&sid)
+        .await
+        .due_at
+        .unwrap()
+        .duration_since(now.timestamp());
+    let minutes = waits.as_secs() / 60;
+    assert!((50..=130).contains(&minutes), "{waits}");
+    assert_eq!(stage.record(&sid).await.state, CallState::Queued);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_belongs_to_the_fields_of_its_notice_too() {
+    let stage = Stage::new(TIMES).await;
+    let fields =
+        |more: &str| format!("\"to\":\"13800000003\",{HELLO},\"requestId\":\"alarm-7\"{more}");
+    let first = stage
+        .server
+        .call_json(&fields(",\"redialTimes\":\"2\""))
+        .await;
+    let again = stage
+        .server
+        .call_json(&fields(",\"redialTimes\":\"2\""))
+        .await;
+    assert_eq!(support::call_sid(&first), support::call_sid(&again));
+    let other = stage
+        .server
+        .call_json(&fields(",\"redialTimes\":\"3\""))
+        .await;
+    assert!(other.contains("190010"), "{other}");
+    let plain = stage.server.call_json(&fields("")).await;
+    assert!(plain.contains("190010"), "{plain}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_was_barred_meanwhile_makes_way_for_the_next() {
+    let stage = Stage::new(TIMES).await;
+    let fields = format!(
+        "{HELLO},\"redialTimes\":\"1\",\"redialInterval\":\"3000\",\"validTime\":\"86400\",\"backupTo\":\"13800000005\""
+    );
+    let sid = stage.call("13800000002", &fields).await;
+    eventually("an attempt is over", async || {
+        stage.attempts(&sid).await.len() == 1
+    })
+    .await;
+    let now = stage.server.clock.now();
+    stage
+        .server
+        .store
+        .bar_number("8613800000002", true, now)
+        .await
+        .unwrap();
+    // The list is read every second.
+    tokio::time::timeout(Duration::from_secs(30), async {
+        loop {
+            let answer = stage
+                .server
+                .call_json("\"to\":\"13800000002\",\"mediaTxt\":\"x\"")
+                .await;
+            if !answer.contains("000000") {
+                break;
+            }
+            stage
+                .server
+                .store
+                .cancel_call(&support::call_sid(&answer).parse().unwrap())
+                .await
+                .unwrap();
+        }
+    })
+    .await
+    .unwrap();
+    stage.let_time_pass(SignedDuration::from_secs(3000)).await;
+    let report = stage.report_of(&sid).await;
+    assert_eq!(
+        (field(&report, "attempts"), field(&report, "result")),
+        ("2", "talked")
+    );
+    let attempts = stage.attempts(&sid).await;
+    assert_eq!(
+        told(&attempts),
+        [
+            ("8613800000002", Outcome::Busy, false),
+            ("8613800000005", Outcome::Talked, true),
+        ]
+    );
+}
