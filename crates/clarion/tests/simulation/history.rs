@@ -9,7 +9,6 @@ use clarion::config::Config;
 use clarion::dispatch::STOP_ALL;
 use clarion::domain::call::{CallKind, CallSid, NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
-use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::Prompt;
 use clarion::domain::request_key::CallOrder;
 use clarion::domain::route::{CallEnds, RouteKey};
@@ -22,6 +21,7 @@ use crate::life::{Blow, Life};
 use crate::network::Network;
 use crate::node::SimulatedNode;
 use crate::node_store::NodeStore;
+use crate::notices::recipient;
 use crate::panics;
 use crate::plan::{CallPlan, Fault, Plan, TRUNKS};
 use crate::world::World;
@@ -91,7 +91,7 @@ async fn live(seed: u64, read: bool) -> Verdict {
         tokio::spawn(Arc::clone(&stage).keep_node(place, *at));
     }
     for (number, call) in stage.plan.calls.iter().enumerate() {
-        tokio::spawn(Arc::clone(&stage).client(number, *call));
+        tokio::spawn(Arc::clone(&stage).client(number, call.clone()));
     }
     world.state().strikes.clone_from(&stage.plan.strikes);
     for (at, fault) in &stage.plan.faults {
@@ -198,7 +198,7 @@ impl Stage {
     /// A client asks one node and then another until a call is accepted: always for the same call.
     async fn client(self: Arc<Self>, number: usize, plan: CallPlan) {
         tokio::time::sleep(plan.at).await;
-        let order = order(number, plan, &self.config, &self.world);
+        let order = order(number, &plan, &self.config, &self.world);
         let sid = order.call.sid.clone();
         for attempt in number..number + 6 {
             let Some((store, announcer)) = self.door(attempt) else {
@@ -290,15 +290,15 @@ impl Stage {
     }
 }
 
-fn order(number: usize, plan: CallPlan, config: &Config, world: &World) -> CallOrder {
-    let digits = format!("861380000{:04}", plan.callee);
+fn order(number: usize, plan: &CallPlan, config: &Config, world: &World) -> CallOrder {
+    let to = recipient(plan.callee);
     let routes = config.trunks.iter().map(|trunk| &trunk.route);
     CallOrder {
         queueing: Queueing {
             route: RouteKey::of(
                 routes,
                 CallEnds {
-                    called: &digits,
+                    called: to.number.digits(),
                     caller: None,
                 },
             ),
@@ -307,16 +307,19 @@ fn order(number: usize, plan: CallPlan, config: &Config, world: &World) -> CallO
             valid_for: SignedDuration::from_secs(plan.valid_for.into()),
         },
         call: NewCall {
-            notice: None,
             kind: CallKind::Notification,
             sid: format!("{number:032}").parse().expect("32 digits"),
             account: "a".repeat(32).parse().expect("32 letters"),
             app: "b".repeat(32).parse().expect("32 letters"),
             accepted_at: world.now(),
-            called: digits.clone(),
-            callee: digits.clone(),
-            number: PhoneNumber::from_stored(digits, None),
-            caller: None,
+            notice: plan
+                .notice
+                .as_ref()
+                .map(|drawn| Arc::new(drawn.notice(&to))),
+            called: to.called,
+            callee: to.callee,
+            number: to.number,
+            caller: to.caller,
             prompt: Prompt {
                 speech: None,
                 files: Vec::new(),

@@ -186,10 +186,11 @@ impl SimulatedLine {
                 .wrong
                 .push(format!("{sid} was dialled {late} ms after the lease"));
         }
-        if state.network.was_dialled(&sid) {
-            state.wrong.push(format!("{sid} was dialled again"));
+        let order = state.model.order_id(&sid);
+        if state.network.was_dialled(&order) {
+            state.wrong.push(format!("{order} was dialled again"));
         }
-        let ids = (sid, request.call_id.clone());
+        let ids = (sid, order, request.call_id.clone());
         let leg = state.network.invite(ids, &self.node, &self.trunk, script);
         // What a node that is gone has left behind is hung up by others.
         let up = state.network.up_on(&self.trunk);

@@ -17,6 +17,7 @@ mod model;
 mod network;
 mod node;
 mod node_store;
+mod notices;
 mod panics;
 mod plan;
 mod support;

@@ -64,6 +64,8 @@ impl Script {
 #[derive(Debug, Clone)]
 pub struct NetworkLeg {
     pub sid: String,
+    /// The attempt that it belongs to, by the id of its bill line.
+    pub order: String,
     pub call_id: String,
     pub node: NodeId,
     pub trunk: String,
@@ -125,7 +127,7 @@ impl NetworkLeg {
 impl Network {
     pub fn invite(
         &mut self,
-        (sid, call_id): (String, String),
+        (sid, order, call_id): (String, String, String),
         node: &NodeId,
         trunk: &str,
         script: Script,
@@ -133,6 +135,7 @@ impl Network {
         let now = Instant::now();
         let mut leg = NetworkLeg {
             sid,
+            order,
             call_id,
             node: node.clone(),
             trunk: trunk.to_owned(),
@@ -205,10 +208,10 @@ impl Network {
         self.legs.iter().filter(|leg| leg.was_refused())
     }
 
-    /// An INVITE of this call that was not refused before anything rang: nobody may dial it again.
-    pub fn was_dialled(&self, sid: &str) -> bool {
-        let of_call = self.legs.iter().filter(|leg| leg.sid == sid);
-        of_call.filter(|leg| !leg.was_refused()).count() > 0
+    /// An INVITE of this attempt that was not refused before anything rang: nobody may dial it again.
+    pub fn was_dialled(&self, order: &str) -> bool {
+        let of_attempt = self.legs.iter().filter(|leg| leg.order == order);
+        of_attempt.filter(|leg| !leg.was_refused()).count() > 0
     }
 
     /// The most INVITEs of a trunk in any second.
@@ -230,17 +233,17 @@ impl Network {
     pub fn contradictions(&self, model: &QueueModel) -> Vec<String> {
         let mut wrong = Vec::new();
         for line in &model.bill_lines {
-            let sid = line.sid().as_str();
+            let sid = line.claimed.attempt.order_id(line.sid());
             let answered = self
                 .legs
                 .iter()
-                .any(|leg| leg.sid == sid && leg.is_acknowledged);
+                .any(|leg| leg.order == sid && leg.is_acknowledged);
             match line.outcome {
                 Outcome::Talked if !answered => {
                     wrong.push(format!("{sid} ended as talked, and nobody was talked to"));
                 }
                 Outcome::Expired | Outcome::NoRoute | Outcome::PromptFailed
-                    if self.was_dialled(sid) =>
+                    if self.was_dialled(&sid) =>
                 {
                     let outcome = line.outcome.as_str();
                     wrong.push(format!("{sid} ended as {outcome} although it was dialled"));

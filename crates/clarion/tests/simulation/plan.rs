@@ -6,6 +6,7 @@ use clarion::domain::claim::LeaseEnd;
 
 use crate::chance::Chance;
 use crate::life::Blow;
+use crate::notices::NoticeDraw;
 
 pub const TRUNKS: [&str; 2] = ["east", "west"];
 
@@ -30,13 +31,14 @@ pub struct TrunkPlan {
     pub per_second: u32,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct CallPlan {
     pub at: Duration,
     pub callee: u32,
     pub urgent: bool,
     pub valid_for: u32,
     pub cancelled_after: Option<Duration>,
+    pub notice: Option<NoticeDraw>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +69,7 @@ pub struct Strike {
 }
 
 /// What a process does, as it is noted.
-const DEEDS: [&str; 12] = [
+const DEEDS: [&str; 13] = [
     "claim",
     "dialling",
     "leave",
@@ -75,6 +77,7 @@ const DEEDS: [&str; 12] = [
     "ringing",
     "answered",
     "end",
+    "go-on",
     "requeue",
     "overdue",
     "orphans",
@@ -172,6 +175,7 @@ impl CallPlan {
             urgent: chance.one_in(4),
             valid_for: chance.number(8..40),
             cancelled_after: chance.one_in(6).then(|| chance.millis(0..6_000)),
+            notice: chance.one_in(2).then(|| NoticeDraw::draw(chance, callees)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use clarion::domain::claim::LeaseEnd;
+use clarion::domain::claim::{EndedCall, LeaseEnd};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -13,6 +13,7 @@ use crate::checker::{History, violations};
 use crate::life::Life;
 use crate::model::QueueModel;
 use crate::network::Network;
+use crate::notices;
 use crate::plan::Strike;
 use crate::weather::Weather;
 
@@ -140,17 +141,15 @@ impl WorldState {
         accepted.sort();
         accepted.dedup();
         let records = self.model.calls.iter().map(|(sid, call)| {
-            let lines = self
-                .model
-                .bill_lines
-                .iter()
-                .filter(|line| line.sid() == sid);
-            let outcome = lines.clone().next().map(|line| line.outcome.as_str());
-            let outcome = outcome.filter(|_| call.place.is_none());
-            (
-                sid.to_string(),
-                (outcome.map(str::to_owned), lines.count() as u64),
-            )
+            let of_call = |ended: &&EndedCall| ended.sid() == sid;
+            let end = self.model.ends.iter().find(of_call);
+            let outcome = end.map(|end| end.whole().outcome.as_str().to_owned());
+            // The lines of a notice are judged by its plan.
+            let lines = match call.call.notice {
+                Some(_) => 1,
+                None => self.model.bill_lines.iter().filter(of_call).count(),
+            };
+            (sid.to_string(), (outcome, lines as u64))
         });
         let callbacks = self.model.callbacks.iter().map(|owed| {
             (
@@ -161,8 +160,16 @@ impl WorldState {
         });
         History {
             accepted,
-            dialled: self.network.invites().map(|leg| leg.sid.clone()).collect(),
-            refused: self.network.refused().map(|leg| leg.sid.clone()).collect(),
+            dialled: self
+                .network
+                .invites()
+                .map(|leg| leg.order.clone())
+                .collect(),
+            refused: self
+                .network
+                .refused()
+                .map(|leg| leg.order.clone())
+                .collect(),
             callbacks: callbacks.collect(),
             records: records.collect(),
             legs_up: self.network.legs_up(),
@@ -174,6 +181,7 @@ impl WorldState {
         let mut wrong = self.wrong.clone();
         wrong.extend(violations(&self.history()));
         wrong.extend(self.network.contradictions(&self.model));
+        wrong.extend(notices::violations(&self.model, &self.network));
         wrong
     }
 }

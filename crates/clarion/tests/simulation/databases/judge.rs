@@ -7,10 +7,12 @@ use clarion::domain::call::{CallKind, CallSid, NewCall, Priority, Queueing};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::{CallbackKey, OwedCallback, RespUrl};
 use clarion::domain::claim::{
-    CallRecord, CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, LeaseEnd,
-    NodeId, Requeue,
+    CallRecord, CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, GoingOn, Lane, LaneShare,
+    LeaseEnd, NextDial, NodeId, NoticeOver, Requeue,
 };
 use clarion::domain::customer_limits::{CallLimits, Customer};
+use clarion::domain::notice::plan::NoticePlan;
+use clarion::domain::notice::{Notice, NoticeEnd, NoticeEnding, Recipient};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::Prompt;
@@ -21,7 +23,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use super::verbs::{Action, Request, Step};
+use super::verbs::{Action, GoOn, Request, Step};
 use super::{ACCOUNT, APPS};
 use crate::model::{ModelCall, QueueModel};
 use crate::world::epoch;
@@ -87,6 +89,7 @@ impl<'a> Comparison<'a> {
                 self.requeue(lease, later, tries).await?;
             }
             Action::End(lease, outcome) => self.end(lease, outcome).await?,
+            Action::GoOn(lease, outcome, another) => self.go_on(lease, outcome, another).await?,
             Action::Heartbeat(of, lives) => {
                 let lease = if lives { HOUR } else { SignedDuration::ZERO };
                 let (id, now) = (node(of), self.moment);
@@ -281,6 +284,49 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
+    async fn go_on(
+        &mut self,
+        lease: usize,
+        outcome: Outcome,
+        another: GoOn,
+    ) -> Result<(), TestCaseError> {
+        let claimed = one_of(&self.leases, lease);
+        let Some(claimed) = claimed.filter(|claimed| claimed.call.notice.is_some()) else {
+            return Ok(());
+        };
+        let ended = ended(claimed, outcome, self.moment);
+        let over = |ending| NoticeOver {
+            end: NoticeEnd {
+                ending,
+                ..ended.notice.clone().unwrap()
+            },
+            callback: ended.callback.clone(),
+        };
+        let going = GoingOn {
+            next: NextDial {
+                to: recipient(another.callee),
+                route: RouteKey::default(),
+                pause: if another.later {
+                    HOUR
+                } else {
+                    SignedDuration::ZERO
+                },
+                longest_talk: 60,
+            },
+            if_cancelled: over(NoticeEnding::Cancelled),
+            if_unpaid: over(NoticeEnding::Unpaid),
+            ended: EndedCall {
+                dialled_at: ended.dialled_at.filter(|_| another.was_dialled),
+                notice: None,
+                callback: None,
+                ..ended.clone()
+            },
+        };
+        let went_on = self.store(0).go_on(going.clone()).await.unwrap();
+        prop_assert_eq!(went_on, self.model.go_on(going));
+        Ok(())
+    }
+
     async fn orphans(&mut self, of: u8, given_up: Vec<usize>) -> Result<(), TestCaseError> {
         let given_up = given_up.into_iter();
         let given_up = given_up.filter_map(|place| one_of(&self.orders, place));
@@ -334,59 +380,68 @@ impl<'a> Comparison<'a> {
             let owed = owed.map(|owed| (owed.webhook_id.clone(), owed.body.clone()));
             prop_assert_eq!(callback, owed);
         }
-        let lines = self.model.bill_lines.iter().map(|line| {
-            let outcome = Some(line.outcome.as_str().to_owned());
-            (line.sid().to_string(), (outcome, 1))
+        let lines = self.model.ends.iter().map(|end| {
+            let lines = self.model.bill_lines.iter();
+            let lines = lines.filter(|line| line.sid() == end.sid());
+            let words = lines.map(|line| line.outcome.as_str().to_owned());
+            let words: Vec<_> = words.collect();
+            let count = words.len() as u64;
+            (end.sid().to_string(), (words.into_iter().max(), count))
         });
-        prop_assert_eq!(outcomes, &lines.collect::<Outcomes>());
+        let lines: Outcomes = lines.collect();
+        prop_assert_eq!(outcomes, &lines);
         Ok(())
     }
 
     fn record(&self, call: &ModelCall) -> CallRecord {
         let new = &call.call;
-        let end = self
-            .model
-            .bill_lines
-            .iter()
-            .find(|end| end.sid() == &new.sid);
+        let end = self.model.ends.iter().find(|end| end.sid() == &new.sid);
+        let to = new.notice.as_deref().map(|notice| &notice.numbers[0]);
+        let to = to.cloned().unwrap_or_else(|| Recipient {
+            called: new.called.clone(),
+            number: new.number.clone(),
+            callee: new.callee.clone(),
+            caller: new.caller.clone(),
+        });
+        let whole = end.map(EndedCall::whole);
         let place = call.place.as_ref();
         CallRecord {
             kind: CallKind::Notification,
             sid: new.sid.clone(),
             account: new.account.clone(),
             app: new.app.clone(),
-            called: new.called.clone(),
-            number: new.number.clone(),
-            caller: new.caller.clone(),
+            called: to.called,
+            number: to.number,
+            caller: to.caller,
             state: place.map_or(CallState::Ended, |place| place.state),
-            outcome: end.map(|end| end.outcome),
+            outcome: whole.map(|whole| whole.outcome),
             trunk: end.map_or_else(|| place?.trunk.clone(), |end| end.trunk.clone()),
             tries: end.map_or_else(|| place.map_or(0, |p| p.tries), |end| end.tries),
             accepted_at: new.accepted_at,
             due_at: None,
-            dialled_at: end.map_or_else(|| place?.dialled_at, |end| end.dialled_at),
+            dialled_at: whole.map_or_else(|| place?.dialled_at, |whole| whole.dialled_at),
             rang_at: end.map_or_else(|| place?.rang_at, |end| end.rang_at),
-            answered_at: end.map_or_else(|| place?.answered_at, |end| end.answered_at),
-            ended_at: end.map(|end| end.ended_at),
+            answered_at: whole.map_or_else(|| place?.answered_at, |whole| whole.answered_at),
+            ended_at: whole.map(|whole| whole.ended_at),
             sip_code: end.and_then(|end| end.sip_code),
             reason: end.and_then(|end| end.reason.clone()),
         }
     }
 
     fn order(&self, request: Request) -> CallOrder {
-        let digits = number(request.callee).digits().to_owned();
+        let to = recipient(request.callee);
         CallOrder {
             call: NewCall {
-                notice: None,
                 kind: CallKind::Notification,
                 sid: format!("{:032}", self.orders.len()).parse().unwrap(),
                 account: ACCOUNT.parse().unwrap(),
                 app: APPS[usize::from(request.app)].parse().unwrap(),
                 accepted_at: self.moment,
-                called: digits,
-                number: number(request.callee),
-                callee: number(request.callee).digits().to_owned(),
-                caller: None,
+                notice: request.is_notice.then(|| notice(&to)),
+                called: to.called,
+                number: to.number,
+                callee: to.callee,
+                caller: to.caller,
                 prompt: Prompt {
                     speech: None,
                     files: Vec::new(),
@@ -426,6 +481,26 @@ fn one_of<T: Clone>(all: &[T], place: usize) -> Option<T> {
 
 fn node(number: u8) -> NodeId {
     NodeId::new([number; 8])
+}
+
+fn recipient(callee: u8) -> Recipient {
+    let number = number(callee);
+    Recipient {
+        called: number.digits().to_owned(),
+        callee: number.digits().to_owned(),
+        number,
+        caller: None,
+    }
+}
+
+fn notice(to: &Recipient) -> Arc<Notice> {
+    Arc::new(Notice {
+        plan: NoticePlan::single(),
+        numbers: vec![to.clone()],
+        window: None,
+        lifts_hours: false,
+        ring: None,
+    })
 }
 
 fn number(callee: u8) -> PhoneNumber {
@@ -478,7 +553,14 @@ fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall {
         owed_at: at,
     });
     EndedCall {
-        notice: None,
+        notice: call.notice.is_some().then(|| NoticeEnd {
+            ending: NoticeEnding::Exhausted,
+            outcome: Outcome::Busy,
+            attempts: claimed.attempt.number(),
+            dialled_at: Some(at),
+            answered_at: None,
+            ended_at: at + SignedDuration::from_millis(1500),
+        }),
         outcome,
         trunk: Some("east".to_owned()),
         tries: claimed.tries + 1,

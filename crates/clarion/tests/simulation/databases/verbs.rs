@@ -23,6 +23,8 @@ pub enum Action {
     Advance(usize, Step),
     Requeue(usize, bool, u32),
     End(usize, Outcome),
+    /// The next attempt of a notice calls this callee.
+    GoOn(usize, Outcome, GoOn),
     Heartbeat(u8, bool),
     /// Those of its own calls that it has given up, by their place among all.
     Orphans(u8, Vec<usize>),
@@ -32,6 +34,13 @@ pub enum Action {
     Cancelled(u8),
     Depth,
     CallsTo(u8),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct GoOn {
+    pub callee: u8,
+    pub was_dialled: bool,
+    pub later: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,19 +60,23 @@ pub struct Request {
     /// Expired already.
     pub expired: bool,
     pub name: Option<u8>,
+    pub is_notice: bool,
 }
 
 fn request() -> impl Strategy<Value = Request> {
     let rarely = || proptest::bool::weighted(0.15);
     let name = proptest::option::weighted(0.2, 0..3_u8);
-    (0..2_u8, 0..4_u8, any::<bool>(), rarely(), rarely(), name).prop_map(
-        |(app, callee, urgent, later, expired, name)| Request {
+    let is_notice = proptest::bool::weighted(0.4);
+    let kind = (rarely(), rarely(), is_notice);
+    (0..2_u8, 0..4_u8, any::<bool>(), name, kind).prop_map(
+        |(app, callee, urgent, name, (later, expired, is_notice))| Request {
             app,
             callee,
             urgent,
             later,
             expired,
             name,
+            is_notice,
         },
     )
 }
@@ -76,7 +89,17 @@ pub fn action() -> impl Strategy<Value = Action> {
         1 => Just(Step::Ringing),
         1 => Just(Step::Answered),
     ];
-    let outcome = prop::sample::select(Outcome::ALL);
+    let outcome = || prop::sample::select(Outcome::ALL);
+    let another = (
+        0..4_u8,
+        proptest::bool::weighted(0.7),
+        proptest::bool::weighted(0.3),
+    );
+    let another = another.prop_map(|(callee, was_dialled, later)| GoOn {
+        callee,
+        was_dialled,
+        later,
+    });
     let calls = prop::array::uniform4(0..4_u32);
     let at_once = proptest::option::weighted(0.3, 0..4_u32);
     prop_oneof![
@@ -90,7 +113,9 @@ pub fn action() -> impl Strategy<Value = Action> {
         5 => (one_of_all(), step).prop_map(|(lease, step)| Action::Advance(lease, step)),
         4 => (one_of_all(), any::<bool>(), 0..5_u32)
             .prop_map(|(lease, later, tries)| Action::Requeue(lease, later, tries)),
-        4 => (one_of_all(), outcome).prop_map(|(lease, outcome)| Action::End(lease, outcome)),
+        4 => (one_of_all(), outcome()).prop_map(|(lease, outcome)| Action::End(lease, outcome)),
+        4 => (one_of_all(), outcome(), another)
+            .prop_map(|(lease, outcome, another)| Action::GoOn(lease, outcome, another)),
         4 => (node(), proptest::bool::weighted(0.75))
             .prop_map(|(node, lives)| Action::Heartbeat(node, lives)),
         3 => (node(), prop::collection::vec(one_of_all(), 0..3))

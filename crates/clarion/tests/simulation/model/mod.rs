@@ -66,6 +66,8 @@ pub struct Place {
     pub state: CallState,
     pub attempt: AttemptNumber,
     pub tries: u32,
+    /// Of this attempt, stored before it was claimed.
+    legs: u32,
     pub node: Option<NodeId>,
     fence: i64,
     /// It was taken to be ended, not to be dialled: its callee is not busy with it.
@@ -142,6 +144,7 @@ impl QueueModel {
             state: CallState::Queued,
             attempt: AttemptNumber::FIRST,
             tries: 0,
+            legs: 0,
             node: None,
             fence: 0,
             is_to_end: false,
@@ -212,6 +215,7 @@ impl QueueModel {
         *place = Place {
             state: CallState::Queued,
             tries: requeue.tries,
+            legs: place.legs + u32::try_from(requeue.legs.len()).expect("a few"),
             node: None,
             is_to_end: false,
             trunk: None,
@@ -235,15 +239,15 @@ impl QueueModel {
 
     fn finish(&mut self, ended: EndedCall) {
         let call = self.calls.get_mut(ended.sid()).expect("it is held");
-        call.place = None;
+        let legs_before = call.place.take().map_or(0, |place| place.legs);
         self.callbacks.extend(ended.callback.clone());
         self.ends.push(ended.clone());
-        self.keep_attempt(ended, true);
+        self.keep_attempt(ended, legs_before, true);
     }
 
     /// An attempt that was dialled has a line; a call that never was has one too.
-    fn keep_attempt(&mut self, ended: EndedCall, is_last: bool) {
-        if !ended.has_line(0, is_last) {
+    fn keep_attempt(&mut self, ended: EndedCall, legs_before: u32, is_last: bool) {
+        if !ended.has_line(legs_before, is_last) {
             return;
         }
         let call = self.calls.get_mut(ended.sid()).expect("it is held");
@@ -269,12 +273,14 @@ impl QueueModel {
             self.finish(going.as_last(&going.if_cancelled));
             return WentOn::Over(NoticeEnding::Cancelled);
         }
-        let was_dialled = u16::from(going.ended.was_dialled(0));
+        let legs_before = place.legs;
+        let was_dialled = u16::from(going.ended.was_dialled(legs_before));
         *place = Place {
             due_at: now + millis(going.next.pause),
             state: CallState::Queued,
             attempt: AttemptNumber::new(place.attempt.number() + was_dialled).expect("not 0"),
             tries: going.ended.tries,
+            legs: 0,
             node: None,
             is_to_end: false,
             trunk: None,
@@ -285,11 +291,24 @@ impl QueueModel {
             seen_at: None,
             ..place.clone()
         };
-        self.keep_attempt(going.ended, false);
+        self.keep_attempt(going.ended, legs_before, false);
         let call = self.calls.get_mut(&sid).expect("it is held");
         call.call = call.call.clone().to(going.next.to);
         call.queueing.route = going.next.route;
         WentOn::Yes
+    }
+
+    /// The id of the bill line that the attempt of a call will have.
+    pub fn order_id(&self, sid: &str) -> String {
+        let call = sid
+            .parse()
+            .ok()
+            .and_then(|sid: CallSid| self.calls.get(&sid));
+        let place = call.and_then(|call| Some((call, call.place.as_ref()?)));
+        place.map_or_else(
+            || sid.to_owned(),
+            |(call, place)| place.attempt.order_id(&call.call.sid),
+        )
     }
 
     pub fn attempts_of(&self, sid: &CallSid) -> Vec<Attempt> {

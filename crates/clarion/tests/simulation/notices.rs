@@ -1,0 +1,164 @@
+//! Notices in a history: drawn by its seed, and judged by the plan itself. What was dialled is followed attempt by attempt: each must be the one
+//! that the plan names then, none may come too early, and no notice ends while its plan goes on.
+
+use std::collections::BTreeSet;
+
+use clarion::domain::attempt::{Attempt, AttemptNumber};
+use clarion::domain::call::CallSid;
+use clarion::domain::claim::EndedCall;
+use clarion::domain::notice::call_hours::CallHours;
+use clarion::domain::notice::plan::{NoticePlan, RedialReason};
+use clarion::domain::notice::{Notice, NoticeEnding, Recipient, Sequel};
+use clarion::domain::phone_number::PhoneNumber;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::chance::Chance;
+use crate::model::QueueModel;
+use crate::network::Network;
+
+/// Clocks of nodes are apart by no more than this where a pause is measured.
+const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(7210);
+
+/// How a call of a history goes on where nobody answers.
+#[derive(Debug, Clone)]
+pub struct NoticeDraw {
+    plan: NoticePlan,
+    backups: Vec<u32>,
+}
+
+impl NoticeDraw {
+    pub fn draw(chance: &mut Chance, callees: u32) -> Self {
+        let redial_on = RedialReason::ALL.into_iter();
+        Self {
+            plan: NoticePlan {
+                redials: u16::try_from(chance.below(4)).expect("a few"),
+                pauses: (0..chance.number(1..4))
+                    .map(|_| SignedDuration::from_secs(chance.number(1..6).into()))
+                    .collect(),
+                redial_on: redial_on.filter(|_| !chance.one_in(4)).collect(),
+                tries_a_turn: chance
+                    .one_in(2)
+                    .then(|| u16::try_from(chance.number(1..4)).expect("a few")),
+            },
+            backups: (0..chance.below(4))
+                .map(|_| chance.number(0..callees))
+                .collect(),
+        }
+    }
+
+    pub fn notice(&self, first: &Recipient) -> Notice {
+        let mut numbers = vec![first.clone()];
+        for callee in &self.backups {
+            let backup = recipient(*callee);
+            if !numbers.contains(&backup) {
+                numbers.push(backup);
+            }
+        }
+        Notice {
+            plan: self.plan.clone(),
+            numbers,
+            window: None,
+            lifts_hours: false,
+            ring: None,
+        }
+    }
+}
+
+pub fn recipient(callee: u32) -> Recipient {
+    let digits = format!("861380000{callee:04}");
+    Recipient {
+        called: digits.clone(),
+        callee: digits.clone(),
+        number: PhoneNumber::from_stored(digits, None),
+        caller: None,
+    }
+}
+
+/// What is wrong with the notices of a history.
+pub fn violations(model: &QueueModel, network: &Network) -> Vec<String> {
+    let ends = model.ends.iter();
+    let notices = ends.filter(|end| end.claimed.call.notice.is_some());
+    notices
+        .flat_map(|end| judge(end, model, network))
+        .map(|problem| format!("notice {problem}"))
+        .collect()
+}
+
+fn judge(end: &EndedCall, model: &QueueModel, network: &Network) -> Vec<String> {
+    let sid = end.sid();
+    let notice = end.claimed.call.notice.as_deref().expect("it is a notice");
+    let attempts = &model.calls[sid].attempts;
+    let mut wrong = Vec::new();
+    let orders: Vec<_> = model
+        .bill_lines
+        .iter()
+        .filter(|line| line.sid() == sid)
+        .map(|line| line.claimed.attempt.order_id(sid))
+        .collect();
+    let expected: Vec<_> = (1..=attempts.len())
+        .map(|number| order(sid, number))
+        .collect();
+    if orders != expected || orders.is_empty() {
+        wrong.push(format!("{sid} has the lines {orders:?}"));
+    }
+    let dialled = network.invites().filter(|leg| leg.sid == sid.as_str());
+    let dialled: BTreeSet<_> = dialled.map(|leg| leg.order.clone()).collect();
+    for order in dialled.iter().filter(|order| !orders.contains(order)) {
+        wrong.push(format!("{order} was dialled and has no line"));
+    }
+    wrong.extend(follow(sid, notice, attempts));
+    let Some(over) = &end.notice else {
+        wrong.push(format!("{sid} does not say how it ended"));
+        return wrong;
+    };
+    let is_at_its_end =
+        |attempts: &[Attempt]| matches!(sequel(notice, attempts, end.ended_at), Sequel::Over(_));
+    if over.ending == NoticeEnding::Exhausted && !is_at_its_end(attempts) {
+        wrong.push(format!("{sid} was given up although its plan goes on"));
+    }
+    let talked = attempts.iter().filter(|one| one.answered_at.is_some());
+    if talked.count() > 1 {
+        wrong.push(format!("{sid} was told to two people"));
+    }
+    wrong
+}
+
+fn order(sid: &CallSid, number: usize) -> String {
+    let number = u16::try_from(number).ok().and_then(AttemptNumber::new);
+    number.expect("not 0").order_id(sid)
+}
+
+/// Each attempt is the one that the plan names after those before it.
+fn follow(sid: &CallSid, notice: &Notice, attempts: &[Attempt]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (place, attempt) in attempts.iter().enumerate() {
+        let before = &attempts[..place];
+        let now = before.last().map_or(attempt.ended_at, |last| last.ended_at);
+        match sequel(notice, before, now) {
+            Sequel::Over(ending) => wrong.push(format!("{sid} went on after {}", ending.as_str())),
+            Sequel::Dial { number, .. } if number.number != attempt.to => {
+                wrong.push(format!(
+                    "{sid}: attempt {} called another number",
+                    place + 1
+                ));
+            }
+            Sequel::Dial { not_before, .. } => {
+                let at = attempt.dialled_at.unwrap_or(attempt.ended_at);
+                if place > 0 && at + CLOCKS_APART < not_before {
+                    wrong.push(format!("{sid}: attempt {} came too early", place + 1));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+fn sequel(notice: &Notice, past: &[Attempt], now: Timestamp) -> Sequel {
+    let numbers: Vec<_> = notice.numbers.iter().collect();
+    let hours = CallHours {
+        windows: &[],
+        zone: &TimeZone::UTC,
+    };
+    notice.sequel(&numbers, past, hours, now)
+}
