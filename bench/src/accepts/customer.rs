@@ -61,6 +61,7 @@ impl BenchCustomer {
             },
             balance: None,
             spending_limit: None,
+            call_hours: None,
             display_numbers: Vec::new(),
             allowed_networks: Vec::new(),
             created_at: self.clock.now(),

@@ -7,3 +7,6 @@ ALTER TABLE call_queue ADD COLUMN to_called TEXT;
 ALTER TABLE call_queue ADD COLUMN to_number TEXT;
 ALTER TABLE call_queue ADD COLUMN to_extension TEXT;
 ALTER TABLE call_queue ADD COLUMN to_caller TEXT;
+-- The hours in which calls of an account may be made; empty for any. And whether its urgent calls may be made outside them.
+ALTER TABLE accounts ADD COLUMN call_hours TEXT;
+ALTER TABLE accounts ADD COLUMN urgent_outside_hours INTEGER NOT NULL DEFAULT 0;

@@ -41,15 +41,17 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     let wanted = wanted.ok_or_else(|| Refusal::field("callsid is required"))?;
     let (_, progress) = progress_of(api, request, &wanted).await?;
     let seconds = progress.seconds().to_string();
-    Ok(Content::Group(
-        "CallResult",
-        vec![
-            ("state", progress.digit().to_string()),
-            // Most programs read the first, some the second.
-            ("callTime", seconds.clone()),
-            ("duration", seconds),
-        ],
-    ))
+    let mut values = vec![
+        ("state", progress.digit().to_string()),
+        // Most programs read the first, some the second.
+        ("callTime", seconds.clone()),
+        ("duration", seconds),
+    ];
+    if let Some(notice) = progress.notice {
+        values.push(("attempts", notice.attempts.to_string()));
+        values.push(("confirm", "0".to_owned()));
+    }
+    Ok(Content::Group("CallResult", values))
 }
 
 /// How far a call of the account has come. A text that cannot be a callSid is as unknown as a callSid of another account.

@@ -105,6 +105,46 @@ pub struct NoticeTimes {
     pub valid_for: SignedDuration,
 }
 
+/// What the times of a request are reckoned by.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestTimes<'a> {
+    pub now: &'a Zoned,
+    /// Of the account.
+    pub hours: Option<&'a CallWindow>,
+    /// How long a call is valid whose request does not say so.
+    pub valid_for: SignedDuration,
+}
+
+impl RequestTimes<'_> {
+    /// Of a request that says nothing of times.
+    pub fn usual(&self) -> Result<NoticeTimes, Refusal> {
+        let windows: Vec<_> = self.hours.into_iter().collect();
+        self.within(&windows, self.now.timestamp(), self.valid_for)
+    }
+
+    fn within(
+        &self,
+        windows: &[&CallWindow],
+        wished: Timestamp,
+        valid_for: SignedDuration,
+    ) -> Result<NoticeTimes, Refusal> {
+        let now = self.now.timestamp();
+        let hours = notice::call_hours(windows, self.now.time_zone());
+        let never = || {
+            Refusal::field(
+                "callWindow: within the hours of the account it is never open, so that nothing would be dialled",
+            )
+        };
+        let begins = hours.next_open(wished).ok_or_else(never)?;
+        let ends = hours.after(wished, valid_for).ok_or_else(never)?;
+        let after = |moment: Timestamp| moment.duration_since(now);
+        Ok(NoticeTimes {
+            pause: after(begins),
+            valid_for: after(ends),
+        })
+    }
+}
+
 impl WantedNotice {
     /// `None` if the request sends none of the fields.
     pub fn read(
@@ -136,24 +176,25 @@ impl WantedNotice {
         let window = window.map(str::parse::<CallWindow>).transpose();
         let window = window.map_err(|rule| Refusal::field(format!("callWindow: {rule}")))?;
         let priority = whole(fields, PRIORITY.name, 1..=9_u8)?;
+        let priority = priority.and_then(Priority::new).unwrap_or(Priority::USUAL);
+        let may_lift = account.permissions.urgent_outside_hours;
         Ok(Some(Self {
             notice: Arc::new(Notice {
                 plan,
                 numbers,
                 window,
-                lifts_hours: false,
+                lifts_hours: may_lift && priority == Priority::FIRST,
                 ring: whole(fields, RING_TIME.name, RING)?,
             }),
-            priority: priority.and_then(Priority::new).unwrap_or(Priority::USUAL),
+            priority,
             start_at: start_at(fields)?,
             valid_for: whole(fields, VALID_TIME.name, 1..=LONGEST_VALIDITY)?
                 .map(SignedDuration::from_secs),
         }))
     }
 
-    /// `usual` is how long a call is valid whose request does not say so.
-    pub fn times(&self, now: &Zoned, usual: SignedDuration) -> Result<NoticeTimes, Refusal> {
-        let (zone, now) = (now.time_zone(), now.timestamp());
+    pub fn times(&self, request: &RequestTimes<'_>) -> Result<NoticeTimes, Refusal> {
+        let (zone, now) = (request.now.time_zone(), request.now.timestamp());
         let wished = match self.start_at {
             Some(start_at) => {
                 let start_at = start_at.to_zoned(zone.clone()).ok();
@@ -165,18 +206,12 @@ impl WantedNotice {
             }
             None => now,
         };
-        let windows = self.notice.hours(None);
-        let hours = notice::call_hours(&windows, zone);
-        let never =
-            || Refusal::field("callWindow: it is never open, so that nothing would be dialled");
-        let begins = hours.next_open(wished).ok_or_else(never)?;
-        let valid_for = self.valid_for.unwrap_or(usual);
-        let ends = hours.after(wished, valid_for).ok_or_else(never)?;
-        let after = |moment: Timestamp| moment.duration_since(now);
-        Ok(NoticeTimes {
-            pause: after(begins),
-            valid_for: after(ends),
-        })
+        let windows = self.notice.hours(request.hours);
+        request.within(
+            &windows,
+            wished,
+            self.valid_for.unwrap_or(request.valid_for),
+        )
     }
 
     /// The numbers that are called instead of `to`.

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Zoned};
 
 use super::Api;
 use super::directory::unavailable;
-use super::notice_fields::{WantedNotice, destination};
+use super::notice_fields::{RequestTimes, WantedNotice, destination};
 use super::request::Authenticated;
 use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
@@ -141,7 +141,7 @@ async fn accept(
 
     let now = api.clock.wall();
     let sid = api.call_sids.create(&now, random::bytes());
-    let queueing = wanted.queueing(&api.config, &now)?;
+    let queueing = wanted.queueing(&api.config, &request.account, &now)?;
     let call = wanted.into_call(sid, files, &request.account.sid, &application.id, &now);
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
     check_callee(api, &call, &queueing).await?;
@@ -286,26 +286,33 @@ impl WantedCall {
         Ok(())
     }
 
-    fn queueing(&self, config: &Config, now: &Zoned) -> Result<Queueing, Refusal> {
+    fn queueing(
+        &self,
+        config: &Config,
+        account: &Account,
+        now: &Zoned,
+    ) -> Result<Queueing, Refusal> {
         let routes = config.trunks.iter().map(|trunk| &trunk.route);
         let to = &self.common.to;
         let ends = CallEnds {
             called: to.number.digits(),
             caller: to.caller.as_deref(),
         };
-        let usual = SignedDuration::try_from(self.valid_for).unwrap_or(SignedDuration::MAX);
-        let mut queueing = Queueing {
-            route: RouteKey::of(routes, ends),
-            priority: Priority::USUAL,
-            pause: SignedDuration::ZERO,
-            valid_for: usual,
+        let request = RequestTimes {
+            now,
+            hours: account.call_hours.as_ref(),
+            valid_for: SignedDuration::try_from(self.valid_for).unwrap_or(SignedDuration::MAX),
         };
-        if let Some(wanted) = &self.notice {
-            let times = wanted.times(now, usual)?;
-            (queueing.pause, queueing.valid_for) = (times.pause, times.valid_for);
-            queueing.priority = wanted.priority;
-        }
-        Ok(queueing)
+        let (times, priority) = match &self.notice {
+            Some(wanted) => (wanted.times(&request)?, wanted.priority),
+            None => (request.usual()?, Priority::USUAL),
+        };
+        Ok(Queueing {
+            route: RouteKey::of(routes, ends),
+            priority,
+            pause: times.pause,
+            valid_for: times.valid_for,
+        })
     }
 
     /// Tells this request from another one that has the same name. What a notification is told by never changes: names are remembered

@@ -14,6 +14,7 @@ use crate::config::parse_network;
 use crate::domain::account::{
     Account, AccountChange, AccountLimits, AccountSid, AccountState, AuthToken, Permissions,
 };
+use crate::domain::call_window::CallWindow;
 use crate::domain::money::Money;
 use crate::domain::number_pattern::NumberPattern;
 use crate::random;
@@ -115,6 +116,12 @@ pub struct AccountSettings {
     /// Limit of calls in progress at the same time; "default" is that of the settings
     #[arg(long, value_name = "N|default")]
     calls_at_once: Option<OrNone<u32>>,
+    /// Hours in which calls may be made, such as "1-5 0800-2100;6-7 1000-1800" (1 is Monday); "none" for any
+    #[arg(long, value_name = "HOURS|none")]
+    call_hours: Option<OrNone<CallWindow>>,
+    /// Allow calls of priority 1 outside these hours: on or off
+    #[arg(long, value_name = "ON|OFF")]
+    urgent_outside_hours: Option<OnOff>,
     /// Prepaid balance; "none" keeps no balance
     #[arg(long, value_name = "AMOUNT|none")]
     balance: Option<OrNone<Money>>,
@@ -135,6 +142,8 @@ impl AccountSettings {
             requests_at_once: limit("--requests-at-once", self.requests_at_once)?,
             calls_per_second: limit("--calls-per-second", self.calls_per_second)?,
             calls_at_once: limit("--calls-at-once", self.calls_at_once)?,
+            call_hours: self.call_hours.map(|value| value.0),
+            urgent_outside_hours: self.urgent_outside_hours.map(|switch| switch.0),
             balance: self.balance.map(|value| value.0),
             spending_limit: self.spending_limit.map(|value| value.0),
             display_numbers: self
@@ -193,6 +202,7 @@ pub async fn run(
                 limits: AccountLimits::default(),
                 balance: None,
                 spending_limit: None,
+                call_hours: None,
                 display_numbers: Vec::new(),
                 allowed_networks: Vec::new(),
                 created_at: now,
@@ -280,7 +290,8 @@ fn describe(account: &Account) -> Value {
         "updatedAt": account.updated_at.to_string(),
         "balance": account.balance.map(|money| money.to_string()),
         "spendingLimit": account.spending_limit.map(|money| money.to_string()),
-        "permissions": { "billDownload": account.permissions.bill_download, "customDisplayNumber": account.permissions.custom_display_number },
+        "permissions": { "billDownload": account.permissions.bill_download, "customDisplayNumber": account.permissions.custom_display_number, "urgentOutsideHours": account.permissions.urgent_outside_hours },
+        "callHours": account.call_hours.as_ref().map(ToString::to_string),
         "displayNumbers": texts(account.display_numbers.iter().map(ToString::to_string).collect()),
         "allowedNetworks": texts(account.allowed_networks.iter().map(ToString::to_string).collect()),
         "limits": {

@@ -157,10 +157,15 @@ impl CallRunner {
                 let reason = "the number was barred while the call waited";
                 return Next::End(EndReason::because(Outcome::Cancelled, reason));
             }
-            let notice = progress.claimed.call.notice.as_deref();
-            if let Some(pause) = notice.and_then(|notice| self.recorder.planner.closed_for(notice))
+            match self
+                .recorder
+                .planner
+                .closed_for(&progress.claimed.call)
+                .await
             {
-                return Next::Requeue(pause);
+                Ok(None) => {}
+                Ok(Some(pause)) => return Next::Requeue(pause),
+                Err(_) => return Next::Requeue(WHEN_WITHHELD),
             }
             let taken = match channel {
                 Ok(channel) => channel,

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::capacity::WaitingLane;
 use super::lock;
 use crate::domain::account::{AccountSid, AppId};
+use crate::domain::call_window::CallWindow;
 use crate::domain::claim::{ClaimedCall, DueLane, LaneShare};
 use crate::domain::customer_limits::{CallLimits, Customer};
 use crate::store::{DispatchStore, StoreError};
@@ -26,6 +27,8 @@ const IDLE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 struct Known {
     limits: CallLimits,
+    /// Of an account.
+    hours: Option<Arc<CallWindow>>,
     read_at: Instant,
     spent_until: Option<Instant>,
     /// Calls that run on this node.
@@ -124,7 +127,8 @@ impl CustomerLimits {
     }
 
     async fn read_limits(&self, account: &AccountSid, app: &AppId) -> Result<(), StoreError> {
-        let (of_account, of_app) = self.store.customer_limits(account, app).await?;
+        let terms = self.store.customer_terms(account, app).await?;
+        let (of_account, of_app) = (terms.account, terms.app);
         let (at_once, per_second) = (self.defaults.at_once, self.defaults.per_second);
         let of_account = CallLimits {
             at_once: of_account.calls_at_once.unwrap_or(at_once),
@@ -134,21 +138,37 @@ impl CustomerLimits {
             at_once: of_app.calls_at_once.unwrap_or(u32::MAX),
             per_second: of_app.calls_per_second.unwrap_or(u32::MAX),
         };
-        self.remember(Customer::Account(account.clone()), of_account);
-        self.remember(Customer::App(app.clone()), of_app);
+        let hours = terms.hours.map(Arc::new);
+        self.remember(Customer::Account(account.clone()), of_account, hours);
+        self.remember(Customer::App(app.clone()), of_app, None);
         Ok(())
     }
 
-    fn remember(&self, customer: Customer, limits: CallLimits) {
+    /// The hours of an account, as they were a moment ago.
+    pub async fn hours(
+        &self,
+        account: &AccountSid,
+        app: &AppId,
+    ) -> Result<Option<Arc<CallWindow>>, StoreError> {
+        let customer = Customer::Account(account.clone());
+        if !self.is_fresh(&customer) {
+            self.read_limits(account, app).await?;
+        }
+        let known = lock(&self.known);
+        Ok(known.get(&customer).and_then(|known| known.hours.clone()))
+    }
+
+    fn remember(&self, customer: Customer, limits: CallLimits, hours: Option<Arc<CallWindow>>) {
         let mut known = lock(&self.known);
         let known = known.entry(customer).or_insert_with(|| Known {
             limits,
+            hours: None,
             read_at: Instant::now(),
             spent_until: None,
             running: 0,
             preparing: 0,
         });
-        (known.limits, known.read_at) = (limits, Instant::now());
+        (known.limits, known.hours, known.read_at) = (limits, hours, Instant::now());
     }
 
     /// Counts a call of this customer until the slot is dropped.

@@ -124,21 +124,21 @@ impl Dispatch {
         let queued = Arc::new(Notify::new());
         let (announcer, accepted) = Announcer::new(Arc::clone(&queued));
         let running = Arc::new(RunningCalls::default());
+        let defaults = CallLimits {
+            at_once: settings.calls_at_once,
+            per_second: settings.calls_per_second,
+        };
+        let customers = Arc::new(CustomerLimits::new(Arc::clone(&store), defaults));
         let recorder = CallRecorder {
             node: node.clone(),
             running: Arc::clone(&running),
-            planner: NoticePlanner::new(config, &node, &barred),
+            planner: NoticePlanner::new(config, &node, &barred, &customers),
             ended,
             recorded_point: supervisor.panic_point("call-recorded"),
         };
         let woken = store.woken(supervisor);
         let clock_check = ClockCheck::new(node.lease, &holds);
         let sharing = join_nodes(&node, &pool, &clock_check).await?;
-        let defaults = CallLimits {
-            at_once: settings.calls_at_once,
-            per_second: settings.calls_per_second,
-        };
-        let customers = Arc::new(CustomerLimits::new(Arc::clone(&store), defaults));
         let switches = Arc::new(Switches::new(store, Arc::clone(&pool)));
         switches.read().await?;
         let playback = Arc::new(playback(config, prompts));

@@ -3,18 +3,24 @@
 
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
+use super::customers::CustomerLimits;
 use super::node::Node;
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
 use crate::domain::attempt::Attempt;
+use crate::domain::call::NewCall;
+use crate::domain::call_window::CallWindow;
 use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{EndedCall, GoingOn, NextDial, NoticeOver};
 use crate::domain::notice::{self, Notice, NoticeEnd, NoticeEnding, Recipient, Sequel};
 use crate::domain::numbering_plan::NumberingPlan;
 use crate::domain::route::{self, CallEnds, RouteKey, TrunkRoute};
 use crate::store::StoreError;
+
+/// A call whose hours are closed looks again after this time at most: an operator may have changed them.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(1);
 
 /// What becomes of a notice whose attempt has ended.
 pub enum NoticeStep {
@@ -26,6 +32,7 @@ pub enum NoticeStep {
 pub struct NoticePlanner {
     node: Node,
     barred: Arc<BarredNumbers>,
+    customers: Arc<CustomerLimits>,
     numbers: NumberingPlan,
     routes: Vec<TrunkRoute>,
     /// So long a talk is paid for in advance.
@@ -33,10 +40,16 @@ pub struct NoticePlanner {
 }
 
 impl NoticePlanner {
-    pub fn new(config: &Config, node: &Node, barred: &Arc<BarredNumbers>) -> Arc<Self> {
+    pub fn new(
+        config: &Config,
+        node: &Node,
+        barred: &Arc<BarredNumbers>,
+        customers: &Arc<CustomerLimits>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             node: node.clone(),
             barred: Arc::clone(barred),
+            customers: Arc::clone(customers),
             numbers: config.numbers.clone(),
             routes: config
                 .trunks
@@ -69,9 +82,13 @@ impl NoticePlanner {
                 ended_at: ended.ended_at,
             });
         }
-        let sequel = match ending {
-            Some(ending) => Sequel::Over(ending),
-            None => self.sequel(notice, &past, (!was_dialled).then_some(ended)),
+        let sequel = if let Some(ending) = ending {
+            Sequel::Over(ending)
+        } else {
+            let call = &claimed.call;
+            let hours = self.customers.hours(&call.account, &call.app).await?;
+            let given_up = (!was_dialled).then_some(ended);
+            self.sequel(notice, &past, given_up, hours.as_deref())
         };
         let over = |ending| {
             let end = Notice::end(ending, &past, ended.outcome, ended.ended_at);
@@ -98,11 +115,17 @@ impl NoticePlanner {
     }
 
     /// A number that was given up before anything was sent is left out.
-    fn sequel(&self, notice: &Notice, past: &[Attempt], given_up: Option<&EndedCall>) -> Sequel {
+    fn sequel(
+        &self,
+        notice: &Notice,
+        past: &[Attempt],
+        given_up: Option<&EndedCall>,
+        hours: Option<&CallWindow>,
+    ) -> Sequel {
         let given_up = given_up.map(|ended| &ended.claimed.call.number);
         let may_call = |to: &&Recipient| Some(&to.number) != given_up && self.may_call(to);
         let numbers: Vec<_> = notice.numbers.iter().filter(may_call).collect();
-        let windows = notice.hours(None);
+        let windows = notice.hours(hours);
         let hours = notice::call_hours(&windows, self.node.clock.zone());
         notice.sequel(&numbers, past, hours, self.node.clock.now())
     }
@@ -151,12 +174,18 @@ impl NoticePlanner {
         NoticeOver { end, callback }
     }
 
-    /// How long it takes until the hours of a notice are open again; nothing while they are.
-    pub fn closed_for(&self, notice: &Notice) -> Option<SignedDuration> {
+    /// How long it takes until the hours of a call are open again; nothing while they are.
+    pub async fn closed_for(&self, call: &NewCall) -> Result<Option<SignedDuration>, StoreError> {
+        let of_account = self.customers.hours(&call.account, &call.app).await?;
+        let windows = call.hours(of_account.as_deref());
+        if windows.is_empty() {
+            return Ok(None);
+        }
         let now = self.node.clock.now();
-        let windows = notice.hours(None);
         let hours = notice::call_hours(&windows, self.node.clock.zone());
-        let opens = hours.next_open(now)?;
-        Some(opens.duration_since(now)).filter(SignedDuration::is_positive)
+        // Hours that never open let the call expire.
+        let opens = hours.next_open(now).unwrap_or(Timestamp::MAX);
+        let pause = opens.duration_since(now).min(LONGEST_PAUSE);
+        Ok(Some(pause).filter(SignedDuration::is_positive))
     }
 }

@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::call_window::CallWindow;
 use super::money::Money;
 use super::number_pattern::NumberPattern;
 use super::numbering_plan::NumberingPlan;
@@ -146,6 +147,8 @@ named_states! {
 pub struct Permissions {
     pub bill_download: bool,
     pub custom_display_number: bool,
+    /// Calls of priority 1 may be made outside the account's hours.
+    pub urgent_outside_hours: bool,
 }
 
 /// Limits of one account. `None` means the platform's default from the settings.
@@ -168,6 +171,8 @@ pub struct Account {
     /// Prepaid money, or `None` if the operator keeps no balance.
     pub balance: Option<Money>,
     pub spending_limit: Option<Money>,
+    /// The hours in which its calls may be made, or `None` for any.
+    pub call_hours: Option<CallWindow>,
     /// Numbers that this account may show to the called party.
     pub display_numbers: Vec<NumberPattern>,
     /// Networks that requests may come from. An empty list means any.
@@ -246,6 +251,11 @@ impl Account {
         set(&mut self.limits.calls_at_once, change.calls_at_once);
         set(&mut self.balance, change.balance);
         set(&mut self.spending_limit, change.spending_limit);
+        set(&mut self.call_hours, change.call_hours);
+        set(
+            &mut self.permissions.urgent_outside_hours,
+            change.urgent_outside_hours,
+        );
         set(&mut self.display_numbers, change.display_numbers);
         set(&mut self.allowed_networks, change.allowed_networks);
         set(&mut self.updated_at, change.changed_at);
@@ -267,6 +277,8 @@ pub struct AccountChange {
     pub calls_at_once: Option<Option<u32>>,
     pub balance: Option<Option<Money>>,
     pub spending_limit: Option<Option<Money>>,
+    pub call_hours: Option<Option<CallWindow>>,
+    pub urgent_outside_hours: Option<bool>,
     pub display_numbers: Option<Vec<NumberPattern>>,
     pub allowed_networks: Option<Vec<IpNet>>,
     pub changed_at: Option<Timestamp>,
@@ -424,6 +436,7 @@ mod tests {
             limits: AccountLimits::default(),
             balance: None,
             spending_limit: None,
+            call_hours: None,
             display_numbers: vec!["+864001234567".parse().unwrap(), "+86138*".parse().unwrap()],
             allowed_networks: vec![],
             created_at: Timestamp::UNIX_EPOCH,

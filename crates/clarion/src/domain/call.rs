@@ -12,8 +12,9 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use super::account::{AccountSid, AppId, ID_LENGTH};
 use super::bill::call_type::CallType;
 use super::call_state::CallState;
+use super::call_window::CallWindow;
 use super::callback::RespUrl;
-use super::notice::{Notice, Recipient};
+use super::notice::{Notice, NoticeEnding, Recipient};
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
 use super::prompt::Prompt;
@@ -155,6 +156,14 @@ impl NewCall {
         }
     }
 
+    /// The hours in which it may be dialled: its own, and its account's.
+    pub fn hours<'a>(&'a self, account: Option<&'a CallWindow>) -> Vec<&'a CallWindow> {
+        match self.notice.as_deref() {
+            Some(notice) => notice.hours(account),
+            None => account.into_iter().collect(),
+        }
+    }
+
     /// How long it may ring, where the request says so.
     pub fn ring_time(&self) -> Option<Duration> {
         let ring = self.notice.as_deref()?.ring?;
@@ -195,6 +204,7 @@ pub struct Priority(u8);
 
 impl Priority {
     pub const USUAL: Self = Self(5);
+    pub const FIRST: Self = Self(1);
 
     pub fn new(number: u8) -> Option<Self> {
         (1..=9).contains(&number).then_some(Self(number))
@@ -213,6 +223,17 @@ pub struct CallProgress {
     pub outcome: Option<Outcome>,
     pub answered_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
+    /// Where it is more than one call.
+    pub notice: Option<NoticeProgress>,
+}
+
+/// How far a notice has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoticeProgress {
+    /// Attempts that are over.
+    pub attempts: u32,
+    /// Present when it is over.
+    pub ending: Option<NoticeEnding>,
 }
 
 impl CallProgress {
@@ -223,6 +244,7 @@ impl CallProgress {
             outcome: None,
             answered_at: None,
             ended_at: None,
+            notice: None,
         }
     }
 
@@ -232,7 +254,14 @@ impl CallProgress {
             (CallState::Queued | CallState::Claimed, _) => '3',
             (CallState::Dialling | CallState::Ringing, _) => '4',
             (CallState::Answered, _) => '5',
-            (CallState::Ended, outcome) => outcome.unwrap_or(Outcome::Interrupted).callback_state(),
+            (CallState::Ended, outcome) => {
+                let outcome = outcome.unwrap_or(Outcome::Interrupted);
+                let ending = self.notice.and_then(|notice| notice.ending);
+                ending.map_or_else(
+                    || outcome.callback_state(),
+                    |ending| ending.callback_state(outcome),
+                )
+            }
         }
     }
 
@@ -329,6 +358,7 @@ mod tests {
             outcome: Some(Outcome::Talked),
             answered_at,
             ended_at,
+            notice: None,
         };
         assert_eq!(progress(at(1000), at(1001)).seconds(), 1);
         assert_eq!(progress(at(1000), at(31_000)).seconds(), 30);

@@ -12,16 +12,26 @@ use super::{CallQueue, Store, StoreError};
 use crate::domain::account::{AccountLimits, AccountSid, AppId, AppLimits};
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::CallSid;
+use crate::domain::call_window::CallWindow;
 use crate::domain::claim::{Lease, NodeId};
+
+/// What a customer's calls are made by.
+#[derive(Debug, Clone, Default)]
+pub struct CustomerTerms {
+    pub account: AccountLimits,
+    pub app: AppLimits,
+    /// Of the account.
+    pub hours: Option<CallWindow>,
+}
 
 #[async_trait]
 pub trait DispatchStore: CallQueue + fmt::Debug {
-    /// The limits of an account and of an application of it.
-    async fn customer_limits(
+    /// The limits of an account and of an application of it, and the account's hours.
+    async fn customer_terms(
         &self,
         account: &AccountSid,
         app: &AppId,
-    ) -> Result<(AccountLimits, AppLimits), StoreError>;
+    ) -> Result<CustomerTerms, StoreError>;
     /// The operator's switches that are set, with their values.
     async fn operator_switches(&self) -> Result<Vec<(String, String)>, StoreError>;
     /// As `BillBook::tighten_reservation`.
@@ -46,16 +56,21 @@ pub trait DispatchStore: CallQueue + fmt::Debug {
 
 #[async_trait]
 impl<S: Store> DispatchStore for S {
-    async fn customer_limits(
+    async fn customer_terms(
         &self,
         account: &AccountSid,
         app: &AppId,
-    ) -> Result<(AccountLimits, AppLimits), StoreError> {
-        let of_account = self.account(account).await?;
-        let of_account = of_account.map(|account| account.limits);
-        let of_app = self.application(app).await?;
-        let of_app = of_app.map(|app| app.limits);
-        Ok((of_account.unwrap_or_default(), of_app.unwrap_or_default()))
+    ) -> Result<CustomerTerms, StoreError> {
+        let account = self.account(account).await?;
+        let app = self.application(app).await?;
+        Ok(CustomerTerms {
+            account: account
+                .as_ref()
+                .map(|account| account.limits)
+                .unwrap_or_default(),
+            app: app.map(|app| app.limits).unwrap_or_default(),
+            hours: account.and_then(|account| account.call_hours),
+        })
     }
 
     async fn history_so_far(&self, sid: &CallSid) -> Result<CallHistory, StoreError> {

@@ -50,7 +50,7 @@ pub use self::call_queue::CallQueue;
 pub use self::callbacks::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
 };
-pub use self::dispatch_store::DispatchStore;
+pub use self::dispatch_store::{CustomerTerms, DispatchStore};
 pub use self::inspection::{DatabaseRoute, Inspection};
 use self::migrations::SchemaRight;
 pub use self::migrations::{NOTICES, VERIFICATION};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use clarion::domain::account::{AccountLimits, AccountSid, AppId, AppLimits};
+use clarion::domain::account::{AccountSid, AppId};
 use clarion::domain::attempt::CallHistory;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
@@ -14,7 +14,7 @@ use clarion::domain::claim::{
 };
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::{GrantRequest, TrunkGrant};
-use clarion::store::{CallQueue, DispatchStore, StoreError};
+use clarion::store::{CallQueue, CustomerTerms, DispatchStore, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use supervisor::Supervisor;
 use tokio::sync::{Notify, oneshot};
@@ -304,12 +304,12 @@ impl CallQueue for NodeStore {
 
 #[async_trait]
 impl DispatchStore for NodeStore {
-    async fn customer_limits(
+    async fn customer_terms(
         &self,
         _account: &AccountSid,
         _app: &AppId,
-    ) -> Result<(AccountLimits, AppLimits), StoreError> {
-        self.read("limits", |_| Default::default()).await
+    ) -> Result<CustomerTerms, StoreError> {
+        self.read("limits", |_| CustomerTerms::default()).await
     }
 
     /// No trunk of the simulation wants a registration.

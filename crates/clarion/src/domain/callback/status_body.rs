@@ -34,6 +34,7 @@ pub fn status_body(report: &CallReport<'_>, zone: &TimeZone) -> String {
         outcome: Some(report.outcome),
         answered_at: report.answered_at,
         ended_at: Some(report.ended_at),
+        notice: None,
     };
     let user_data = report.user_data.map_or_else(String::new, |data| {
         format!("<userData>{}</userData>", escape(data))

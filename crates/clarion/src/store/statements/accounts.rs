@@ -14,7 +14,8 @@ use crate::store::columns::Columns;
 const ACCOUNT: &str = "SELECT sid, name, auth_token, state, bill_download, custom_display_number, requests_per_second, \
     requests_at_once, calls_per_second, calls_at_once, balance, spending_limit, created_at, \
     (SELECT string_agg(pattern, ' ' ORDER BY pattern) FROM number_rules WHERE account_sid = sid), \
-    (SELECT string_agg(network, ' ' ORDER BY network) FROM allowed_networks WHERE account_sid = sid), coalesce(updated_at, created_at) FROM accounts";
+    (SELECT string_agg(network, ' ' ORDER BY network) FROM allowed_networks WHERE account_sid = sid), coalesce(updated_at, created_at), \
+    call_hours, urgent_outside_hours FROM accounts";
 const APPLICATION: &str = "SELECT id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at, bill_json_key FROM applications";
 
 pub const FIND: Statement = statement!(ACCOUNT, " WHERE sid = $1");
@@ -23,13 +24,14 @@ pub const ALL: Statement = statement!(ACCOUNT, " ORDER BY created_at, sid");
 /// What has been spent and reserved is not the operator's to set, and is left alone.
 pub const SAVE: Statement = statement!(
     "INSERT INTO accounts (sid, name, auth_token, state, bill_download, custom_display_number, requests_per_second, \
-       requests_at_once, calls_per_second, calls_at_once, balance, spending_limit, created_at, updated_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+       requests_at_once, calls_per_second, calls_at_once, balance, spending_limit, created_at, updated_at, call_hours, urgent_outside_hours) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
      ON CONFLICT (sid) DO UPDATE SET name = excluded.name, auth_token = excluded.auth_token, state = excluded.state, \
        bill_download = excluded.bill_download, custom_display_number = excluded.custom_display_number, \
        requests_per_second = excluded.requests_per_second, requests_at_once = excluded.requests_at_once, \
        calls_per_second = excluded.calls_per_second, calls_at_once = excluded.calls_at_once, \
-       balance = excluded.balance, spending_limit = excluded.spending_limit, updated_at = excluded.updated_at"
+       balance = excluded.balance, spending_limit = excluded.spending_limit, updated_at = excluded.updated_at, \
+       call_hours = excluded.call_hours, urgent_outside_hours = excluded.urgent_outside_hours"
 );
 pub const CLEAR_NUMBER_RULES: Statement =
     statement!("DELETE FROM number_rules WHERE account_sid = $1");
@@ -65,6 +67,7 @@ pub fn account(row: &impl Columns) -> Result<Account, StoreError> {
         permissions: Permissions {
             bill_download: row.flag(4)?,
             custom_display_number: row.flag(5)?,
+            urgent_outside_hours: row.flag(17)?,
         },
         limits: AccountLimits {
             requests_per_second: row.optional_number(6)?,
@@ -78,6 +81,7 @@ pub fn account(row: &impl Columns) -> Result<Account, StoreError> {
         display_numbers: list(row.optional_text(13)?)?,
         allowed_networks: list(row.optional_text(14)?)?,
         updated_at: row.time(15)?,
+        call_hours: row.optional_parsed(16)?,
     })
 }
 
@@ -89,7 +93,7 @@ fn list<T: FromStr<Err: std::fmt::Display>>(texts: Option<&str>) -> Result<Vec<T
 }
 
 /// The values of `SAVE`.
-pub fn account_values(account: &Account) -> [Bind<'_>; 14] {
+pub fn account_values(account: &Account) -> [Bind<'_>; 16] {
     [
         account.sid.as_str().into(),
         Bind::of(&account.name),
@@ -105,6 +109,8 @@ pub fn account_values(account: &Account) -> [Bind<'_>; 14] {
         account.spending_limit.into(),
         account.created_at.into(),
         account.updated_at.into(),
+        account.call_hours.as_ref().map(ToString::to_string).into(),
+        account.permissions.urgent_outside_hours.into(),
     ]
 }
 

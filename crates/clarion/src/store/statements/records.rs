@@ -2,9 +2,10 @@
 
 use super::queue::call_kind;
 use super::{Statement, statement};
-use crate::domain::call::CallProgress;
+use crate::domain::call::{CallProgress, NoticeProgress};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{CallFilter, CallRecord};
+use crate::domain::notice::NoticeEnding;
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
 use crate::store::columns::Columns;
@@ -25,8 +26,9 @@ const CALLS: Statement = statement!(RECORD, " LEFT JOIN", NEWEST_FIRST);
 /// Those that have not ended.
 const LIVE_CALLS: Statement = statement!(RECORD, " JOIN", NEWEST_FIRST);
 pub const PROGRESS: Statement = statement!(
-    "SELECT queue.state, calls.outcome, coalesce(calls.answered_at, queue.answered_at), calls.ended_at \
-     FROM calls LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1 AND calls.account_sid = $2"
+    "SELECT queue.state, calls.outcome, coalesce(calls.answered_at, queue.answered_at), calls.ended_at, \
+       CASE WHEN calls.notice IS NOT NULL THEN (SELECT count(*) FROM attempts \
+         WHERE attempts.call_sid = calls.call_sid AND attempts.dialled_at IS NOT NULL) END, calls.ending FROM calls LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1 AND calls.account_sid = $2"
 );
 pub const SET_SWITCH: Statement = statement!(
     "INSERT INTO switches (name, value, set_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO UPDATE SET value = $2, set_at = $3"
@@ -79,11 +81,16 @@ pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
 }
 
 pub fn progress(row: &impl Columns) -> Result<CallProgress, StoreError> {
+    let ending = row.optional_number(5)?;
     Ok(CallProgress {
         state: state(row, 0)?,
         outcome: outcome(row, 1)?,
         answered_at: row.optional_time(2)?,
         ended_at: row.optional_time(3)?,
+        notice: row.optional_number(4)?.map(|attempts| NoticeProgress {
+            attempts,
+            ending: ending.and_then(NoticeEnding::from_number),
+        }),
     })
 }
 

@@ -61,6 +61,7 @@ pub fn account() -> Account {
         limits: AccountLimits::default(),
         balance: None,
         spending_limit: None,
+        call_hours: None,
         display_numbers: vec![],
         allowed_networks: vec![],
         created_at: "2026-01-02T03:04:05Z".parse().unwrap(),

@@ -23,7 +23,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use super::verbs::{Action, GoOn, Request, Step};
+use super::verbs::{Action, GoOn, Request, Step, Time};
 use super::{ACCOUNT, APPS};
 use crate::model::{ModelCall, QueueModel};
 use crate::world::epoch;
@@ -455,12 +455,12 @@ impl<'a> Comparison<'a> {
             queueing: Queueing {
                 route: RouteKey::default(),
                 priority: priority(request.urgent),
-                pause: if request.later {
+                pause: if request.time == Time::Later {
                     HOUR
                 } else {
                     SignedDuration::ZERO
                 },
-                valid_for: if request.expired {
+                valid_for: if request.time == Time::Expired {
                     SignedDuration::ZERO
                 } else {
                     HOUR * 2

@@ -64,6 +64,7 @@ fn account() -> Account {
         limits: AccountLimits::default(),
         balance: None,
         spending_limit: None,
+        call_hours: None,
         display_numbers: vec![],
         allowed_networks: vec![],
         created_at: crate::world::epoch(),

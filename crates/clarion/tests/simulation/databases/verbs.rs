@@ -55,26 +55,34 @@ pub struct Request {
     pub app: u8,
     pub callee: u8,
     pub urgent: bool,
-    /// Not due for an hour.
-    pub later: bool,
-    /// Expired already.
-    pub expired: bool,
+    pub time: Time,
     pub name: Option<u8>,
     pub is_notice: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    Now,
+    /// Not due for an hour.
+    Later,
+    /// Expired already.
+    Expired,
+}
+
 fn request() -> impl Strategy<Value = Request> {
-    let rarely = || proptest::bool::weighted(0.15);
+    let time = prop_oneof![
+        7 => Just(Time::Now),
+        2 => Just(Time::Later),
+        1 => Just(Time::Expired),
+    ];
     let name = proptest::option::weighted(0.2, 0..3_u8);
     let is_notice = proptest::bool::weighted(0.4);
-    let kind = (rarely(), rarely(), is_notice);
-    (0..2_u8, 0..4_u8, any::<bool>(), name, kind).prop_map(
-        |(app, callee, urgent, name, (later, expired, is_notice))| Request {
+    (0..2_u8, 0..4_u8, any::<bool>(), name, time, is_notice).prop_map(
+        |(app, callee, urgent, name, time, is_notice)| Request {
             app,
             callee,
             urgent,
-            later,
-            expired,
+            time,
             name,
             is_notice,
         },
