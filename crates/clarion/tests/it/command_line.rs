@@ -173,13 +173,18 @@ async fn every_setting_of_an_account_can_be_set_and_taken_away() {
             "100.5",
             "--spending-limit",
             "1000",
+            "--call-hours",
+            "1-5 0800-2100;6,7 1000-1800",
+            "--urgent-outside-hours",
+            "on",
         ],
     )
     .await;
     assert_eq!(
         set["permissions"],
-        serde_json::json!({ "billDownload": true, "customDisplayNumber": true })
+        serde_json::json!({ "billDownload": true, "customDisplayNumber": true, "urgentOutsideHours": true })
     );
+    assert_eq!(set["callHours"], "1,2,3,4,5 0800-2100;6,7 1000-1800");
     assert_eq!(
         set["displayNumbers"],
         serde_json::json!(["+864001234567", "+86400*"])
@@ -207,9 +212,12 @@ async fn every_setting_of_an_account_can_be_set_and_taken_away() {
             "default",
             "--balance",
             "none",
+            "--call-hours",
+            "none",
         ],
     )
     .await;
+    assert_eq!(unset["callHours"], Value::Null);
     assert_eq!(
         (&unset["balance"], &unset["limits"]["requestsPerSecond"]),
         (&Value::Null, &Value::Null)
