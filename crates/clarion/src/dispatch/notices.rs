@@ -16,11 +16,15 @@ use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{EndedCall, GoingOn, NextDial, NoticeOver};
 use crate::domain::notice::{self, Notice, NoticeEnd, NoticeEnding, Recipient, Sequel};
 use crate::domain::numbering_plan::NumberingPlan;
+use crate::domain::outcome::Outcome;
 use crate::domain::route::{self, CallEnds, RouteKey, TrunkRoute};
 use crate::store::StoreError;
 
 /// A call whose hours are closed looks again after this time at most: an operator may have changed them.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(1);
+
+/// From a number that was given up undialled to the next one.
+const WHEN_GIVEN_UP: SignedDuration = SignedDuration::from_secs(1);
 
 /// What becomes of a notice whose attempt has ended.
 pub enum NoticeStep {
@@ -82,8 +86,12 @@ impl NoticePlanner {
                 ended_at: ended.ended_at,
             });
         }
+        // What cannot be said to one cannot be said to another.
+        let unspeakable = ended.outcome == Outcome::PromptFailed;
         let sequel = if let Some(ending) = ending {
             Sequel::Over(ending)
+        } else if unspeakable {
+            Sequel::Over(NoticeEnding::Exhausted)
         } else {
             let call = &claimed.call;
             let hours = self.customers.hours(&call.account, &call.app).await?;
@@ -96,6 +104,12 @@ impl NoticePlanner {
         };
         let (next, not_before) = match sequel {
             Sequel::Over(ending) => {
+                // Its last attempt was broken off because somebody wanted that.
+                let is_cancelled = ended.outcome == Outcome::Cancelled && was_dialled;
+                let ending = match ending {
+                    NoticeEnding::Exhausted if is_cancelled => NoticeEnding::Cancelled,
+                    ending => ending,
+                };
                 let NoticeOver { end, callback } = over(ending);
                 return Ok(NoticeStep::Over(Box::new(EndedCall {
                     notice: Some(end),
@@ -106,6 +120,12 @@ impl NoticePlanner {
             Sequel::Dial { number, not_before } => (number, not_before),
         };
         let pause = not_before.duration_since(self.node.clock.now());
+        // A number that was given up before anything was sent may not be the only one: nobody goes round in circles.
+        let pause = if was_dialled {
+            pause
+        } else {
+            pause.max(WHEN_GIVEN_UP)
+        };
         Ok(NoticeStep::GoesOn(Box::new(GoingOn {
             next: self.next_dial(next, ended.claimed.call.max_talk, pause),
             if_cancelled: over(NoticeEnding::Cancelled),

@@ -233,7 +233,12 @@ impl CallRecorder {
             seconds = ended.seconds(),
             trunk = ended.trunk,
             reason = ended.reason,
-            "the call has ended"
+            "{}",
+            if ended.claimed.call.notice.is_some() {
+                "the attempt has ended"
+            } else {
+                "the call has ended"
+            }
         );
         self.ended.notify_one();
     }

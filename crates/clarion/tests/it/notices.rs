@@ -11,6 +11,7 @@ use clarion::domain::outcome::Outcome;
 use jiff::SignedDuration;
 use phone::test_phone::Script;
 
+use crate::audio_files::{upload, wav};
 use crate::calls::stage::{self, Stage, field, on_postgres};
 use crate::support::bills::money;
 use crate::support::telephone::Telephone;
@@ -532,4 +533,57 @@ async fn each_attempt_is_paid_by_itself_until_the_money_is_gone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_attempt_is_paid_by_itself_until_the_money_is_gone_on_postgres() {
     one_attempt_is_paid_at_a_time(&on_postgres().await).await;
+}
+
+async fn is_cancelled_while_it_rings(database: &str) {
+    let stage = Stage::new(&format!("{database}[dispatch]\nring_seconds = 60\n")).await;
+    for fields in [format!("{HELLO},\"priority\":\"4\""), redialled(2)] {
+        let sid = stage.call("13800000003", &fields).await;
+        stage.is_in(&sid, CallState::Ringing).await;
+        let state = stage.server.store.cancel_call(&sid).await.unwrap();
+        assert_eq!(state, Some(CallState::Ringing));
+        let report = stage.report_of(&sid).await;
+        let told = ["state", "attempts", "result", "ended"].map(|name| field(&report, name));
+        assert_eq!(told, ["1", "1", "cancelled", "cancelled"]);
+        assert_eq!(stage.lines(&sid).await.len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_is_cancelled_while_it_rings() {
+    is_cancelled_while_it_rings("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_is_cancelled_while_it_rings_on_postgres() {
+    is_cancelled_while_it_rings(&on_postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_said_to_one_is_not_tried_with_another() {
+    let stage = Stage::new(TIMES).await;
+    upload(&stage.server, "a.wav", &wav(1000)).await;
+    spoil(&stage.server.folder.path().join("data/voices"));
+    let fields = "\"mediaName\":\"a.wav\",\"backupTo\":\"13800000005\",\"redialTimes\":\"3\"";
+    let sid = stage.call("13800000001", fields).await;
+    let report = stage.report_of(&sid).await;
+    let told = ["state", "attempts", "result", "ended"].map(|name| field(&report, name));
+    assert_eq!(told, ["2", "0", "prompt-failed", "exhausted"]);
+    assert_eq!(
+        stage.lines(&sid).await.len(),
+        1,
+        "a notice that was never dialled has its line"
+    );
+}
+
+/// Every file below it is no sound any more.
+fn spoil(folder: &std::path::Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            spoil(&path);
+        } else {
+            std::fs::write(path, "no sound").unwrap();
+        }
+    }
 }

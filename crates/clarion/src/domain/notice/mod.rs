@@ -190,10 +190,9 @@ fn ending(last: &Attempt) -> Option<NoticeEnding> {
         Outcome::Talked => Some(NoticeEnding::Talked),
         Outcome::Expired => Some(NoticeEnding::Expired),
         Outcome::Interrupted if last.answered_at.is_some() => Some(NoticeEnding::Interrupted),
-        // What cannot be said to one cannot be said to another.
-        Outcome::PromptFailed => Some(NoticeEnding::Exhausted),
         // Whether the notice was cancelled, or only this attempt of it broken off, its mark says.
         Outcome::Cancelled
+        | Outcome::PromptFailed
         | Outcome::Interrupted
         | Outcome::NotAnswered
         | Outcome::Busy

@@ -11,7 +11,7 @@ use crate::domain::claim::{EndedCall, GoingOn, NoticeOver, WentOn};
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
-use crate::store::statements::{legs as shared_legs, postgres};
+use crate::store::statements::{legs as shared_legs, postgres, queue};
 
 const KEEP: &str = postgres!(
     "WITH ours AS (SELECT $25::text AS call_sid, $26::smallint AS attempt, $27::integer AS legs_before), ",
@@ -50,6 +50,10 @@ pub(super) async fn go_on(client: &mut Session, going: &GoingOn) -> Result<WentO
             keep_attempt(&transaction, ended, &held, true).await?;
         }
         return over(transaction, going, &going.if_unpaid, &held).await;
+    }
+    if !ended.was_dialled(held.legs_before) {
+        let values: super::Values<'_> = &[&held.callee, &ended.sid().as_str()];
+        query_in(&transaction, queue::UNCOUNT.postgres, values).await?;
     }
     let mut values = notices::next_values(ended, next, held.legs_before).to_vec();
     values.push(Bind::of(millis(next.pause)));

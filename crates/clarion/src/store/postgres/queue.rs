@@ -53,7 +53,8 @@ const REQUEUE: &str = postgres!(
        RETURNING call_sid, callee, attempt, legs - cardinality($1::text[]) AS legs_before), ",
     KEEP_LEGS,
     ", uncounted AS (DELETE FROM callee_calls USING ours \
-       WHERE callee_calls.callee = ours.callee AND callee_calls.call_sid = ours.call_sid) \
+       WHERE callee_calls.callee = ours.callee AND callee_calls.call_sid = ours.call_sid AND callee_calls.claimed_at = \
+         (SELECT max(last.claimed_at) FROM callee_calls AS last WHERE last.callee = ours.callee AND last.call_sid = ours.call_sid)) \
      SELECT 1 FROM ours"
 );
 const HEARTBEAT: &str = postgres!(

@@ -8,7 +8,7 @@ use crate::domain::claim::{EndedCall, GoingOn, NoticeOver, WentOn};
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
-use crate::store::statements::{requests, sqlite};
+use crate::store::statements::{queue, requests, sqlite};
 
 const NEXT: &str = sqlite!(notices::NEXT, "$11", notices::OF_CALL);
 const FORGET_PROMPT: &str = sqlite!("UPDATE calls SET prompt = $1 WHERE call_sid = $2");
@@ -95,6 +95,12 @@ pub(super) fn go_on(db: &Connection, going: &GoingOn, now: i64) -> Result<WentOn
             keep_attempt(db, ended, &held, true)?;
         }
         return over(&going.if_unpaid);
+    }
+    if !ended.was_dialled(held.legs_before) {
+        db.run(
+            queue::UNCOUNT.sqlite,
+            [held.callee.as_str(), ended.sid().as_str()],
+        )?;
     }
     let values = notices::next_values(ended, next, held.legs_before);
     let due_at = Bind::of(now.saturating_add(millis(next.pause)));

@@ -49,7 +49,6 @@ const FORGET_COUNTED: &str = sqlite!(
     "DELETE FROM callee_calls WHERE (callee, claimed_at, call_sid) IN (SELECT callee, claimed_at, call_sid FROM callee_calls \
        WHERE claimed_at < $2 - {day} ORDER BY claimed_at LIMIT $1)"
 );
-const UNCOUNT: &str = sqlite!("DELETE FROM callee_calls WHERE callee = $1 AND call_sid = $2");
 const HEARTBEAT: &str = sqlite!(
     "INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version) VALUES ($1, $2, $2, $3, $4) \
      ON CONFLICT (node) DO UPDATE SET heartbeat_at = $2, lease_until = $3"
@@ -332,7 +331,7 @@ fn put_back(
     let (callee, legs_before) =
         db.only_row(REQUEUE, values, |row| Ok((row.string(0)?, row.number(1)?)))?;
     legs::keep(db, claimed, &requeue.legs, legs_before)?;
-    db.run(UNCOUNT, [&callee, sid.as_str()])?;
+    db.run(queue::UNCOUNT.sqlite, [&callee, sid.as_str()])?;
     claiming::unpark(db, &callee)?;
     Ok(true)
 }

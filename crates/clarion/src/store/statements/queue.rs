@@ -40,6 +40,11 @@ pub const LANE_ORDER: &str =
 /// them, by a plan that was made while there were hardly any.
 pub const UNPARK: &str =
     "UPDATE call_queue SET parked = {in_lane} WHERE parked + 0 = {parked} AND call_sid ";
+/// The last claim of a call does not count for its callee: nothing has rung. Earlier attempts of the same call stay counted.
+pub const UNCOUNT: Statement = statement!(
+    "DELETE FROM callee_calls WHERE callee = $1 AND call_sid = $2 \
+       AND claimed_at = (SELECT max(last.claimed_at) FROM callee_calls AS last WHERE last.callee = $1 AND last.call_sid = $2)"
+);
 /// The state of a call that a lease still holds.
 pub const HELD_STATE: Statement = statement!(
     "SELECT state FROM call_queue WHERE call_sid = $1 AND {holder} = $2 AND fence = $3{for_update}"

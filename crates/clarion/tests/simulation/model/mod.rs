@@ -224,8 +224,17 @@ impl QueueModel {
             seen_at: None,
             ..place.clone()
         };
-        self.claims.retain(|(_, _, claimed)| claimed != sid);
+        self.uncount(sid);
         true
+    }
+
+    /// The last claim does not count for its callee: nothing has rung.
+    fn uncount(&mut self, sid: &CallSid) {
+        let callee = &self.calls[sid].call.callee;
+        let is_last = |(of, _, claimed): &(String, i64, CallSid)| claimed == sid && of == callee;
+        if let Some(last) = self.claims.iter().rposition(is_last) {
+            self.claims.remove(last);
+        }
     }
 
     pub fn end(&mut self, ended: EndedCall) -> bool {
@@ -291,6 +300,9 @@ impl QueueModel {
             seen_at: None,
             ..place.clone()
         };
+        if was_dialled == 0 {
+            self.uncount(&sid);
+        }
         self.keep_attempt(going.ended, legs_before, false);
         let call = self.calls.get_mut(&sid).expect("it is held");
         call.call = call.call.clone().to(going.next.to);
