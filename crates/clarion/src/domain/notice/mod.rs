@@ -249,3 +249,185 @@ fn rank(outcome: Outcome) -> u8 {
 pub fn call_hours<'a>(windows: &'a [&'a CallWindow], zone: &'a TimeZone) -> CallHours<'a> {
     CallHours { windows, zone }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::super::attempt::AttemptNumber;
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+    }
+
+    fn recipient(number: u16) -> Recipient {
+        let digits = format!("86138{number:08}");
+        Recipient {
+            called: digits.clone(),
+            callee: digits.clone(),
+            number: PhoneNumber::from_stored(digits, None),
+            caller: None,
+        }
+    }
+
+    fn attempt(number: u16, to: u16, outcome: Outcome) -> Attempt {
+        let is_answered = outcome == Outcome::Talked;
+        Attempt {
+            number: AttemptNumber::new(number).unwrap(),
+            to: recipient(to).number,
+            outcome,
+            dialled_at: Some(at(i64::from(number) * 100)),
+            answered_at: is_answered.then(|| at(i64::from(number) * 100 + 5)),
+            ended_at: at(i64::from(number) * 100 + 10),
+        }
+    }
+
+    fn notice(window: Option<&str>) -> Notice {
+        Notice {
+            plan: NoticePlan {
+                redials: 1,
+                ..NoticePlan::single()
+            },
+            numbers: vec![recipient(1), recipient(2)],
+            window: window.map(|window| window.parse().unwrap()),
+            lifts_hours: false,
+            ring: None,
+        }
+    }
+
+    fn sequel(notice: &Notice, past: &[Attempt], account: Option<&CallWindow>) -> Sequel {
+        let numbers: Vec<_> = notice.numbers.iter().collect();
+        let windows = notice.hours(account);
+        let zone = TimeZone::UTC;
+        let hours = call_hours(&windows, &zone);
+        let now = past.last().map_or(at(0), |last| last.ended_at);
+        notice.sequel(&numbers, past, hours, now)
+    }
+
+    #[test]
+    fn an_attempt_ends_its_notice_or_gives_birth_to_the_next() {
+        let notice = notice(None);
+        let dial = |to, not_before| Sequel::Dial {
+            number: recipient(to),
+            not_before: at(not_before),
+        };
+        let interrupted_talk = Attempt {
+            answered_at: Some(at(105)),
+            ..attempt(1, 1, Outcome::Interrupted)
+        };
+        let cases: [(&str, Vec<Attempt>, Sequel); 8] = [
+            ("the first", vec![], dial(1, 0)),
+            ("busy", vec![attempt(1, 1, Outcome::Busy)], dial(1, 170)),
+            (
+                "declined",
+                vec![attempt(1, 1, Outcome::Declined)],
+                dial(2, 110),
+            ),
+            (
+                "unknown",
+                vec![attempt(1, 1, Outcome::InvalidNumber)],
+                dial(2, 110),
+            ),
+            (
+                "broken off",
+                vec![attempt(1, 1, Outcome::Interrupted)],
+                dial(1, 170),
+            ),
+            (
+                "somebody knows",
+                vec![attempt(1, 1, Outcome::Talked)],
+                Sequel::Over(NoticeEnding::Talked),
+            ),
+            (
+                "nobody is told twice",
+                vec![interrupted_talk],
+                Sequel::Over(NoticeEnding::Interrupted),
+            ),
+            (
+                "no try is left",
+                vec![
+                    attempt(1, 1, Outcome::Busy),
+                    attempt(2, 1, Outcome::Busy),
+                    attempt(3, 2, Outcome::Declined),
+                ],
+                Sequel::Over(NoticeEnding::Exhausted),
+            ),
+        ];
+        for (what, past, expected) in cases {
+            assert_eq!(sequel(&notice, &past, None), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_next_attempt_waits_for_the_hours_of_the_notice_and_of_the_account() {
+        // The first moment is a Friday, 08:00 in UTC.
+        let account = "1-5 0000-0900".parse().unwrap();
+        let first = |notice: &Notice, account| match sequel(notice, &[], account) {
+            Sequel::Dial { not_before, .. } => not_before.duration_since(at(0)),
+            Sequel::Over(ending) => panic!("{}", ending.as_str()),
+        };
+        assert_eq!(first(&notice(None), Some(&account)), SignedDuration::ZERO);
+        let morning = notice(Some("0830-1000"));
+        assert_eq!(
+            first(&morning, Some(&account)),
+            SignedDuration::from_mins(30)
+        );
+        let evening = notice(Some("0900-1000"));
+        assert_eq!(
+            sequel(&evening, &[], Some(&account)),
+            Sequel::Over(NoticeEnding::Expired),
+            "they are never open together"
+        );
+        let lifted = Notice {
+            lifts_hours: true,
+            ..evening
+        };
+        assert_eq!(
+            first(&lifted, Some(&account)),
+            SignedDuration::from_hours(1)
+        );
+    }
+
+    #[test]
+    fn the_end_tells_of_the_furthest_attempt_with_the_times_of_the_last() {
+        let past = [
+            attempt(1, 1, Outcome::Busy),
+            attempt(2, 2, Outcome::TrunkFailure),
+        ];
+        let end = Notice::end(NoticeEnding::Exhausted, &past, Outcome::Expired, at(999));
+        assert_eq!((end.outcome, end.attempts), (Outcome::Busy, 2));
+        assert_eq!((end.dialled_at, end.ended_at), (Some(at(200)), at(210)));
+        let never = Notice::end(NoticeEnding::Expired, &[], Outcome::Expired, at(999));
+        assert_eq!((never.outcome, never.attempts), (Outcome::Expired, 0));
+        assert_eq!((never.dialled_at, never.ended_at), (None, at(999)));
+    }
+
+    #[test]
+    fn endings_read_back_and_decide_about_the_state() {
+        for ending in NoticeEnding::ALL {
+            assert_eq!(NoticeEnding::from_number(ending.number()), Some(ending));
+        }
+        for (ending, outcome, state) in [
+            (NoticeEnding::Talked, Outcome::Talked, '0'),
+            (NoticeEnding::Exhausted, Outcome::Busy, '1'),
+            (NoticeEnding::Exhausted, Outcome::TrunkFailure, '2'),
+            (NoticeEnding::Cancelled, Outcome::TrunkFailure, '1'),
+            (NoticeEnding::Unpaid, Outcome::Busy, '2'),
+            (NoticeEnding::Expired, Outcome::Expired, '2'),
+        ] {
+            assert_eq!(
+                ending.callback_state(outcome),
+                state,
+                "{ending:?} {outcome:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_notice_is_read_back_as_it_was_stored() {
+        let notice = notice(Some("1-5 0800-2100"));
+        let stored = serde_json::to_string(&notice).unwrap();
+        assert_eq!(serde_json::from_str::<Notice>(&stored).unwrap(), notice);
+    }
+}
