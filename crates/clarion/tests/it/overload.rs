@@ -167,6 +167,7 @@ impl World {
         let accepted = self.accepted.iter().flatten();
         History {
             refused: Vec::new(),
+            notices: BTreeMap::new(),
             accepted: accepted.map(|(_, sid)| sid.clone()).collect(),
             dialled: self
                 .telephone

@@ -1,5 +1,6 @@
 //! Everything around the nodes: the store that they share, the telephone network, what clients were promised; and what was seen to be wrong.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -172,6 +173,7 @@ impl WorldState {
                 .collect(),
             callbacks: callbacks.collect(),
             records: records.collect(),
+            notices: BTreeMap::new(),
             legs_up: self.network.legs_up(),
         }
     }

@@ -15,8 +15,19 @@ pub struct History {
     pub callbacks: Vec<(String, String, String)>,
     /// callSid, outcome and number of bill lines, for every call in the database.
     pub records: BTreeMap<String, (Option<String>, u64)>,
+    /// Calls that may have several attempts. Each number that they dialled is among `dialled` as `callSid number`.
+    pub notices: BTreeMap<String, NoticeFacts>,
     /// Legs that the telephone still has up.
     pub legs_up: usize,
+}
+
+/// What is known of a notice.
+#[derive(Debug, Clone, Copy)]
+pub struct NoticeFacts {
+    /// Attempts that the database has.
+    pub attempts: u64,
+    /// As many as its plan has at most.
+    pub most: u64,
 }
 
 /// Everything that is wrong with it.
@@ -44,8 +55,21 @@ pub fn violations(history: &History) -> Vec<String> {
         match history.records.get(sid) {
             None => note(format!("{sid} is lost")),
             Some((None, _)) => note(format!("{sid} has no outcome")),
-            Some((Some(_), 1)) => {}
-            Some((Some(_), lines)) => note(format!("{sid} has {lines} bill lines")),
+            Some((Some(_), lines)) => match history.notices.get(sid) {
+                None if *lines == 1 => {}
+                None => note(format!("{sid} has {lines} bill lines")),
+                Some(facts) => {
+                    let of_notice = format!("{sid} ");
+                    let invites = dialled.keys().filter(|key| key.starts_with(&of_notice));
+                    let invites = invites.count() as u64;
+                    if *lines != facts.attempts || *lines < invites.max(1) || *lines > facts.most {
+                        let attempts = facts.attempts;
+                        note(format!(
+                            "{sid} has {lines} bill lines, {attempts} attempts, {invites} numbers dialled"
+                        ));
+                    }
+                }
+            },
         }
         match reports.get(sid.as_str()).map(BTreeSet::len) {
             None => note(format!("{sid} was never reported")),
@@ -75,6 +99,7 @@ mod tests {
                 (sid.clone(), "msg_a".to_owned(), "0".to_owned()),
             ],
             records: BTreeMap::from([(sid, (Some("talked".to_owned()), 1))]),
+            notices: BTreeMap::new(),
             legs_up: 0,
         }
     }
@@ -118,5 +143,29 @@ mod tests {
         );
         assert_eq!(broken(|history| history.legs_up = 1), "1 legs are still up");
         assert!(broken(|history| history.accepted.push("a".to_owned())).contains("two requests"));
+    }
+
+    #[test]
+    fn a_notice_has_a_line_for_each_number_that_was_dialled() {
+        let notice = |lines, attempts, dialled: &[&str]| {
+            let mut history = good();
+            history.dialled = dialled.iter().map(|key| format!("a {key}")).collect();
+            history.refused.clear();
+            history.records.get_mut("a").unwrap().1 = lines;
+            let facts = NoticeFacts { attempts, most: 3 };
+            history.notices.insert("a".to_owned(), facts);
+            violations(&history).join("; ")
+        };
+        assert_eq!(notice(2, 2, &["1", "2"]), "");
+        assert_eq!(notice(1, 1, &[]), "", "it was never dialled");
+        assert_eq!(
+            notice(3, 3, &["1", "2"]),
+            "",
+            "one was interrupted before its INVITE"
+        );
+        assert!(notice(1, 1, &["1", "2"]).contains("1 bill lines"));
+        assert!(notice(2, 1, &["1"]).contains("1 attempts"));
+        assert!(notice(4, 4, &["1"]).contains("4 bill lines"));
+        assert!(notice(2, 2, &["1", "1"]).contains("a 1 was dialled 2 times"));
     }
 }

@@ -28,6 +28,8 @@ use crate::support::{eventually_within, postgres};
 /// Within this time something of what is under way comes to its end.
 const DRAIN: Duration = Duration::from_secs(120);
 const CLIENTS: usize = 4;
+/// Others who are called where nobody answers, in every other call.
+const BACKUPS: usize = 2;
 
 fn rounds() -> usize {
     std::env::var("CRASH_ROUNDS").map_or(3, |rounds| {
@@ -38,7 +40,8 @@ fn rounds() -> usize {
 /// The world around Clarion: a telephone, a receiver, and clients.
 pub struct World {
     telephone: TestPhone,
-    dialled: Arc<Mutex<Vec<String>>>,
+    /// callSid and number.
+    dialled: Arc<Mutex<Vec<(String, String)>>>,
     pub receiver: Receiver,
     pub accepted: Arc<Mutex<Vec<String>>>,
 }
@@ -61,7 +64,7 @@ impl World {
             while let Some(call) = heard.recv().await {
                 // `callSid-try@clarion`
                 let sid = call.call_id.split('-').next().unwrap().to_owned();
-                note.lock().unwrap().push(sid);
+                note.lock().unwrap().push((sid, call.number));
             }
         });
         Self {
@@ -129,9 +132,19 @@ impl World {
             (sid, id, received.body)
         });
         let records = records(database).await;
+        let notices = records::notices(database, 1 + BACKUPS as u64).await;
+        let dialled = self.dialled.lock().unwrap();
+        let dialled = dialled.iter().map(|(sid, number)| {
+            if notices.contains_key(sid) {
+                format!("{sid} {number}")
+            } else {
+                sid.clone()
+            }
+        });
         History {
             accepted: self.accepted.lock().unwrap().clone(),
-            dialled: self.dialled.lock().unwrap().clone(),
+            dialled: dialled.collect(),
+            notices,
             refused: Vec::new(),
             callbacks: callbacks.collect(),
             records,
@@ -183,22 +196,37 @@ fn somebody(number: &str) -> Script {
 pub fn fields(url: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let suffix = ["0001", "0002", "0003", "0004", "0005", "0001"][number as usize % 6];
-    let number = number % 10_000;
-    format!("\"to\":\"138{number:04}{suffix}\",\"mediaTxt\":\"hello\",\"respUrl\":\"{url}\"")
+    let kind = |place: usize| ["0001", "0002", "0003", "0004", "0005", "0001"][place % 6];
+    let place = number as usize;
+    let to = |place| format!("138{:04}{}", number % 10_000, kind(place));
+    let backups: Vec<_> = (1..=BACKUPS).map(|more| to(place + more)).collect();
+    // Every other one goes on to somebody else where nobody answers.
+    let backups = match place % 2 {
+        0 => format!(",\"backupTo\":\"{}\"", backups.join(";")),
+        _ => String::new(),
+    };
+    let to = to(place);
+    format!("\"to\":\"{to}\",\"mediaTxt\":\"hello\",\"respUrl\":\"{url}\"{backups}")
 }
 
 /// Also where the process that dialled it is gone.
-async fn every_dialled_call_has_a_leg(database: &Database, calls: &[String]) {
+async fn every_dialled_call_has_a_leg(database: &Database, history: &History) {
     let store = database.open(&Supervisor::new()).await.unwrap();
-    for sid in calls {
-        let sid = sid.parse().unwrap();
+    for name in &history.accepted {
+        let sid = name.parse().unwrap();
         let record = store.call_record(&sid).await.unwrap().unwrap();
-        let history = store.call_history(&sid).await.unwrap();
-        let outcomes: Vec<_> = history.attempts.iter().map(|one| one.outcome).collect();
-        assert_eq!(outcomes, Vec::from_iter(record.outcome), "{record:?}");
-        let has_leg = !history.legs.is_empty();
-        assert!(has_leg || record.dialled_at.is_none(), "{record:?}");
+        let story = store.call_history(&sid).await.unwrap();
+        let outcomes: Vec<_> = story.attempts.iter().map(|one| one.outcome).collect();
+        if history.notices.contains_key(name) {
+            let whole = record.outcome.unwrap();
+            assert!(outcomes.contains(&whole), "{outcomes:?} {record:?}");
+        } else {
+            assert_eq!(outcomes, Vec::from_iter(record.outcome), "{record:?}");
+        }
+        for attempt in &story.attempts {
+            let has_leg = story.legs_of(attempt.number).next().is_some();
+            assert!(has_leg || attempt.dialled_at.is_none(), "{attempt:?}");
+        }
     }
     store.close().await;
 }
@@ -212,7 +240,7 @@ async fn judge(world: &World, installation: &Installation, lives: usize) {
         wrong.len(),
         wrong.join("\n")
     );
-    every_dialled_call_has_a_leg(&installation.database, &history.accepted).await;
+    every_dialled_call_has_a_leg(&installation.database, &history).await;
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     for (outcome, _) in history.records.values() {
         *outcomes

@@ -4,12 +4,26 @@ use std::collections::BTreeMap;
 
 use clarion::store::Database;
 
+use super::checker::NoticeFacts;
 use crate::support::postgres;
+
+/// The attempts of every notice, each of which may have so many.
+pub async fn notices(database: &Database, most: u64) -> BTreeMap<String, NoticeFacts> {
+    let query = "SELECT calls.call_sid, CAST(NULL AS TEXT), count(attempts.attempt) FROM calls \
+                 LEFT JOIN attempts ON attempts.call_sid = calls.call_sid WHERE calls.notice IS NOT NULL GROUP BY calls.call_sid";
+    let counted = rows(database, query).await.into_iter();
+    let facts = |(sid, (_, attempts))| (sid, NoticeFacts { attempts, most });
+    counted.map(facts).collect()
+}
 
 /// Outcome and number of bill lines of every call.
 pub async fn records(database: &Database) -> BTreeMap<String, (Option<String>, u64)> {
     let query = "SELECT calls.call_sid, max(bill_lines.outcome), count(bill_lines.order_id) FROM calls \
                  LEFT JOIN bill_lines ON bill_lines.call_sid = calls.call_sid WHERE calls.outcome IS NOT NULL GROUP BY calls.call_sid";
+    rows(database, query).await
+}
+
+async fn rows(database: &Database, query: &str) -> BTreeMap<String, (Option<String>, u64)> {
     match database {
         Database::Sqlite(path) => {
             let db = rusqlite::Connection::open(path).unwrap();

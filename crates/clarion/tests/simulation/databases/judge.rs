@@ -25,6 +25,7 @@ use proptest::test_runner::TestCaseError;
 
 use super::verbs::{Action, GoOn, Request, Step, Time};
 use super::{ACCOUNT, APPS};
+use crate::checker::NoticeFacts;
 use crate::model::{ModelCall, QueueModel};
 use crate::world::epoch;
 
@@ -354,6 +355,24 @@ impl<'a> Comparison<'a> {
         prop_assert_eq!(&orphans, &known);
         self.leases
             .extend(known.into_iter().map(|orphan| orphan.claimed));
+        Ok(())
+    }
+
+    /// Every attempt of a notice that was dialled, and nothing else.
+    pub fn judge_attempts(
+        &self,
+        notices: &BTreeMap<String, NoticeFacts>,
+    ) -> Result<(), TestCaseError> {
+        let stored = notices
+            .iter()
+            .map(|(sid, facts)| (sid.clone(), facts.attempts));
+        let calls = self.model.calls.values();
+        let calls = calls.filter(|call| call.call.notice.is_some());
+        let known = calls.map(|call| (call.call.sid.to_string(), call.attempts.len() as u64));
+        prop_assert_eq!(
+            stored.collect::<BTreeMap<_, _>>(),
+            known.collect::<BTreeMap<_, _>>()
+        );
         Ok(())
     }
 
