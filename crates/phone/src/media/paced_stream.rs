@@ -2,15 +2,15 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
 use super::batch::Batch;
 use super::srtp::{RTP_GROWTH, RtpSealer};
-use super::stream::{LARGEST_PACKET, NextPacket, Stream};
+use super::stream::{LARGEST_PACKET, NextPacket, PlaybackItem, Stream};
 
 /// A packet with what encryption adds.
 pub const PACKET_ROOM: usize = LARGEST_PACKET + RTP_GROWTH;
@@ -18,13 +18,52 @@ pub const PACKET_ROOM: usize = LARGEST_PACKET + RTP_GROWTH;
 /// A packet that leaves later than this after its due time counts as late.
 const LATE: Duration = Duration::from_millis(5);
 
-/// What a call and the pacer know of each other. The pacer only reads the first two fields, and only the pacer writes the others.
+/// What a call wants of its stream: one word that the pacer reads for each packet.
+#[derive(Debug, Default)]
+pub struct StreamWishes(AtomicU8);
+
+/// The peer has put us on hold: time goes on, the playback waits.
+const HELD: u8 = 1;
+/// The call is over: the stream is forgotten at its next turn.
+const STOPPED: u8 = 2;
+/// Something else is played from now on.
+const CHANGED: u8 = 4;
+
+impl StreamWishes {
+    pub fn hold(&self, is_held: bool) {
+        if is_held {
+            self.0.fetch_or(HELD, Ordering::Relaxed);
+        } else {
+            self.0.fetch_and(!HELD, Ordering::Relaxed);
+        }
+    }
+
+    pub fn stop(&self) {
+        self.0.fetch_or(STOPPED, Ordering::Relaxed);
+    }
+}
+
+/// What is played instead of the rest, from the next packet on.
+#[derive(Debug)]
+pub struct NewPlayback {
+    pub items: Vec<PlaybackItem>,
+    pub finished: tokio::sync::oneshot::Sender<Instant>,
+}
+
+#[derive(Debug, Default)]
+enum ChangeSlot {
+    #[default]
+    Empty,
+    Wanted(NewPlayback),
+    /// The stream has ended: nothing more is played.
+    Closed,
+}
+
+/// What a call and the pacer know of each other. The call writes the first two fields, and only the pacer writes the others.
 #[derive(Debug, Default)]
 pub struct StreamControl {
-    /// The peer has put us on hold: time goes on, the playback waits.
-    pub held: AtomicBool,
-    /// The call is over: the stream is forgotten at its next turn.
-    pub stopped: AtomicBool,
+    pub wishes: StreamWishes,
+    change: Mutex<ChangeSlot>,
     /// The due time of the first packet; the other timestamps are counted from it.
     pub began: OnceLock<Instant>,
     pub packets: AtomicU32,
@@ -40,6 +79,25 @@ pub struct StreamControl {
 }
 
 impl StreamControl {
+    /// The stream goes on with something else: its numbers, its time and its figures continue.
+    pub fn change(&self, playback: NewPlayback) {
+        let mut slot = self.slot();
+        if matches!(*slot, ChangeSlot::Closed) {
+            return;
+        }
+        *slot = ChangeSlot::Wanted(playback);
+        self.wishes.0.fetch_or(CHANGED, Ordering::Release);
+    }
+
+    /// The stream has ended. Whoever waits for something that is not going to be played is told so.
+    pub fn close(&self) {
+        *self.slot() = ChangeSlot::Closed;
+    }
+
+    fn slot(&self) -> MutexGuard<'_, ChangeSlot> {
+        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Only the pacer writes, so that plain stores suffice. A packet of a batch leaves some microseconds later than is counted here.
     fn count(&self, lateness: Duration, stream: &Stream) {
         self.packets.store(stream.packets, Ordering::Relaxed);
@@ -133,6 +191,15 @@ pub(super) enum Turn {
 }
 
 impl PacedStream {
+    fn take_change(&mut self) {
+        self.control.wishes.0.fetch_and(!CHANGED, Ordering::Relaxed);
+        let wanted = std::mem::take(&mut *self.control.slot());
+        if let ChangeSlot::Wanted(playback) = wanted {
+            self.stream.replace(&playback.items);
+            self.finished = playback.finished;
+        }
+    }
+
     /// Sends the packet that is due.
     pub(super) fn take_turn(
         &mut self,
@@ -140,13 +207,17 @@ impl PacedStream {
         buffer: &mut [u8; PACKET_ROOM],
         batches: &mut Vec<Batch>,
     ) -> Turn {
-        if self.control.stopped.load(Ordering::Relaxed) {
+        let wishes = self.control.wishes.0.load(Ordering::Acquire);
+        if wishes & STOPPED != 0 {
             return Turn::Stopped;
         }
         if self.stream.is_new() {
             let _ = self.control.began.set(due);
         }
-        if self.control.held.load(Ordering::Relaxed) {
+        if wishes & CHANGED != 0 {
+            self.take_change();
+        }
+        if wishes & HELD != 0 {
             self.stream.hold();
             return Turn::Waited;
         }

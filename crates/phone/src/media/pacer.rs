@@ -221,13 +221,15 @@ impl Wheel {
 
     fn remove(&mut self, (ring, slot): (usize, usize), index: usize) -> PacedStream {
         self.streams -= 1;
-        self.rings[ring].0[slot].swap_remove(index)
+        let ended = self.rings[ring].0[slot].swap_remove(index);
+        ended.control.close();
+        ended
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::paced_stream::{SendPath, StreamControl};
+    use super::super::paced_stream::{NewPlayback, SendPath, StreamControl};
     use super::super::rtp::{Numbers, Packet};
     #[cfg(debug_assertions)]
     use super::super::stream::PANIC_KEY;
@@ -313,7 +315,7 @@ mod tests {
         let (socket, theirs) = pair();
         let (finished, when) = tokio::sync::oneshot::channel();
         let control = Arc::new(StreamControl::default());
-        control.held.store(true, Ordering::Relaxed);
+        control.wishes.hold(true);
         pacer.play(PacedStream {
             stream: stream(&[PlaybackItem::Silence { frames: 1000 }]),
             send_path: SendPath::Connected(socket),
@@ -328,13 +330,64 @@ mod tests {
             theirs.recv(&mut [0; 200]).is_err(),
             "nothing is sent while held"
         );
-        control.held.store(false, Ordering::Relaxed);
+        control.wishes.hold(false);
         theirs
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         assert!(theirs.recv(&mut [0; 200]).is_ok());
-        control.stopped.store(true, Ordering::Relaxed);
+        control.wishes.stop();
         assert!(when.await.is_err(), "a stopped stream does not finish");
+    }
+
+    #[tokio::test]
+    async fn a_stream_goes_on_with_something_else_as_the_same_stream() {
+        let pacer = Pacer::start(&Supervisor::new()).unwrap();
+        let (socket, theirs) = pair();
+        let (finished, first) = tokio::sync::oneshot::channel();
+        let control = Arc::new(StreamControl::default());
+        let sound = EncodedAudio::encode(&[8000; 480]);
+        pacer.play(PacedStream {
+            stream: stream(&[PlaybackItem::Silence { frames: 100_000 }]),
+            send_path: SendPath::Connected(socket),
+            sealer: None,
+            control: Arc::clone(&control),
+            finished,
+        });
+        theirs
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let mut packet = [0; 200];
+        let mut numbers = Vec::new();
+        let mut next = || {
+            let length = theirs.recv(&mut packet).unwrap();
+            numbers.push(u16::from_be_bytes([packet[2], packet[3]]));
+            packet[12..length].to_vec()
+        };
+        next();
+        let change = |items| {
+            let (finished, when) = tokio::sync::oneshot::channel();
+            control.change(NewPlayback { items, finished });
+            when
+        };
+        let second = change(vec![PlaybackItem::Sound(sound.clone())]);
+        assert!(first.await.is_err(), "the rest is not played any more");
+        let mut heard = Vec::new();
+        while heard.len() < 480 {
+            let payload = next();
+            if payload[0] != Codec::Pcma.silence() {
+                heard.extend(payload);
+            }
+        }
+        assert_eq!(heard, sound.bytes(Codec::Pcma).to_vec());
+        assert!(second.await.is_ok());
+        let in_order = |pair: &[u16]| pair[1] == pair[0].wrapping_add(1);
+        assert!(numbers.windows(2).all(in_order), "{numbers:?}");
+        // Its last packet has left: nothing more is played, and nobody waits for it.
+        assert!(
+            change(vec![PlaybackItem::Silence { frames: 1 }])
+                .await
+                .is_err()
+        );
     }
 
     #[cfg(debug_assertions)]

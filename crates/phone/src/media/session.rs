@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use super::engine::{Encryption, HeardKeys, MediaEngine, MediaError, MediaOptions, SymmetricRtp};
 use super::inbound::{Inbound, InboundParameters, OnInbound};
 use super::inbound_handle::InboundHandle;
-use super::paced_stream::{PacedStream, StreamControl, Target};
+use super::paced_stream::{NewPlayback, PacedStream, StreamControl, Target};
 use super::reporter::Reporter;
 use super::rtp::Numbers;
 use super::sockets::Sockets;
@@ -224,6 +224,17 @@ impl MediaSession {
         Ok(when)
     }
 
+    /// Plays something else from the next packet on, as long as something is being played. The receiver is as that of `play`.
+    pub fn change(&mut self, plan: Vec<PlaybackItem>) -> oneshot::Receiver<Instant> {
+        self.to_play += plan.iter().map(sound_of).sum::<Duration>();
+        let (finished, when) = oneshot::channel();
+        self.control.change(NewPlayback {
+            items: plan,
+            finished,
+        });
+        when
+    }
+
     /// Sends reports when they are due. Comes back when the peer is quiet, where the options want to know it, or when it has held us for
     /// longer than it may. Dropping it half-way and calling it again loses nothing.
     pub async fn watch(&mut self) -> WatchEnd {
@@ -288,7 +299,7 @@ impl MediaSession {
 
     /// Ends the session, with a goodbye where something was agreed on.
     pub fn stop(&mut self) {
-        self.control.stopped.store(true, Ordering::Relaxed);
+        self.control.wishes.stop();
         if !std::mem::replace(&mut self.stopped, true) && self.reporter.due().is_some() {
             self.report(Instant::now(), true);
         }
@@ -321,7 +332,7 @@ impl MediaSession {
             // Held in the old way, without an address: the peer is still where it was.
             (remote.rtp, remote.rtcp) = (known.rtp, known.rtcp);
         }
-        self.control.held.store(!remote.listens, Ordering::Relaxed);
+        self.control.wishes.hold(!remote.listens);
         self.held_since = match self.held_since {
             _ if remote.listens => None,
             since => since.or(Some(now)),

@@ -140,6 +140,16 @@ impl Stream {
         }
     }
 
+    /// What was to follow is not played any more; a key that is being sent is sent to its end.
+    pub fn replace(&mut self, items: &[PlaybackItem]) {
+        let is_begun = |segment: &Segment| matches!(segment, Segment::Event { began: Some(_), .. });
+        let begun = self.segments.pop_front().filter(is_begun);
+        self.segments.clear();
+        self.segments.extend(begun);
+        self.fresh = true;
+        self.append(items);
+    }
+
     fn append_silence(&mut self, bytes: usize) {
         if bytes > 0 {
             self.segments.push_back(Segment::Silence(bytes));
