@@ -161,6 +161,7 @@ async fn allow(mut happened: UnboundedReceiver<CallEvent>) {
 
 fn order(index: u32, plan: Vec<PlaybackItem>) -> CallRequest {
     CallRequest {
+        menu: None,
         number: "100".to_owned(),
         caller: "200".to_owned(),
         call_id: format!("bench-{index}-{:08x}", std::process::id()),

@@ -3,6 +3,7 @@
 
 mod dialling;
 mod far_end;
+mod key_menu;
 mod keys;
 mod next_invite;
 mod placing;
@@ -16,6 +17,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub use self::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu};
 use crate::ending::Ending;
 use crate::leg_record::LegRecord;
 pub use crate::media::engine::{MediaConfig, MediaOptions};
@@ -47,6 +49,8 @@ pub struct CallRequest {
     pub call_id: String,
     /// Everything that is sent after the answer, lead-in and keys for an extension included.
     pub plan: Vec<PlaybackItem>,
+    /// What is asked of the callee, if anything. Keys count from the first sample of the message on.
+    pub menu: Option<KeyMenu>,
     /// How long it may ring.
     pub ring_time: Duration,
     /// How long it may talk.
@@ -65,6 +69,8 @@ pub enum CallEvent {
     Answered(Option<Box<DialogSnapshot>>, AnswerRecorded),
     /// The callee pressed a key.
     Key(char),
+    /// The callee has answered what was asked. It is confirmed to them as soon as this is recorded.
+    Chosen(KeyChoice, ChoiceRecorded),
 }
 
 /// An INVITE waits for its leave. Dropping this refuses it.

@@ -293,6 +293,7 @@ impl CallRunner {
             caller: trunk.caller(call.caller.as_deref()),
             call_id: format!("{}-{}@clarion", call.sid, trunk_try.number),
             plan: plan.items.clone(),
+            menu: None,
             ring_time: call.ring_time().unwrap_or(self.times.ring),
             talk_time: self.playback.talk_time(call.max_talk, paid),
         }

@@ -101,6 +101,8 @@ impl CallRecorder {
                     unrecorded.add(CallUpdate::Answered { at: now, dialog });
                 }
                 CallEvent::Key(key) => tracing::info!(%key, "the callee pressed a key"),
+                // No call asks for a key yet.
+                CallEvent::Chosen(..) => {}
             }
         }
         self.write(progress, unrecorded).await;

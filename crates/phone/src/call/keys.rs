@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
+use super::key_menu::{ChoiceRecorded, KeyChoice};
 use super::{CallEvent, Events};
 use crate::leg_record::KeyPress;
 
@@ -44,6 +47,7 @@ struct Presses {
 pub(super) struct PressedKeys {
     events: Events,
     presses: Arc<Mutex<Presses>>,
+    pressed: Arc<Notify>,
 }
 
 impl PressedKeys {
@@ -51,6 +55,7 @@ impl PressedKeys {
         Self {
             events: events.clone(),
             presses: Arc::default(),
+            pressed: Arc::default(),
         }
     }
 
@@ -76,6 +81,23 @@ impl PressedKeys {
             presses.kept.push(told);
         }
         let _ = self.events.send(CallEvent::Key(key));
+        self.pressed.notify_one();
+    }
+
+    /// What the keys came to.
+    pub fn chosen(&self, choice: KeyChoice, recorded: ChoiceRecorded) {
+        let _ = self.events.send(CallEvent::Chosen(choice, recorded));
+    }
+
+    /// The key that was kept in this place, when it is pressed.
+    pub async fn pressed(&self, place: usize) -> char {
+        loop {
+            let kept = self.lock().kept.get(place).map(|press| press.key);
+            match kept {
+                Some(key) => return key,
+                None => self.pressed.notified().await,
+            }
+        }
     }
 
     /// Everything that was pressed so far, for the record of the leg.

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::CallRequest;
 use super::far_end::FarEnd;
+use super::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu, MenuState, MenuStep};
 use super::keys::{KeySource, PressedKeys};
 use super::session_refresh::SessionRefresh;
 use crate::ending::{Cause, Ending, Failure, Side};
@@ -39,6 +40,9 @@ enum Happening {
     Leg(Option<LegEvent>),
     /// There is a reason to hang up.
     Over(&'static str),
+    Pressed(char),
+    /// What the callee has confirmed is recorded; `false` for any other choice, and where it could not be.
+    Recorded(bool),
     Quiet,
     Gone,
     /// We have hung up, and the leg does not end.
@@ -57,7 +61,10 @@ impl TalkingCall {
         let started = self
             .media
             .answered(&self.description)
-            .and_then(|()| self.media.play(&request.plan));
+            .and_then(|()| match &request.menu {
+                Some(menu) => self.media.play(&menu.whole(&request.plan)),
+                None => self.media.play(&request.plan),
+            });
         let (ending, hung_up_by, ended_at) = match started {
             Ok(finished) => {
                 let (side, ended_at) = self
@@ -101,12 +108,13 @@ impl TalkingCall {
     ) -> (Side, Instant) {
         let over = async {
             tokio::select! {
-                reason = played(finished) => reason,
                 () = tokio::time::sleep(request.talk_time) => "it has talked for as long as it may",
                 () = hang_up.cancelled() => "it was asked to",
             }
         };
-        tokio::pin!(over);
+        let playing = played(finished);
+        tokio::pin!(over, playing);
+        let mut dialogue = request.menu.as_ref().map(KeyDialogue::new);
         let mut refresh = SessionRefresh::new(
             self.answer.session_timer(),
             self.leg.refresher(&self.answer),
@@ -124,6 +132,8 @@ impl TalkingCall {
             let happening = tokio::select! {
                 event = self.leg.next() => Happening::Leg(event),
                 reason = &mut over, if up => Happening::Over(reason),
+                reason = &mut playing, if up => Happening::Over(reason),
+                happening = next_in(&mut dialogue, &self.keys), if up && dialogue.is_some() => happening,
                 () = refresh.peer_gone(), if up => Happening::Gone,
                 () = far_end.gone(), if up => Happening::Gone,
                 end = self.media.watch(), if up => match end {
@@ -145,6 +155,20 @@ impl TalkingCall {
                     return (side, ours.unwrap_or_else(Instant::now));
                 }
                 Happening::Quiet => far_end.ask(),
+                Happening::Pressed(key) => {
+                    let Some(dialogue) = &mut dialogue else {
+                        continue;
+                    };
+                    let step = dialogue.step(key, &mut self.media, &self.keys, request);
+                    if let Some(finished) = step {
+                        playing.set(played(finished));
+                    }
+                }
+                Happening::Recorded(is_recorded) => {
+                    let thanks = request.menu.as_ref().map(|menu| menu.thanks.clone());
+                    let thanks = thanks.filter(|_| is_recorded).unwrap_or_default();
+                    playing.set(played(self.media.change(thanks)));
+                }
                 Happening::Over(reason) => {
                     tracing::debug!(reason, "hanging up");
                     let now = Instant::now();
@@ -203,6 +227,65 @@ impl TalkingCall {
             }
         }
     }
+}
+
+/// What is asked of the callee, while the call is up.
+struct KeyDialogue<'a> {
+    state: MenuState<'a>,
+    /// Keys that were looked at.
+    seen: usize,
+    recorded: Option<(KeyChoice, oneshot::Receiver<()>)>,
+}
+
+impl<'a> KeyDialogue<'a> {
+    fn new(menu: &'a KeyMenu) -> Self {
+        Self {
+            state: MenuState::new(menu),
+            seen: 0,
+            recorded: None,
+        }
+    }
+
+    /// What is played from now on because of a key, if anything else is: the end of that.
+    fn step(
+        &mut self,
+        key: char,
+        media: &mut MediaSession,
+        keys: &PressedKeys,
+        request: &CallRequest,
+    ) -> Option<oneshot::Receiver<Instant>> {
+        // Whoever presses keys before the message has not heard it.
+        if !media.has_sounded() {
+            return None;
+        }
+        let menu = request.menu.as_ref()?;
+        match self.state.pressed(key) {
+            MenuStep::Nothing => None,
+            MenuStep::PlayAgain => Some(media.change(menu.again(&request.plan))),
+            MenuStep::Chosen(choice) => {
+                let (recorded, done) = ChoiceRecorded::new();
+                self.recorded = Some((choice, done));
+                keys.chosen(choice, recorded);
+                Some(media.change(KeyMenu::recording()))
+            }
+        }
+    }
+}
+
+/// What comes next of the callee's keys. Dropping it half-way and calling it again loses nothing.
+async fn next_in(dialogue: &mut Option<KeyDialogue<'_>>, keys: &PressedKeys) -> Happening {
+    let Some(dialogue) = dialogue else {
+        return std::future::pending().await;
+    };
+    if let Some((choice, recorded)) = &mut dialogue.recorded {
+        let is_recorded = recorded.await.is_ok();
+        let is_confirmed = is_recorded && matches!(choice, KeyChoice::Confirmed(_));
+        dialogue.recorded = None;
+        return Happening::Recorded(is_confirmed);
+    }
+    let key = keys.pressed(dialogue.seen).await;
+    dialogue.seen += 1;
+    Happening::Pressed(key)
 }
 
 /// Waits for the end of the playback, and says how it ended.

@@ -235,6 +235,11 @@ impl MediaSession {
         when
     }
 
+    /// Whether a sound has begun: silence and keys of ours are none.
+    pub fn has_sounded(&self) -> bool {
+        self.control.sound_octets.load(Ordering::Relaxed) > 0
+    }
+
     /// Sends reports when they are due. Comes back when the peer is quiet, where the options want to know it, or when it has held us for
     /// longer than it may. Dropping it half-way and calling it again loses nothing.
     pub async fn watch(&mut self) -> WatchEnd {

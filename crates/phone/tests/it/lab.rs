@@ -131,6 +131,7 @@ pub fn call_request(plan: Vec<PlaybackItem>) -> CallRequest {
         caller: "4001234567".to_owned(),
         call_id: format!("call-{number}-{:08x}", rand::random::<u32>()),
         plan,
+        menu: None,
         ring_time: Duration::from_secs(10),
         talk_time: Duration::from_secs(60),
     }
@@ -160,6 +161,10 @@ fn word(event: CallEvent) -> String {
         CallEvent::Ringing(_) => "ringing".to_owned(),
         CallEvent::Answered(..) => "answered".to_owned(),
         CallEvent::Key(key) => key.to_string(),
+        CallEvent::Chosen(choice, recorded) => {
+            recorded.done();
+            format!("{choice:?}")
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod forms;
 mod hostile;
 mod hosts;
 mod kamailio;
+mod key_menu;
 mod lab;
 mod leave;
 mod leg_records;
