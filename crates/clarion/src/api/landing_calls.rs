@@ -82,6 +82,7 @@ pub const FORM: Form = Form {
         notice_fields::VALID_TIME,
         notice_fields::PRIORITY,
         notice_fields::RING_TIME,
+        notice_fields::MACHINE_DETECT,
     ],
     attributes: &[("mediaName", "type", "mediaNameType")],
     unclosed: None,

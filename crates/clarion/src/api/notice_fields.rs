@@ -75,6 +75,12 @@ pub const RING_TIME: Field = Field::optional(
     "10 to 120: seconds that one attempt may ring.",
 );
 
+pub const MACHINE_DETECT: Field = Field::optional(
+    "machineDetect",
+    "0",
+    "0: people and answering machines are not told apart. Nothing else is offered yet.",
+);
+
 /// Each of them makes a request a notice.
 const NAMES: [&str; 10] = [
     REDIAL_TIMES.name,
@@ -153,6 +159,14 @@ impl WantedNotice {
         config: &Config,
         to: &Recipient,
     ) -> Result<Option<Self>, Refusal> {
+        if fields
+            .text(MACHINE_DETECT.name)?
+            .is_some_and(|wish| wish != "0")
+        {
+            return Err(Refusal::field(
+                "machineDetect must be 0: people and answering machines are not told apart here",
+            ));
+        }
         let mut any = false;
         for name in NAMES {
             any |= fields.text(name)?.is_some();
