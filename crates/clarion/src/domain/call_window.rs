@@ -32,11 +32,14 @@ impl CallWindow {
         self.0.iter().any(|span| span.is_open(now))
     }
 
-    /// When the spans that begin on a day open and close.
-    pub fn moments(&self, day: Date, zone: &TimeZone) -> impl Iterator<Item = Timestamp> {
+    /// From when until when it is open, of what begins on a day.
+    pub fn open_from(
+        &self,
+        day: Date,
+        zone: &TimeZone,
+    ) -> impl Iterator<Item = (Timestamp, Timestamp)> {
         let spans = self.0.iter().filter(move |span| span.is_of(day.weekday()));
-        let ends = spans.flat_map(|span| [span.begins, span.ends]);
-        ends.filter_map(move |minutes| at(day, minutes, zone))
+        spans.filter_map(move |span| at(day, span.begins, zone).zip(at(day, span.ends, zone)))
     }
 }
 

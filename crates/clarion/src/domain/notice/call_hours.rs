@@ -1,14 +1,14 @@
 //! Hours in which a notice may dial: windows that must all be open, in the platform's zone.
 
-use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::call_window::CallWindow;
 
-/// Windows repeat every week. What is not open within these days, clock changes included, never is; what has not passed after them has no end worth
-/// waiting for.
-const DAYS_AHEAD: usize = 400;
+/// Windows repeat every week: what is not open within these days, clock changes included, never is.
+const DAYS_OF_AN_OPENING: usize = 15;
+/// Nobody waits for longer, however seldom it is open: what is computed for a request is bounded.
+const DAYS_AHEAD: usize = 62;
 
 #[derive(Debug, Clone, Copy)]
 pub struct CallHours<'a> {
@@ -17,12 +17,8 @@ pub struct CallHours<'a> {
     pub zone: &'a TimeZone,
 }
 
-/// A time between two moments at which a window may open or close.
-struct Stretch {
-    begins: Timestamp,
-    ends: Timestamp,
-    is_open: bool,
-}
+/// From when until when something is open.
+type OpenTime = (Timestamp, Timestamp);
 
 impl CallHours<'_> {
     pub fn is_open(&self, moment: Timestamp) -> bool {
@@ -32,71 +28,79 @@ impl CallHours<'_> {
 
     /// The first moment from then on at which it is open; `None` if it never is.
     pub fn next_open(&self, from: Timestamp) -> Option<Timestamp> {
-        if self.is_open(from) {
+        if self.windows.is_empty() {
             return Some(from);
         }
-        let mut stretches = self.stretches(from);
-        stretches
-            .find(|stretch| stretch.is_open)
-            .map(|stretch| stretch.begins)
+        let open = self.open_times(from, DAYS_OF_AN_OPENING);
+        open.first().map(|(begins, _)| *begins)
     }
 
-    /// The moment at which it has been open for so long, counted from then on; `None` if it never will have been.
+    /// The moment at which it has been open for so long, counted from then on, and two months later at the latest; `None` if it is never open.
     pub fn after(&self, from: Timestamp, open_time: SignedDuration) -> Option<Timestamp> {
         if self.windows.is_empty() {
             return from.checked_add(open_time).ok();
         }
+        let open = self.open_times(from, DAYS_AHEAD);
         let mut left = open_time;
-        for stretch in self.stretches(from).filter(|stretch| stretch.is_open) {
-            let length = stretch.ends.duration_since(stretch.begins);
+        for (begins, ends) in &open {
+            let length = ends.duration_since(*begins);
             if left <= length {
-                return stretch.begins.checked_add(left).ok();
+                return begins.checked_add(left).ok();
             }
             left -= length;
         }
-        None
+        open.last().map(|(_, ends)| *ends)
     }
 
-    /// In order and without gaps, the first of them from then on.
-    fn stretches(&self, from: Timestamp) -> impl Iterator<Item = Stretch> {
-        let first = from.to_zoned(self.zone.clone()).date();
-        let days = first.series(jiff::Span::new().days(1)).take(DAYS_AHEAD);
-        days.flat_map(move |day| {
-            self.moments(day)
-                .windows(2)
-                .map(|pair| (pair[0], pair[1]))
-                .collect::<Vec<_>>()
-        })
-        .filter(move |(_, ends)| *ends > from)
-        .map(move |(begins, ends)| {
-            let begins = begins.max(from);
-            Stretch {
-                begins,
-                ends,
-                is_open: self.is_open(begins),
-            }
-        })
-    }
-
-    /// The moments of a day at which a window may open or close, its midnights among them.
-    fn moments(&self, day: Date) -> Vec<Timestamp> {
-        let midnight = |day: Date| Some(day.to_zoned(self.zone.clone()).ok()?.timestamp());
-        let tomorrow = day.tomorrow().ok();
-        let (Some(begins), Some(ends)) = (midnight(day), tomorrow.and_then(midnight)) else {
-            return Vec::new();
+    /// When all windows are open, from then on, in order.
+    fn open_times(&self, from: Timestamp, days: usize) -> Vec<OpenTime> {
+        // What has begun the day before may still be open.
+        let today = from.to_zoned(self.zone.clone()).date();
+        let first = today.yesterday().unwrap_or(today);
+        let of_window = |window: &&CallWindow| {
+            let days = first.series(jiff::Span::new().days(1)).take(days + 1);
+            let open = days.flat_map(|day| window.open_from(day, self.zone));
+            let open = open.filter(|(begins, ends)| begins < ends && *ends > from);
+            merged(
+                open.map(|(begins, ends)| (begins.max(from), ends))
+                    .collect(),
+            )
         };
-        let mut moments = vec![begins, ends];
-        // What has begun the day before may close today.
-        for day in [day.yesterday().ok(), Some(day)].into_iter().flatten() {
-            for window in self.windows {
-                moments.extend(window.moments(day, self.zone));
-            }
-        }
-        moments.retain(|moment| (begins..=ends).contains(moment));
-        moments.sort_unstable();
-        moments.dedup();
-        moments
+        let of_windows = self.windows.iter().map(of_window);
+        of_windows
+            .reduce(|some, others| common(&some, &others))
+            .unwrap_or_default()
     }
+}
+
+/// In order, and one where they touch.
+fn merged(mut times: Vec<OpenTime>) -> Vec<OpenTime> {
+    times.sort_unstable();
+    let mut merged: Vec<OpenTime> = Vec::with_capacity(times.len());
+    for (begins, ends) in times {
+        match merged.last_mut() {
+            Some(last) if begins <= last.1 => last.1 = last.1.max(ends),
+            _ => merged.push((begins, ends)),
+        }
+    }
+    merged
+}
+
+/// What two lists have in common, each of them merged.
+fn common(some: &[OpenTime], others: &[OpenTime]) -> Vec<OpenTime> {
+    let (mut common, mut one, mut other) = (Vec::new(), 0, 0);
+    while let (Some(here), Some(there)) = (some.get(one), others.get(other)) {
+        let (begins, ends) = (here.0.max(there.0), here.1.min(there.1));
+        if begins < ends {
+            common.push((begins, ends));
+        }
+        if here.1 < there.1 {
+            one += 1;
+        } else {
+            other += 1;
+        }
+    }
+    common
 }
 
 #[cfg(test)]
@@ -195,6 +199,21 @@ mod tests {
         assert_eq!(
             nights.next_open("2026-11-16T06:00:00Z").as_deref(),
             Some("2026-11-22T22:00:00Z")
+        );
+    }
+
+    #[test]
+    fn nobody_waits_for_longer_than_two_months() {
+        let seldom = Hours::new(&["1 0800-0801"], "UTC");
+        let year = 365 * 86_400;
+        // The 16th of November 2026 is a Monday.
+        assert_eq!(
+            seldom.after("2026-11-16T00:00:00Z", year).as_deref(),
+            Some("2027-01-11T08:01:00Z")
+        );
+        assert_eq!(
+            seldom.after("2026-11-16T00:00:00Z", 61).as_deref(),
+            Some("2026-11-23T08:00:01Z")
         );
     }
 
