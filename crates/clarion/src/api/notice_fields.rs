@@ -10,10 +10,11 @@ use crate::config::Config;
 use crate::domain::account::Account;
 use crate::domain::call::Priority;
 use crate::domain::call_window::CallWindow;
+use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::plan::{NoticePlan, RedialReason};
-use crate::domain::notice::{self, Notice, Recipient};
+use crate::domain::notice::{Notice, Recipient};
 use crate::domain::phone_number::PhoneNumber;
-use crate::domain::route::{self, CallEnds};
+use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 const MOST_REDIALS: u16 = 10;
@@ -135,7 +136,10 @@ impl RequestTimes<'_> {
         valid_for: SignedDuration,
     ) -> Result<NoticeTimes, Refusal> {
         let now = self.now.timestamp();
-        let hours = notice::call_hours(windows, self.now.time_zone());
+        let hours = CallHours {
+            windows,
+            zone: self.now.time_zone(),
+        };
         let never = || {
             Refusal::field(
                 "callWindow: within the hours of the account it is never open, so that nothing would be dialled",
@@ -233,15 +237,24 @@ impl WantedNotice {
         self.notice.numbers.iter().skip(1)
     }
 
-    /// What tells this request from another one.
+    /// What tells this request from another one: what it says, and nothing that an operator may change meanwhile. It never changes afterwards: names are
+    /// remembered for days, longer than an upgrade takes.
     pub fn told_by(&self) -> String {
-        let notice = serde_json::to_string(&*self.notice).unwrap_or_default();
+        let (notice, plan) = (&self.notice, &self.notice.plan);
+        let pauses: Vec<_> = plan.pauses.iter().map(SignedDuration::as_secs).collect();
+        let redial_on: Vec<_> = plan
+            .redial_on
+            .iter()
+            .map(|reason| reason.as_str())
+            .collect();
+        let numbers: Vec<_> = notice.numbers.iter().map(Recipient::line).collect();
+        let window = notice.window.as_ref().map(ToString::to_string);
         let start_at = self.start_at.map(|start_at| start_at.to_string());
         let valid_for = self.valid_for.map(|valid_for| valid_for.as_secs());
-        format!(
-            "{notice} {} {start_at:?} {valid_for:?}",
-            self.priority.number()
-        )
+        let attempts = (plan.redials, pauses, redial_on, plan.tries_a_turn, numbers);
+        let times = (window, notice.ring, start_at, valid_for);
+        let told = serde_json::to_string(&(attempts, times, self.priority.number()));
+        told.unwrap_or_default()
     }
 }
 
@@ -341,7 +354,7 @@ fn backups(
     }
     let mut backups: Vec<Recipient> = Vec::new();
     for part in parts {
-        let backup = destination("backupTo", part, fields, account, config)?;
+        let backup = recipient("backupTo", part, fields, account, config)?;
         let is_same = |known: &Recipient| known.number == backup.number;
         if !is_same(to) && !backups.iter().any(is_same) {
             backups.push(backup);
@@ -351,7 +364,7 @@ fn backups(
 }
 
 /// A number in a field, as it may be called: its form, what the platform calls, and who carries it.
-pub fn destination(
+pub fn recipient(
     field: &str,
     text: &str,
     fields: &Fields,
@@ -364,19 +377,15 @@ pub fn destination(
     if field != "to" {
         number.check_no_emergency(field, &config.numbers)?;
     }
-    let caller = account.caller(fields.text("displayNum")?, &number, &config.numbers);
-    let routes = config.trunks.iter().map(|trunk| &trunk.route);
-    let ends = CallEnds {
-        called: number.digits(),
-        caller: caller.as_deref(),
-    };
-    if !route::is_carried(routes, ends) {
-        return Err(StatusCode::NoRoute.into());
-    }
-    Ok(Recipient {
+    let to = Recipient {
         called: text.to_owned(),
         callee: config.numbers.callee(&number),
+        caller: account.caller(fields.text("displayNum")?, &number, &config.numbers),
         number,
-        caller,
-    })
+    };
+    let routes = config.trunks.iter().map(|trunk| &trunk.route);
+    if !route::is_carried(routes, to.ends()) {
+        return Err(StatusCode::NoRoute.into());
+    }
+    Ok(to)
 }

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Zoned};
 
 use super::Api;
 use super::directory::unavailable;
-use super::notice_fields::{RequestTimes, WantedNotice, destination};
+use super::notice_fields::{RequestTimes, WantedNotice, recipient};
 use super::request::Authenticated;
 use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
@@ -23,7 +23,7 @@ use crate::domain::prompt::{
     self, AudioFile, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE, VerifyCode,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, RequestKey};
-use crate::domain::route::{CallEnds, RouteKey};
+use crate::domain::route::RouteKey;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
 use crate::store::{NOTICES, StoreError};
@@ -235,7 +235,7 @@ impl CommonFields {
             .text("to")?
             .ok_or_else(|| Refusal::field("to is required"))?;
         Ok(Self {
-            to: destination("to", to, fields, account, config)?,
+            to: recipient("to", to, fields, account, config)?,
             plays: prompt::play_times(fields.text("playTimes")?)?,
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
@@ -293,11 +293,6 @@ impl WantedCall {
         now: &Zoned,
     ) -> Result<Queueing, Refusal> {
         let routes = config.trunks.iter().map(|trunk| &trunk.route);
-        let to = &self.common.to;
-        let ends = CallEnds {
-            called: to.number.digits(),
-            caller: to.caller.as_deref(),
-        };
         let request = RequestTimes {
             now,
             hours: account.call_hours.as_ref(),
@@ -308,7 +303,7 @@ impl WantedCall {
             None => (request.usual()?, Priority::USUAL),
         };
         Ok(Queueing {
-            route: RouteKey::of(routes, ends),
+            route: RouteKey::of(routes, self.common.to.ends()),
             priority,
             pause: times.pause,
             valid_for: times.valid_for,

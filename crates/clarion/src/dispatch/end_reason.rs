@@ -61,20 +61,17 @@ impl EndReason {
             last.trunk
         );
         Self {
-            outcome: Outcome::Expired,
             sip_code: last.sip_code,
-            text: Some(text),
-            ending: None,
+            ..Self::because(Outcome::Expired, text)
         }
     }
 
     pub fn of_failure(failure: &Failure, outcome: Outcome) -> Self {
+        // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
+        let text = failure.to_string().replace(char::is_control, " ");
         Self {
-            outcome,
             sip_code: failure.response.as_ref().map(|(code, _)| *code),
-            // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
-            text: Some(failure.to_string().replace(char::is_control, " ")),
-            ending: None,
+            ..Self::because(outcome, text)
         }
     }
 }

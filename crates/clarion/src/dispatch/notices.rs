@@ -14,10 +14,11 @@ use crate::domain::call::NewCall;
 use crate::domain::call_window::CallWindow;
 use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{EndedCall, GoingOn, NextDial, NoticeOver};
-use crate::domain::notice::{self, Notice, NoticeEnd, NoticeEnding, Recipient, Sequel};
+use crate::domain::notice::call_hours::CallHours;
+use crate::domain::notice::{Notice, NoticeEnd, NoticeEnding, Recipient, Sequel};
 use crate::domain::numbering_plan::NumberingPlan;
 use crate::domain::outcome::Outcome;
-use crate::domain::route::{self, CallEnds, RouteKey, TrunkRoute};
+use crate::domain::route::{self, RouteKey, TrunkRoute};
 use crate::store::StoreError;
 
 /// A call whose hours are closed looks again after this time at most: an operator may have changed them.
@@ -88,10 +89,9 @@ impl NoticePlanner {
         }
         // What cannot be said to one cannot be said to another.
         let unspeakable = ended.outcome == Outcome::PromptFailed;
+        let ending = ending.or(unspeakable.then_some(NoticeEnding::Exhausted));
         let sequel = if let Some(ending) = ending {
             Sequel::Over(ending)
-        } else if unspeakable {
-            Sequel::Over(NoticeEnding::Exhausted)
         } else {
             let call = &claimed.call;
             let hours = self.customers.hours(&call.account, &call.app).await?;
@@ -146,28 +146,23 @@ impl NoticePlanner {
         let may_call = |to: &&Recipient| Some(&to.number) != given_up && self.may_call(to);
         let numbers: Vec<_> = notice.numbers.iter().filter(may_call).collect();
         let windows = notice.hours(hours);
-        let hours = notice::call_hours(&windows, self.node.clock.zone());
+        let hours = CallHours {
+            windows: &windows,
+            zone: self.node.clock.zone(),
+        };
         notice.sequel(&numbers, past, hours, self.node.clock.now())
     }
 
     /// Every number is checked again before each attempt: what was allowed when the request came may not be any more.
     fn may_call(&self, to: &Recipient) -> bool {
-        let ends = CallEnds {
-            called: to.number.digits(),
-            caller: to.caller.as_deref(),
-        };
         !self.barred.contains(to.number.digits())
             && to.number.check_allowed(&self.numbers).is_ok()
-            && route::is_carried(&self.routes, ends)
+            && route::is_carried(&self.routes, to.ends())
     }
 
     fn next_dial(&self, to: Recipient, max_talk: Option<u32>, pause: SignedDuration) -> NextDial {
-        let ends = CallEnds {
-            called: to.number.digits(),
-            caller: to.caller.as_deref(),
-        };
         NextDial {
-            route: RouteKey::of(&self.routes, ends),
+            route: RouteKey::of(&self.routes, to.ends()),
             to,
             pause: pause.max(SignedDuration::ZERO),
             longest_talk: max_talk
@@ -202,7 +197,10 @@ impl NoticePlanner {
             return Ok(None);
         }
         let now = self.node.clock.now();
-        let hours = notice::call_hours(&windows, self.node.clock.zone());
+        let hours = CallHours {
+            windows: &windows,
+            zone: self.node.clock.zone(),
+        };
         // Hours that never open let the call expire.
         let opens = hours.next_open(now).unwrap_or(Timestamp::MAX);
         let pause = opens.duration_since(now).min(LONGEST_PAUSE);

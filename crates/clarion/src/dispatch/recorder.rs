@@ -228,6 +228,10 @@ impl CallRecorder {
             }
         }
         let outcome = ended.outcome.as_str();
+        let what = match ended.claimed.call.notice {
+            Some(_) => "attempt",
+            None => "call",
+        };
         metrics::counter!("clarion_calls_ended_total", "outcome" => outcome).increment(1);
         tracing::info!(
             outcome,
@@ -235,12 +239,7 @@ impl CallRecorder {
             seconds = ended.seconds(),
             trunk = ended.trunk,
             reason = ended.reason,
-            "{}",
-            if ended.claimed.call.notice.is_some() {
-                "the attempt has ended"
-            } else {
-                "the call has ended"
-            }
+            "the {what} has ended"
         );
         self.ended.notify_one();
     }

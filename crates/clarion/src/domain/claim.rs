@@ -342,7 +342,8 @@ impl EndedCall {
                 outcome: notice.outcome,
                 dialled_at: notice.dialled_at,
                 answered_at: notice.answered_at,
-                ended_at: notice.ended_at,
+                // Not that of its last attempt: how long it is remembered counts from here.
+                ended_at: self.ended_at,
                 ending: Some(notice.ending),
             },
             None => WholeEnd {

@@ -46,6 +46,14 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "hours of many short spans with a validity of weeks; emergency numbers as backups",
+        "hours are reckoned for two months at most, in one pass; emergency numbers, even permitted ones, are no backups",
+        &[
+            "nobody_waits_for_longer_than_two_months",
+            "wrong_fields_are_refused_by_name_and_nothing_is_queued",
+        ],
+    ),
+    (
         "one file replaced again and again; a small zip of large files; uploads without end",
         "`max_app_mb` and `max_account_mb` count what is on the disk, replaced and unswept files included; `uploads_per_hour`; 190015",
         &[

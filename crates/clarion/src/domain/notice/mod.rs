@@ -4,7 +4,6 @@ pub mod call_hours;
 pub mod plan;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use self::call_hours::CallHours;
@@ -13,6 +12,7 @@ use super::attempt::Attempt;
 use super::call_window::CallWindow;
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
+use super::route::CallEnds;
 
 /// Somebody whom a notice may call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,21 @@ pub struct Recipient {
     pub callee: String,
     /// Canonical digits of the number that is shown, or `None` if the platform has no default.
     pub caller: Option<String>,
+}
+
+impl Recipient {
+    /// What tells one number of a notice from another: its digits, with the extension where there is one.
+    pub fn line(&self) -> String {
+        line(&self.number)
+    }
+
+    /// What decides which trunks carry a call to them.
+    pub fn ends(&self) -> CallEnds<'_> {
+        CallEnds {
+            called: self.number.digits(),
+            caller: self.caller.as_deref(),
+        }
+    }
 }
 
 /// Everything that a request says about its notice. It never changes afterwards.
@@ -141,7 +156,7 @@ impl Notice {
             return Sequel::Over(ending);
         }
         let past: Vec<_> = past.iter().map(past_attempt).collect();
-        let lines: Vec<_> = numbers.iter().map(|to| line_of(&to.number)).collect();
+        let lines: Vec<_> = numbers.iter().map(|to| to.line()).collect();
         let NextAttempt::Dial { place, not_before } = self.plan.next(&lines, &past, now) else {
             return Sequel::Over(NoticeEnding::Exhausted);
         };
@@ -205,7 +220,7 @@ fn ending(last: &Attempt) -> Option<NoticeEnding> {
 
 fn past_attempt(attempt: &Attempt) -> PastAttempt {
     PastAttempt {
-        number: line_of(&attempt.to),
+        number: line(&attempt.to),
         verdict: match attempt.outcome {
             Outcome::Busy => AttemptVerdict::Missed(RedialReason::Busy),
             Outcome::NotAnswered => AttemptVerdict::Missed(RedialReason::NotAnswered),
@@ -222,8 +237,7 @@ fn past_attempt(attempt: &Attempt) -> PastAttempt {
     }
 }
 
-/// What tells one number of a notice from another: its digits, with the extension where there is one.
-pub fn line_of(number: &PhoneNumber) -> String {
+fn line(number: &PhoneNumber) -> String {
     match number.extension() {
         Some(extension) => format!("{}-{extension}", number.digits()),
         None => number.digits().to_owned(),
@@ -245,14 +259,10 @@ fn rank(outcome: Outcome) -> u8 {
     }
 }
 
-/// The windows of a notice and of its account, in a zone.
-pub fn call_hours<'a>(windows: &'a [&'a CallWindow], zone: &'a TimeZone) -> CallHours<'a> {
-    CallHours { windows, zone }
-}
-
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
+    use jiff::tz::TimeZone;
 
     use super::super::attempt::AttemptNumber;
     use super::*;
@@ -300,7 +310,10 @@ mod tests {
         let numbers: Vec<_> = notice.numbers.iter().collect();
         let windows = notice.hours(account);
         let zone = TimeZone::UTC;
-        let hours = call_hours(&windows, &zone);
+        let hours = CallHours {
+            windows: &windows,
+            zone: &zone,
+        };
         let now = past.last().map_or(at(0), |last| last.ended_at);
         notice.sequel(&numbers, past, hours, now)
     }

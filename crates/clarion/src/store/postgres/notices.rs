@@ -1,13 +1,14 @@
 //! The end of an attempt of a notice in PostgreSQL, and the next attempt or the end of the whole, in one transaction. Simple calls end by one
 //! statement (`ending`).
 //!
-//! The queue's row is taken first, then the account's: as where a simple call ends.
+//! The account's row is taken first where money is a limit, then the queue's: as where several simple calls end together.
 
 use super::claiming::UNPARK;
 use super::legs::{self, KEEP_LEGS};
 use super::session::{Session, Transaction};
 use super::{bills, bound, callbacks, query_in};
-use crate::domain::claim::{EndedCall, GoingOn, NoticeOver, WentOn};
+use crate::domain::bill::rating::Charge;
+use crate::domain::claim::{EndedCall, GoingOn, WentOn};
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
@@ -18,6 +19,9 @@ const KEEP: &str = postgres!(
     KEEP_LEGS,
     " SELECT 1"
 );
+const LOCK_FUNDS: &str = postgres!(
+    "SELECT 1 FROM accounts WHERE sid = $1 AND (balance IS NOT NULL OR spending_limit IS NOT NULL OR reserved <> 0) FOR NO KEY UPDATE"
+);
 const NEXT: &str = postgres!(notices::NEXT, "{now} + $11", notices::OF_CALL);
 
 /// False if the call is not ours any more.
@@ -26,7 +30,8 @@ pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool,
     let Some(held) = held(&transaction, ended).await? else {
         return Ok(false);
     };
-    keep_attempt(&transaction, ended, &held, true).await?;
+    let charge = settle(&transaction, ended, &held).await?;
+    keep_line(&transaction, ended, &held, charge, true).await?;
     close(&transaction, ended, &held).await?;
     transaction.commit().await?;
     Ok(true)
@@ -39,58 +44,53 @@ pub(super) async fn go_on(client: &mut Session, going: &GoingOn) -> Result<WentO
     let Some(held) = held(&transaction, ended).await? else {
         return Ok(WentOn::NotOurs);
     };
-    if held.is_cancelled {
-        keep_attempt(&transaction, ended, &held, true).await?;
-        return over(transaction, going, &going.if_cancelled, &held).await;
-    }
     // What the attempt costs comes first: the next one is paid from what is left.
-    keep_attempt(&transaction, ended, &held, false).await?;
-    if !bills::reserve_next(&transaction, &ended.claimed.call, next).await? {
-        if !ended.has_line(held.legs_before, false) && ended.has_line(held.legs_before, true) {
-            keep_attempt(&transaction, ended, &held, true).await?;
+    let charge = settle(&transaction, ended, &held).await?;
+    let over = if held.is_cancelled {
+        Some(&going.if_cancelled)
+    } else if !bills::reserve_next(&transaction, &ended.claimed.call, next).await? {
+        Some(&going.if_unpaid)
+    } else {
+        None
+    };
+    keep_line(&transaction, ended, &held, charge, over.is_some()).await?;
+    let went_on = if let Some(over) = over {
+        close(&transaction, &going.as_last(over), &held).await?;
+        WentOn::Over(over.end.ending)
+    } else {
+        if !ended.was_dialled(held.legs_before) {
+            let values: super::Values<'_> = &[&held.callee, &ended.sid().as_str()];
+            query_in(&transaction, queue::UNCOUNT.postgres, values).await?;
         }
-        return over(transaction, going, &going.if_unpaid, &held).await;
-    }
-    if !ended.was_dialled(held.legs_before) {
-        let values: super::Values<'_> = &[&held.callee, &ended.sid().as_str()];
-        query_in(&transaction, queue::UNCOUNT.postgres, values).await?;
-    }
-    let mut values = notices::next_values(ended, next, held.legs_before).to_vec();
-    values.push(Bind::of(millis(next.pause)));
-    query_in(&transaction, NEXT, &bound(&values)).await?;
-    query_in(&transaction, UNPARK, &[&vec![held.callee]]).await?;
+        let mut values = notices::next_values(ended, next, held.legs_before).to_vec();
+        values.push(Bind::of(millis(next.pause)));
+        query_in(&transaction, NEXT, &bound(&values)).await?;
+        query_in(&transaction, UNPARK, &[&vec![held.callee.as_str()]]).await?;
+        WentOn::Yes
+    };
     transaction.commit().await?;
-    Ok(WentOn::Yes)
+    Ok(went_on)
 }
 
-async fn over(
-    transaction: Transaction<'_>,
-    going: &GoingOn,
-    over: &NoticeOver,
-    held: &HeldAttempt,
-) -> Result<WentOn, StoreError> {
-    close(&transaction, &going.as_last(over), held).await?;
-    transaction.commit().await?;
-    Ok(WentOn::Over(over.end.ending))
-}
-
+/// The account's row comes first where money is a limit, as for those who end together: whoever waits for it holds nothing.
 async fn held(
     transaction: &Transaction<'_>,
     ended: &EndedCall,
 ) -> Result<Option<HeldAttempt>, StoreError> {
+    let account = ended.claimed.call.account.as_str();
+    query_in(transaction, LOCK_FUNDS, &[&account]).await?;
     let lease = &ended.claimed.lease;
     let values: super::Values<'_> = &[&ended.sid().as_str(), &lease.node.as_str(), &lease.fence];
     let rows = query_in(transaction, notices::HELD.postgres, values).await?;
     rows.first().map(notices::held).transpose()
 }
 
-/// Its legs, its row and its bill line; what was set aside for it is given back.
-async fn keep_attempt(
+/// Its legs are kept, and what was set aside for it is given back: what it costs.
+async fn settle(
     transaction: &Transaction<'_>,
     ended: &EndedCall,
     held: &HeldAttempt,
-    is_last: bool,
-) -> Result<(), StoreError> {
+) -> Result<Charge, StoreError> {
     let place = [
         Bind::of(ended.sid().as_str()),
         Bind::of(u32::from(ended.claimed.attempt.number())),
@@ -100,18 +100,24 @@ async fn keep_attempt(
     let columns = columns.iter().map(|column| &**column as _);
     let values: Vec<_> = columns.chain(bound(&place)).collect();
     query_in(transaction, KEEP, &values).await?;
-    let charge = bills::charge(transaction, ended).await?;
-    if ended.has_line(held.legs_before, is_last) {
-        let values = shared_legs::attempt_values(ended);
-        query_in(
-            transaction,
-            shared_legs::KEEP_ATTEMPT.postgres,
-            &bound(&values),
-        )
-        .await?;
-        bills::bill_call(transaction, ended, charge).await?;
+    bills::charge(transaction, ended).await
+}
+
+/// The row of an attempt and its bill line, where it has them.
+async fn keep_line(
+    transaction: &Transaction<'_>,
+    ended: &EndedCall,
+    held: &HeldAttempt,
+    charge: Charge,
+    is_last: bool,
+) -> Result<(), StoreError> {
+    if !ended.has_line(held.legs_before, is_last) {
+        return Ok(());
     }
-    Ok(())
+    let values = shared_legs::attempt_values(ended);
+    let keep = shared_legs::KEEP_ATTEMPT.postgres;
+    query_in(transaction, keep, &bound(&values)).await?;
+    bills::bill_call(transaction, ended, charge).await
 }
 
 /// The call is over: it leaves the queue, and its callback is owed.

@@ -4,7 +4,8 @@ use rusqlite::{Connection, params, params_from_iter};
 
 use super::query::Query;
 use super::{bills, callbacks, claiming, legs};
-use crate::domain::claim::{EndedCall, GoingOn, NoticeOver, WentOn};
+use crate::domain::bill::rating::Charge;
+use crate::domain::claim::{EndedCall, GoingOn, WentOn};
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
@@ -23,9 +24,41 @@ pub(super) fn end(db: &Connection, ended: &EndedCall, now: i64) -> Result<bool, 
     let Some(held) = held(db, ended)? else {
         return Ok(false);
     };
-    keep_attempt(db, ended, &held, true)?;
+    let charge = settle(db, ended, &held)?;
+    keep_line(db, ended, &held, charge, true)?;
     close(db, ended, &held, now)?;
     Ok(true)
+}
+
+/// The attempt ends and the next one is born, or the notice ends with it.
+pub(super) fn go_on(db: &Connection, going: &GoingOn, now: i64) -> Result<WentOn, StoreError> {
+    let (ended, next) = (&going.ended, &going.next);
+    let Some(held) = held(db, ended)? else {
+        return Ok(WentOn::NotOurs);
+    };
+    // What the attempt costs comes first: the next one is paid from what is left.
+    let charge = settle(db, ended, &held)?;
+    let over = if held.is_cancelled {
+        Some(&going.if_cancelled)
+    } else if !bills::reserve_next(db, &ended.claimed.call, next)? {
+        Some(&going.if_unpaid)
+    } else {
+        None
+    };
+    keep_line(db, ended, &held, charge, over.is_some())?;
+    if let Some(over) = over {
+        close(db, &going.as_last(over), &held, now)?;
+        return Ok(WentOn::Over(over.end.ending));
+    }
+    if !ended.was_dialled(held.legs_before) {
+        let claimed = [held.callee.as_str(), ended.sid().as_str()];
+        db.run(queue::UNCOUNT.sqlite, claimed)?;
+    }
+    let values = notices::next_values(ended, next, held.legs_before);
+    let due_at = Bind::of(now.saturating_add(millis(next.pause)));
+    db.run(NEXT, params_from_iter(values.into_iter().chain([due_at])))?;
+    claiming::unpark(db, &held.callee)?;
+    Ok(WentOn::Yes)
 }
 
 fn held(db: &Connection, ended: &EndedCall) -> Result<Option<HeldAttempt>, StoreError> {
@@ -34,15 +67,20 @@ fn held(db: &Connection, ended: &EndedCall) -> Result<Option<HeldAttempt>, Store
     db.row(notices::HELD.sqlite, values, |row| notices::held(row))
 }
 
-/// Its legs, its row and its bill line; what was set aside for it is given back.
-fn keep_attempt(
+/// Its legs are kept, and what was set aside for it is given back: what it costs.
+fn settle(db: &Connection, ended: &EndedCall, held: &HeldAttempt) -> Result<Charge, StoreError> {
+    legs::keep(db, &ended.claimed, &ended.legs, held.legs_before)?;
+    bills::charge(db, ended)
+}
+
+/// The row of an attempt and its bill line, where it has them.
+fn keep_line(
     db: &Connection,
     ended: &EndedCall,
     held: &HeldAttempt,
+    charge: Charge,
     is_last: bool,
 ) -> Result<(), StoreError> {
-    legs::keep(db, &ended.claimed, &ended.legs, held.legs_before)?;
-    let charge = bills::charge(db, ended)?;
     if ended.has_line(held.legs_before, is_last) {
         legs::keep_attempt(db, ended)?;
         bills::bill_call(db, ended, charge)?;
@@ -72,39 +110,4 @@ fn close(
         callbacks::owe(db, owed, now)?;
     }
     Ok(())
-}
-
-/// The attempt ends and the next one is born, or the notice ends with it.
-pub(super) fn go_on(db: &Connection, going: &GoingOn, now: i64) -> Result<WentOn, StoreError> {
-    let (ended, next) = (&going.ended, &going.next);
-    let Some(held) = held(db, ended)? else {
-        return Ok(WentOn::NotOurs);
-    };
-    let over = |over: &NoticeOver| {
-        close(db, &going.as_last(over), &held, now)?;
-        Ok(WentOn::Over(over.end.ending))
-    };
-    if held.is_cancelled {
-        keep_attempt(db, ended, &held, true)?;
-        return over(&going.if_cancelled);
-    }
-    // What the attempt costs comes first: the next one is paid from what is left.
-    keep_attempt(db, ended, &held, false)?;
-    if !bills::reserve_next(db, &ended.claimed.call, next)? {
-        if !ended.has_line(held.legs_before, false) && ended.has_line(held.legs_before, true) {
-            keep_attempt(db, ended, &held, true)?;
-        }
-        return over(&going.if_unpaid);
-    }
-    if !ended.was_dialled(held.legs_before) {
-        db.run(
-            queue::UNCOUNT.sqlite,
-            [held.callee.as_str(), ended.sid().as_str()],
-        )?;
-    }
-    let values = notices::next_values(ended, next, held.legs_before);
-    let due_at = Bind::of(now.saturating_add(millis(next.pause)));
-    db.run(NEXT, params_from_iter(values.into_iter().chain([due_at])))?;
-    claiming::unpark(db, &held.callee)?;
-    Ok(WentOn::Yes)
 }

@@ -4,6 +4,7 @@
 //! Time decides nothing here: leases, pauses and terms last for no time or for an hour.
 
 mod judge;
+mod orders;
 mod verbs;
 
 use std::sync::Arc;

@@ -81,6 +81,22 @@ pub struct Place {
     is_cancelled: bool,
 }
 
+impl Place {
+    /// The same call, in nobody's hands.
+    fn waiting_again(&self) -> Self {
+        Self {
+            state: CallState::Queued,
+            node: None,
+            is_to_end: false,
+            trunk: None,
+            dialled_at: None,
+            dialog: None,
+            seen_at: None,
+            ..self.clone()
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct NodeRow {
     steady_since: i64,
@@ -213,16 +229,9 @@ impl QueueModel {
             place.due_at = now + millis(requeue.pause);
         }
         *place = Place {
-            state: CallState::Queued,
             tries: requeue.tries,
             legs: place.legs + u32::try_from(requeue.legs.len()).expect("a few"),
-            node: None,
-            is_to_end: false,
-            trunk: None,
-            dialled_at: None,
-            dialog: None,
-            seen_at: None,
-            ..place.clone()
+            ..place.waiting_again()
         };
         self.uncount(sid);
         true
@@ -286,19 +295,12 @@ impl QueueModel {
         let was_dialled = u16::from(going.ended.was_dialled(legs_before));
         *place = Place {
             due_at: now + millis(going.next.pause),
-            state: CallState::Queued,
             attempt: AttemptNumber::new(place.attempt.number() + was_dialled).expect("not 0"),
             tries: going.ended.tries,
             legs: 0,
-            node: None,
-            is_to_end: false,
-            trunk: None,
-            dialled_at: None,
             rang_at: None,
             answered_at: None,
-            dialog: None,
-            seen_at: None,
-            ..place.clone()
+            ..place.waiting_again()
         };
         if was_dialled == 0 {
             self.uncount(&sid);

@@ -124,13 +124,14 @@ async fn reserve(client: &Session, call: &NewCall, held: &Reservation) -> Result
     move_reserved(client, &call.account, held.amount).await
 }
 
-/// Sets aside what the next attempt of a notice may cost. False if it cannot be paid. Whoever has neither a balance nor a limit pays afterwards.
+/// Sets aside what the next attempt of a notice may cost. False if it cannot be paid. Whoever has neither a balance nor a limit pays afterwards. Whoever
+/// calls this holds the row of an account that has one.
 pub async fn reserve_next(
     client: &Session,
     call: &NewCall,
     next: &NextDial,
 ) -> Result<bool, StoreError> {
-    let funds = funds(client, rates::FUNDS_HELD, &call.account).await?;
+    let funds = funds(client, rates::FUNDS, &call.account).await?;
     let funds = funds.filter(Funds::is_limited);
     if funds.is_none() {
         return Ok(true);
