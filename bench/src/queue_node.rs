@@ -108,6 +108,8 @@ impl QueueNode {
         let now = self.now();
         let talked = (outcome == Outcome::Talked).then_some(now);
         EndedCall {
+            choice: None,
+            if_cancelled: None,
             notice: None,
             outcome,
             trunk: talked.map(|_| "bench".to_owned()),

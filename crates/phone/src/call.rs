@@ -17,7 +17,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-pub use self::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu};
+pub use self::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu, MOST_REPLAYS};
 use crate::ending::Ending;
 use crate::leg_record::LegRecord;
 pub use crate::media::engine::{MediaConfig, MediaOptions};

@@ -2,6 +2,12 @@
 ALTER TABLE calls ADD COLUMN notice TEXT;
 -- How a notice ended (`domain::notice::NoticeEnding`).
 ALTER TABLE calls ADD COLUMN ending INTEGER;
+-- Who has confirmed it, as the client wrote their number, and by which key.
+ALTER TABLE calls ADD COLUMN confirmed_by TEXT;
+ALTER TABLE calls ADD COLUMN confirm_key TEXT;
+-- What the callee has said by keys: the key of a confirmation, or `stop`.
+ALTER TABLE attempts ADD COLUMN choice TEXT;
+ALTER TABLE call_queue ADD COLUMN choice TEXT;
 -- Whom the attempt of a notice calls, where that is not the number of the call.
 ALTER TABLE call_queue ADD COLUMN to_called TEXT;
 ALTER TABLE call_queue ADD COLUMN to_number TEXT;

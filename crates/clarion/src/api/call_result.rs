@@ -10,6 +10,7 @@ use super::directory::unavailable;
 use super::request::Authenticated;
 use super::wire::{Content, Field, Form};
 use crate::domain::call::{CallProgress, CallSid};
+use crate::domain::notice::Confirmation;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 /// By POST the callSid may be in the body instead of the query.
@@ -49,7 +50,12 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     ];
     if let Some(notice) = progress.notice {
         values.push(("attempts", notice.attempts.to_string()));
-        values.push(("confirm", "0".to_owned()));
+        let is_confirmed = u8::from(notice.confirmed.is_some());
+        values.push(("confirm", is_confirmed.to_string()));
+        if let Some(Confirmation { called, key }) = notice.confirmed {
+            values.push(("confirmNumber", called));
+            values.push(("dtmf", key.to_string()));
+        }
     }
     Ok(Content::Group("CallResult", values))
 }

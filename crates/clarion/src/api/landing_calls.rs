@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::Api;
+use super::key_fields;
 use super::notice_fields::{self, WantedNotice};
 use super::placing::{self, CommonFields, NamedFiles, WantedCall};
 use super::request::{APP_ID, Authenticated};
@@ -72,6 +73,11 @@ pub const FORM: Form = Form {
         Field::optional("bgsound", "", "Older name of txtBgsound."),
         placing::MAX_CALL_TIME,
         placing::REQUEST_ID,
+        key_fields::CONFIRM_DTMF,
+        key_fields::WAIT_DTMF_TIME,
+        key_fields::REPLAY_DTMF,
+        key_fields::INPUT_DTMF_PROMPT,
+        key_fields::STOP_DTMF,
         notice_fields::REDIAL_TIMES,
         notice_fields::REDIAL_INTERVAL,
         notice_fields::REDIAL_ON,

@@ -45,6 +45,7 @@ mod call_result;
 mod directory;
 mod failed_logins;
 mod health;
+mod key_fields;
 mod landing_calls;
 mod limiter;
 mod media_upload;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
+use super::key_fields::{WantedKeys, WantedQuestion};
 use super::wire::{Field, Fields};
 use crate::config::Config;
 use crate::domain::account::Account;
@@ -14,6 +15,7 @@ use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::plan::{NoticePlan, RedialReason};
 use crate::domain::notice::{Notice, Recipient};
 use crate::domain::phone_number::PhoneNumber;
+use crate::domain::prompt::Prompt;
 use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
 
@@ -99,8 +101,10 @@ const NAMES: [&str; 10] = [
 /// A notice as a request asks for it.
 #[derive(Debug)]
 pub struct WantedNotice {
-    pub notice: Arc<Notice>,
+    notice: Notice,
     pub priority: Priority,
+    /// What is asked of the callee, as the request says it.
+    keys: Option<WantedKeys>,
     start_at: Option<DateTime>,
     valid_for: Option<SignedDuration>,
 }
@@ -175,7 +179,8 @@ impl WantedNotice {
         for name in NAMES {
             any |= fields.text(name)?.is_some();
         }
-        if !any {
+        let keys = WantedKeys::read(fields, config)?;
+        if !any && keys.is_none() {
             return Ok(None);
         }
         let backups = backups(fields, account, config, to)?;
@@ -197,14 +202,16 @@ impl WantedNotice {
         let priority = priority.and_then(Priority::new).unwrap_or(Priority::USUAL);
         let may_lift = account.permissions.urgent_outside_hours;
         Ok(Some(Self {
-            notice: Arc::new(Notice {
+            notice: Notice {
                 plan,
                 numbers,
                 window,
                 lifts_hours: may_lift && priority == Priority::FIRST,
                 ring: whole(fields, RING_TIME.name, RING)?,
-            }),
+                keys: keys.as_ref().map(|wanted| wanted.keys.clone()),
+            },
             priority,
+            keys,
             start_at: start_at(fields)?,
             valid_for: whole(fields, VALID_TIME.name, 1..=LONGEST_VALIDITY)?
                 .map(SignedDuration::from_secs),
@@ -254,7 +261,24 @@ impl WantedNotice {
         let attempts = (plan.redials, pauses, redial_on, plan.tries_a_turn, numbers);
         let times = (window, notice.ring, start_at, valid_for);
         let told = serde_json::to_string(&(attempts, times, self.priority.number()));
-        told.unwrap_or_default()
+        let mut told = told.unwrap_or_default();
+        if let Some(keys) = &self.keys {
+            told.push_str(&keys.told_by());
+        }
+        told
+    }
+
+    /// What asks for the key, where the request brings it.
+    pub fn question(&self) -> Option<&WantedQuestion> {
+        self.keys.as_ref()?.question.as_ref()
+    }
+
+    /// The notice itself, with its question as it is played.
+    pub fn into_notice(mut self, question: Option<Prompt>) -> Arc<Notice> {
+        if let Some(keys) = &mut self.notice.keys {
+            keys.question = question;
+        }
+        Arc::new(self.notice)
     }
 }
 

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Zoned};
 
 use super::Api;
 use super::directory::unavailable;
+use super::key_fields::{self, WantedQuestion};
 use super::notice_fields::{RequestTimes, WantedNotice, recipient};
 use super::request::Authenticated;
 use super::wire::{Content, Field, Fields, Form};
@@ -138,11 +139,13 @@ async fn accept(
     wanted.check_wishes(api)?;
     api.disk.check(RoomFor::Calls)?;
     let files = resolve(api, &application, &wanted.files).await?;
+    let question = question(api, &application, &wanted).await?;
 
     let now = api.clock.wall();
     let sid = api.call_sids.create(&now, random::bytes());
     let queueing = wanted.queueing(&api.config, &request.account, &now)?;
-    let call = wanted.into_call(sid, files, &request.account.sid, &application.id, &now);
+    let prompts = (files, question);
+    let call = wanted.into_call(sid, prompts, &request.account.sid, &application.id, &now);
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
     check_callee(api, &call, &queueing).await?;
     let (account, prompt) = (call.account.clone(), call.prompt.clone());
@@ -357,7 +360,7 @@ impl WantedCall {
     fn into_call(
         self,
         sid: CallSid,
-        files: Vec<AudioFile>,
+        (files, question): (Vec<AudioFile>, Option<Prompt>),
         account: &AccountSid,
         app: &AppId,
         now: &Zoned,
@@ -382,8 +385,45 @@ impl WantedCall {
             max_talk: common.max_talk,
             resp_url: common.resp_url,
             user_data: common.user_data,
-            notice: self.notice.map(|wanted| wanted.notice),
+            notice: self.notice.map(|wanted| wanted.into_notice(question)),
         }
+    }
+}
+
+/// What asks for a key, in the voice of the message. A file that is not there is left out: the platform's sentence asks instead.
+async fn question(
+    api: &Api,
+    application: &Application,
+    wanted: &WantedCall,
+) -> Result<Option<Prompt>, Refusal> {
+    let question = wanted.notice.as_ref().and_then(WantedNotice::question);
+    let (owner, name) = match question {
+        None => return Ok(None),
+        Some(WantedQuestion::Text(text)) => {
+            let voice = wanted.speech.clone();
+            let speech = Speech {
+                text: text.clone(),
+                background: 0,
+                ..voice.unwrap_or_else(|| Speech::plain(text))
+            };
+            return Ok(Some(Prompt::spoken(speech)));
+        }
+        Some(WantedQuestion::File(owner, name)) => (*owner, name.clone()),
+    };
+    let named = NamedFiles {
+        field: key_fields::INPUT_DTMF_PROMPT.name,
+        owner,
+        names: vec![name],
+    };
+    match resolve_field(api, application, &named).await {
+        Ok(files) => Ok(Some(Prompt {
+            speech: None,
+            files,
+            code: None,
+            plays: 1,
+        })),
+        Err(refusal) if refusal.code == StatusCode::VoiceFileMissing => Ok(None),
+        Err(refusal) => Err(refusal),
     }
 }
 

@@ -11,6 +11,67 @@ use crate::domain::prompt::CodeLanguage;
 const LONGEST_RETENTION: u32 = 36_500;
 const LONGEST_WAIT: u32 = 366 * 86_400;
 
+/// What the platform says in its own words around the message of a call.
+#[derive(Debug, Clone)]
+pub struct PlatformSentences {
+    /// Where a request has no text to go by.
+    pub language: CodeLanguage,
+    chinese: KeySentences,
+    english: KeySentences,
+}
+
+/// What asks for a key, `{key}` in its place, and what a callee hears who has confirmed. Empty ones are left out; where nothing is left there is a tone.
+#[derive(Debug, Clone)]
+pub struct KeySentences {
+    pub confirm: String,
+    pub replay: String,
+    pub stop: String,
+    pub thanks: String,
+}
+
+impl PlatformSentences {
+    fn read(section: &mut Section) -> Result<Self, Mistake> {
+        let language = |text: &str| match text {
+            "zh" => Ok(CodeLanguage::Chinese),
+            "en" => Ok(CodeLanguage::English),
+            _ => Err("must be zh or en"),
+        };
+        Ok(Self {
+            language: section.parsed_by("language", language)?,
+            chinese: KeySentences::read(section, CodeLanguage::Chinese)?,
+            english: KeySentences::read(section, CodeLanguage::English)?,
+        })
+    }
+
+    pub fn of_keys(&self, language: CodeLanguage) -> &KeySentences {
+        match language {
+            CodeLanguage::Chinese => &self.chinese,
+            CodeLanguage::English => &self.english,
+        }
+    }
+}
+
+impl KeySentences {
+    fn read(section: &mut Section, language: CodeLanguage) -> Result<Self, Mistake> {
+        let language = language.as_str();
+        let mut question = |name: &str| {
+            let name = format!("key_{name}_{language}");
+            let text = section.text(&name)?;
+            if text.trim().is_empty() || text.contains("{key}") {
+                Ok(text)
+            } else {
+                Err(section.mistake(&name, "name the key as {key}, or leave it empty"))
+            }
+        };
+        Ok(Self {
+            confirm: question("confirm")?,
+            replay: question("replay")?,
+            stop: question("stop")?,
+            thanks: section.text(&format!("key_thanks_{language}"))?,
+        })
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct CallsConfig {
     pub max_files: usize,
@@ -23,6 +84,7 @@ pub struct CallsConfig {
     pub code_expiry: Duration,
     chinese_introduction: String,
     english_introduction: String,
+    pub sentences: PlatformSentences,
     /// `None` keeps calls for ever.
     pub retention: Option<SignedDuration>,
 }
@@ -39,6 +101,7 @@ impl CallsConfig {
             code_expiry: section.seconds("code_expire_seconds", 0..=LONGEST_WAIT)?,
             chinese_introduction: section.text("code_introduction_zh")?,
             english_introduction: section.text("code_introduction_en")?,
+            sentences: PlatformSentences::read(section)?,
             retention: (days > 0).then(|| SignedDuration::from_hours(24 * i64::from(days))),
         })
     }

@@ -37,7 +37,7 @@ pub use self::audio_files::{AudioFilesConfig, LeastRate};
 pub use self::bills::BillsConfig;
 pub use self::callbacks::CallbacksConfig;
 pub use self::caller::Login;
-pub use self::calls::CallsConfig;
+pub use self::calls::{CallsConfig, KeySentences, PlatformSentences};
 pub use self::database::Database;
 pub use self::dispatch::DispatchConfig;
 pub use self::http::HttpConfig;

@@ -293,7 +293,7 @@ impl CallRunner {
             caller: trunk.caller(call.caller.as_deref()),
             call_id: format!("{}-{}@clarion", call.sid, trunk_try.number),
             plan: plan.items.clone(),
-            menu: None,
+            menu: plan.menu.clone(),
             ring_time: call.ring_time().unwrap_or(self.times.ring),
             talk_time: self.playback.talk_time(call.max_talk, paid),
         }
@@ -317,12 +317,14 @@ impl CallRunner {
         };
         let recording = async {
             let mut events = Vec::new();
+            let mut chosen = None;
             let mut leave = Ok(());
             loop {
                 let more = happened.recv_many(&mut events, MAX_EVENTS);
-                let more = match progress.unwritten {
-                    Some(_) => timeout(RETRY_COMMIT, more).await,
-                    None => Ok(more.await),
+                let more = if progress.unwritten.is_some() || chosen.is_some() {
+                    timeout(RETRY_COMMIT, more).await
+                } else {
+                    Ok(more.await)
                 };
                 if more == Ok(0) {
                     break;
@@ -332,8 +334,11 @@ impl CallRunner {
                     trunk.note(Evidence::Worked);
                 }
                 let events = events.drain(..);
-                let recorded = self.recorder.record_progress(progress, trunk_try, events);
-                leave = leave.and(recorded.await);
+                let recorded = self
+                    .recorder
+                    .record_progress(progress, trunk_try, &mut chosen, events)
+                    .await;
+                leave = leave.and(recorded);
             }
             leave
         };
@@ -425,7 +430,8 @@ fn conclude(
             let answered = *progress.answered_at.get_or_insert(dialled);
             let time = SignedDuration::try_from(time).unwrap_or_default();
             progress.hung_up_at = Some(answered + time);
-            Tried::Ended(EndReason::plain(Outcome::Talked))
+            let outcome = progress.claimed.call.answered(progress.choice);
+            Tried::Ended(EndReason::plain(outcome))
         }
         Ending::Failed(_) if leave == Err(NoLeave::TakenOver) => Tried::TakenOver,
         Ending::Failed(failure) if failure.cause == Cause::Withheld && !failure.rang => {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::domain::claim::{CallUpdate, ClaimedCall};
 use crate::domain::leg::Leg;
+use crate::domain::notice::keys::CalleeChoice;
 
 /// What is known of a claimed call so far.
 #[derive(Debug, Clone)]
@@ -15,6 +16,8 @@ pub struct DialProgress {
     pub dialled_at: Option<Timestamp>,
     pub rang_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
+    /// What the callee has said by keys; the first choice counts.
+    pub choice: Option<CalleeChoice>,
     /// By the calling engine's own watch: what is written and confirmed afterwards does not lengthen a call.
     pub hung_up_at: Option<Timestamp>,
     /// Those that are over, in order.
@@ -32,6 +35,7 @@ impl DialProgress {
             dialled_at: None,
             rang_at: None,
             answered_at: None,
+            choice: None,
             hung_up_at: None,
             legs: Vec::new(),
             unwritten: None,

@@ -15,6 +15,7 @@ mod dispatcher;
 mod end_reason;
 mod heartbeat;
 mod housekeeping;
+mod key_prompts;
 mod leg_records;
 mod node;
 mod notices;
@@ -47,6 +48,7 @@ use self::customers::CustomerLimits;
 use self::dispatcher::Dispatcher;
 use self::heartbeat::Heartbeat;
 use self::housekeeping::Housekeeping;
+use self::key_prompts::KeyPrompts;
 use self::node::Node;
 use self::notices::NoticePlanner;
 use self::planted::PlantedBug;
@@ -256,6 +258,7 @@ async fn join_nodes(
 fn playback(config: &Config, prompts: Arc<dyn PromptSource>) -> Playback {
     Playback {
         prompts,
+        key_prompts: KeyPrompts::new(&config.calls.sentences),
         times: PlaybackTimes {
             lead_in: config.dispatch.lead_in,
             extension_wait: config.dispatch.extension_wait,

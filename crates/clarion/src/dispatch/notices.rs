@@ -15,7 +15,8 @@ use crate::domain::call_window::CallWindow;
 use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{EndedCall, GoingOn, NextDial, NoticeOver};
 use crate::domain::notice::call_hours::CallHours;
-use crate::domain::notice::{Notice, NoticeEnd, NoticeEnding, Recipient, Sequel};
+use crate::domain::notice::keys::CalleeChoice;
+use crate::domain::notice::{Confirmation, Notice, NoticeEnd, NoticeEnding, Recipient, Sequel};
 use crate::domain::numbering_plan::NumberingPlan;
 use crate::domain::outcome::Outcome;
 use crate::domain::route::{self, RouteKey, TrunkRoute};
@@ -85,6 +86,7 @@ impl NoticePlanner {
                 dialled_at: ended.dialled_at.or(Some(ended.ended_at)),
                 answered_at: ended.answered_at,
                 ended_at: ended.ended_at,
+                choice: ended.choice,
             });
         }
         // What cannot be said to one cannot be said to another.
@@ -99,7 +101,12 @@ impl NoticePlanner {
             self.sequel(notice, &past, given_up, hours.as_deref())
         };
         let over = |ending| {
-            let end = Notice::end(ending, &past, ended.outcome, ended.ended_at);
+            let mut end = Notice::end(ending, &past, ended.outcome, ended.ended_at);
+            let key = ended.choice.and_then(CalleeChoice::confirming_key);
+            end.confirmed = key.map(|key| Confirmation {
+                called: claimed.call.called.clone(),
+                key,
+            });
             self.over(ended, end)
         };
         let (next, not_before) = match sequel {
@@ -110,12 +117,11 @@ impl NoticePlanner {
                     NoticeEnding::Exhausted if is_cancelled => NoticeEnding::Cancelled,
                     ending => ending,
                 };
-                let NoticeOver { end, callback } = over(ending);
-                return Ok(NoticeStep::Over(Box::new(EndedCall {
-                    notice: Some(end),
-                    callback,
-                    ..ended.clone()
-                })));
+                let mut last = ended.clone().over(over(ending));
+                if ending == NoticeEnding::Exhausted {
+                    last.if_cancelled = Some(Box::new(over(NoticeEnding::Cancelled)));
+                }
+                return Ok(NoticeStep::Over(Box::new(last)));
             }
             Sequel::Dial { number, not_before } => (number, not_before),
         };

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use phone::call::{KeyMenu, MOST_REPLAYS};
 use phone::media::stream::PlaybackItem;
 use sound::renderer::Requester;
 use sound::{Playlist, PlaylistItem, PromptError, PromptRenderer};
 use supervisor::Supervisor;
 
+use super::key_prompts::{KeyPrompt, KeyPrompts};
 use crate::audio_files::{AudioFiles, prompts};
 use crate::config::Config;
 use crate::domain::account::AccountSid;
 use crate::domain::call::NewCall;
+use crate::domain::notice::keys::NoticeKeys;
 use crate::domain::prompt::Prompt;
 
 const FRAME: Duration = Duration::from_millis(g711::FRAME_MILLIS as u64);
@@ -77,6 +80,7 @@ impl PromptSource for RenderedPrompts {
 #[derive(Debug)]
 pub struct Playback {
     pub prompts: Arc<dyn PromptSource>,
+    pub key_prompts: KeyPrompts,
     pub times: PlaybackTimes,
 }
 
@@ -84,42 +88,111 @@ pub struct Playback {
 #[derive(Debug, Clone)]
 pub struct PlaybackPlan {
     pub items: Vec<PlaybackItem>,
+    /// What is asked of the callee, if anything.
+    pub menu: Option<KeyMenu>,
 }
 
 impl PlaybackPlan {
-    /// How long it lasts, rounded up.
+    /// How long it lasts at most, rounded up: with every replay that the callee may ask for.
     pub fn seconds(&self) -> u32 {
-        let frames: usize = self
-            .items
-            .iter()
-            .map(|item| match item {
-                PlaybackItem::Silence { frames } => *frames as usize,
-                PlaybackItem::Sound(sound) => sound.frames(),
-                PlaybackItem::Keys(keys) => keys.len() * FRAMES_A_KEY,
-            })
-            .sum();
+        let mut frames = frames(&self.items);
+        if let Some(menu) = &self.menu {
+            let message = self.items.get(menu.before_message..).unwrap_or_default();
+            let asked = frames_of(menu.wait) + self::frames(&menu.question);
+            let replays = menu.replay.map_or(0, |_| usize::from(MOST_REPLAYS));
+            frames += asked + replays * (self::frames(message) + asked);
+            frames += self::frames(&menu.thanks);
+        }
         let per_second = 1000 / g711::FRAME_MILLIS as usize;
         u32::try_from(frames.div_ceil(per_second)).unwrap_or(u32::MAX)
     }
 }
 
+fn frames(items: &[PlaybackItem]) -> usize {
+    let of_item = |item: &PlaybackItem| match item {
+        PlaybackItem::Silence { frames } => *frames as usize,
+        PlaybackItem::Sound(sound) => sound.frames(),
+        PlaybackItem::Keys(keys) => keys.len() * FRAMES_A_KEY,
+    };
+    items.iter().map(of_item).sum()
+}
+
 impl Playback {
     /// A moment of silence, the keys of an extension, the prompt, and a moment of silence again.
     pub async fn plan(&self, call: &NewCall) -> Result<PlaybackPlan, PromptError> {
-        let playlist = self.prompts.playlist(&call.account, &call.prompt).await?;
+        let message = self.said(call, &call.prompt).await?;
         let mut items = vec![silence(self.times.lead_in)];
         if let Some(extension) = call.number.extension() {
             items.push(silence(self.times.extension_wait));
             items.push(PlaybackItem::Keys(extension.to_owned()));
             items.push(silence(self.times.extension_wait));
         }
-        items.extend(playlist.steps().map(|item| match item {
+        items.retain(|item| !matches!(item, PlaybackItem::Silence { frames: 0 }));
+        let before_message = items.len();
+        items.extend(message);
+        items.push(silence(LEAD_OUT));
+        let menu = match call.keys() {
+            Some(keys) => Some(self.menu(call, keys, before_message).await?),
+            None => None,
+        };
+        Ok(PlaybackPlan { items, menu })
+    }
+
+    async fn menu(
+        &self,
+        call: &NewCall,
+        keys: &NoticeKeys,
+        before_message: usize,
+    ) -> Result<KeyMenu, PromptError> {
+        let question = self.key_prompts.question(call, keys);
+        let thanks = if keys.confirm.is_empty() {
+            Vec::new()
+        } else {
+            let thanks = self.key_prompts.thanks(call);
+            self.said_or_tone(call, thanks).await?
+        };
+        Ok(KeyMenu {
+            before_message,
+            question: self.said_or_tone(call, question).await?,
+            wait: Duration::from_secs(keys.wait.into()),
+            confirm: keys.confirm.clone(),
+            replay: keys.replay,
+            stop: keys.stop,
+            thanks,
+        })
+    }
+
+    /// A message is not kept from anybody because what is said around it cannot be spoken.
+    async fn said_or_tone(
+        &self,
+        call: &NewCall,
+        prompt: KeyPrompt<'_>,
+    ) -> Result<Vec<PlaybackItem>, PromptError> {
+        let Some(words) = &prompt.words else {
+            return Ok(prompt.tone());
+        };
+        match self.said(call, words).await {
+            Err(PromptError::Busy) => Err(PromptError::Busy),
+            Err(error) => {
+                tracing::warn!(%error, "what asks for a key cannot be spoken; the callee hears a tone");
+                Ok(prompt.tone())
+            }
+            said => said,
+        }
+    }
+
+    async fn said(
+        &self,
+        call: &NewCall,
+        prompt: &Prompt,
+    ) -> Result<Vec<PlaybackItem>, PromptError> {
+        let playlist = self.prompts.playlist(&call.account, prompt).await?;
+        let items = playlist.steps().map(|item| match item {
             PlaylistItem::Silence(gap) => silence(gap),
             PlaylistItem::Sound(sound) => PlaybackItem::Sound(sound.clone()),
-        }));
-        items.push(silence(LEAD_OUT));
-        items.retain(|item| !matches!(item, PlaybackItem::Silence { frames: 0 }));
-        Ok(PlaybackPlan { items })
+        });
+        let has_length = |item: &PlaybackItem| !matches!(item, PlaybackItem::Silence { frames: 0 });
+        Ok(items.filter(has_length).collect())
     }
 
     /// The shortest of what the platform allows, what the request asks for, and what is paid for.
@@ -139,10 +212,14 @@ impl Playback {
 }
 
 fn silence(time: Duration) -> PlaybackItem {
-    let frames = time.as_millis().div_ceil(FRAME.as_millis());
     PlaybackItem::Silence {
-        frames: u32::try_from(frames).unwrap_or(u32::MAX),
+        frames: u32::try_from(frames_of(time)).unwrap_or(u32::MAX),
     }
+}
+
+fn frames_of(time: Duration) -> usize {
+    let frames = time.as_millis().div_ceil(FRAME.as_millis());
+    usize::try_from(frames).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -159,11 +236,27 @@ mod tests {
             PlaybackItem::Sound(EncodedAudio::encode(&[0; 8000])),
             silence(Duration::from_millis(1)),
         ];
-        let plan = PlaybackPlan {
+        let mut plan = PlaybackPlan {
             items: items.into(),
+            menu: None,
         };
         assert_eq!(plan.seconds(), 2, "0.5 + 0.4 + 1 + 0.02");
-        let empty = PlaybackPlan { items: vec![] };
+        plan.menu = Some(KeyMenu {
+            before_message: 2,
+            question: vec![silence(Duration::from_secs(2))],
+            wait: Duration::from_secs(10),
+            confirm: vec!['1'],
+            replay: None,
+            stop: None,
+            thanks: vec![silence(Duration::from_secs(1))],
+        });
+        assert_eq!(plan.seconds(), 15, "1.92 + 2 + 10 + 1");
+        plan.menu.as_mut().unwrap().replay = Some('2');
+        assert_eq!(plan.seconds(), 81, "and five times 1.02 + 2 + 10");
+        let empty = PlaybackPlan {
+            items: vec![],
+            menu: None,
+        };
         assert_eq!(empty.seconds(), 0);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use phone::call::{AnswerRecorded, CallEvent, LeaveRequest};
+use phone::call::{AnswerRecorded, CallEvent, ChoiceRecorded, KeyChoice, LeaveRequest};
 use phone::signalling::{DialogSnapshot, Leave};
 use supervisor::PanicPoint;
 use tokio::sync::Notify;
@@ -19,6 +19,7 @@ use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback};
 use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall, Requeue, WentOn};
 use crate::domain::notice::NoticeEnding;
+use crate::domain::notice::keys::CalleeChoice;
 use crate::seldom::Seldom;
 use crate::store::StoreError;
 
@@ -36,6 +37,13 @@ pub enum NoLeave {
     Unwritten,
     /// No heartbeat has been written for too long: another node may take the call over at any moment.
     LeaseLost,
+}
+
+/// A choice of the callee that is not written down yet. They hear that it was understood as soon as it is.
+#[derive(Debug)]
+pub struct UnrecordedChoice {
+    choice: CalleeChoice,
+    recorded: ChoiceRecorded,
 }
 
 /// What has happened and is not written down yet.
@@ -74,6 +82,7 @@ impl CallRecorder {
         &self,
         progress: &mut DialProgress,
         trunk_try: &TrunkTry,
+        chosen: &mut Option<UnrecordedChoice>,
         events: impl Iterator<Item = CallEvent>,
     ) -> Result<(), NoLeave> {
         let now = self.node.clock.now();
@@ -101,12 +110,34 @@ impl CallRecorder {
                     unrecorded.add(CallUpdate::Answered { at: now, dialog });
                 }
                 CallEvent::Key(key) => tracing::info!(%key, "the callee pressed a key"),
-                // No call asks for a key yet.
-                CallEvent::Chosen(..) => {}
+                CallEvent::Chosen(choice, recorded) => {
+                    let choice = callee_choice(choice);
+                    progress.choice.get_or_insert(choice);
+                    *chosen = Some(UnrecordedChoice { choice, recorded });
+                }
             }
         }
         self.write(progress, unrecorded).await;
+        self.write_choice(progress, chosen).await;
         Ok(())
+    }
+
+    /// After the answer. What the database does not take now is tried again while the callee waits; if they do not, the end makes it good.
+    async fn write_choice(&self, progress: &DialProgress, chosen: &mut Option<UnrecordedChoice>) {
+        if progress.unwritten.is_some() {
+            return;
+        }
+        let Some(UnrecordedChoice { choice, recorded }) = chosen.take() else {
+            return;
+        };
+        let update = CallUpdate::Chosen { choice };
+        match self.advance(&progress.claimed, update).await {
+            Ok(true) => recorded.done(),
+            // It is not ours any more: whoever has it does not know of this.
+            Ok(false) => {}
+            Err(_) => *chosen = Some(UnrecordedChoice { choice, recorded }),
+        }
+        self.recorded_point.reach();
     }
 
     async fn write(&self, progress: &mut DialProgress, unrecorded: Unrecorded) {
@@ -278,6 +309,7 @@ impl CallRecorder {
         let mut ended = EndedCall {
             claimed: progress.claimed,
             outcome: reason.outcome,
+            choice: progress.choice,
             trunk: progress.trunk,
             tries: progress.tries,
             dialled_at: progress.dialled_at,
@@ -290,6 +322,7 @@ impl CallRecorder {
             bill_day: ended_at.to_zoned(zone.clone()).date(),
             notice: None,
             callback: None,
+            if_cancelled: None,
         };
         let call = &ended.claimed.call;
         if call.notice.is_some() {
@@ -316,6 +349,13 @@ impl CallRecorder {
 fn grant(leave: Option<(LeaveRequest, Leave)>) {
     if let Some((request, leave)) = leave {
         request.grant(leave);
+    }
+}
+
+fn callee_choice(choice: KeyChoice) -> CalleeChoice {
+    match choice {
+        KeyChoice::Confirmed(key) => CalleeChoice::Confirmed(key),
+        KeyChoice::Stopped => CalleeChoice::Stopped,
     }
 }
 

@@ -20,6 +20,7 @@ use super::trunk_pool::{PooledTrunk, TrunkPool};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::OrphanedCall;
+use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::outcome::Outcome;
 use crate::store::StoreError;
 
@@ -80,7 +81,11 @@ impl Recovery {
         // It is known to have lasted from the answer to the last sign of life.
         let last_known = orphan.last_known();
         let progress = self.known_progress(orphan);
-        let reason = EndReason::plain(Outcome::Interrupted);
+        // What the callee has said counts, even though nobody could tell them.
+        let outcome = progress
+            .choice
+            .map_or(Outcome::Interrupted, CalleeChoice::outcome);
+        let reason = EndReason::plain(outcome);
         self.recorder.end_at(progress, reason, last_known).await;
     }
 
@@ -95,6 +100,7 @@ impl Recovery {
             dialled_at: orphan.dialled_at,
             rang_at: orphan.rang_at,
             answered_at: orphan.answered_at,
+            choice: orphan.choice,
             legs: leg.into_iter().collect(),
             ..DialProgress::new(orphan.claimed)
         }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::call::CallSid;
 use super::leg::Leg;
+use super::notice::keys::CalleeChoice;
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
 
@@ -46,6 +47,8 @@ pub struct Attempt {
     pub dialled_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
     pub ended_at: Timestamp,
+    /// What the callee has said by keys.
+    pub choice: Option<CalleeChoice>,
 }
 
 /// A leg, and where it belongs.

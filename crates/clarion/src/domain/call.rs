@@ -14,7 +14,8 @@ use super::bill::call_type::CallType;
 use super::call_state::CallState;
 use super::call_window::CallWindow;
 use super::callback::RespUrl;
-use super::notice::{Notice, NoticeEnding, Recipient};
+use super::notice::keys::{CalleeChoice, NoticeKeys};
+use super::notice::{Confirmation, Notice, NoticeEnding, Recipient};
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
 use super::prompt::Prompt;
@@ -170,6 +171,19 @@ impl NewCall {
         Some(Duration::from_secs(ring.into()))
     }
 
+    /// What the callee is asked to press, if anything.
+    pub fn keys(&self) -> Option<&NoticeKeys> {
+        self.notice.as_deref()?.keys.as_ref()
+    }
+
+    /// What it has come to once it was answered and is over.
+    pub fn answered(&self, choice: Option<CalleeChoice>) -> Outcome {
+        match self.notice.as_deref() {
+            Some(notice) => notice.answered(choice),
+            None => Outcome::Talked,
+        }
+    }
+
     /// `to` as the client wrote it.
     pub fn asked_for(&self) -> &str {
         let notice = self.notice.as_deref();
@@ -216,7 +230,7 @@ impl Priority {
 }
 
 /// The progress of a call, as `CallResult` shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallProgress {
     pub state: CallState,
     /// Present exactly when the state is `Ended`.
@@ -228,10 +242,11 @@ pub struct CallProgress {
 }
 
 /// How far a notice has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoticeProgress {
     /// Attempts that are over.
     pub attempts: u32,
+    pub confirmed: Option<Confirmation>,
     /// Present when it is over.
     pub ending: Option<NoticeEnding>,
 }
@@ -256,7 +271,7 @@ impl CallProgress {
             (CallState::Answered, _) => '5',
             (CallState::Ended, outcome) => {
                 let outcome = outcome.unwrap_or(Outcome::Interrupted);
-                let ending = self.notice.and_then(|notice| notice.ending);
+                let ending = self.notice.as_ref().and_then(|notice| notice.ending);
                 ending.map_or_else(
                     || outcome.callback_state(),
                     |ending| ending.callback_state(outcome),

@@ -1,5 +1,6 @@
 //! A claimed call: its lease, its progress, and everything that is written when it ends.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -14,7 +15,8 @@ use super::call_state::CallState;
 use super::callback::OwedCallback;
 use super::customer_limits::{CallLimits, Customer};
 use super::leg::Leg;
-use super::notice::{NoticeEnd, NoticeEnding, Recipient};
+use super::notice::keys::CalleeChoice;
+use super::notice::{Confirmation, NoticeEnd, NoticeEnding, Recipient};
 use super::outcome::Outcome;
 use super::route::RouteKey;
 
@@ -191,6 +193,8 @@ pub enum CallUpdate {
         at: Timestamp,
         dialog: Option<String>,
     },
+    /// Committed before the callee hears that it was understood.
+    Chosen { choice: CalleeChoice },
 }
 
 impl CallUpdate {
@@ -198,7 +202,7 @@ impl CallUpdate {
         match self {
             CallUpdate::Dialling { .. } => CallState::Dialling,
             CallUpdate::Ringing { .. } => CallState::Ringing,
-            CallUpdate::Answered { .. } => CallState::Answered,
+            CallUpdate::Answered { .. } | CallUpdate::Chosen { .. } => CallState::Answered,
         }
     }
 
@@ -209,6 +213,7 @@ impl CallUpdate {
             CallUpdate::Ringing { dialog, .. } | CallUpdate::Answered { dialog, .. } => {
                 dialog.as_deref()
             }
+            CallUpdate::Chosen { .. } => None,
         }
     }
 }
@@ -222,6 +227,7 @@ pub struct OrphanedCall {
     pub dialled_at: Option<Timestamp>,
     pub rang_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
+    pub choice: Option<CalleeChoice>,
     pub dialog: Option<String>,
     /// When the process of the call was last known to live.
     pub last_seen: Timestamp,
@@ -253,6 +259,8 @@ pub struct Requeue {
 pub struct EndedCall {
     pub claimed: ClaimedCall,
     pub outcome: Outcome,
+    /// What the callee has said by keys.
+    pub choice: Option<CalleeChoice>,
     pub trunk: Option<String>,
     pub tries: u32,
     pub dialled_at: Option<Timestamp>,
@@ -269,16 +277,19 @@ pub struct EndedCall {
     pub notice: Option<NoticeEnd>,
     /// The callback, if the request named a respUrl.
     pub callback: Option<OwedCallback>,
+    /// How its notice ends instead, where that has been cancelled meanwhile.
+    pub if_cancelled: Option<Box<NoticeOver>>,
 }
 
 /// What is written of a call as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WholeEnd {
+pub struct WholeEnd<'a> {
     pub outcome: Outcome,
     pub dialled_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
     pub ended_at: Timestamp,
     pub ending: Option<NoticeEnding>,
+    pub confirmed: Option<&'a Confirmation>,
 }
 
 /// The next attempt of a notice, as it is queued.
@@ -312,11 +323,7 @@ pub struct GoingOn {
 impl GoingOn {
     /// The same attempt as the last one of its notice.
     pub fn as_last(&self, over: &NoticeOver) -> EndedCall {
-        EndedCall {
-            notice: Some(over.end.clone()),
-            callback: over.callback.clone(),
-            ..self.ended.clone()
-        }
+        self.ended.clone().over(over.clone())
     }
 }
 
@@ -335,8 +342,27 @@ impl EndedCall {
         &self.claimed.call.sid
     }
 
+    /// The notice ends with it, in this way.
+    #[must_use]
+    pub fn over(self, over: NoticeOver) -> Self {
+        Self {
+            notice: Some(over.end),
+            callback: over.callback,
+            if_cancelled: None,
+            ..self
+        }
+    }
+
+    /// The same end, for a store that knows whether the notice has been cancelled.
+    pub fn judged(&self, is_cancelled: bool) -> Cow<'_, Self> {
+        match &self.if_cancelled {
+            Some(over) if is_cancelled => Cow::Owned(self.clone().over((**over).clone())),
+            _ => Cow::Borrowed(self),
+        }
+    }
+
     /// What is written of the call as a whole: of a simple one, what is known of its only attempt.
-    pub fn whole(&self) -> WholeEnd {
+    pub fn whole(&self) -> WholeEnd<'_> {
         match &self.notice {
             Some(notice) => WholeEnd {
                 outcome: notice.outcome,
@@ -345,6 +371,7 @@ impl EndedCall {
                 // Not that of its last attempt: how long it is remembered counts from here.
                 ended_at: self.ended_at,
                 ending: Some(notice.ending),
+                confirmed: notice.confirmed.as_ref(),
             },
             None => WholeEnd {
                 outcome: self.outcome,
@@ -352,6 +379,7 @@ impl EndedCall {
                 answered_at: self.answered_at,
                 ended_at: self.ended_at,
                 ending: None,
+                confirmed: None,
             },
         }
     }

@@ -42,6 +42,9 @@ outcomes! {
     Expired = 8, "expired", '2', "it waited in the queue for longer than allowed";
     Interrupted = 9, "interrupted", '2', "the server was lost during the call";
     PromptFailed = 10, "prompt-failed", '2', "the prompt could not be rendered: an audio file is not playable, or the text is too long to be spoken";
+    Confirmed = 11, "confirmed", '0', "someone answered and pressed the key that was asked for";
+    Unconfirmed = 12, "unconfirmed", '1', "someone answered, and nobody pressed the key that was asked for";
+    Stopped = 13, "stopped", '1', "someone answered, and wants no more calls";
 }
 
 impl Outcome {

@@ -207,6 +207,16 @@ impl CodeLanguage {
         }
     }
 
+    /// The one that a text is written in: Chinese if any character of it is.
+    pub fn of_text(text: &str) -> Self {
+        let is_chinese = |character| matches!(character, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}');
+        if text.chars().any(is_chinese) {
+            Self::Chinese
+        } else {
+            Self::English
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chinese => "zh",
@@ -267,6 +277,16 @@ pub struct Prompt {
 }
 
 impl Prompt {
+    /// Words alone, said once.
+    pub fn spoken(speech: Speech) -> Self {
+        Self {
+            speech: Some(speech),
+            files: Vec::new(),
+            code: None,
+            plays: 1,
+        }
+    }
+
     /// What is left of it when what was said is to be forgotten. The names of files can tell a code as well.
     #[must_use]
     pub fn forgotten(&self) -> Self {

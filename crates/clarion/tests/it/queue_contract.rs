@@ -112,6 +112,8 @@ fn back(pause: SignedDuration, tries: u32) -> Requeue {
 
 fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
     EndedCall {
+        choice: None,
+        if_cancelled: None,
         notice: None,
         claimed: claimed.clone(),
         outcome: Outcome::Talked,

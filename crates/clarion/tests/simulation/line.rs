@@ -7,7 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clarion::dispatch::trunk_line::TrunkLine;
 use clarion::domain::claim::{LeaseEnd, NodeId};
-use phone::call::{AnswerRecorded, CallEvent, CallRequest, LeaveRequest, MediaStats, PlacedCall};
+use phone::call::{
+    AnswerRecorded, CallEvent, CallRequest, ChoiceRecorded, KeyChoice, KeyMenu, LeaveRequest,
+    MediaStats, PlacedCall,
+};
 use phone::ending::{Cause, Ending, Failure, Side};
 use phone::leg_record::LegRecord;
 use phone::media::stream::PlaybackItem;
@@ -18,7 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::life::Life;
-use crate::network::{Script, Then};
+use crate::network::{Pressed, Script, Then};
 use crate::world::World;
 
 type Events = mpsc::UnboundedSender<CallEvent>;
@@ -276,18 +279,65 @@ impl SimulatedLine {
         let _ = done.await;
         self.life.goes_on().await;
         let is_there = self.world.state().network.acknowledge(held.leg);
-        let plan = Instant::now() + length(&request.plan);
+        let wait = request
+            .menu
+            .as_ref()
+            .map_or(Duration::ZERO, |menu| menu.wait);
+        let plan = Instant::now() + length(&request.plan) + wait;
         let over_at = self.world.state().network.leg(held.leg).over_at();
         let hung_up_by = if !is_there || over_at <= plan {
             Side::Them
         } else {
             Side::Us
         };
-        self.until(over_at.min(plan), hang_up).await;
+        let over_at = over_at.min(plan);
+        if let Some(menu) = &request.menu
+            && is_there
+        {
+            self.ask(held, menu, events, over_at, hang_up).await;
+        }
+        self.until(over_at, hang_up).await;
         self.world.state().network.hang_up(held.leg);
         Ending::Talked {
             time: answered_at.elapsed(),
             hung_up_by,
+        }
+    }
+}
+
+impl SimulatedLine {
+    /// The callee may press a key that is asked for, and hears that it was understood once that is recorded.
+    async fn ask(
+        &self,
+        held: &HeldLeg<'_>,
+        menu: &KeyMenu,
+        events: &Events,
+        over_at: Instant,
+        hang_up: &CancellationToken,
+    ) {
+        let presses = self.world.state().network.leg(held.leg).presses();
+        let Some((after, pressed)) = presses else {
+            return;
+        };
+        let choice = match pressed {
+            Pressed::Confirm => menu.confirm.first().copied().map(KeyChoice::Confirmed),
+            Pressed::Stop => menu.stop.map(|_| KeyChoice::Stopped),
+        };
+        let pressed_at = Instant::now() + after;
+        let (Some(choice), true) = (choice, pressed_at < over_at) else {
+            return;
+        };
+        if !self.until(pressed_at, hang_up).await {
+            return;
+        }
+        self.world.state().network.press(held.leg, pressed);
+        let (recorded, done) = ChoiceRecorded::new();
+        let _ = events.send(CallEvent::Chosen(choice, recorded));
+        let waiting = tokio::time::timeout_at(over_at, done);
+        let waiting = hang_up.run_until_cancelled(waiting).await;
+        self.life.goes_on().await;
+        if let Some(Ok(Ok(()))) = waiting {
+            self.world.state().network.thank(held.leg);
         }
     }
 }

@@ -29,6 +29,16 @@ pub struct Script {
     pub is_lost: bool,
     pub rings_after: Option<Duration>,
     pub then: Then,
+    /// What the callee who hears the message presses, and after how long.
+    pub presses: Option<(Duration, Pressed)>,
+}
+
+/// Keys that a callee presses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pressed {
+    Confirm,
+    /// Twice.
+    Stop,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +66,14 @@ impl Script {
             is_lost: chance.one_in(16),
             rings_after,
             then,
+            presses: (!chance.one_in(3)).then(|| {
+                let pressed = if chance.one_in(5) {
+                    Pressed::Stop
+                } else {
+                    Pressed::Confirm
+                };
+                (chance.millis(1..4000), pressed)
+            }),
         }
     }
 }
@@ -74,6 +92,10 @@ pub struct NetworkLeg {
     /// As it stands: it changes when somebody acknowledges or hangs up.
     over_at: Instant,
     is_acknowledged: bool,
+    /// What the callee has pressed, where it was asked for.
+    pub pressed: Option<Pressed>,
+    /// The callee has heard that it was understood.
+    pub is_thanked: bool,
 }
 
 impl NetworkLeg {
@@ -94,6 +116,10 @@ impl NetworkLeg {
 
     pub fn then(&self) -> Then {
         self.script.then
+    }
+
+    pub fn presses(&self) -> Option<(Duration, Pressed)> {
+        self.script.presses
     }
 
     pub fn over_at(&self) -> Instant {
@@ -143,6 +169,8 @@ impl Network {
             sent_at: now,
             over_at: now,
             is_acknowledged: false,
+            pressed: None,
+            is_thanked: false,
         };
         leg.over_at = leg.final_at();
         if let Then::Answers(..) = script.then {
@@ -171,6 +199,15 @@ impl Network {
             leg.over_at = Instant::now() + listens;
         }
         is_up
+    }
+
+    pub fn press(&mut self, leg: usize, pressed: Pressed) {
+        self.legs[leg].pressed = Some(pressed);
+    }
+
+    /// The callee hears that it was understood.
+    pub fn thank(&mut self, leg: usize) {
+        self.legs[leg].is_thanked = true;
     }
 
     /// CANCEL, and BYE where somebody has answered.
@@ -229,6 +266,12 @@ impl Network {
         sent.iter().map(within).max().unwrap_or(0)
     }
 
+    fn has_pressed(&self, order: &str, pressed: Pressed) -> bool {
+        let of_attempt = |leg: &&NetworkLeg| leg.order == order;
+        let mut of_attempt = self.legs.iter().filter(of_attempt);
+        of_attempt.any(|leg| leg.pressed == Some(pressed))
+    }
+
     /// Calls whose record contradicts what the network has seen.
     pub fn contradictions(&self, model: &QueueModel) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -239,8 +282,17 @@ impl Network {
                 .iter()
                 .any(|leg| leg.order == sid && leg.is_acknowledged);
             match line.outcome {
-                Outcome::Talked if !answered => {
-                    wrong.push(format!("{sid} ended as talked, and nobody was talked to"));
+                Outcome::Talked | Outcome::Unconfirmed if !answered => {
+                    let outcome = line.outcome.as_str();
+                    wrong.push(format!(
+                        "{sid} ended as {outcome}, and nobody was talked to"
+                    ));
+                }
+                Outcome::Confirmed if !self.has_pressed(&sid, Pressed::Confirm) => {
+                    wrong.push(format!("{sid} ended as confirmed, and nobody confirmed it"));
+                }
+                Outcome::Stopped if !self.has_pressed(&sid, Pressed::Stop) => {
+                    wrong.push(format!("{sid} ended as stopped, and nobody asked for that"));
                 }
                 Outcome::Expired | Outcome::NoRoute | Outcome::PromptFailed
                     if self.was_dialled(&sid) =>

@@ -181,6 +181,7 @@ impl CallQueue for NodeStore {
             CallUpdate::Dialling { .. } => "dialling",
             CallUpdate::Ringing { .. } => "ringing",
             CallUpdate::Answered { .. } => "answered",
+            CallUpdate::Chosen { .. } => "chosen",
         };
         let (about, sid, lease) = (sid.to_string(), sid.clone(), lease.clone());
         self.write(verb, &about, move |model| {
@@ -203,7 +204,7 @@ impl CallQueue for NodeStore {
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
         let about = format!("{} {}", ended.sid(), ended.outcome.as_str());
-        self.write("end", &about, move |model| model.end(ended))
+        self.write("end", &about, move |model| model.end(&ended))
             .await
     }
 

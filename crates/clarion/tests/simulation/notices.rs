@@ -7,15 +7,17 @@ use clarion::domain::attempt::{Attempt, AttemptNumber};
 use clarion::domain::call::CallSid;
 use clarion::domain::claim::EndedCall;
 use clarion::domain::notice::call_hours::CallHours;
+use clarion::domain::notice::keys::NoticeKeys;
 use clarion::domain::notice::plan::{NoticePlan, RedialReason};
 use clarion::domain::notice::{Notice, NoticeEnding, Recipient, Sequel};
+use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::chance::Chance;
 use crate::model::QueueModel;
-use crate::network::Network;
+use crate::network::{Network, Pressed};
 
 /// Clocks of nodes are apart by no more than this where a pause is measured.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(7210);
@@ -25,6 +27,7 @@ const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(7210);
 pub struct NoticeDraw {
     plan: NoticePlan,
     backups: Vec<u32>,
+    keys: Option<NoticeKeys>,
 }
 
 impl NoticeDraw {
@@ -44,6 +47,13 @@ impl NoticeDraw {
             backups: (0..chance.below(4))
                 .map(|_| chance.number(0..callees))
                 .collect(),
+            keys: chance.one_in(2).then(|| NoticeKeys {
+                confirm: if chance.one_in(5) { vec![] } else { vec!['1'] },
+                replay: None,
+                stop: chance.one_in(2).then_some('9'),
+                wait: 3,
+                question: None,
+            }),
         }
     }
 
@@ -61,6 +71,7 @@ impl NoticeDraw {
             window: None,
             lifts_hours: false,
             ring: None,
+            keys: self.keys.clone(),
         }
     }
 }
@@ -117,9 +128,43 @@ fn judge(end: &EndedCall, model: &QueueModel, network: &Network) -> Vec<String> 
     if over.ending == NoticeEnding::Exhausted && !is_at_its_end(attempts) {
         wrong.push(format!("{sid} was given up although its plan goes on"));
     }
+    let asks = (notice.keys.iter()).any(|keys| !keys.confirm.is_empty() || keys.stop.is_some());
     let talked = attempts.iter().filter(|one| one.answered_at.is_some());
-    if talked.count() > 1 {
+    if talked.count() > 1 && !asks {
         wrong.push(format!("{sid} was told to two people"));
+    }
+    wrong.extend(thanks(end, attempts, network));
+    wrong
+}
+
+/// Whoever heard that a confirmation was understood can rely on it: the notice ends with that attempt, and says so.
+fn thanks(end: &EndedCall, attempts: &[Attempt], network: &Network) -> Vec<String> {
+    let sid = end.sid();
+    let thanked = network.invites().filter(|leg| leg.is_thanked);
+    let thanked = thanked.filter(|leg| leg.sid == sid.as_str());
+    let mut wrong = Vec::new();
+    for leg in thanked {
+        let (outcome, ends) = match leg.pressed {
+            Some(Pressed::Stop) => (Outcome::Stopped, false),
+            _ => (Outcome::Confirmed, true),
+        };
+        let is_of_leg = |one: &&Attempt| one.number.order_id(sid) == leg.order;
+        let attempt = attempts.iter().find(is_of_leg);
+        if attempt.is_none_or(|attempt| attempt.outcome != outcome) {
+            let order = &leg.order;
+            wrong.push(format!(
+                "{order} was understood, and is not {}",
+                outcome.as_str()
+            ));
+        }
+        let over = end.notice.as_ref();
+        let is_told = over
+            .is_some_and(|over| over.ending == NoticeEnding::Confirmed && over.confirmed.is_some());
+        if ends && (!is_told || attempts.last() != attempt) {
+            wrong.push(format!(
+                "{sid} was confirmed, and went on or does not say so"
+            ));
+        }
     }
     wrong
 }

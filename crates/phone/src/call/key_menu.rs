@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::media::stream::PlaybackItem;
 
 /// A message is played again so often at most.
-const MOST_REPLAYS: u8 = 5;
+pub const MOST_REPLAYS: u8 = 5;
 /// While a choice is being recorded the callee hears nothing, for so many frames at most: half a minute.
 const LONGEST_RECORDING: u32 = 1500;
 const FRAME: Duration = Duration::from_millis(g711::FRAME_MILLIS as u64);

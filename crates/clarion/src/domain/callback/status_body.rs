@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 
 use super::super::call::{CallKind, CallProgress, CallSid};
 use super::super::call_state::CallState;
-use super::super::notice::NoticeEnd;
+use super::super::notice::{Confirmation, NoticeEnd};
 use super::super::outcome::Outcome;
 
 /// What the application learns about the end of a call.
@@ -65,8 +65,15 @@ pub fn status_body(report: &CallReport<'_>, zone: &TimeZone) -> String {
 
 fn of_notice(end: &NoticeEnd) -> String {
     let (attempts, result, ended) = (end.attempts, end.outcome.as_str(), end.ending.as_str());
+    let confirmed = match &end.confirmed {
+        Some(Confirmation { called, key }) => format!(
+            "<confirm>1</confirm><confirmNumber>{}</confirmNumber><dtmf>{key}</dtmf>",
+            escape(called)
+        ),
+        None => "<confirm>0</confirm>".to_owned(),
+    };
     format!(
-        "<attempts>{attempts}</attempts><confirm>0</confirm><result>{result}</result><ended>{ended}</ended>"
+        "<attempts>{attempts}</attempts>{confirmed}<result>{result}</result><ended>{ended}</ended>"
     )
 }
 

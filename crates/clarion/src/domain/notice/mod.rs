@@ -1,12 +1,14 @@
 //! A notice: what one request asks for. It keeps calling, number after number, until somebody knows. A request that asks for one call only has none.
 
 pub mod call_hours;
+pub mod keys;
 pub mod plan;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use self::call_hours::CallHours;
+use self::keys::{CalleeChoice, NoticeKeys};
 use self::plan::{AttemptVerdict, NextAttempt, NoticePlan, PastAttempt, RedialReason};
 use super::attempt::Attempt;
 use super::call_window::CallWindow;
@@ -55,6 +57,9 @@ pub struct Notice {
     /// How long one attempt may ring, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring: Option<u16>,
+    /// What the callee is asked to press, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<NoticeKeys>,
 }
 
 /// How a notice ended. Stored as its number; the numbers never change their meaning.
@@ -63,6 +68,8 @@ pub struct Notice {
 pub enum NoticeEnding {
     /// Somebody answered, and no key was asked for.
     Talked = 0,
+    /// Somebody pressed the key that was asked for.
+    Confirmed = 1,
     /// Every number has had its tries.
     Exhausted = 2,
     /// It was given up after its time.
@@ -75,8 +82,9 @@ pub enum NoticeEnding {
 }
 
 impl NoticeEnding {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Talked,
+        Self::Confirmed,
         Self::Exhausted,
         Self::Expired,
         Self::Cancelled,
@@ -88,6 +96,7 @@ impl NoticeEnding {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Talked => "talked",
+            Self::Confirmed => "confirmed",
             Self::Exhausted => "exhausted",
             Self::Expired => "expired",
             Self::Cancelled => "cancelled",
@@ -124,10 +133,19 @@ pub struct NoticeEnd {
     pub outcome: Outcome,
     /// Attempts that were dialled.
     pub attempts: u16,
+    pub confirmed: Option<Confirmation>,
     /// The times of the attempt that decided, or else of the last one that was dialled.
     pub dialled_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
     pub ended_at: Timestamp,
+}
+
+/// Who has confirmed a notice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmation {
+    /// Their number, as the client wrote it.
+    pub called: String,
+    pub key: char,
 }
 
 /// What follows an attempt.
@@ -151,7 +169,7 @@ impl Notice {
         now: Timestamp,
     ) -> Sequel {
         if let Some(last) = past.last()
-            && let Some(ending) = ending(last)
+            && let Some(ending) = self.ending(last)
         {
             return Sequel::Over(ending);
         }
@@ -167,6 +185,46 @@ impl Notice {
             },
             // The hours were changed, and leave nothing open any more.
             None => Sequel::Over(NoticeEnding::Expired),
+        }
+    }
+
+    /// Whether an attempt ends it, whatever the plan says.
+    fn ending(&self, last: &Attempt) -> Option<NoticeEnding> {
+        match last.outcome {
+            Outcome::Talked => Some(NoticeEnding::Talked),
+            Outcome::Confirmed => Some(NoticeEnding::Confirmed),
+            Outcome::Expired => Some(NoticeEnding::Expired),
+            // Where a key is asked for, nobody counts as told who has not pressed it.
+            Outcome::Interrupted if last.answered_at.is_some() && !self.wants_confirmation() => {
+                Some(NoticeEnding::Interrupted)
+            }
+            // Whether the notice was cancelled, or only this attempt of it broken off, its mark says.
+            Outcome::Cancelled
+            | Outcome::PromptFailed
+            | Outcome::Interrupted
+            | Outcome::NotAnswered
+            | Outcome::Busy
+            | Outcome::Declined
+            | Outcome::Unconfirmed
+            | Outcome::Stopped
+            | Outcome::NoRoute
+            | Outcome::TrunkFailure
+            | Outcome::InvalidNumber => None,
+        }
+    }
+
+    fn wants_confirmation(&self) -> bool {
+        self.keys
+            .as_ref()
+            .is_some_and(|keys| !keys.confirm.is_empty())
+    }
+
+    /// What an attempt has come to that was answered and is over.
+    pub fn answered(&self, choice: Option<CalleeChoice>) -> Outcome {
+        match choice {
+            Some(choice) => choice.outcome(),
+            None if self.wants_confirmation() => Outcome::Unconfirmed,
+            None => Outcome::Talked,
         }
     }
 
@@ -192,29 +250,11 @@ impl Notice {
             ending,
             outcome: furthest.unwrap_or(undialled),
             attempts: u16::try_from(dialled().count()).unwrap_or(u16::MAX),
+            confirmed: None,
             dialled_at: last.and_then(|attempt| attempt.dialled_at),
             answered_at: last.and_then(|attempt| attempt.answered_at),
             ended_at: last.map_or(now, |attempt| attempt.ended_at),
         }
-    }
-}
-
-/// Whether an attempt ends its notice, whatever the plan says.
-fn ending(last: &Attempt) -> Option<NoticeEnding> {
-    match last.outcome {
-        Outcome::Talked => Some(NoticeEnding::Talked),
-        Outcome::Expired => Some(NoticeEnding::Expired),
-        Outcome::Interrupted if last.answered_at.is_some() => Some(NoticeEnding::Interrupted),
-        // Whether the notice was cancelled, or only this attempt of it broken off, its mark says.
-        Outcome::Cancelled
-        | Outcome::PromptFailed
-        | Outcome::Interrupted
-        | Outcome::NotAnswered
-        | Outcome::Busy
-        | Outcome::Declined
-        | Outcome::NoRoute
-        | Outcome::TrunkFailure
-        | Outcome::InvalidNumber => None,
     }
 }
 
@@ -224,10 +264,13 @@ fn past_attempt(attempt: &Attempt) -> PastAttempt {
         verdict: match attempt.outcome {
             Outcome::Busy => AttemptVerdict::Missed(RedialReason::Busy),
             Outcome::NotAnswered => AttemptVerdict::Missed(RedialReason::NotAnswered),
+            Outcome::Unconfirmed => AttemptVerdict::Missed(RedialReason::Unconfirmed),
             Outcome::Declined => AttemptVerdict::Missed(RedialReason::Declined),
             Outcome::TrunkFailure => AttemptVerdict::Missed(RedialReason::Failed),
             Outcome::Interrupted | Outcome::Cancelled => AttemptVerdict::Interrupted,
             Outcome::Talked
+            | Outcome::Confirmed
+            | Outcome::Stopped
             | Outcome::NoRoute
             | Outcome::InvalidNumber
             | Outcome::Expired
@@ -247,8 +290,9 @@ fn line(number: &PhoneNumber) -> String {
 /// How far an attempt came, for its notice. Of two that came equally far the later one counts.
 fn rank(outcome: Outcome) -> u8 {
     match outcome {
-        Outcome::Talked => 4,
-        Outcome::NotAnswered | Outcome::Busy | Outcome::Declined => 2,
+        Outcome::Talked | Outcome::Confirmed => 4,
+        Outcome::Unconfirmed => 3,
+        Outcome::NotAnswered | Outcome::Busy | Outcome::Declined | Outcome::Stopped => 2,
         Outcome::Cancelled => 1,
         Outcome::NoRoute
         | Outcome::TrunkFailure
@@ -290,6 +334,7 @@ mod tests {
             dialled_at: Some(at(i64::from(number) * 100)),
             answered_at: is_answered.then(|| at(i64::from(number) * 100 + 5)),
             ended_at: at(i64::from(number) * 100 + 10),
+            choice: None,
         }
     }
 
@@ -303,6 +348,7 @@ mod tests {
             window: window.map(|window| window.parse().unwrap()),
             lifts_hours: false,
             ring: None,
+            keys: None,
         }
     }
 

@@ -30,9 +30,10 @@ pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool,
     let Some(held) = held(&transaction, ended).await? else {
         return Ok(false);
     };
-    let charge = settle(&transaction, ended, &held).await?;
-    keep_line(&transaction, ended, &held, charge, true).await?;
-    close(&transaction, ended, &held).await?;
+    let ended = ended.judged(held.is_cancelled);
+    let charge = settle(&transaction, &ended, &held).await?;
+    keep_line(&transaction, &ended, &held, charge, true).await?;
+    close(&transaction, &ended, &held).await?;
     transaction.commit().await?;
     Ok(true)
 }

@@ -40,6 +40,10 @@ macro_rules! advance {
 const DIALLED: &str = advance!("dialled_at");
 const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
+/// The first choice counts.
+const CHOSEN: &str = postgres!(
+    "UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $2 AND {holder} = $3 AND fence = $4 AND state = ANY($5) RETURNING 1"
+);
 const CALLS_TO: &str =
     postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
 const FORGET_COUNTED: &str = postgres!(
@@ -120,31 +124,7 @@ impl CallQueue for PostgresStore {
         lease: &Lease,
         update: CallUpdate,
     ) -> Result<bool, StoreError> {
-        let statement = match &update {
-            CallUpdate::Dialling { .. } => DIALLED,
-            CallUpdate::Ringing { .. } => RANG,
-            CallUpdate::Answered { .. } => ANSWERED,
-        };
-        let (tries, trunk) = queue::tries_and_trunk(&update);
-        let values = owned![
-            update.state().number(),
-            queue::moment(&update).as_millisecond(),
-            trunk.map(str::to_owned),
-            update.dialog().map(str::to_owned),
-            tries,
-            sid.as_str().to_owned(),
-            lease.node.as_str().to_owned(),
-            lease.fence,
-            states(|state| queue::may_follow(state, &update)),
-            matches!(update, CallUpdate::Dialling { .. }),
-        ];
-        let change = Change {
-            sid: sid.clone(),
-            sql: statement,
-            values: values.into(),
-            frees: None,
-        };
-        self.progress.commit(change).await
+        self.progress.commit(advance(sid, lease, &update)).await
     }
 
     async fn requeue_call(
@@ -292,4 +272,44 @@ fn states(holds: impl Fn(CallState) -> bool) -> Vec<i16> {
         .filter(|state| holds(*state))
         .map(CallState::number)
         .collect()
+}
+
+/// Nothing happens if the call is not ours any more, or cannot go there from where it is.
+fn advance(sid: &CallSid, lease: &Lease, update: &CallUpdate) -> Change {
+    let (tries, trunk) = queue::tries_and_trunk(update);
+    let from = states(|state| queue::may_follow(state, update));
+    let moment = queue::moment(update).map(Timestamp::as_millisecond);
+    let held = owned![
+        sid.as_str().to_owned(),
+        lease.node.as_str().to_owned(),
+        lease.fence,
+        from,
+    ];
+    let step = |sql| {
+        let step = owned![
+            update.state().number(),
+            moment,
+            trunk.map(str::to_owned),
+            update.dialog().map(str::to_owned),
+            tries,
+        ];
+        (sql, Vec::from(step))
+    };
+    let (sql, mut values) = match update {
+        CallUpdate::Dialling { .. } => step(DIALLED),
+        CallUpdate::Ringing { .. } => step(RANG),
+        CallUpdate::Answered { .. } => step(ANSWERED),
+        CallUpdate::Chosen { choice } => (CHOSEN, owned![choice.to_stored()].into()),
+    };
+    values.extend(held);
+    if !matches!(update, CallUpdate::Chosen { .. }) {
+        let is_dialled = matches!(update, CallUpdate::Dialling { .. });
+        values.extend(owned![is_dialled]);
+    }
+    Change {
+        sid: sid.clone(),
+        sql,
+        values,
+        frees: None,
+    }
 }

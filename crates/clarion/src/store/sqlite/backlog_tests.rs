@@ -94,6 +94,8 @@ fn claim(db: &Connection, node: &NodeId) -> Vec<ClaimedCall> {
 
 fn ended(claimed: ClaimedCall) -> EndedCall {
     EndedCall {
+        choice: None,
+        if_cancelled: None,
         notice: None,
         claimed,
         outcome: Outcome::Busy,

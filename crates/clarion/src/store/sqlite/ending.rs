@@ -24,9 +24,10 @@ pub(super) fn end(db: &Connection, ended: &EndedCall, now: i64) -> Result<bool, 
     let Some(held) = held(db, ended)? else {
         return Ok(false);
     };
-    let charge = settle(db, ended, &held)?;
-    keep_line(db, ended, &held, charge, true)?;
-    close(db, ended, &held, now)?;
+    let ended = ended.judged(held.is_cancelled);
+    let charge = settle(db, &ended, &held)?;
+    keep_line(db, &ended, &held, charge, true)?;
+    close(db, &ended, &held, now)?;
     Ok(true)
 }
 

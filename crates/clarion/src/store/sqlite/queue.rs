@@ -39,6 +39,9 @@ macro_rules! advance {
 const DIALLED: &str = advance!("dialled_at");
 const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
+/// The first choice counts.
+const CHOSEN: &str =
+    sqlite!("UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $2");
 const REQUEUE: &str = sqlite!(
     "UPDATE call_queue SET state = {queued}, due_at = coalesce($1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, dialog = NULL, \
        seen_at = NULL, attempts = $3, legs = legs + $4 WHERE call_sid = $2 RETURNING callee, legs - $4"
@@ -283,11 +286,15 @@ fn advance(
         CallUpdate::Dialling { .. } => DIALLED,
         CallUpdate::Ringing { .. } => RANG,
         CallUpdate::Answered { .. } => ANSWERED,
+        CallUpdate::Chosen { choice } => {
+            db.run(CHOSEN, params![choice.to_stored(), sid.as_str()])?;
+            return Ok(true);
+        }
     };
     let (tries, trunk) = queue::tries_and_trunk(update);
     let values = params![
         update.state().number(),
-        queue::moment(update).as_millisecond(),
+        queue::moment(update).map(Timestamp::as_millisecond),
         trunk,
         update.dialog(),
         tries,

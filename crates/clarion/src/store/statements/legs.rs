@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use super::queue::choice;
 use super::{Statement, statement};
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
 use crate::domain::claim::EndedCall;
 use crate::domain::leg::{HungUpBy, Leg, LegMedia};
+use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
 use crate::store::StoreError;
@@ -25,16 +27,16 @@ pub const LEGS: Statement = statement!(
     ", attempt, leg FROM legs WHERE call_sid = $1 ORDER BY attempt, leg"
 );
 pub const ATTEMPTS: Statement = statement!(
-    "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at FROM attempts WHERE call_sid = $1 ORDER BY attempt"
+    "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice FROM attempts WHERE call_sid = $1 ORDER BY attempt"
 );
 
 pub const KEEP_ATTEMPT: Statement = statement!(
-    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 );
 
 /// The values of `KEEP_ATTEMPT`.
-pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 8] {
+pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 9] {
     let call = &ended.claimed.call;
     [
         Bind::of(call.sid.as_str()),
@@ -45,6 +47,7 @@ pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 8] {
         Bind::of(ended.dialled_at),
         Bind::of(ended.answered_at),
         Bind::of(ended.ended_at),
+        Bind::of(ended.choice.map(CalleeChoice::to_stored)),
     ]
 }
 
@@ -149,6 +152,7 @@ pub fn attempt(row: &impl Columns) -> Result<Attempt, StoreError> {
         dialled_at: row.optional_time(4)?,
         answered_at: row.optional_time(5)?,
         ended_at: row.time(6)?,
+        choice: choice(row, 7)?,
     })
 }
 

@@ -13,13 +13,13 @@ pub const HELD: Statement = statement!(
 pub const LEAVE_QUEUE: Statement = statement!("DELETE FROM call_queue WHERE call_sid = $1");
 /// Before the moment from which it is due: the row of one attempt becomes that of the next, with the values of `next_values`.
 pub const NEXT: &str = "UPDATE call_queue SET state = {queued}, node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, rang_at = NULL, \
-   answered_at = NULL, dialog = NULL, seen_at = NULL, attempts = $2, attempt = attempt + $3, legs = $4, callee = $5, route = $6, to_called = $7, \
+   answered_at = NULL, choice = NULL, dialog = NULL, seen_at = NULL, attempts = $2, attempt = attempt + $3, legs = $4, callee = $5, route = $6, to_called = $7, \
    to_number = $8, to_extension = $9, to_caller = $10, due_at = ";
 /// After that.
 pub const OF_CALL: &str = " WHERE call_sid = $1";
 pub const END: Statement = statement!(
     "UPDATE calls SET outcome = $1, trunk = $2, attempts = $3, dialled_at = $4, rang_at = $5, answered_at = $6, ended_at = $7, \
-       sip_code = $8, reason = $9, ending = $11 WHERE call_sid = $10"
+       sip_code = $8, reason = $9, ending = $11, confirmed_by = $12, confirm_key = $13 WHERE call_sid = $10"
 );
 
 /// The row of an attempt that is held, and what is known of it.
@@ -40,7 +40,7 @@ pub fn held(row: &impl Columns) -> Result<HeldAttempt, StoreError> {
 }
 
 /// The values of `END`.
-pub fn end_values(ended: &EndedCall) -> [Bind<'_>; 11] {
+pub fn end_values(ended: &EndedCall) -> [Bind<'_>; 13] {
     let whole = ended.whole();
     [
         Bind::of(i64::from(whole.outcome.number())),
@@ -54,6 +54,8 @@ pub fn end_values(ended: &EndedCall) -> [Bind<'_>; 11] {
         Bind::of(ended.reason.as_deref()),
         Bind::of(ended.sid().as_str()),
         Bind::of(whole.ending.map(|ending| i64::from(ending.number()))),
+        Bind::of(whole.confirmed.map(|confirmed| confirmed.called.as_str())),
+        Bind::of(whole.confirmed.map(|confirmed| confirmed.key.to_string())),
     ]
 }
 

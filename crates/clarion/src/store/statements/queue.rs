@@ -14,6 +14,7 @@ use crate::domain::claim::{
 };
 use crate::domain::customer_limits::StartTokens;
 use crate::domain::notice::Notice;
+use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route::RouteKey;
 use crate::store::StoreError;
@@ -87,8 +88,7 @@ pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, call
 /// The columns of `CLAIMED`.
 pub const CLAIMED_COLUMNS: usize = 18;
 /// What an orphaned call is read from, before the moment when its process was last seen.
-pub const ORPHANED: &str =
-    "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog";
+pub const ORPHANED: &str = "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, queue.choice";
 
 /// A lane, and when its first call is due.
 pub fn lane(row: &impl Columns) -> Result<(DueLane, i64), StoreError> {
@@ -205,15 +205,31 @@ pub fn orphaned(row: &impl Columns, node: &NodeId) -> Result<OrphanedCall, Store
         rang_at: row.optional_time(CLAIMED_COLUMNS + 3)?,
         answered_at: row.optional_time(CLAIMED_COLUMNS + 4)?,
         dialog: row.optional_string(CLAIMED_COLUMNS + 5)?,
-        last_seen: row.time(CLAIMED_COLUMNS + 6)?,
+        choice: choice(row, CLAIMED_COLUMNS + 6)?,
+        last_seen: row.time(CLAIMED_COLUMNS + 7)?,
     })
+}
+
+/// What a callee has said by keys.
+pub fn choice(row: &impl Columns, column: usize) -> Result<Option<CalleeChoice>, StoreError> {
+    let Some(text) = row.optional_text(column)? else {
+        return Ok(None);
+    };
+    let choice = CalleeChoice::from_stored(text);
+    let choice = choice.ok_or_else(|| StoreError::failed(format!("there is no choice {text}")));
+    choice.map(Some)
 }
 
 /// The states in which a call may be updated so. It is dialled again by the next trunk before anything has rung, and where a telephone that
 /// rang redirects it: then it stays where it is.
 pub fn may_follow(state: CallState, update: &CallUpdate) -> bool {
-    let again = matches!(state, CallState::Dialling | CallState::Ringing)
-        && update.state() == CallState::Dialling;
+    let again = match update {
+        CallUpdate::Dialling { .. } => {
+            matches!(state, CallState::Dialling | CallState::Ringing)
+        }
+        CallUpdate::Chosen { .. } => return state == CallState::Answered,
+        _ => false,
+    };
     again || state.may_become(update.state())
 }
 
@@ -222,11 +238,13 @@ pub fn is_pause(pause: SignedDuration) -> bool {
     pause > SignedDuration::ZERO
 }
 
-pub fn moment(update: &CallUpdate) -> Timestamp {
+/// When it happened, where that is written.
+pub fn moment(update: &CallUpdate) -> Option<Timestamp> {
     match update {
         CallUpdate::Dialling { at, .. }
         | CallUpdate::Ringing { at, .. }
-        | CallUpdate::Answered { at, .. } => *at,
+        | CallUpdate::Answered { at, .. } => Some(*at),
+        CallUpdate::Chosen { .. } => None,
     }
 }
 

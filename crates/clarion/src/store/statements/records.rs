@@ -5,7 +5,7 @@ use super::{Statement, statement};
 use crate::domain::call::{CallProgress, NoticeProgress};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{CallFilter, CallRecord};
-use crate::domain::notice::NoticeEnding;
+use crate::domain::notice::{Confirmation, NoticeEnding, keys};
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
 use crate::store::columns::Columns;
@@ -28,7 +28,8 @@ const LIVE_CALLS: Statement = statement!(RECORD, " JOIN", NEWEST_FIRST);
 pub const PROGRESS: Statement = statement!(
     "SELECT queue.state, calls.outcome, coalesce(calls.answered_at, queue.answered_at), calls.ended_at, \
        CASE WHEN calls.notice IS NOT NULL THEN (SELECT count(*) FROM attempts \
-         WHERE attempts.call_sid = calls.call_sid AND attempts.dialled_at IS NOT NULL) END, calls.ending FROM calls LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1 AND calls.account_sid = $2"
+         WHERE attempts.call_sid = calls.call_sid AND attempts.dialled_at IS NOT NULL) END, calls.ending, calls.confirmed_by, calls.confirm_key \
+       FROM calls LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1 AND calls.account_sid = $2"
 );
 pub const SET_SWITCH: Statement = statement!(
     "INSERT INTO switches (name, value, set_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO UPDATE SET value = $2, set_at = $3"
@@ -82,6 +83,8 @@ pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
 
 pub fn progress(row: &impl Columns) -> Result<CallProgress, StoreError> {
     let ending = row.optional_number(5)?;
+    let key = row.optional_text(7)?.and_then(keys::key);
+    let confirmed = row.optional_string(6)?.zip(key);
     Ok(CallProgress {
         state: state(row, 0)?,
         outcome: outcome(row, 1)?,
@@ -90,6 +93,7 @@ pub fn progress(row: &impl Columns) -> Result<CallProgress, StoreError> {
         notice: row.optional_number(4)?.map(|attempts| NoticeProgress {
             attempts,
             ending: ending.and_then(NoticeEnding::from_number),
+            confirmed: confirmed.map(|(called, key)| Confirmation { called, key }),
         }),
     })
 }

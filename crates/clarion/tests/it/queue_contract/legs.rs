@@ -147,6 +147,7 @@ async fn legs_of_every_round_are_stored_in_order_with_the_end(database: Database
     let after = [(1, 4, refused("first", 503)), (1, 5, answered())];
     assert_eq!(legs_of(&stored), [before, after.to_vec()].concat());
     let attempt = Attempt {
+        choice: None,
         number: AttemptNumber::FIRST,
         to: call.number,
         outcome: Outcome::Talked,

@@ -86,6 +86,8 @@ pub fn ended(
 ) -> EndedCall {
     let answered_at = talk.map(|seconds| ended_at - SignedDuration::from_secs(seconds));
     EndedCall {
+        choice: None,
+        if_cancelled: None,
         notice: None,
         claimed: claimed.clone(),
         outcome,

@@ -242,6 +242,7 @@ impl<'a> Comparison<'a> {
                 at,
                 dialog: Some(dialog),
             },
+            Step::Chosen(choice) => CallUpdate::Chosen { choice },
         };
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         let advanced = self.store(0).advance_call(sid, lease, update.clone()).await;
@@ -277,7 +278,7 @@ impl<'a> Comparison<'a> {
         };
         let ended = ended(claimed, outcome, self.moment);
         let is_ended = self.store(0).end_call(ended.clone()).await.unwrap();
-        prop_assert_eq!(is_ended, self.model.end(ended));
+        prop_assert_eq!(is_ended, self.model.end(&ended));
         Ok(())
     }
 
@@ -313,6 +314,7 @@ impl<'a> Comparison<'a> {
             if_cancelled: over(NoticeEnding::Cancelled),
             if_unpaid: over(NoticeEnding::Unpaid),
             ended: EndedCall {
+                if_cancelled: None,
                 dialled_at: ended.dialled_at.filter(|_| another.was_dialled),
                 notice: None,
                 callback: None,

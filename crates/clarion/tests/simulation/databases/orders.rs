@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use clarion::domain::call::{CallKind, NewCall, Priority, Queueing};
 use clarion::domain::callback::{CallbackKey, OwedCallback, RespUrl};
-use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId};
+use clarion::domain::claim::{
+    CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId, NoticeOver,
+};
 use clarion::domain::customer_limits::{CallLimits, Customer};
+use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::notice::plan::NoticePlan;
-use clarion::domain::notice::{Notice, NoticeEnd, NoticeEnding, Recipient};
+use clarion::domain::notice::{Confirmation, Notice, NoticeEnd, NoticeEnding, Recipient};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::Prompt;
@@ -88,6 +91,7 @@ fn notice(to: &Recipient) -> Arc<Notice> {
         window: None,
         lifts_hours: false,
         ring: None,
+        keys: None,
     })
 }
 
@@ -140,16 +144,43 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
         body: format!("<request>{}</request>", outcome.as_str()),
         owed_at: at,
     });
+    let choice = match outcome {
+        Outcome::Confirmed => Some(CalleeChoice::Confirmed('1')),
+        Outcome::Stopped => Some(CalleeChoice::Stopped),
+        _ => None,
+    };
+    let notice = call.notice.is_some().then(|| NoticeEnd {
+        ending: NoticeEnding::Exhausted,
+        outcome: Outcome::Busy,
+        attempts: claimed.attempt.number(),
+        confirmed: choice
+            .and_then(CalleeChoice::confirming_key)
+            .map(|key| Confirmation {
+                called: call.called.clone(),
+                key,
+            }),
+        dialled_at: Some(at),
+        answered_at: None,
+        ended_at: at + SignedDuration::from_millis(1500),
+    });
+    let if_cancelled = notice
+        .clone()
+        .filter(|_| choice.is_none())
+        .map(|end| NoticeOver {
+            end: NoticeEnd {
+                ending: NoticeEnding::Cancelled,
+                ..end
+            },
+            callback: callback.clone().map(|owed| OwedCallback {
+                body: "<request>cancelled</request>".to_owned(),
+                ..owed
+            }),
+        });
     EndedCall {
-        notice: call.notice.is_some().then(|| NoticeEnd {
-            ending: NoticeEnding::Exhausted,
-            outcome: Outcome::Busy,
-            attempts: claimed.attempt.number(),
-            dialled_at: Some(at),
-            answered_at: None,
-            ended_at: at + SignedDuration::from_millis(1500),
-        }),
+        notice,
+        if_cancelled: if_cancelled.map(Box::new),
         outcome,
+        choice,
         trunk: Some("east".to_owned()),
         tries: claimed.tries + 1,
         dialled_at: Some(at),

@@ -1,5 +1,6 @@
 //! What nodes may ask of the queue.
 
+use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::outcome::Outcome;
 use proptest::prelude::*;
 
@@ -48,6 +49,7 @@ pub enum Step {
     Dialling,
     Ringing,
     Answered,
+    Chosen(CalleeChoice),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +98,8 @@ pub fn action() -> impl Strategy<Value = Action> {
         3 => Just(Step::Dialling),
         1 => Just(Step::Ringing),
         1 => Just(Step::Answered),
+        1 => prop_oneof![Just(CalleeChoice::Confirmed('1')), Just(CalleeChoice::Stopped)]
+            .prop_map(Step::Chosen),
     ];
     let outcome = || prop::sample::select(Outcome::ALL);
     let another = (

@@ -258,6 +258,7 @@ impl QueueModel {
             dialled_at: place.dialled_at,
             rang_at: place.rang_at,
             answered_at: place.answered_at,
+            choice: place.choice,
             dialog: place.dialog,
             last_seen,
         }

@@ -20,6 +20,7 @@ use clarion::domain::claim::{
 };
 use clarion::domain::customer_limits::{Customer, StartTokens};
 use clarion::domain::notice::NoticeEnding;
+use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::NodePart;
 use jiff::{SignedDuration, Timestamp};
@@ -76,6 +77,7 @@ pub struct Place {
     pub dialled_at: Option<Timestamp>,
     pub rang_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
+    pub choice: Option<CalleeChoice>,
     dialog: Option<String>,
     seen_at: Option<i64>,
     is_cancelled: bool,
@@ -168,6 +170,7 @@ impl QueueModel {
             dialled_at: None,
             rang_at: None,
             answered_at: None,
+            choice: None,
             dialog: None,
             seen_at: None,
             is_cancelled: false,
@@ -210,6 +213,7 @@ impl QueueModel {
             }
             CallUpdate::Ringing { at, .. } => _ = place.rang_at.get_or_insert(*at),
             CallUpdate::Answered { at, .. } => _ = place.answered_at.get_or_insert(*at),
+            CallUpdate::Chosen { choice } => _ = place.choice.get_or_insert(*choice),
         }
         if let Some(dialog) = update.dialog() {
             place.dialog = Some(dialog.to_owned());
@@ -246,11 +250,12 @@ impl QueueModel {
         }
     }
 
-    pub fn end(&mut self, ended: EndedCall) -> bool {
+    pub fn end(&mut self, ended: &EndedCall) -> bool {
         let (sid, lease) = (ended.sid().clone(), ended.claimed.lease.clone());
-        if self.held(&sid, &lease).is_none() {
+        let Some(place) = self.held(&sid, &lease) else {
             return false;
-        }
+        };
+        let ended = ended.judged(place.is_cancelled).into_owned();
         self.finish(ended);
         true
     }
@@ -276,6 +281,7 @@ impl QueueModel {
             dialled_at: ended.dialled_at,
             answered_at: ended.answered_at,
             ended_at: ended.ended_at,
+            choice: ended.choice,
         });
         self.bill_lines.push(ended);
     }
@@ -300,6 +306,7 @@ impl QueueModel {
             legs: 0,
             rang_at: None,
             answered_at: None,
+            choice: None,
             ..place.waiting_again()
         };
         if was_dialled == 0 {
@@ -426,8 +433,11 @@ impl QueueModel {
 
 /// It is dialled again by the next trunk before anything has rung, and where a telephone that rang redirects it.
 fn may_follow(state: CallState, update: &CallUpdate) -> bool {
-    let again = matches!(state, CallState::Dialling | CallState::Ringing)
-        && update.state() == CallState::Dialling;
+    let again = match update {
+        CallUpdate::Dialling { .. } => matches!(state, CallState::Dialling | CallState::Ringing),
+        CallUpdate::Chosen { .. } => state == CallState::Answered,
+        _ => false,
+    };
     again || state.may_become(update.state())
 }
 
