@@ -2,6 +2,7 @@
 
 mod fields;
 mod hours;
+mod keys;
 mod money;
 
 use clarion::domain::attempt::Attempt;

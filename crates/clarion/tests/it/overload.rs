@@ -166,6 +166,7 @@ impl World {
         });
         let accepted = self.accepted.iter().flatten();
         History {
+            thanked: Vec::new(),
             refused: Vec::new(),
             notices: BTreeMap::new(),
             accepted: accepted.map(|(_, sid)| sid.clone()).collect(),

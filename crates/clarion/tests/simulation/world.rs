@@ -160,6 +160,8 @@ impl WorldState {
             )
         });
         History {
+            // Whether a confirmation was understood is judged by the plan (`notices`).
+            thanked: Vec::new(),
             accepted,
             dialled: self
                 .network

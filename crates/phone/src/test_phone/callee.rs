@@ -108,7 +108,7 @@ impl ScriptedCallee {
                 keys,
             } => {
                 if still_wanted(&mut leg, after).await {
-                    let plan = pressing(&keys, script.key_form);
+                    let plan = pressing(&keys, script.listens, script.key_form);
                     media.talk(leg, hang_up, &plan, &mut heard).await;
                     media.session.catch_up(LONGEST_READING).await;
                     media.move_recording(script.deaf_to_every, &mut heard);
@@ -246,11 +246,13 @@ impl CalleeMedia {
 }
 
 /// What is played to press keys.
-fn pressing(keys: &str, form: KeyForm) -> Vec<PlaybackItem> {
+fn pressing(keys: &str, after: Duration, form: KeyForm) -> Vec<PlaybackItem> {
     if keys.is_empty() {
         return Vec::new();
     }
-    let mut plan = vec![PlaybackItem::Silence { frames: 10 }];
+    let frames = after.as_millis() / u128::from(g711::FRAME_MILLIS);
+    let frames = u32::try_from(frames).unwrap_or(u32::MAX);
+    let mut plan = vec![PlaybackItem::Silence { frames }];
     match form {
         KeyForm::Packets | KeyForm::Tones => plan.push(PlaybackItem::Keys(keys.to_owned())),
         KeyForm::TonesAllTheSame => {

@@ -11,6 +11,8 @@ pub struct Script {
     /// Ring with sound of our own (183 with a description).
     pub early_media: bool,
     pub then: Then,
+    /// Keys are pressed after so long.
+    pub listens: Duration,
     pub key_form: KeyForm,
     /// One of this many packets is dropped; zero drops none.
     pub deaf_to_every: u32,
@@ -42,7 +44,7 @@ pub enum KeyForm {
 }
 
 /// The behaviour of numbers by their suffix, the first column; every other number answers.
-pub const NUMBERS: [(&str, &str); 11] = [
+pub const NUMBERS: [(&str, &str); 13] = [
     ("0001", "answers at once"),
     ("0002", "is busy"),
     ("0003", "rings and never answers"),
@@ -54,6 +56,8 @@ pub const NUMBERS: [(&str, &str); 11] = [
     ("0009", "plays a tone while it rings, then answers"),
     ("0010", "answers and presses 1 2 3"),
     ("0011", "hears nine packets of ten"),
+    ("0012", "listens for two seconds and presses 1"),
+    ("0013", "listens for two seconds and presses 9 twice"),
 ];
 
 impl Script {
@@ -67,6 +71,7 @@ impl Script {
                 hang_up: None,
                 keys: String::new(),
             },
+            listens: Duration::from_millis(200),
             key_form: KeyForm::Packets,
             deaf_to_every: 0,
         }
@@ -151,6 +156,14 @@ impl Script {
             Some("0011") => Self {
                 deaf_to_every: 10,
                 ..Self::answer()
+            },
+            Some("0012") => Self {
+                listens: Duration::from_secs(2),
+                ..Self::press("1")
+            },
+            Some("0013") => Self {
+                listens: Duration::from_secs(2),
+                ..Self::press("99")
             },
             _ => Self::answer(),
         }

@@ -17,6 +17,8 @@ pub struct History {
     pub records: BTreeMap<String, (Option<String>, u64)>,
     /// Calls that may have several attempts. Each number that they dialled is among `dialled` as `callSid number`.
     pub notices: BTreeMap<String, NoticeFacts>,
+    /// callSid and number of callees who heard that their confirmation was understood.
+    pub thanked: Vec<(String, String)>,
     /// Legs that the telephone still has up.
     pub legs_up: usize,
 }
@@ -77,6 +79,22 @@ pub fn violations(history: &History) -> Vec<String> {
             Some(kinds) => note(format!("{sid} was reported in {kinds} different ways")),
         }
     }
+    for (sid, number) in &history.thanked {
+        let is_told = |(_, body): &(&str, &str)| {
+            let confirmed = body.split("<confirmNumber>").nth(1);
+            let confirmed = confirmed.and_then(|rest| rest.split('<').next());
+            body.contains("<ended>confirmed</ended>")
+                && confirmed.is_some_and(|confirmed| number.ends_with(confirmed))
+        };
+        if !reports
+            .get(sid.as_str())
+            .is_some_and(|all| all.iter().any(is_told))
+        {
+            note(format!(
+                "{number} heard that {sid} was confirmed, and it is not"
+            ));
+        }
+    }
     if history.legs_up > 0 {
         note(format!("{} legs are still up", history.legs_up));
     }
@@ -100,6 +118,7 @@ mod tests {
             ],
             records: BTreeMap::from([(sid, (Some("talked".to_owned()), 1))]),
             notices: BTreeMap::new(),
+            thanked: Vec::new(),
             legs_up: 0,
         }
     }
@@ -143,6 +162,26 @@ mod tests {
         );
         assert_eq!(broken(|history| history.legs_up = 1), "1 legs are still up");
         assert!(broken(|history| history.accepted.push("a".to_owned())).contains("two requests"));
+    }
+
+    #[test]
+    fn whoever_heard_that_they_confirmed_has() {
+        let heard = |body: &str| {
+            let mut history = good();
+            for callback in &mut history.callbacks {
+                callback.2 = body.to_owned();
+            }
+            let thanked = ("a".to_owned(), "8613800000012".to_owned());
+            history.thanked.push(thanked);
+            violations(&history).join("; ")
+        };
+        let of = |number: &str| {
+            format!("<confirmNumber>{number}</confirmNumber><ended>confirmed</ended>")
+        };
+        assert_eq!(heard(&of("13800000012")), "");
+        let wrong = "8613800000012 heard that a was confirmed, and it is not";
+        assert_eq!(heard(&of("13800000001")), wrong);
+        assert_eq!(heard("<ended>exhausted</ended>"), wrong);
     }
 
     #[test]

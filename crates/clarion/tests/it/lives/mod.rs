@@ -23,11 +23,13 @@ use self::checker::{History, violations};
 pub use self::records::records;
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
-use crate::support::{eventually_within, postgres};
+use crate::support::{eventually_within, postgres, tone};
 
 /// Within this time something of what is under way comes to its end.
 const DRAIN: Duration = Duration::from_secs(120);
 const CLIENTS: usize = 4;
+/// The last tone that a callee hears who has confirmed.
+const THANKS: f64 = 880.0;
 /// Others who are called where nobody answers, in every other call.
 const BACKUPS: usize = 2;
 
@@ -42,6 +44,8 @@ pub struct World {
     telephone: TestPhone,
     /// callSid and number.
     dialled: Arc<Mutex<Vec<(String, String)>>>,
+    /// The same of callees who heard that their confirmation was understood.
+    thanked: Arc<Mutex<Vec<(String, String)>>>,
     pub receiver: Receiver,
     pub accepted: Arc<Mutex<Vec<String>>>,
 }
@@ -59,17 +63,23 @@ impl World {
             .await
             .unwrap();
         let dialled = Arc::new(Mutex::new(Vec::new()));
-        let note = Arc::clone(&dialled);
+        let thanked = Arc::new(Mutex::new(Vec::new()));
+        let (note, note_thanks) = (Arc::clone(&dialled), Arc::clone(&thanked));
         tokio::spawn(async move {
             while let Some(call) = heard.recv().await {
                 // `callSid-try@clarion`
                 let sid = call.call_id.split('-').next().unwrap().to_owned();
+                if tone::is_heard(&tone::of_call(&call), THANKS) {
+                    let number = call.number.clone();
+                    note_thanks.lock().unwrap().push((sid.clone(), number));
+                }
                 note.lock().unwrap().push((sid, call.number));
             }
         });
         Self {
             telephone,
             dialled,
+            thanked,
             receiver: Receiver::start(vec![ok()]).await,
             accepted: Arc::default(),
         }
@@ -77,7 +87,7 @@ impl World {
 
     pub fn settings(&self) -> String {
         format!(
-            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\ntime_limit_seconds = 2\nlease_seconds = 4\n[dispatch]\nring_seconds = 1\nlease_seconds = 3\nlead_in_ms = 100\n\
+            "[callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\ntime_limit_seconds = 2\nlease_seconds = 4\n[calls]\nkey_confirm_en = \"\"\nkey_thanks_en = \"\"\n[dispatch]\nring_seconds = 1\nlease_seconds = 3\nlead_in_ms = 100\n\
              calls_at_once = 1000\ncalls_per_second = 1000\n[[trunk]]\nname = \"telephone\"\nhost = \"{}\"\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\n\
              channels = 600\ncalls_per_second = 1000\nprefixes = [\"\"]\n",
             self.telephone.contact()
@@ -145,6 +155,7 @@ impl World {
             accepted: self.accepted.lock().unwrap().clone(),
             dialled: dialled.collect(),
             notices,
+            thanked: self.thanked.lock().unwrap().clone(),
             refused: Vec::new(),
             callbacks: callbacks.collect(),
             records,
@@ -189,6 +200,8 @@ fn somebody(number: &str) -> Script {
     {
         *after = Duration::from_millis(300);
     }
+    // In the middle of the message.
+    script.listens = Duration::from_millis(300);
     script
 }
 
@@ -196,17 +209,19 @@ fn somebody(number: &str) -> Script {
 pub fn fields(url: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let kind = |place: usize| ["0001", "0002", "0003", "0004", "0005", "0001"][place % 6];
+    let kind = |place: usize| ["0001", "0002", "0003", "0004", "0005", "0001", "0012"][place % 7];
     let place = number as usize;
     let to = |place| format!("138{:04}{}", number % 10_000, kind(place));
     let backups: Vec<_> = (1..=BACKUPS).map(|more| to(place + more)).collect();
-    // Every other one goes on to somebody else where nobody answers.
-    let backups = match place % 2 {
-        0 => format!(",\"backupTo\":\"{}\"", backups.join(";")),
+    // Every other one goes on to somebody else where nobody answers, or where nobody confirms.
+    let backups = backups.join(";");
+    let notice = match place % 4 {
+        0 => format!(",\"backupTo\":\"{backups}\""),
+        2 => format!(",\"backupTo\":\"{backups}\",\"confirmDtmf\":\"1\",\"waitDtmfTime\":\"1\""),
         _ => String::new(),
     };
     let to = to(place);
-    format!("\"to\":\"{to}\",\"mediaTxt\":\"hello\",\"respUrl\":\"{url}\"{backups}")
+    format!("\"to\":\"{to}\",\"mediaTxt\":\"hello\",\"respUrl\":\"{url}\"{notice}")
 }
 
 /// Also where the process that dialled it is gone.

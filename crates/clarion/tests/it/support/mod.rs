@@ -15,6 +15,7 @@ pub mod raw;
 pub mod receiver;
 pub mod sip_peer;
 pub mod telephone;
+pub mod tone;
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};

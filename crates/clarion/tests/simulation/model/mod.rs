@@ -435,7 +435,7 @@ impl QueueModel {
 fn may_follow(state: CallState, update: &CallUpdate) -> bool {
     let again = match update {
         CallUpdate::Dialling { .. } => matches!(state, CallState::Dialling | CallState::Ringing),
-        CallUpdate::Chosen { .. } => state == CallState::Answered,
+        CallUpdate::Chosen { .. } => return state == CallState::Answered,
         _ => false,
     };
     again || state.may_become(update.state())
