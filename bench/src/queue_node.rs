@@ -78,12 +78,12 @@ impl QueueNode {
             at,
             dialog: "{}".to_owned(),
         };
-        self.store.advance_call(sid, lease, dialling).await?;
+        self.store.advance_call(sid, lease, dialling.into()).await?;
         let answered = CallUpdate::Answered {
             at,
             dialog: Some("{}".to_owned()),
         };
-        self.store.advance_call(sid, lease, answered).await?;
+        self.store.advance_call(sid, lease, answered.into()).await?;
         self.end(claimed, Outcome::Talked).await
     }
 
@@ -110,6 +110,7 @@ impl QueueNode {
         EndedCall {
             choice: None,
             if_cancelled: None,
+            events: Vec::new(),
             notice: None,
             outcome,
             trunk: talked.map(|_| "bench".to_owned()),

@@ -120,6 +120,7 @@ impl BenchCustomer {
     /// The call that a request with such a body becomes, as it is to be accepted.
     pub fn order(&self) -> CallOrder {
         CallOrder {
+            event: None,
             call: self.call(),
             queueing: queueing(),
             request: None,
@@ -144,6 +145,7 @@ impl BenchCustomer {
             max_talk: None,
             resp_url: Some(RespUrl::from_stored(RESP_URL.to_owned())),
             user_data: Some(user_data(order)),
+            events: None,
         }
     }
 }

@@ -88,7 +88,7 @@ impl Server {
             node: node.clone(),
             trunks,
             prompts: Arc::new(prompts),
-            ended: callbacks.owed(),
+            owed: callbacks.owed(),
             holds: holds.clone(),
             barred: Arc::clone(&barred),
         };

@@ -1,5 +1,7 @@
 -- What a request asks for beyond one call, as JSON; empty where it asks for one call only.
 ALTER TABLE calls ADD COLUMN notice TEXT;
+-- Who is told what happens to a call, step by step: `callStatePush`, a space, and the address.
+ALTER TABLE calls ADD COLUMN events TEXT;
 -- How a notice ended (`domain::notice::NoticeEnding`).
 ALTER TABLE calls ADD COLUMN ending SMALLINT;
 -- Who has confirmed it, as the client wrote their number, and by which key.

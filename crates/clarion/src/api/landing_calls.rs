@@ -6,11 +6,11 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::Api;
-use super::key_fields;
 use super::notice_fields::{self, WantedNotice};
 use super::placing::{self, CommonFields, NamedFiles, WantedCall};
 use super::request::{APP_ID, Authenticated};
 use super::wire::{Field, Fields, Form};
+use super::{event_fields, key_fields};
 use crate::config::Config;
 use crate::domain::account::Account;
 use crate::domain::call::CallKind;
@@ -89,6 +89,8 @@ pub const FORM: Form = Form {
         notice_fields::PRIORITY,
         notice_fields::RING_TIME,
         notice_fields::MACHINE_DETECT,
+        event_fields::CALL_STATE_URL,
+        event_fields::CALL_STATE_PUSH,
     ],
     attributes: &[("mediaName", "type", "mediaNameType")],
     unclosed: None,

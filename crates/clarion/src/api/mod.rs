@@ -43,6 +43,7 @@ mod bill_records;
 mod call_cancel;
 mod call_result;
 mod directory;
+mod event_fields;
 mod failed_logins;
 mod health;
 mod key_fields;

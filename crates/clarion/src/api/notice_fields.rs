@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
+use super::event_fields;
 use super::key_fields::{WantedKeys, WantedQuestion};
 use super::wire::{Field, Fields};
 use crate::config::Config;
@@ -180,7 +181,8 @@ impl WantedNotice {
             any |= fields.text(name)?.is_some();
         }
         let keys = WantedKeys::read(fields, config)?;
-        if !any && keys.is_none() {
+        let is_watched = event_fields::wish(fields)?.is_some();
+        if !any && keys.is_none() && !is_watched {
             return Ok(None);
         }
         let backups = backups(fields, account, config, to)?;

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Zoned};
 
 use super::Api;
 use super::directory::unavailable;
+use super::event_fields;
 use super::key_fields::{self, WantedQuestion};
 use super::notice_fields::{RequestTimes, WantedNotice, recipient};
 use super::request::Authenticated;
@@ -18,7 +19,7 @@ use crate::disk_room::RoomFor;
 use crate::domain::account::{Account, AccountSid, AppId, Application};
 use crate::domain::bill::rating::Shortage;
 use crate::domain::call::{self, CallKind, CallSid, NewCall, Priority, Queueing};
-use crate::domain::callback::RespUrl;
+use crate::domain::callback::{EventWish, OwedEvent, RespUrl, StateEvent};
 use crate::domain::notice::Recipient;
 use crate::domain::prompt::{
     self, AudioFile, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE, VerifyCode,
@@ -154,8 +155,17 @@ async fn accept(
         accepted_at: now,
         is_replay: false,
     };
+    let event = OwedEvent::new(
+        &call,
+        StateEvent::Queued,
+        None,
+        call.accepted_at,
+        api.clock.zone(),
+    );
+    let is_told = event.is_some();
     let order = CallOrder {
         call,
+        event,
         queueing,
         request: key.clone(),
     };
@@ -163,6 +173,9 @@ async fn accept(
     // Two requests of one name at the same time.
     if let (Accepted::Before(known), Some(key)) = (accepted, key) {
         return Placed::again(api, &key, known);
+    }
+    if is_told {
+        api.callback_owed.notify_one();
     }
     api.accepted.call_accepted(account, prompt);
     Ok(placed)
@@ -230,6 +243,7 @@ pub struct CommonFields {
     resp_url: Option<RespUrl>,
     user_data: Option<String>,
     max_talk: Option<u32>,
+    pub events: Option<EventWish>,
 }
 
 impl CommonFields {
@@ -243,6 +257,7 @@ impl CommonFields {
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
             max_talk: call::max_talk(fields.text("maxCallTime")?, config.calls.max_talk)?,
+            events: event_fields::wish(fields)?,
         })
     }
 }
@@ -351,6 +366,9 @@ impl WantedCall {
             }
         };
         let mut text = text.unwrap_or_default();
+        if let Some(events) = &common.events {
+            text.push_str(&events.to_stored());
+        }
         if let Some(notice) = &self.notice {
             text.push_str(&notice.told_by());
         }
@@ -385,6 +403,7 @@ impl WantedCall {
             max_talk: common.max_talk,
             resp_url: common.resp_url,
             user_data: common.user_data,
+            events: common.events,
             notice: self.notice.map(|wanted| wanted.into_notice(question)),
         }
     }

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::Api;
+use super::event_fields;
 use super::placing::{self, CommonFields, NamedFiles, WantedCall};
 use super::request::{APP_ID, Authenticated};
 use super::wire::{Field, Fields, Form};
@@ -43,6 +44,8 @@ pub const FORM: Form = Form {
         ),
         placing::MAX_CALL_TIME,
         placing::REQUEST_ID,
+        event_fields::CALL_STATE_URL,
+        event_fields::CALL_STATE_PUSH,
     ],
     attributes: &[],
     unclosed: None,

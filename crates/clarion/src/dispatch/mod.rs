@@ -98,8 +98,8 @@ pub struct DispatchNeeds {
     pub node: NodeId,
     pub trunks: TrunkPool,
     pub prompts: Arc<dyn PromptSource>,
-    /// Notified when a call has ended: a callback may be owed.
-    pub ended: Arc<Notify>,
+    /// Notified when a callback or an event may be owed.
+    pub owed: Arc<Notify>,
     pub holds: ClaimHolds,
     pub barred: Arc<BarredNumbers>,
 }
@@ -116,7 +116,7 @@ impl Dispatch {
             node,
             trunks,
             prompts,
-            ended,
+            owed,
             holds,
             barred,
         } = needs;
@@ -135,7 +135,7 @@ impl Dispatch {
             node: node.clone(),
             running: Arc::clone(&running),
             planner: NoticePlanner::new(config, &node, &barred, &customers),
-            ended,
+            owed,
             recorded_point: supervisor.panic_point("call-recorded"),
         };
         let woken = store.woken(supervisor);

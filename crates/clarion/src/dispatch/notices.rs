@@ -7,12 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::customers::CustomerLimits;
 use super::node::Node;
+use super::recorder::{end_events, hang_up_event};
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
 use crate::domain::attempt::Attempt;
 use crate::domain::call::NewCall;
 use crate::domain::call_window::CallWindow;
-use crate::domain::callback::{CallReport, OwedCallback};
+use crate::domain::callback::{CallReport, EventAttempt, OwedCallback, OwedEvent, StateEvent};
 use crate::domain::claim::{EndedCall, GoingOn, NextDial, NoticeOver};
 use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::keys::CalleeChoice;
@@ -132,11 +133,15 @@ impl NoticePlanner {
         } else {
             pause.max(WHEN_GIVEN_UP)
         };
+        let events = self.events(ended, &next, was_dialled);
         Ok(NoticeStep::GoesOn(Box::new(GoingOn {
             next: self.next_dial(next, ended.claimed.call.max_talk, pause),
             if_cancelled: over(NoticeEnding::Cancelled),
             if_unpaid: over(NoticeEnding::Unpaid),
-            ended: ended.clone(),
+            ended: EndedCall {
+                events,
+                ..ended.clone()
+            },
         })))
     }
 
@@ -192,7 +197,28 @@ impl NoticePlanner {
             };
             OwedCallback::new(&report, call.app.clone(), url, self.node.clock.zone())
         });
-        NoticeOver { end, callback }
+        let events = end_events(ended, end.outcome.as_str(), self.node.clock.zone());
+        NoticeOver {
+            end,
+            callback,
+            events,
+        }
+    }
+
+    /// What those who watch it are told when it goes on: the end of this attempt, and who is next.
+    fn events(&self, ended: &EndedCall, next: &Recipient, was_dialled: bool) -> Vec<OwedEvent> {
+        let (claimed, zone) = (&ended.claimed, self.node.clock.zone());
+        let event = if next.number == claimed.call.number {
+            StateEvent::Waiting
+        } else {
+            StateEvent::Escalated
+        };
+        let about = EventAttempt {
+            attempt: claimed.attempt.number() + u16::from(was_dialled),
+            called: &next.called,
+        };
+        let next = OwedEvent::new(&claimed.call, event, Some(about), ended.ended_at, zone);
+        hang_up_event(ended, zone).into_iter().chain(next).collect()
     }
 
     /// How long it takes until the hours of a call are open again; nothing while they are.

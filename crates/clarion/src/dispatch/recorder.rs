@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use phone::call::{AnswerRecorded, CallEvent, ChoiceRecorded, KeyChoice, LeaveRequest};
 use phone::signalling::{DialogSnapshot, Leave};
@@ -16,8 +17,8 @@ use super::notices::{NoticePlanner, NoticeStep};
 use super::planted::{self, PlantedBug};
 use super::running::RunningCalls;
 use crate::domain::call_state::CallState;
-use crate::domain::callback::{CallReport, OwedCallback};
-use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall, Requeue, WentOn};
+use crate::domain::callback::{CallReport, OwedCallback, OwedEvent, StateEvent};
+use crate::domain::claim::{CallStep, CallUpdate, ClaimedCall, EndedCall, Requeue, WentOn};
 use crate::domain::notice::NoticeEnding;
 use crate::domain::notice::keys::CalleeChoice;
 use crate::seldom::Seldom;
@@ -70,8 +71,8 @@ pub struct CallRecorder {
     pub node: Node,
     pub running: Arc<RunningCalls>,
     pub planner: Arc<NoticePlanner>,
-    /// Notified when a call has ended: a callback may be owed.
-    pub ended: Arc<Notify>,
+    /// Notified when a callback or an event may be owed.
+    pub owed: Arc<Notify>,
     /// A call's progress has been recorded.
     pub recorded_point: PanicPoint,
 }
@@ -130,8 +131,14 @@ impl CallRecorder {
         let Some(UnrecordedChoice { choice, recorded }) = chosen.take() else {
             return;
         };
-        let update = CallUpdate::Chosen { choice };
-        match self.advance(&progress.claimed, update).await {
+        let keys = progress.claimed.call.keys();
+        let key = choice.confirming_key().or(keys.and_then(|keys| keys.stop));
+        let now = self.node.clock.now();
+        let step = CallStep {
+            update: CallUpdate::Chosen { choice },
+            event: key.and_then(|key| self.event(progress, StateEvent::Key(key), now)),
+        };
+        match self.advance(&progress.claimed, step).await {
             Ok(true) => recorded.done(),
             // It is not ours any more: whoever has it does not know of this.
             Ok(false) => {}
@@ -144,9 +151,18 @@ impl CallRecorder {
         if let Some(update) = unrecorded.furthest {
             let sid = &progress.claimed.call.sid;
             self.running.set_state(sid, update.state());
+            let event = match &update {
+                CallUpdate::Ringing { at, .. } => self.event(progress, StateEvent::Ringing, *at),
+                CallUpdate::Answered { at, .. } => self.event(progress, StateEvent::Answered, *at),
+                CallUpdate::Dialling { .. } | CallUpdate::Chosen { .. } => None,
+            };
+            let step = CallStep {
+                update: update.clone(),
+                event,
+            };
             // If the call is not ours any more, the next heartbeat hangs it up. What could not be written is made good by the end at the
             // latest; until then nobody else could hang up.
-            let advanced = self.advance(&progress.claimed, update.clone()).await;
+            let advanced = self.advance(&progress.claimed, step).await;
             progress.unwritten = advanced.is_err().then_some(update);
             self.recorded_point.reach();
         }
@@ -176,7 +192,14 @@ impl CallRecorder {
             at: now,
             dialog: stored(dialog).ok_or(NoLeave::Unwritten)?,
         };
-        match self.advance(&progress.claimed, dialling).await {
+        // Further legs of an attempt are no news.
+        let is_first = progress.dialled_at.is_none();
+        let event = is_first.then(|| self.event(progress, StateEvent::Dialling, now));
+        let step = CallStep {
+            update: dialling,
+            event: event.flatten(),
+        };
+        match self.advance(&progress.claimed, step).await {
             Ok(true) => {}
             Ok(false) => return Err(NoLeave::TakenOver),
             Err(_) => return Err(NoLeave::Unwritten),
@@ -193,11 +216,32 @@ impl CallRecorder {
     }
 
     /// False if the call is not ours any more.
-    async fn advance(&self, claimed: &ClaimedCall, update: CallUpdate) -> Result<bool, StoreError> {
+    async fn advance(&self, claimed: &ClaimedCall, step: CallStep) -> Result<bool, StoreError> {
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
-        let advanced = self.node.store.advance_call(sid, lease, update).await;
+        let is_told = step.event.is_some();
+        let advanced = self.node.store.advance_call(sid, lease, step).await;
+        if is_told {
+            self.owed.notify_one();
+        }
         advanced.inspect_err(
             |error| tracing::error!(%error, "the state of a call could not be written"),
+        )
+    }
+
+    /// What those who watch the call are told of this attempt.
+    fn event(
+        &self,
+        progress: &DialProgress,
+        event: StateEvent,
+        at: Timestamp,
+    ) -> Option<OwedEvent> {
+        let claimed = &progress.claimed;
+        OwedEvent::new(
+            &claimed.call,
+            event,
+            Some(claimed.about()),
+            at,
+            self.node.clock.zone(),
         )
     }
 
@@ -272,7 +316,7 @@ impl CallRecorder {
             reason = ended.reason,
             "the {what} has ended"
         );
-        self.ended.notify_one();
+        self.owed.notify_one();
     }
 
     /// False if the call is not ours any more.
@@ -322,6 +366,7 @@ impl CallRecorder {
             bill_day: ended_at.to_zoned(zone.clone()).date(),
             notice: None,
             callback: None,
+            events: Vec::new(),
             if_cancelled: None,
         };
         let call = &ended.claimed.call;
@@ -342,8 +387,31 @@ impl CallRecorder {
             };
             OwedCallback::new(&report, call.app.clone(), url, zone)
         });
+        ended.events = end_events(&ended, ended.outcome.as_str(), zone);
         ended
     }
+}
+
+/// What those who watch a call are told when it is over: the end of its attempt, where there was one, and that of the whole.
+pub fn end_events(ended: &EndedCall, outcome: &'static str, zone: &TimeZone) -> Vec<OwedEvent> {
+    let mut events: Vec<_> = hang_up_event(ended, zone).into_iter().collect();
+    let over = StateEvent::Ended(outcome);
+    events.extend(OwedEvent::new(
+        &ended.claimed.call,
+        over,
+        None,
+        ended.ended_at,
+        zone,
+    ));
+    events
+}
+
+/// The end of an attempt that was dialled.
+pub fn hang_up_event(ended: &EndedCall, zone: &TimeZone) -> Option<OwedEvent> {
+    ended.dialled_at?;
+    let event = StateEvent::HangUp(ended.outcome.as_str());
+    let about = Some(ended.claimed.about());
+    OwedEvent::new(&ended.claimed.call, event, about, ended.ended_at, zone)
 }
 
 fn grant(leave: Option<(LeaveRequest, Leave)>) {

@@ -13,7 +13,7 @@ use super::account::{AccountSid, AppId, ID_LENGTH};
 use super::bill::call_type::CallType;
 use super::call_state::CallState;
 use super::call_window::CallWindow;
-use super::callback::RespUrl;
+use super::callback::{EventWish, RespUrl};
 use super::notice::keys::{CalleeChoice, NoticeKeys};
 use super::notice::{Confirmation, Notice, NoticeEnding, Recipient};
 use super::outcome::Outcome;
@@ -144,6 +144,8 @@ pub struct NewCall {
     pub max_talk: Option<u32>,
     pub resp_url: Option<RespUrl>,
     pub user_data: Option<String>,
+    /// Who is told what happens to it, step by step.
+    pub events: Option<EventWish>,
     /// What the request asks for beyond one call. While an attempt of it is under way, the numbers above are those of the attempt.
     pub notice: Option<Arc<Notice>>,
 }

@@ -12,7 +12,7 @@ use super::bill::BillLine;
 use super::bill::rating::Charge;
 use super::call::{CallKind, CallSid, NewCall, Priority};
 use super::call_state::CallState;
-use super::callback::OwedCallback;
+use super::callback::{EventAttempt, OwedCallback, OwedEvent};
 use super::customer_limits::{CallLimits, Customer};
 use super::leg::Leg;
 use super::notice::keys::CalleeChoice;
@@ -157,6 +157,16 @@ pub struct ClaimedCall {
     pub tries: u32,
 }
 
+impl ClaimedCall {
+    /// What events say of its attempt.
+    pub fn about(&self) -> EventAttempt<'_> {
+        EventAttempt {
+            attempt: self.attempt.number(),
+            called: &self.call.called,
+        }
+    }
+}
+
 /// Why a queued call ends without being dialled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overdue {
@@ -214,6 +224,22 @@ impl CallUpdate {
                 dialog.as_deref()
             }
             CallUpdate::Chosen { .. } => None,
+        }
+    }
+}
+
+/// A step of a call, and what those who watch it are told with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallStep {
+    pub update: CallUpdate,
+    pub event: Option<OwedEvent>,
+}
+
+impl From<CallUpdate> for CallStep {
+    fn from(update: CallUpdate) -> Self {
+        Self {
+            update,
+            event: None,
         }
     }
 }
@@ -277,6 +303,8 @@ pub struct EndedCall {
     pub notice: Option<NoticeEnd>,
     /// The callback, if the request named a respUrl.
     pub callback: Option<OwedCallback>,
+    /// What those who watch it are told with that.
+    pub events: Vec<OwedEvent>,
     /// How its notice ends instead, where that has been cancelled meanwhile.
     pub if_cancelled: Option<Box<NoticeOver>>,
 }
@@ -307,6 +335,7 @@ pub struct NextDial {
 pub struct NoticeOver {
     pub end: NoticeEnd,
     pub callback: Option<OwedCallback>,
+    pub events: Vec<OwedEvent>,
 }
 
 /// The end of an attempt whose notice goes on, and the birth of the next attempt. One that was never dialled only makes way for another number.
@@ -348,6 +377,7 @@ impl EndedCall {
         Self {
             notice: Some(over.end),
             callback: over.callback,
+            events: over.events,
             if_cancelled: None,
             ..self
         }

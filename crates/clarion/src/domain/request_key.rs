@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::call::{CallSid, NewCall, Queueing};
+use super::callback::OwedEvent;
 use super::status_code::Refusal;
 
 const LONGEST: usize = 64;
@@ -47,6 +48,8 @@ pub struct CallOrder {
     pub queueing: Queueing,
     /// Where the application has named its request.
     pub request: Option<RequestKey>,
+    /// That it waits is told to those who watch it.
+    pub event: Option<OwedEvent>,
 }
 
 /// Hex digits of a digest.

@@ -8,7 +8,7 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
+    CallStep, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
     NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
@@ -45,7 +45,7 @@ pub trait CallQueue: Send + Sync {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        step: CallUpdate,
+        step: CallStep,
     ) -> Result<bool, StoreError>;
     /// Back to the queue, with the legs that it has had.
     async fn requeue_call(

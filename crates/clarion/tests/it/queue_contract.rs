@@ -114,6 +114,7 @@ fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
     EndedCall {
         choice: None,
         if_cancelled: None,
+        events: Vec::new(),
         notice: None,
         claimed: claimed.clone(),
         outcome: Outcome::Talked,

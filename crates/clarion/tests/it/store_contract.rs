@@ -54,6 +54,7 @@ pub fn order(call: NewCall) -> CallOrder {
 
 pub fn order_queued(call: NewCall, queueing: Queueing) -> CallOrder {
     CallOrder {
+        event: None,
         call,
         queueing,
         request: None,
@@ -100,5 +101,6 @@ pub fn call(number: u128) -> NewCall {
         max_talk: Some(60),
         resp_url: Some(RespUrl::parse("http://h/cb?a=1&b=2").unwrap()),
         user_data: Some("数据\r\n\t🎉".into()),
+        events: None,
     }
 }

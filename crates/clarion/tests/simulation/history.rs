@@ -294,6 +294,7 @@ fn order(number: usize, plan: &CallPlan, config: &Config, world: &World) -> Call
     let to = recipient(plan.callee);
     let routes = config.trunks.iter().map(|trunk| &trunk.route);
     CallOrder {
+        event: None,
         queueing: Queueing {
             route: RouteKey::of(
                 routes,
@@ -329,6 +330,7 @@ fn order(number: usize, plan: &CallPlan, config: &Config, world: &World) -> Call
             max_talk: None,
             resp_url: Some(RespUrl::from_stored("http://example.com/cb".to_owned())),
             user_data: None,
+            events: None,
         },
         request: None,
     }

@@ -97,7 +97,7 @@ impl SimulatedNode {
             node,
             trunks,
             prompts: Arc::clone(&prompts) as _,
-            ended: Arc::default(),
+            owed: Arc::default(),
             holds: ClaimHolds::default(),
             barred: Arc::default(),
         };

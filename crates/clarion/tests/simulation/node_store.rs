@@ -9,8 +9,8 @@ use clarion::domain::attempt::CallHistory;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
+    CallStep, CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd,
+    NodeId, NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
 };
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -175,9 +175,9 @@ impl CallQueue for NodeStore {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        update: CallUpdate,
+        step: CallStep,
     ) -> Result<bool, StoreError> {
-        let verb = match update {
+        let verb = match step.update {
             CallUpdate::Dialling { .. } => "dialling",
             CallUpdate::Ringing { .. } => "ringing",
             CallUpdate::Answered { .. } => "answered",
@@ -185,7 +185,7 @@ impl CallQueue for NodeStore {
         };
         let (about, sid, lease) = (sid.to_string(), sid.clone(), lease.clone());
         self.write(verb, &about, move |model| {
-            model.advance(&sid, &lease, &update)
+            model.advance(&sid, &lease, &step.update)
         })
         .await
     }

@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 mod answer;
+mod event;
 mod key;
 mod places;
 mod resp_url;
@@ -20,6 +21,7 @@ mod signature;
 mod status_body;
 
 pub use self::answer::{judge, requested_wait};
+pub use self::event::{EventAttempt, EventWish, OwedEvent, StateEvent};
 pub use self::key::{CallbackKey, EVENTS_AT};
 pub use self::places::{
     DeliveryPlaces, DueReceiver, PUT_BACK_PAUSE, PlaceId, PlaceLimits, ReceiverShare, shares,
@@ -33,7 +35,7 @@ use super::call::CallSid;
 use super::phone_number::PhoneNumber;
 
 /// How long an event may be tried.
-const EVENT_TIME: SignedDuration = SignedDuration::from_mins(1);
+pub const EVENT_TIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// What is written in the commit that ends a call, if the request named a respUrl; and for events, in the commit that they are about.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -87,7 +87,7 @@ pub fn state_body(call: &CallSid, is_over: bool) -> String {
 
 /// Escapes only what must be escaped in text, so that a receiver without an XML parser can still read JSON in userData. A bare carriage
 /// return would be read back as a line feed (XML 1.0, 2.11).
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         match character {

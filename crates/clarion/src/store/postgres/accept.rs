@@ -18,10 +18,10 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
-use super::column;
 use super::session::{Session, SessionPool, StatementError, TimeLimit};
+use super::{callbacks, column};
 use crate::domain::call::NewCall;
-use crate::domain::callback::RespUrl;
+use crate::domain::callback::{EventWish, RespUrl};
 use crate::domain::request_key::{Accepted, CallOrder};
 use crate::store::StoreError;
 use crate::store::binding::millis;
@@ -281,17 +281,21 @@ async fn commit(
 pub const INSERT: &str = postgres!(
     "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
     $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::text[], $14::text[], $15::smallint[], $16::bigint[], $17::bigint[], \
-    $18::text[], $19::text[], $20::smallint[], $21::text[]) \
+    $18::text[], $19::text[], $20::smallint[], $21::text[], $22::text[]) \
     AS batch (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, \
-    callee, route, priority, pause, valid_for, request_id, digest, type, notice)), \
+    callee, route, priority, pause, valid_for, request_id, digest, type, notice, events)), \
   named AS (INSERT INTO request_keys (app_id, request_id, call_sid, accepted_at, digest) \
     SELECT app_id, request_id, call_sid, accepted_at, digest FROM batch WHERE request_id IS NOT NULL \
     ON CONFLICT DO NOTHING RETURNING call_sid), \
   accepted AS (INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, \
-    prompt, max_talk, resp_url, user_data, type, notice) \
+    prompt, max_talk, resp_url, user_data, type, notice, events) \
     SELECT call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, \
-    resp_url, user_data, type, notice FROM batch WHERE request_id IS NULL OR call_sid IN (SELECT call_sid FROM named) \
-    ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid) \
+    resp_url, user_data, type, notice, events FROM batch WHERE request_id IS NULL OR call_sid IN (SELECT call_sid FROM named) \
+    ON CONFLICT (call_sid) DO NOTHING RETURNING call_sid), \
+  owed AS (INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, due_at, expires_at) \
+    SELECT call_sid, seq, app_id, webhook_id, host, url, body, {waiting}, owed_at, {now}, {now} + valid_for \
+    FROM unnest($23::text[], $24::integer[], $25::text[], $26::text[], $27::text[], $28::text[], $29::text[], $30::bigint[], $31::bigint[]) \
+      AS event (call_sid, seq, app_id, webhook_id, host, url, body, owed_at, valid_for) JOIN accepted USING (call_sid)) \
   INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state) \
     SELECT call_sid, account_sid, app_id, callee, route, priority, {now} + pause, {now} + valid_for, {queued} \
     FROM batch JOIN accepted USING (call_sid) RETURNING call_sid"
@@ -360,6 +364,9 @@ pub(super) async fn insert_new(
             serde_json::to_string(&order.call.prompt).expect("a prompt has only text keys")
         })
         .collect();
+    let owed = orders.iter().filter_map(|order| order.event.as_ref());
+    let owed: Vec<_> = owed.map(|event| event.numbered(1)).collect();
+    let [sids, seqs, apps, ids, hosts, urls, bodies, times, limits] = callbacks::columns(&owed);
     let max_talk = |call: &NewCall| {
         call.max_talk
             .and_then(|seconds| i32::try_from(seconds).ok())
@@ -395,6 +402,18 @@ pub(super) async fn insert_new(
                 }),
                 &column(orders, |order| order.call.kind.call_type().code()),
                 &column(orders, |order| stored_notice(&order.call)),
+                &column(orders, |order| {
+                    order.call.events.as_ref().map(EventWish::to_stored)
+                }),
+                &*sids,
+                &*seqs,
+                &*apps,
+                &*ids,
+                &*hosts,
+                &*urls,
+                &*bodies,
+                &*times,
+                &*limits,
             ],
         )
         .await?;

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
+use tokio_postgres::types::ToSql;
 
 use super::session::Session;
 use super::{PostgresStore, bound, column};
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
-    OwedCallback,
+    OwedCallback, OwedEvent,
 };
 use crate::store::binding::millis;
 use crate::store::callbacks::{MOST_EVENTS, WaitingApp};
@@ -206,23 +207,39 @@ fn stored_seq(key: &CallbackKey) -> i32 {
 
 /// To be called in the transaction that they are about: one statement for the whole batch. Owing the same again changes nothing.
 pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<u64, StoreError> {
-    let owed = client
-        .execute_once(
-            OWE,
-            &[
-                &column(owed, |owed| owed.key.call.as_str()),
-                &column(owed, |owed| stored_seq(&owed.key)),
-                &column(owed, |owed| owed.app.as_str()),
-                &column(owed, |owed| owed.webhook_id.as_str()),
-                &column(owed, OwedCallback::receiver),
-                &column(owed, |owed| owed.url.as_str()),
-                &column(owed, |owed| owed.body.as_str()),
-                &column(owed, |owed| owed.owed_at.as_millisecond()),
-                &column(owed, |owed| owed.valid_for().map(millis)),
-            ],
-        )
+    let columns = columns(owed);
+    let values: Vec<_> = columns.iter().map(|column| &**column as _).collect();
+    Ok(client.execute_once(OWE, &values).await?)
+}
+
+/// The values of `OWE`.
+pub fn columns<'a>(owed: &'a [OwedCallback]) -> [Box<dyn ToSql + Send + Sync + 'a>; 9] {
+    [
+        Box::new(column(owed, |owed| owed.key.call.as_str())),
+        Box::new(column(owed, |owed| stored_seq(&owed.key))),
+        Box::new(column(owed, |owed| owed.app.as_str())),
+        Box::new(column(owed, |owed| owed.webhook_id.as_str())),
+        Box::new(column(owed, OwedCallback::receiver)),
+        Box::new(column(owed, |owed| owed.url.as_str())),
+        Box::new(column(owed, |owed| owed.body.as_str())),
+        Box::new(column(owed, |owed| owed.owed_at.as_millisecond())),
+        Box::new(column(owed, |owed| owed.valid_for().map(millis))),
+    ]
+}
+
+/// Events take their places behind those that the call has. Beyond the most that it may have they are left out.
+pub async fn owe_events(client: &Session, events: &[OwedEvent]) -> Result<(), StoreError> {
+    let Some(first) = events.first() else {
+        return Ok(());
+    };
+    let values: super::Values<'_> = &[&first.call.as_str()];
+    let row = client
+        .query_one_once(callbacks::LAST_EVENT.postgres, values)
         .await?;
-    Ok(owed)
+    let numbered = (row.number::<u32>(0)? + 1..=MOST_EVENTS).zip(events);
+    let owed: Vec<_> = numbered.map(|(seq, event)| event.numbered(seq)).collect();
+    owe(client, &owed).await?;
+    Ok(())
 }
 
 /// The receivers of each application, by its place in the list.

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
+use tokio_postgres::types::ToSql;
 
 use super::group_commit::{Change, owned};
 use super::legs::{self, KEEP_LEGS};
@@ -9,9 +10,10 @@ use super::{PostgresStore, claiming, ending, notices, sharing};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
+use crate::domain::callback::OwedEvent;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
+    CallStep, CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd,
+    NodeId, NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -32,7 +34,23 @@ macro_rules! advance {
             ", $2), trunk = coalesce($3, trunk), dialog = coalesce($4, dialog), attempts = coalesce($5, attempts) \
              WHERE call_sid = $6 AND {holder} = $7 AND fence = $8 AND state = ANY($9) \
                AND (NOT $10 OR EXISTS (SELECT 1 FROM nodes WHERE nodes.node = $7 AND nodes.lease_until > {now} + {margin})) \
-             RETURNING 1"
+             RETURNING call_sid"
+        )
+    };
+}
+
+/// A change of a call's place in the queue, and an event that takes its place behind those that the call has; six values follow those of the change.
+/// Should somebody ask for the state of the call in the same moment and take the place, the event is left out: the next one says more.
+macro_rules! with_event {
+    ($change:expr, $app:literal, $host:literal, $url:literal, $before:literal, $after:literal, $owed_at:literal) => {
+        postgres!(
+            "WITH moved AS (",
+            $change,
+            "), place AS (SELECT call_sid, (SELECT coalesce(max(seq), 0) + 1 FROM callbacks WHERE callbacks.call_sid = moved.call_sid) AS seq FROM moved), \
+             owed AS (INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, due_at, expires_at) \
+               SELECT call_sid, seq, ", $app, ", 'msg_' || call_sid || '_' || seq, ", $host, ", ", $url, ", ", $before, "::text || seq || ", $after,
+            "::text, {waiting}, ", $owed_at, ", {now}, {now} + {event_time} FROM place WHERE seq <= {most_events} ON CONFLICT DO NOTHING) \
+             SELECT 1 FROM moved"
         )
     };
 }
@@ -42,8 +60,12 @@ const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
 /// The first choice counts.
 const CHOSEN: &str = postgres!(
-    "UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $2 AND {holder} = $3 AND fence = $4 AND state = ANY($5) RETURNING 1"
+    "UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $2 AND {holder} = $3 AND fence = $4 AND state = ANY($5) RETURNING call_sid"
 );
+const DIALLED_WITH_EVENT: &str = with_event!(DIALLED, "$11", "$12", "$13", "$14", "$15", "$16");
+const RANG_WITH_EVENT: &str = with_event!(RANG, "$11", "$12", "$13", "$14", "$15", "$16");
+const ANSWERED_WITH_EVENT: &str = with_event!(ANSWERED, "$11", "$12", "$13", "$14", "$15", "$16");
+const CHOSEN_WITH_EVENT: &str = with_event!(CHOSEN, "$6", "$7", "$8", "$9", "$10", "$11");
 const CALLS_TO: &str =
     postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
 const FORGET_COUNTED: &str = postgres!(
@@ -122,9 +144,9 @@ impl CallQueue for PostgresStore {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        update: CallUpdate,
+        step: CallStep,
     ) -> Result<bool, StoreError> {
-        self.progress.commit(advance(sid, lease, &update)).await
+        self.progress.commit(advance(sid, lease, &step)).await
     }
 
     async fn requeue_call(
@@ -152,7 +174,8 @@ impl CallQueue for PostgresStore {
     }
 
     async fn end_call(&self, ended: EndedCall) -> Result<bool, StoreError> {
-        if ended.claimed.call.notice.is_some() {
+        // What is more than one bill line and one callback takes several statements.
+        if ended.claimed.call.notice.is_some() || !ended.events.is_empty() {
             let mut client = self.client().await?;
             return notices::end(&mut client, &ended).await;
         }
@@ -275,7 +298,8 @@ fn states(holds: impl Fn(CallState) -> bool) -> Vec<i16> {
 }
 
 /// Nothing happens if the call is not ours any more, or cannot go there from where it is.
-fn advance(sid: &CallSid, lease: &Lease, update: &CallUpdate) -> Change {
+fn advance(sid: &CallSid, lease: &Lease, step: &CallStep) -> Change {
+    let update = &step.update;
     let (tries, trunk) = queue::tries_and_trunk(update);
     let from = states(|state| queue::may_follow(state, update));
     let moment = queue::moment(update).map(Timestamp::as_millisecond);
@@ -285,31 +309,54 @@ fn advance(sid: &CallSid, lease: &Lease, update: &CallUpdate) -> Change {
         lease.fence,
         from,
     ];
-    let step = |sql| {
-        let step = owned![
+    let progress = |plain, with_event| {
+        let values = owned![
             update.state().number(),
             moment,
             trunk.map(str::to_owned),
             update.dialog().map(str::to_owned),
             tries,
         ];
-        (sql, Vec::from(step))
+        ([plain, with_event], Vec::from(values))
     };
-    let (sql, mut values) = match update {
-        CallUpdate::Dialling { .. } => step(DIALLED),
-        CallUpdate::Ringing { .. } => step(RANG),
-        CallUpdate::Answered { .. } => step(ANSWERED),
-        CallUpdate::Chosen { choice } => (CHOSEN, owned![choice.to_stored()].into()),
+    let ([plain, with_event], mut values) = match update {
+        CallUpdate::Dialling { .. } => progress(DIALLED, DIALLED_WITH_EVENT),
+        CallUpdate::Ringing { .. } => progress(RANG, RANG_WITH_EVENT),
+        CallUpdate::Answered { .. } => progress(ANSWERED, ANSWERED_WITH_EVENT),
+        CallUpdate::Chosen { choice } => (
+            [CHOSEN, CHOSEN_WITH_EVENT],
+            owned![choice.to_stored()].into(),
+        ),
     };
     values.extend(held);
     if !matches!(update, CallUpdate::Chosen { .. }) {
         let is_dialled = matches!(update, CallUpdate::Dialling { .. });
         values.extend(owned![is_dialled]);
     }
+    let sql = match &step.event {
+        Some(event) => {
+            values.extend(event_values(event));
+            with_event
+        }
+        None => plain,
+    };
     Change {
         sid: sid.clone(),
         sql,
         values,
         frees: None,
     }
+}
+
+/// The six values of `with_event`.
+fn event_values(event: &OwedEvent) -> [Box<dyn ToSql + Send + Sync>; 6] {
+    let [before, after] = event.body.clone();
+    owned![
+        event.app.as_str().to_owned(),
+        event.receiver(),
+        event.url.as_str().to_owned(),
+        before,
+        after,
+        event.owed_at.as_millisecond(),
+    ]
 }

@@ -45,6 +45,7 @@ fn fill(db: &Connection, queue: &str, calls: u32) {
 
 fn order(sid: u128, callee: &str) -> CallOrder {
     CallOrder {
+        event: None,
         call: NewCall {
             notice: None,
             kind: CallKind::Notification,
@@ -65,6 +66,7 @@ fn order(sid: u128, callee: &str) -> CallOrder {
             max_talk: None,
             resp_url: None,
             user_data: None,
+            events: None,
         },
         queueing: Queueing {
             route: RouteKey::default(),
@@ -96,6 +98,7 @@ fn ended(claimed: ClaimedCall) -> EndedCall {
     EndedCall {
         choice: None,
         if_cancelled: None,
+        events: Vec::new(),
         notice: None,
         claimed,
         outcome: Outcome::Busy,

@@ -10,7 +10,7 @@ use super::queue_clock::QueueClock;
 use crate::domain::account::AppId;
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
-    NextDelivery, OwedCallback,
+    NextDelivery, OwedCallback, OwedEvent,
 };
 use crate::store::binding::millis;
 use crate::store::callbacks::{MOST_EVENTS, WaitingApp};
@@ -191,6 +191,22 @@ pub fn owe(db: &Connection, owed: &OwedCallback, now: i64) -> Result<(), StoreEr
         owed.valid_for().map(|time| now + millis(time)),
     ];
     db.run(OWE, values)?;
+    Ok(())
+}
+
+/// Events take their places behind those that the call has. Beyond the most that it may have they are left out.
+pub fn owe_events<'a>(
+    db: &Connection,
+    events: impl IntoIterator<Item = &'a OwedEvent>,
+    now: i64,
+) -> Result<(), StoreError> {
+    for event in events {
+        let call = [event.call.as_str()];
+        let last: u32 = db.only_row(callbacks::LAST_EVENT.sqlite, call, |row| row.number(0))?;
+        if last < MOST_EVENTS {
+            owe(db, &event.numbered(last + 1), now)?;
+        }
+    }
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 
 use rusqlite::{Connection, params, params_from_iter};
 
+use super::callbacks;
 use super::query::Query;
-use crate::domain::callback::RespUrl;
+use crate::domain::callback::{EventWish, RespUrl};
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest};
 use crate::store::StoreError;
 use crate::store::binding::millis;
@@ -12,7 +13,7 @@ use crate::store::statements::{requests, sqlite};
 
 const ACCEPT: &str = sqlite!(
     "INSERT INTO calls (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, \
-       max_talk, resp_url, user_data, type, notice) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING"
+       max_talk, resp_url, user_data, type, notice, events) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING"
 );
 const ENQUEUE: &str = sqlite!(
     "INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state) \
@@ -58,6 +59,7 @@ pub fn accept(db: &Connection, order: &CallOrder, now: i64) -> Result<AcceptResu
         call.user_data,
         call.kind.call_type().code(),
         stored_notice(call),
+        call.events.as_ref().map(EventWish::to_stored),
     ];
     if db.run(ACCEPT, values)? == 0 {
         return Ok(nothing_new(Accepted::New));
@@ -73,6 +75,7 @@ pub fn accept(db: &Connection, order: &CallOrder, now: i64) -> Result<AcceptResu
         now.saturating_add(millis(queueing.valid_for)),
     ];
     db.run(ENQUEUE, values)?;
+    callbacks::owe_events(db, &order.event, now)?;
     Ok(AcceptResult {
         accepted: Accepted::New,
         is_new: true,

@@ -58,6 +58,7 @@ pub(super) fn go_on(db: &Connection, going: &GoingOn, now: i64) -> Result<WentOn
     let values = notices::next_values(ended, next, held.legs_before);
     let due_at = Bind::of(now.saturating_add(millis(next.pause)));
     db.run(NEXT, params_from_iter(values.into_iter().chain([due_at])))?;
+    callbacks::owe_events(db, &ended.events, now)?;
     claiming::unpark(db, &held.callee)?;
     Ok(WentOn::Yes)
 }
@@ -110,5 +111,5 @@ fn close(
     if let Some(owed) = &ended.callback {
         callbacks::owe(db, owed, now)?;
     }
-    Ok(())
+    callbacks::owe_events(db, &ended.events, now)
 }

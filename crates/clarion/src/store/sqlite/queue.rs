@@ -8,13 +8,13 @@ use rusqlite::{Connection, params};
 
 use super::query::Query;
 use super::queue_clock::QueueClock;
-use super::{SqliteStore, calls, claiming, ending, legs};
+use super::{SqliteStore, callbacks, calls, claiming, ending, legs};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
+    CallStep, CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd,
+    NodeId, NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -114,11 +114,17 @@ impl CallQueue for SqliteStore {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        update: CallUpdate,
+        step: CallStep,
     ) -> Result<bool, StoreError> {
-        let (sid, lease) = (sid.clone(), lease.clone());
-        self.write(move |db| advance(db, &sid, &lease, &update))
-            .await
+        let (sid, lease, clock) = (sid.clone(), lease.clone(), self.clock.clone());
+        self.write(move |db| {
+            let is_ours = advance(db, &sid, &lease, &step.update)?;
+            if is_ours {
+                callbacks::owe_events(db, &step.event, clock.now())?;
+            }
+            Ok(is_ours)
+        })
+        .await
     }
 
     async fn requeue_call(

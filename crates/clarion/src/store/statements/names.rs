@@ -16,6 +16,9 @@ const NAMES: &[Name] = &[
     same("claimed", number(CallState::Claimed as i16)),
     same("answered", number(CallState::Answered as i16)),
     // Where a call waits. One that is held and not set aside keeps its callee busy.
+    // So long an event is tried, and so many a call may have.
+    same("event_time", "60000"),
+    same("most_events", "1000"),
     same("in_lane", number(Waiting::InLane as i16)),
     same("parked", number(Waiting::Parked as i16)),
     same("set_aside", number(Waiting::SetAside as i16)),

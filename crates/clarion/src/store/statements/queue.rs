@@ -8,7 +8,7 @@ use super::legs::attempt_number;
 use super::{Statement, statement};
 use crate::domain::call::{CallKind, CallSid, NewCall, Priority};
 use crate::domain::call_state::CallState;
-use crate::domain::callback::RespUrl;
+use crate::domain::callback::{EventWish, RespUrl};
 use crate::domain::claim::{
     CallUpdate, CancelledCall, ClaimedCall, DueLane, Lane, Lease, NodeId, OrphanedCall, QueuedLanes,
 };
@@ -84,9 +84,9 @@ pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, call
   coalesce(queue.to_number, calls.number), CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, \
   CASE WHEN queue.to_number IS NULL THEN calls.caller ELSE queue.to_caller END, \
   calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, queue.attempt, queue.callee, calls.type, \
-  calls.notice";
+  calls.notice, calls.events";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 18;
+pub const CLAIMED_COLUMNS: usize = 19;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str = "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, queue.choice";
 
@@ -182,6 +182,7 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
         resp_url: row.optional_string(10)?.map(RespUrl::from_stored),
         user_data: row.optional_string(11)?,
         notice: notice(row, 17)?,
+        events: row.optional_text(18)?.and_then(EventWish::from_stored),
     };
     Ok(ClaimedCall {
         call,

@@ -10,7 +10,7 @@ use crate::calls::stage::{Stage, field, on_postgres};
 use crate::support::{self, tone};
 
 /// Tones instead of words: a test can measure them.
-const TONES: &str = "[calls]\nkey_confirm_en = \"\"\nkey_thanks_en = \"\"\n";
+const TONES: &str = "[calls]\nkey_confirm_en = \"\"\nkey_replay_zh = \"\"\nkey_thanks_en = \"\"\n";
 /// A message that takes longer than anybody waits for its end.
 const LONG: &str = "\"mediaTxt\":\"This message is long. It says that the water rises. It says so again and again, and nobody should hear all of it before a key is pressed. The water rises. Please leave the house. The water rises. Please leave the house at once.\",\"userData\":\"u\"";
 

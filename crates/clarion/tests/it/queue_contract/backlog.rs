@@ -78,7 +78,12 @@ impl Site {
             dialog: None,
         };
         for step in [dialling(1, "first", now()), answered] {
-            assert!(self.store.advance_call(sid, lease, step).await.unwrap());
+            assert!(
+                self.store
+                    .advance_call(sid, lease, step.into())
+                    .await
+                    .unwrap()
+            );
         }
         claimed
     }

@@ -43,10 +43,10 @@ async fn what_happens_to_calls_at_once_shares_commits() {
     let claimed = claimed_by(&store, 1).await;
     let steps = claimed.iter().map(async |claimed| {
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
-        let dialled = store.advance_call(sid, lease, dialling(1, "first", now()));
+        let dialled = store.advance_call(sid, lease, dialling(1, "first", now()).into());
         assert!(dialled.await.unwrap());
         let (at, dialog) = (now(), None);
-        let answered = store.advance_call(sid, lease, CallUpdate::Answered { at, dialog });
+        let answered = store.advance_call(sid, lease, CallUpdate::Answered { at, dialog }.into());
         assert!(answered.await.unwrap());
     });
     join_all(steps).await;

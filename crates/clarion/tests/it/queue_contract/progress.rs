@@ -52,7 +52,7 @@ async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
         let wanted = step.state();
         assert!(
             store
-                .advance_call(&call.sid, &claimed.lease, step)
+                .advance_call(&call.sid, &claimed.lease, step.into())
                 .await
                 .unwrap()
         );
@@ -64,7 +64,7 @@ async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
     };
     assert!(
         !store
-            .advance_call(&call.sid, &claimed.lease, back)
+            .advance_call(&call.sid, &claimed.lease, back.into())
             .await
             .unwrap()
     );
@@ -91,7 +91,7 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     let dial = dialling(1, "first", now);
     assert!(
         store
-            .advance_call(&call.sid, &claimed.lease, dial.clone())
+            .advance_call(&call.sid, &claimed.lease, dial.clone().into())
             .await
             .unwrap()
     );
@@ -104,7 +104,7 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     assert_eq!(again.tries, 3, "trunks that could not be reached count too");
     assert!(
         store
-            .advance_call(&call.sid, &again.lease, dial)
+            .advance_call(&call.sid, &again.lease, dial.into())
             .await
             .unwrap()
     );
@@ -114,7 +114,7 @@ async fn a_call_goes_back_to_the_queue_only_while_nothing_has_rung(database: Dat
     };
     assert!(
         store
-            .advance_call(&call.sid, &again.lease, ring)
+            .advance_call(&call.sid, &again.lease, ring.into())
             .await
             .unwrap()
     );
@@ -127,8 +127,8 @@ async fn every_leg_is_known_by_its_dialog_and_counts_for_its_try(database: Datab
     let call = call("8613800000001");
     store.accept_call(order(call.clone())).await.unwrap();
     let claimed = claim(&store, &node(1), 1).await.remove(0);
-    let advance = async |update| {
-        let advanced = store.advance_call(&call.sid, &claimed.lease, update);
+    let advance = async |update: CallUpdate| {
+        let advanced = store.advance_call(&call.sid, &claimed.lease, update.into());
         assert!(advanced.await.unwrap());
     };
     advance(dialling(1, "first", now)).await;
@@ -235,6 +235,6 @@ async fn a_call_whose_lease_is_nearly_over_is_not_dialled() {
     let claimed = claim(&store, &node(1), 1).await.remove(0);
     pass(&database, LEASE - SignedDuration::from_millis(300)).await;
     let dialling = dialling(1, "first", now);
-    let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling);
+    let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling.into());
     assert!(!advanced.await.unwrap());
 }

@@ -65,7 +65,7 @@ async fn whoever_has_lost_a_call_changes_nothing_any_more(database: Database) {
     let step = dialling(1, "first", now);
     assert!(
         !store
-            .advance_call(&call.sid, &old.lease, step)
+            .advance_call(&call.sid, &old.lease, step.into())
             .await
             .unwrap()
     );
@@ -154,7 +154,7 @@ async fn after_an_outage_nobody_is_taken_for_dead_at_once() {
     let standing = store.heartbeat(&node(1), now, LEASE).await.unwrap();
     assert_eq!(standing.nodes, 2);
     let dialling = dialling(1, "first", now);
-    let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling);
+    let advanced = store.advance_call(&claimed.call.sid, &claimed.lease, dialling.into());
     assert!(advanced.await.unwrap());
     assert!(take_orphaned(&store, &node(2), &[]).await.is_empty());
 }

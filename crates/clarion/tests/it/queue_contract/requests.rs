@@ -23,6 +23,7 @@ fn id(name: &str) -> RequestId {
 
 fn named(name: &str, digest: &str, call: NewCall) -> CallOrder {
     CallOrder {
+        event: None,
         request: Some(RequestKey {
             id: id(name),
             digest: digest.to_owned(),

@@ -104,6 +104,7 @@ async fn a_checkpoint_thread_that_panics_is_started_anew_and_the_log_stays_bound
     for number in 2..12 {
         let long = NewCall {
             user_data: Some("x".repeat(2 << 20)),
+            events: None,
             ..call(number)
         };
         store.accept_call(order(long)).await.unwrap();

@@ -88,6 +88,7 @@ pub fn ended(
     EndedCall {
         choice: None,
         if_cancelled: None,
+        events: Vec::new(),
         notice: None,
         claimed: claimed.clone(),
         outcome,

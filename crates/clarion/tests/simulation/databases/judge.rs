@@ -245,7 +245,10 @@ impl<'a> Comparison<'a> {
             Step::Chosen(choice) => CallUpdate::Chosen { choice },
         };
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
-        let advanced = self.store(0).advance_call(sid, lease, update.clone()).await;
+        let advanced = self
+            .store(0)
+            .advance_call(sid, lease, update.clone().into())
+            .await;
         prop_assert_eq!(advanced.unwrap(), self.model.advance(sid, lease, &update));
         Ok(())
     }
@@ -299,6 +302,7 @@ impl<'a> Comparison<'a> {
                 ..ended.notice.clone().unwrap()
             },
             callback: ended.callback.clone(),
+            events: Vec::new(),
         };
         let going = GoingOn {
             next: NextDial {
@@ -315,6 +319,7 @@ impl<'a> Comparison<'a> {
             if_unpaid: over(NoticeEnding::Unpaid),
             ended: EndedCall {
                 if_cancelled: None,
+                events: Vec::new(),
                 dialled_at: ended.dialled_at.filter(|_| another.was_dialled),
                 notice: None,
                 callback: None,

@@ -28,6 +28,7 @@ pub const HOUR: SignedDuration = SignedDuration::from_hours(1);
 pub fn order(request: Request, number: usize, accepted_at: Timestamp) -> CallOrder {
     let to = recipient(request.callee);
     CallOrder {
+        event: None,
         call: NewCall {
             kind: CallKind::Notification,
             sid: format!("{number:032}").parse().unwrap(),
@@ -48,6 +49,7 @@ pub fn order(request: Request, number: usize, accepted_at: Timestamp) -> CallOrd
             max_talk: None,
             resp_url: Some(RespUrl::from_stored("http://example.com/cb".to_owned())),
             user_data: None,
+            events: None,
         },
         queueing: Queueing {
             route: RouteKey::default(),
@@ -167,6 +169,7 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
         .clone()
         .filter(|_| choice.is_none())
         .map(|end| NoticeOver {
+            events: Vec::new(),
             end: NoticeEnd {
                 ending: NoticeEnding::Cancelled,
                 ..end
@@ -177,6 +180,7 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
             }),
         });
     EndedCall {
+        events: Vec::new(),
         notice,
         if_cancelled: if_cancelled.map(Box::new),
         outcome,

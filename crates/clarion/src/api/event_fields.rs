@@ -1,0 +1,24 @@
+//! The fields by which an application asks to be told what happens to a call, step by step. The vendor has them too: a client of today that sends
+//! something else there stays accepted, as if it had not sent it.
+
+use super::wire::{Field, Fields};
+use crate::domain::callback::{EventWish, RespUrl};
+use crate::domain::status_code::Refusal;
+
+pub const CALL_STATE_URL: Field = Field::optional(
+    "callStateUrl",
+    "",
+    "http or https address for events: queued, dialling, ringing, answered, key, hangup, waiting, escalated, ended. One that cannot be used means none.",
+);
+pub const CALL_STATE_PUSH: Field = Field::optional(
+    "callStatePush",
+    "0",
+    "0 = every event, 1 = only the last. Another value means the default.",
+);
+
+pub fn wish(fields: &Fields) -> Result<Option<EventWish>, Refusal> {
+    let url = fields.text(CALL_STATE_URL.name)?;
+    let url = url.and_then(|url| RespUrl::named_by(CALL_STATE_URL.name, url).ok());
+    let only_last = fields.text(CALL_STATE_PUSH.name)? == Some("1");
+    Ok(url.map(|url| EventWish { url, only_last }))
+}
