@@ -110,36 +110,41 @@ impl Bill {
 /// Compares the bill with the result query of each call.
 async fn compare(bill: &Bill, customer: &mut DemoCustomer) -> anyhow::Result<()> {
     let calls = customer.calls.clone();
-    ensure!(
-        bill.0.len() == calls.len(),
-        "{} calls were made, and the bill has {} lines",
-        calls.len(),
-        bill.0.len()
-    );
-    let (mut seconds, mut fees) = (0, Money::ZERO);
+    let (mut seconds, mut fees, mut attempts) = (0, Money::ZERO, 0);
     for sid in &calls {
         let end = customer.end_of(sid).await?;
-        let line = bill
-            .0
-            .iter()
-            .find(|line| Bill::cell(line, "callSid") == *sid);
-        let line = line.with_context(|| format!("call {sid} has no line"))?;
-        let billed = Bill::cell(line, "seconds");
+        let lines = bill.0.iter();
+        let lines = lines.filter(|line| Bill::cell(line, "callSid") == *sid);
+        let billed = lines.map(|line| Bill::cell(line, "seconds").parse::<u32>());
+        let billed = billed.collect::<Result<Vec<_>, _>>()?;
         ensure!(
-            billed == end.seconds.to_string(),
+            billed.len() == end.attempts as usize,
+            "call {sid} has {} lines and {} attempts",
+            billed.len(),
+            end.attempts
+        );
+        let billed: u32 = billed.iter().sum();
+        ensure!(
+            billed == end.seconds,
             "call {sid} has {billed} seconds in the bill, and {} by CallResult",
             end.seconds
         );
+        attempts += end.attempts;
         seconds += end.seconds;
         fees = fees.plus(end.fee()?);
     }
+    ensure!(
+        bill.0.len() == attempts as usize,
+        "{attempts} attempts were made, and the bill has {} lines",
+        bill.0.len()
+    );
     let sum = bill.sum()?;
     ensure!(
         sum == fees,
         "the bill adds up to {sum}, the calls to {fees}"
     );
     shown(&format!(
-        "{0} calls, {0} lines, each with its callSid",
+        "{} calls with {attempts} attempts, {attempts} lines, each with its callSid",
         calls.len()
     ));
     shown(&format!(

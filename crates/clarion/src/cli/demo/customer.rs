@@ -34,17 +34,20 @@ pub struct DemoCustomer {
 pub struct CallEnd {
     pub state: char,
     pub seconds: u32,
+    /// One for a simple call; all but the last were not answered.
+    pub attempts: u32,
 }
 
 impl CallEnd {
     /// Returns the cost of the call by the customer's rate.
     pub fn fee(&self) -> anyhow::Result<Money> {
         let money = |text: &str| text.parse::<Money>().map_err(anyhow::Error::msg);
-        Ok(match self.state {
+        let last = match self.state {
             '0' => money(PRICE)?.times(self.seconds.div_ceil(UNIT_SECONDS).max(1)),
             '1' => money(UNANSWERED)?,
             _ => Money::ZERO,
-        })
+        };
+        Ok(last.plus(money(UNANSWERED)?.times(self.attempts - 1)))
     }
 }
 
@@ -164,6 +167,7 @@ impl DemoCustomer {
         Ok(CallEnd {
             state: read("<state>")?.parse()?,
             seconds: read("<duration>")?.parse()?,
+            attempts: between(&answer, "<attempts>", '<').map_or(Ok(1), str::parse)?,
         })
     }
 
@@ -221,7 +225,7 @@ fn meaning(state: &str) -> &'static str {
     }
 }
 
-fn between<'a>(text: &'a str, before: &str, after: char) -> Option<&'a str> {
+pub fn between<'a>(text: &'a str, before: &str, after: char) -> Option<&'a str> {
     text.split_once(before)?.1.split(after).next()
 }
 

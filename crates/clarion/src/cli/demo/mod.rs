@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{bail, ensure};
 use clap::Args;
 
-use self::customer::{DemoCustomer, JSON, LOOK, PATIENCE, XML};
+use self::customer::{DemoCustomer, JSON, LOOK, PATIENCE, XML, between};
 use self::paint::{more, step};
 use self::stage::{DemoReceiver, DemoStage, RunningServer};
 use crate::random;
@@ -80,6 +80,8 @@ impl Demo {
         println!("  callback: {}", receiver.next(PATIENCE).await?);
         more("docs/api.md#verification-code");
 
+        notice(&stage, &mut customer, &mut receiver).await?;
+
         step(
             "kill -9 while a telephone rings, and a new start: nothing is lost, nobody is called twice",
         );
@@ -138,6 +140,41 @@ impl Demo {
         println!("\nDone. Next: `make test`, or `clarion --help`.");
         Ok(())
     }
+}
+
+/// One number does not answer; the next person presses the key, and whoever watches is told each step.
+async fn notice(
+    stage: &DemoStage<'_>,
+    customer: &mut DemoCustomer,
+    receiver: &mut DemoReceiver,
+) -> anyhow::Result<()> {
+    step(
+        "A notice: nobody answers, the next person has a turn, listens, and confirms by pressing 1",
+    );
+    let mut watcher = DemoReceiver::start().await?;
+    let body = format!(
+        r#"{{"appId":"{}","to":"13800000003","backupTo":"13800000012","ringTime":"10","confirmDtmf":"1","mediaTxt":"The pump in cellar two has failed. The water is rising.","respUrl":"{}","callStateUrl":"{}"}}"#,
+        customer.app_id, receiver.url, watcher.url
+    );
+    let sid = customer.place(JSON, body).await?;
+    step("Its events, as they arrive");
+    loop {
+        let event = watcher.next(PATIENCE).await?;
+        let field = |name: &str| between(&event, &format!("<{name}>"), '<').unwrap_or_default();
+        let told = ["seq", "event", "number", "dtmf", "result"].map(field);
+        println!(
+            "  {:>2}  {:<9}  {:<11}  {}{}",
+            told[0], told[1], told[2], told[3], told[4]
+        );
+        if told[1] == "ended" {
+            break;
+        }
+    }
+    customer.watch(&sid).await?;
+    println!("  callback: {}", receiver.next(PATIENCE).await?);
+    hear(stage, &sid).await?;
+    more("docs/notices.md");
+    Ok(())
 }
 
 /// Shows what the callee heard.

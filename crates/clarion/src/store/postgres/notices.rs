@@ -12,7 +12,7 @@ use crate::domain::claim::{EndedCall, GoingOn, WentOn};
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
-use crate::store::statements::{legs as shared_legs, postgres, queue, requests};
+use crate::store::statements::{legs as shared_legs, postgres, queue};
 
 const KEEP: &str = postgres!(
     "WITH ours AS (SELECT $25::text AS call_sid, $26::smallint AS attempt, $27::integer AS legs_before), ",
@@ -21,12 +21,6 @@ const KEEP: &str = postgres!(
 );
 const LOCK_FUNDS: &str = postgres!(
     "SELECT 1 FROM accounts WHERE sid = $1 AND (balance IS NOT NULL OR spending_limit IS NOT NULL OR reserved <> 0) FOR NO KEY UPDATE"
-);
-const FORGET_PROMPT: &str = postgres!("UPDATE calls SET prompt = $1 WHERE call_sid = $2");
-const FORGET_SECRET: &str = postgres!(
-    "UPDATE request_keys SET digest = ",
-    requests::WITHOUT_SECRET,
-    " WHERE call_sid = $1"
 );
 const NEXT: &str = postgres!(notices::NEXT, "{now} + $11", notices::OF_CALL);
 
@@ -140,8 +134,13 @@ async fn close(
     let values = notices::end_values(ended);
     query_in(transaction, notices::END.postgres, &bound(&values)).await?;
     if let Some(prompt) = ended.forgotten_prompt() {
-        query_in(transaction, FORGET_PROMPT, &[&prompt, &sid]).await?;
-        query_in(transaction, FORGET_SECRET, &[&sid]).await?;
+        query_in(
+            transaction,
+            notices::FORGET_PROMPT.postgres,
+            &[&prompt, &sid],
+        )
+        .await?;
+        query_in(transaction, notices::FORGET_SECRET.postgres, &[&sid]).await?;
     }
     if let Some(owed) = &ended.callback {
         callbacks::owe(transaction, std::slice::from_ref(owed)).await?;

@@ -9,15 +9,9 @@ use crate::domain::claim::{EndedCall, GoingOn, WentOn};
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
-use crate::store::statements::{queue, requests, sqlite};
+use crate::store::statements::{queue, sqlite};
 
 const NEXT: &str = sqlite!(notices::NEXT, "$11", notices::OF_CALL);
-const FORGET_PROMPT: &str = sqlite!("UPDATE calls SET prompt = $1 WHERE call_sid = $2");
-const FORGET_SECRET: &str = sqlite!(
-    "UPDATE request_keys SET digest = ",
-    requests::WITHOUT_SECRET,
-    " WHERE call_sid = $1"
-);
 
 /// All of it, or nothing of it if the call is not ours any more.
 pub(super) fn end(db: &Connection, ended: &EndedCall, now: i64) -> Result<bool, StoreError> {
@@ -105,8 +99,8 @@ fn close(
         params_from_iter(notices::end_values(ended)),
     )?;
     if let Some(prompt) = ended.forgotten_prompt() {
-        db.run(FORGET_PROMPT, params![prompt, sid])?;
-        db.run(FORGET_SECRET, [sid])?;
+        db.run(notices::FORGET_PROMPT.sqlite, params![prompt, sid])?;
+        db.run(notices::FORGET_SECRET.sqlite, [sid])?;
     }
     if let Some(owed) = &ended.callback {
         callbacks::owe(db, owed, now)?;

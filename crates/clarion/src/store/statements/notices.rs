@@ -1,6 +1,6 @@
 //! Notices: the end of an attempt, and what comes after it.
 
-use super::{Statement, statement};
+use super::{Statement, requests, statement};
 use crate::domain::claim::{EndedCall, NextDial};
 use crate::store::StoreError;
 use crate::store::binding::Bind;
@@ -20,6 +20,14 @@ pub const OF_CALL: &str = " WHERE call_sid = $1";
 pub const END: Statement = statement!(
     "UPDATE calls SET outcome = $1, trunk = $2, attempts = $3, dialled_at = $4, rang_at = $5, answered_at = $6, ended_at = $7, \
        sip_code = $8, reason = $9, ending = $11, confirmed_by = $12, confirm_key = $13 WHERE call_sid = $10"
+);
+
+/// What is to be forgotten of a call that is over: its prompt, and the part of its request's digest that was made of it.
+pub const FORGET_PROMPT: Statement = statement!("UPDATE calls SET prompt = $1 WHERE call_sid = $2");
+pub const FORGET_SECRET: Statement = statement!(
+    "UPDATE request_keys SET digest = ",
+    requests::WITHOUT_SECRET,
+    " WHERE call_sid = $1"
 );
 
 /// The row of an attempt that is held, and what is known of it.
