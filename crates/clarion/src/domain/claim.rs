@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,8 +15,9 @@ use super::call_state::CallState;
 use super::callback::OwedCallback;
 use super::customer_limits::{CallLimits, Customer};
 use super::leg::Leg;
-use super::notice::{NoticeEnd, NoticeEnding, Recipient};
+use super::notice::{Notice, NoticeEnd, NoticeEnding, Recipient};
 use super::outcome::Outcome;
+use super::phone_number::PhoneNumber;
 use super::route::RouteKey;
 
 /// One life of one server process. Leases belong to it and end with it.
@@ -417,7 +419,7 @@ pub struct CallRecord {
     pub account: AccountSid,
     pub app: AppId,
     pub called: String,
-    pub number: super::phone_number::PhoneNumber,
+    pub number: PhoneNumber,
     pub caller: Option<String>,
     pub state: CallState,
     pub outcome: Option<Outcome>,
@@ -431,6 +433,30 @@ pub struct CallRecord {
     pub ended_at: Option<Timestamp>,
     pub sip_code: Option<u16>,
     pub reason: Option<String>,
+    /// Until it has ended.
+    pub current: Option<CurrentAttempt>,
+    /// What the request asked for beyond one call.
+    pub notice: Option<Arc<Notice>>,
+    /// How a notice ended.
+    pub ending: Option<NoticeEnding>,
+}
+
+impl CallRecord {
+    /// The state in the callback, of a call that is over.
+    pub fn callback_state(&self) -> Option<char> {
+        let outcome = self.outcome?;
+        Some(match self.ending {
+            Some(ending) => ending.callback_state(outcome),
+            None => outcome.callback_state(),
+        })
+    }
+}
+
+/// The attempt that a call is at: it waits to be dialled, or is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurrentAttempt {
+    pub number: AttemptNumber,
+    pub to: PhoneNumber,
 }
 
 /// The calls that an operator wants to see, the newest first.

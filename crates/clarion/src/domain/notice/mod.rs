@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use self::call_hours::CallHours;
-use self::plan::{AttemptVerdict, NextAttempt, NoticePlan, PastAttempt, RedialReason};
+use self::plan::{AttemptVerdict, FollowUp, NextAttempt, NoticePlan, PastAttempt, RedialReason};
 use super::attempt::Attempt;
 use super::call_window::CallWindow;
 use super::outcome::Outcome;
@@ -168,6 +168,12 @@ impl Notice {
             // The hours were changed, and leave nothing open any more.
             None => Sequel::Over(NoticeEnding::Expired),
         }
+    }
+
+    /// Why this number was dialled after these attempts, or will be.
+    pub fn why(&self, number: &PhoneNumber, past: &[Attempt]) -> Option<FollowUp> {
+        let past: Vec<_> = past.iter().map(past_attempt).collect();
+        self.plan.why(&line(number), &past)
     }
 
     /// The hours in which it may dial: its own and, unless it lifts them, its account's.
