@@ -41,7 +41,7 @@ pub struct PlaceCall {
     app: Option<AppId>,
     #[command(flatten)]
     fields: CallFields,
-    /// Another server than the one of the settings, such as <https://voice.example.com:8883>
+    /// Another server than the one of the settings, such as https://voice.example.com:8883
     #[arg(long, value_name = "URL", help_heading = "Server")]
     server: Option<HttpUrl>,
     /// A file with the CA of that server, where it is neither a public one nor ours
