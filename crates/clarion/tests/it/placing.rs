@@ -249,23 +249,26 @@ async fn is_watched_step_by_step(postgres: Option<String>) {
     let (answer, watched) = said.out.split_once('\n').unwrap();
     let answer: Value = serde_json::from_str(answer).unwrap();
     let sid = answer["LandingCall"]["callSid"].as_str().unwrap();
-    let steps = events(watched);
+    // Afterwards it is told from its beginning.
+    let again = counter.run(&["call", "watch", sid, "--json"]).await;
+    assert_eq!(again.status, 0);
+    let steps = events(&again.out);
     let (first, second) = ("+86138****0002", "+86138****0005");
-    assert_eq!(
-        told(&steps, "number"),
-        [
-            ("queued", None, first),
-            ("dialling", Some(1), first),
-            ("ringing", Some(1), ""),
-            ("hangup", Some(1), first),
-            ("escalated", Some(2), second),
-            ("dialling", Some(2), second),
-            ("ringing", Some(2), ""),
-            ("answered", Some(2), ""),
-            ("hangup", Some(2), second),
-            ("ended", None, ""),
-        ]
-    );
+    let mut expected = vec![
+        ("queued", None, first),
+        ("dialling", Some(1), first),
+        ("ringing", Some(1), ""),
+        ("hangup", Some(1), first),
+        ("escalated", Some(2), second),
+        ("dialling", Some(2), second),
+        ("ringing", Some(2), ""),
+        ("answered", Some(2), ""),
+        ("hangup", Some(2), second),
+        ("ended", None, ""),
+    ];
+    assert_eq!(told(&steps, "number"), expected);
+    let times: Vec<_> = steps.iter().map(|step| step["time"].as_str()).collect();
+    assert!(times.is_sorted(), "{times:?}");
     assert_eq!(
         (&steps[3]["outcome"], &steps[3]["sipCode"]),
         (&"busy".into(), &486.into())
@@ -277,16 +280,15 @@ async fn is_watched_step_by_step(postgres: Option<String>) {
         (&end["ending"], &end["state"], &end["attempts"]),
         (&"talked".into(), &"0".into(), &2.into())
     );
-    let times: Vec<_> = steps.iter().map(|step| step["time"].as_str()).collect();
-    assert!(times.is_sorted(), "{times:?}");
+    // As it happened it was the same, but that ringing may be stored after the answer.
+    let live = events(watched);
+    let mut live = told(&live, "number");
+    let rang = live.extract_if(.., |step| step.0 == "ringing").count();
+    expected.retain(|step| step.0 != "ringing");
+    assert_eq!((live, rang), (expected, 2));
     let last = watched.lines().last().unwrap();
     assert!(last.contains("\"delivered\""), "{watched}");
 
-    // Afterwards it tells the same, to people too.
-    let again = counter.run(&["call", "watch", sid, "--json"]).await;
-    let told_again = events(&again.out);
-    assert_eq!(told(&told_again, "number"), told(&steps, "number"));
-    assert_eq!(again.status, 0);
     let text = counter.run(&["call", "watch", sid]).await.out;
     for part in [
         "queued     for +86138****0002",
@@ -335,7 +337,7 @@ async fn tells_the_whole_story(counter: &Counter, sid: &str) {
     for part in [
         "  why                    the number has had its tries",
         "  outcome                talked",
-        "    hung up by             us\n",
+        "    hung up by             the other side\n",
     ] {
         assert!(second.contains(part), "{part:?} is not in {second}");
     }
