@@ -295,8 +295,8 @@ async fn send(
     clock: &Clock,
 ) -> anyhow::Result<String> {
     let connection = client.connect().await;
-    let mut connection =
-        connection.with_context(|| format!("no server answers at {}", client.address()))?;
+    let mut connection = connection
+        .with_context(|| format!("no connection to the server at {}", client.address()))?;
     let signature = credentials.sign(&clock.wall());
     let operation = "Calls/LandingCalls/";
     let answer = connection.operation(
