@@ -1,9 +1,9 @@
-//! A small client of our own API, as an application would be one: for the demonstration, the tests and the bench.
+//! A small client of our own API, as an application would be one: for `clarion call place`, the demonstration, the tests and the bench.
 
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -51,38 +51,88 @@ impl ApiCredentials {
     }
 }
 
-/// Knows where a server is and which CA to trust.
+/// The interface version that every server knows, unless its operator says otherwise.
+const VERSION: &str = "2013-12-26";
+
+/// Knows where a server is, which name its certificate must have, and which CA to trust.
 #[derive(Clone)]
 pub struct Client {
     address: SocketAddr,
-    tls: TlsConnector,
+    name: String,
+    /// `None` for a server that speaks plain HTTP.
+    tls: Option<TlsConnector>,
+    version: String,
 }
 
 impl Client {
     pub fn new(address: SocketAddr, ca: &Path) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
         add_roots(&mut roots, ca)?;
+        Self::named("localhost", address, Some(roots))
+    }
+
+    /// A server whose certificate has this name and is signed by one of these authorities; without authorities, a server that speaks plain HTTP.
+    pub fn named(
+        name: &str,
+        address: SocketAddr,
+        roots: Option<RootCertStore>,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             address,
-            tls: tls_connector(roots)?,
+            name: name.to_owned(),
+            tls: roots.map(tls_connector).transpose()?,
+            version: VERSION.to_owned(),
         })
+    }
+
+    /// The same, by another version of the interface.
+    #[must_use]
+    pub fn with_version(mut self, version: &str) -> Self {
+        version.clone_into(&mut self.version);
+        self
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// A connection on which nothing was said yet.
     pub async fn open(&self) -> anyhow::Result<TlsStream<TcpStream>> {
+        let tls = self.tls.as_ref().context("this server speaks no TLS")?;
+        let name = ServerName::try_from(self.name.clone())?;
+        Ok(tls.connect(name, self.reach().await?).await?)
+    }
+
+    async fn reach(&self) -> anyhow::Result<TcpStream> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
-        let name = ServerName::try_from("localhost")?;
-        Ok(self.tls.connect(name, stream).await?)
+        Ok(stream)
     }
 
     /// One kept-alive connection.
     pub async fn connect(&self) -> anyhow::Result<Connection> {
-        let stream = self.open().await?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        let host = format!("localhost:{}", self.address.port());
-        Ok(Connection { sender, host })
+        let sender = if self.tls.is_some() {
+            let stream = self.open().await?;
+            let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+            tokio::spawn(connection);
+            sender
+        } else {
+            let stream = self.reach().await?;
+            let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+            tokio::spawn(connection);
+            sender
+        };
+        let port = self.address.port();
+        let host = if self.name.contains(':') {
+            format!("[{}]:{port}", self.name)
+        } else {
+            format!("{}:{port}", self.name)
+        };
+        Ok(Connection {
+            sender,
+            host,
+            version: self.version.clone(),
+        })
     }
 }
 
@@ -98,10 +148,11 @@ impl std::fmt::Debug for Client {
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
     host: String,
+    version: String,
 }
 
 impl Connection {
-    /// An operation below `/2013-12-26/Accounts/{sid}/`, in the format that `media_type` names for both ways. A GET has no body.
+    /// An operation below `/{version}/Accounts/{sid}/`, in the format that `media_type` names for both ways. A GET has no body.
     pub async fn operation(
         &mut self,
         credentials: &ApiCredentials,
@@ -145,8 +196,8 @@ impl Connection {
     ) -> anyhow::Result<String> {
         let query = if operation.contains('?') { '&' } else { '?' };
         let path = format!(
-            "/2013-12-26/Accounts/{}/{operation}{query}sig={}",
-            credentials.sid, signature.sig
+            "/{}/Accounts/{}/{operation}{query}sig={}",
+            self.version, credentials.sid, signature.sig
         );
         let request = Request::builder()
             .method(if body.is_some() {

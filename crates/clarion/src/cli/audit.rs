@@ -20,8 +20,17 @@ use crate::config::Login;
 use crate::domain::audit::{Actor, AuditEntry, AuditFilter};
 use crate::store::{Store, StoreError};
 
-/// Options whose values are secrets, unless they name a file.
-const SECRETS: [&str; 2] = ["--token", "--callback-secret"];
+/// Options whose values are secrets, unless they name a file; and what is said to a callee, or about him, which is not the operator's business later.
+const SECRETS: [&str; 8] = [
+    "--token",
+    "--callback-secret",
+    "--media-txt",
+    "--mediaTxt",
+    "--user-data",
+    "--userData",
+    "--input-dtmf-prompt",
+    "--inputDtmfPrompt",
+];
 /// A longer command line is cut off.
 const LONGEST: usize = 4000;
 const USERS: &str = "/etc/passwd";
@@ -164,6 +173,7 @@ fn action(command: &StoreCommand) -> Option<&'static str> {
             AudioCommand::List { .. } | AudioCommand::Play(_) => return None,
         },
         StoreCommand::Call(command) => match command {
+            CallCommand::Place(_) => "call place",
             CallCommand::Cancel { .. } => "call cancel",
             CallCommand::StopAll => "call stop-all",
             CallCommand::Resume => "call resume",
@@ -172,6 +182,7 @@ fn action(command: &StoreCommand) -> Option<&'static str> {
             CallCommand::List { .. }
             | CallCommand::Show { .. }
             | CallCommand::Trace(_)
+            | CallCommand::Watch(_)
             | CallCommand::Barred { .. } => return None,
         },
         StoreCommand::Trunk(command) => match command {
@@ -263,6 +274,10 @@ mod tests {
             (
                 "app|set|x|--callback-secret=whsec_1",
                 "app set x --callback-secret=(hidden)",
+            ),
+            (
+                "call|place|--to|13800000001|--media-txt|your code is 12",
+                "call place --to 13800000001 --media-txt (hidden)",
             ),
             ("account|add|--token|@file", "account add --token @file"),
             ("account|add|--token|-", "account add --token -"),

@@ -1,12 +1,16 @@
-//! `clarion call`: shows calls, cancels one, stops all dialling, and bars numbers.
+//! `clarion call`: places a call, shows and watches calls, cancels one, stops all dialling, and bars numbers.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
+use super::call_place::PlaceCall;
+use super::call_steps::SeenCall;
 use super::call_trace::CallTrace;
+use super::call_watch::{self, WatchCall};
 use super::{call_story, print};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -20,6 +24,14 @@ use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
 pub enum CallCommand {
+    /// Request a call or a notice, as an application does: signed, over HTTPS
+    ///
+    /// Prints the callSid; or the code and the sentence of the refusal, with exit status 1. With --watch the exit status is that of `clarion call watch`.
+    Place(Box<PlaceCall>),
+    /// Print each step of a call as it happens, until the call is over
+    ///
+    /// Ctrl-C stops watching, not the call. Exit status: 0 somebody was told; 3 nobody was reached; 4 the call failed (states 0, 1 and 2 of the callback); 1 it could not be watched.
+    Watch(WatchCall),
     /// List calls, the newest first
     List {
         /// Only calls of this account
@@ -80,8 +92,12 @@ pub async fn run(
     config: &Config,
     store: Arc<dyn Store>,
     clock: Clock,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<ExitCode> {
     match command {
+        CallCommand::Place(place) => return place.run(config, &*store, &clock).await,
+        CallCommand::Watch(WatchCall { call, json }) => {
+            return call_watch::watch(&call, json, &*store, &clock).await;
+        }
         CallCommand::List {
             account,
             alive,
@@ -101,10 +117,9 @@ pub async fn run(
             print(json, &Value::Array(rows));
         }
         CallCommand::Show { call, json } => {
-            let record = store.call_record(&call).await?;
-            let record = record.with_context(|| format!("there is no call {call}"))?;
-            let history = store.call_history(&call).await?;
-            print(json, &call_story::tell(&record, &history, &clock, json));
+            let seen = SeenCall::look(&*store, &call).await?;
+            let seen = seen.with_context(|| format!("there is no call {call}"))?;
+            print(json, &call_story::tell(&seen, &clock, json));
         }
         CallCommand::Trace(trace) => trace.run(config).await?,
         CallCommand::Cancel { call } => match store.cancel_call(&call).await? {
@@ -124,7 +139,7 @@ pub async fn run(
         CallCommand::Unbar { number } => bar(&number, false, config, &*store, &clock).await?,
         CallCommand::Barred { json } => print(json, &json!(store.barred_numbers().await?)),
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn bar(

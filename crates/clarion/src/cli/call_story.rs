@@ -5,12 +5,15 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
+use super::call_steps::{SeenCall, callback_step};
 use super::plain;
 use crate::clock::Clock;
-use crate::domain::attempt::{Attempt, CallHistory, LegOfCall};
-use crate::domain::call::CallSid;
-use crate::domain::claim::CallRecord;
+use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
+use crate::domain::call_state::CallState;
+use crate::domain::claim::{CallRecord, CurrentAttempt};
 use crate::domain::leg::{HungUpBy, Leg, LegKey};
+use crate::domain::notice::plan::FollowUp;
+use crate::domain::notice::{Notice, NoticeEnding};
 use crate::domain::outcome::Outcome;
 
 /// The call itself, without attempts and legs.
@@ -37,20 +40,46 @@ pub fn outline(call: &CallRecord, clock: &Clock) -> Value {
     })
 }
 
-fn local(time: Timestamp, clock: &Clock) -> String {
+pub fn local(time: Timestamp, clock: &Clock) -> String {
     let local = time.to_zoned(clock.zone().clone());
     local.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
 }
 
-/// Everything, with attempts and legs.
-pub fn tell(call: &CallRecord, history: &CallHistory, clock: &Clock, json: bool) -> Value {
+/// Everything, with attempts, legs and callback.
+pub fn tell(seen: &SeenCall, clock: &Clock, json: bool) -> Value {
+    let (call, history) = (&seen.record, &seen.history);
     let mut story = outline(call, clock);
+    let callback = seen.callback.as_ref();
     let attempts = history.attempts.iter();
-    let attempts = attempts.map(|attempt| describe_attempt(&call.sid, attempt, clock));
+    let attempts = attempts.map(|attempt| describe_attempt(seen, attempt, clock));
     if json {
         let legs = history.legs.iter().map(|leg| describe_leg(leg, clock));
+        let notice = call.notice.as_deref();
+        story["notice"] = json!(notice.map(|notice| describe_notice(seen, notice, clock)));
         story["attempts"] = attempts.collect();
         story["legs"] = legs.collect();
+        story["callback"] = json!(callback.map(|callback| {
+            json!({
+                "state": callback.state.as_str(),
+                "host": callback.url.host(),
+                "attempts": callback.attempts,
+            })
+        }));
+        return story;
+    }
+    if let Some(callback) = callback {
+        story["callback"] = callback_step(callback, clock).sentence().into();
+    }
+    if let Some(notice) = call.notice.as_deref() {
+        story["notice"] = tell_notice(seen, notice).into();
+        for (number, attempt) in (1..).zip(&history.attempts) {
+            let told = tell_attempt(seen, attempt, clock);
+            story[format!("attempt {number}")] = told.into();
+        }
+        if let Some(current) = seen.current() {
+            let number = current.number.number();
+            story[format!("attempt {number}")] = tell_current(seen, current, clock).into();
+        }
         return story;
     }
     for (number, attempt) in (1..).zip(attempts) {
@@ -62,9 +91,108 @@ pub fn tell(call: &CallRecord, history: &CallHistory, clock: &Clock, json: bool)
     story
 }
 
-fn describe_attempt(call: &CallSid, attempt: &Attempt, clock: &Clock) -> Value {
-    let time = |time: Option<Timestamp>| time.map(|time| local(time, clock));
+/// What a notice asks for, how it ended, and what it is at.
+fn describe_notice(seen: &SeenCall, notice: &Notice, clock: &Clock) -> Value {
+    let (call, plan) = (&seen.record, &notice.plan);
+    let numbers = notice.numbers.iter().map(|to| to.number.to_string());
+    let pauses = plan.pauses.iter().map(SignedDuration::as_secs);
+    let reasons = plan.redial_on.iter().map(|reason| reason.as_str());
+    let next = seen.current().map(|current| {
+        json!({
+            "attempt": current.number.number(),
+            "to": current.to.to_string(),
+            "due": call.due_at.map(|due| local(due, clock)),
+            "why": seen.why(current.number, &current.to).map(FollowUp::as_str),
+        })
+    });
     json!({
+        "numbers": numbers.collect::<Vec<_>>(),
+        "redialTimes": plan.redials,
+        "redialInterval": pauses.collect::<Vec<_>>(),
+        "redialOn": reasons.collect::<Vec<_>>(),
+        "backupAfter": plan.tries_a_turn,
+        "callWindow": notice.window.as_ref().map(ToString::to_string),
+        "ringTime": notice.ring,
+        "ending": call.ending.map(NoticeEnding::as_str),
+        "state": call.callback_state().map(String::from),
+        "current": next,
+    })
+}
+
+fn tell_notice(seen: &SeenCall, notice: &Notice) -> Map<String, Value> {
+    let (call, plan) = (&seen.record, &notice.plan);
+    let numbers = notice.numbers.iter().map(|to| to.number.to_string());
+    let pauses = plan.pauses.iter().map(|pause| pause.as_secs().to_string());
+    let reasons = plan.redial_on.iter().map(|reason| reason.as_str());
+    let again = (plan.redials > 0).then(|| {
+        let pauses = pauses.collect::<Vec<_>>().join(", ");
+        let reasons = reasons.collect::<Vec<_>>().join(", ");
+        format!("{} times, after {pauses} s, on {reasons}", plan.redials)
+    });
+    let turn = plan.tries_a_turn.map(|tries| format!("{tries} tries"));
+    let ended = call.ending.zip(call.callback_state());
+    let ended = ended.map(|(ending, state)| format!("{}, state {state}", ending.as_str()));
+    said([
+        ("numbers", Some(numbers.collect::<Vec<_>>().join(", "))),
+        ("tried again", again),
+        ("turn of a number", turn),
+        ("hours", notice.window.as_ref().map(ToString::to_string)),
+        ("rings", notice.ring.map(|ring| format!("{ring} s"))),
+        ("ended", ended),
+    ])
+}
+
+/// An attempt of a notice for people: why it came, what became of it, and its legs.
+fn tell_attempt(seen: &SeenCall, attempt: &Attempt, clock: &Clock) -> Map<String, Value> {
+    let time = |time: Option<Timestamp>| time.map(|time| local(time, clock));
+    let why = seen.why(attempt.number, &attempt.to);
+    let outcome = attempt.outcome;
+    let mut told = said([
+        ("why", why.map(|why| why.meaning().to_owned())),
+        ("to", Some(attempt.to.to_string())),
+        (
+            "outcome",
+            Some(format!("{}: {}", outcome.as_str(), outcome.meaning())),
+        ),
+        ("order id", Some(attempt.number.order_id(&seen.record.sid))),
+        ("dialled", time(attempt.dialled_at)),
+        ("answered", time(attempt.answered_at)),
+        ("ended", time(Some(attempt.ended_at))),
+    ]);
+    add_legs(&mut told, seen, attempt.number, clock);
+    told
+}
+
+/// The attempt that a notice is at.
+fn tell_current(seen: &SeenCall, current: &CurrentAttempt, clock: &Clock) -> Map<String, Value> {
+    let call = &seen.record;
+    let why = seen.why(current.number, &current.to);
+    let waits = call.state == CallState::Queued;
+    let state = json!(call.state);
+    let mut told = said([
+        ("why", why.map(|why| why.meaning().to_owned())),
+        ("to", Some(current.to.to_string())),
+        ("state", Some(plain(&state))),
+        (
+            "due",
+            call.due_at.filter(|_| waits).map(|time| local(time, clock)),
+        ),
+    ]);
+    add_legs(&mut told, seen, current.number, clock);
+    told
+}
+
+fn add_legs(told: &mut Map<String, Value>, seen: &SeenCall, attempt: AttemptNumber, clock: &Clock) {
+    for (number, leg) in (1..).zip(seen.history.legs_of(attempt)) {
+        told.insert(format!("leg {number}"), tell_leg(leg, clock).into());
+    }
+}
+
+fn describe_attempt(seen: &SeenCall, attempt: &Attempt, clock: &Clock) -> Value {
+    let time = |time: Option<Timestamp>| time.map(|time| local(time, clock));
+    let call = &seen.record.sid;
+    json!({
+        "why": seen.why(attempt.number, &attempt.to).map(FollowUp::as_str),
         "to": attempt.to.to_string(),
         "outcome": attempt.outcome.as_str(),
         "orderId": attempt.number.order_id(call),
@@ -136,7 +264,12 @@ fn tell_leg(leg: &Leg, clock: &Clock) -> Map<String, Value> {
         ("Q.850 cause", leg.q850_cause.map(|cause| cause.to_string())),
         ("keys", Some(keys).filter(|keys| !keys.is_empty())),
     ];
-    let lines = lines.into_iter().chain(tell_sound(leg));
+    said(lines.into_iter().chain(tell_sound(leg)))
+}
+
+/// Lines that have something to say.
+fn said(lines: impl IntoIterator<Item = (&'static str, Option<String>)>) -> Map<String, Value> {
+    let lines = lines.into_iter();
     let said = lines.filter_map(|(name, text)| Some((name.to_owned(), text?.into())));
     said.collect()
 }
@@ -200,7 +333,7 @@ fn hung_up_by(side: HungUpBy) -> &'static str {
     }
 }
 
-fn response(leg: &Leg) -> Option<String> {
+pub fn response(leg: &Leg) -> Option<String> {
     match (leg.sip_code, &leg.phrase) {
         (Some(code), Some(phrase)) => Some(format!("{code} {phrase}")),
         (Some(code), None) => Some(code.to_string()),

@@ -157,6 +157,11 @@ fn surroundings() -> Roff {
             ("1", "The command failed. The reason is on standard error."),
             ("2", "The command line is wrong."),
             (
+                "3",
+                "Of clarion call watch and clarion call place --watch: nobody was reached.",
+            ),
+            ("4", "Of the same: the call failed."),
+            (
                 "74",
                 "The disk failed, or the database file is damaged. Starting again does not help before the disk is mended or the file restored.",
             ),

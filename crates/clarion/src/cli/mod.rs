@@ -7,8 +7,11 @@ mod audio_import;
 mod audit;
 mod bill;
 mod call;
+mod call_place;
+mod call_steps;
 mod call_story;
 mod call_trace;
+mod call_watch;
 mod callback;
 mod check;
 mod demo;
@@ -89,7 +92,7 @@ enum StoreCommand {
     /// Manage audio files of one application or of all
     #[command(subcommand)]
     Audio(audio::AudioCommand),
-    /// Show calls, cancel one, stop dialling, bar numbers
+    /// Place calls, watch and show them, cancel one, stop dialling, bar numbers
     #[command(subcommand)]
     Call(call::CallCommand),
     /// Show trunks, drain one, open it again
@@ -104,7 +107,7 @@ enum StoreCommand {
 
 pub fn main() -> ExitCode {
     match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => {
             eprintln!("clarion: {error:#}");
             ExitCode::FAILURE
@@ -112,7 +115,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     // Pages and completions are for everybody.
     if !matches!(cli.command, Command::Generate(_)) {
         private_files::keep_others_out();
@@ -121,38 +124,43 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Command::Config => {
             print!("{}", config::DEFAULTS);
-            Ok(())
         }
         Command::Openapi => {
             println!("{:#}", crate::api::openapi::describe());
-            Ok(())
         }
-        Command::Serve(serve) => serve::run(&serve, load()?),
-        Command::Migrate => migrate::run(&load()?),
-        Command::Check(check) => block_on(check.run(cli.config.as_deref())),
-        Command::Phone(phone) => block_on(phone.run()),
-        Command::Demo(demo) => block_on(demo.run()),
-        Command::Generate(command) => generate::run(&command, Cli::command()),
+        Command::Serve(serve) => serve::run(&serve, load()?)?,
+        Command::Migrate => migrate::run(&load()?)?,
+        Command::Check(check) => block_on(check.run(cli.config.as_deref()))?,
+        Command::Phone(phone) => block_on(phone.run())?,
+        Command::Demo(demo) => block_on(demo.run())?,
+        Command::Generate(command) => generate::run(&command, Cli::command())?,
         Command::OnStore(StoreCommand::Call(call::CallCommand::Trace(trace))) => {
-            block_on(trace.run(&load()?))
+            block_on(trace.run(&load()?))?;
         }
-        Command::OnStore(command) => with_store(&load()?, command),
+        Command::OnStore(command) => return with_store(&load()?, command),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 impl StoreCommand {
-    async fn run(self, config: &Config, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+    async fn run(
+        self,
+        config: &Config,
+        store: Arc<dyn Store>,
+        clock: Clock,
+    ) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Account(command) => account::run(command, store, clock).await,
-            Self::App(command) => app::run(command, store, clock).await,
-            Self::Rate(command) => rate::run(command, store).await,
-            Self::Bill(command) => bill::run(command, config, store, clock).await,
-            Self::Callback(command) => callback::run(command, store).await,
-            Self::Call(command) => call::run(command, config, store, clock).await,
-            Self::Trunk(command) => trunk::run(command, config, store, clock).await,
-            Self::Audio(command) => audio::run(command, config, store, clock).await,
-            Self::Audit(audit) => audit::run(audit, store, clock).await,
+            Self::Account(command) => account::run(command, store, clock).await?,
+            Self::App(command) => app::run(command, store, clock).await?,
+            Self::Rate(command) => rate::run(command, store).await?,
+            Self::Bill(command) => bill::run(command, config, store, clock).await?,
+            Self::Callback(command) => callback::run(command, store).await?,
+            Self::Call(command) => return call::run(command, config, store, clock).await,
+            Self::Trunk(command) => trunk::run(command, config, store, clock).await?,
+            Self::Audio(command) => audio::run(command, config, store, clock).await?,
+            Self::Audit(audit) => audit::run(audit, store, clock).await?,
         }
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Runs a command that changes something: the change is noted before it is made, and if it fails, that is noted too.
@@ -162,7 +170,7 @@ impl StoreCommand {
         config: &Config,
         store: Arc<dyn Store>,
         clock: Clock,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<ExitCode> {
         let noted = change.note(&*store, clock.now(), None).await;
         noted.context("the change cannot be noted in the audit trail, so it is not made")?;
         let result = self.run(config, Arc::clone(&store), clock.clone()).await;
@@ -190,11 +198,11 @@ fn limit(name: &str, value: Option<OrNone<u32>>) -> anyhow::Result<Option<Option
     }
 }
 
-fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Runtime::new()?.block_on(work)
 }
 
-fn with_store(config: &Config, command: StoreCommand) -> anyhow::Result<()> {
+fn with_store(config: &Config, command: StoreCommand) -> anyhow::Result<ExitCode> {
     telemetry::start_logging(&config.log)?;
     block_on(async {
         private_files::data_folder(&config.data_dir).context("data_dir")?;

@@ -64,6 +64,16 @@ impl HttpUrl {
         self.url.query().is_none() && self.url.fragment().is_none()
     }
 
+    /// Returns whether it names a server and nothing below it.
+    pub fn is_bare(&self) -> bool {
+        let has_user = !self.url.username().is_empty() || self.url.password().is_some();
+        self.ends_with_path() && self.url.path() == "/" && !has_user
+    }
+
+    pub fn port(&self) -> u16 {
+        self.url.port_or_known_default().unwrap_or(443)
+    }
+
     /// Returns the host, without the brackets of an IPv6 address.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or("").trim_matches(['[', ']'])

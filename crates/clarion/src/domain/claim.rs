@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -16,8 +17,9 @@ use super::callback::{EventAttempt, OwedCallback, OwedEvent};
 use super::customer_limits::{CallLimits, Customer};
 use super::leg::Leg;
 use super::notice::keys::CalleeChoice;
-use super::notice::{Confirmation, NoticeEnd, NoticeEnding, Recipient};
+use super::notice::{Confirmation, Notice, NoticeEnd, NoticeEnding, Recipient};
 use super::outcome::Outcome;
+use super::phone_number::PhoneNumber;
 use super::route::RouteKey;
 
 /// One life of one server process. Leases belong to it and end with it.
@@ -475,7 +477,7 @@ pub struct CallRecord {
     pub account: AccountSid,
     pub app: AppId,
     pub called: String,
-    pub number: super::phone_number::PhoneNumber,
+    pub number: PhoneNumber,
     pub caller: Option<String>,
     pub state: CallState,
     pub outcome: Option<Outcome>,
@@ -489,6 +491,30 @@ pub struct CallRecord {
     pub ended_at: Option<Timestamp>,
     pub sip_code: Option<u16>,
     pub reason: Option<String>,
+    /// Until it has ended.
+    pub current: Option<CurrentAttempt>,
+    /// What the request asked for beyond one call.
+    pub notice: Option<Arc<Notice>>,
+    /// How a notice ended.
+    pub ending: Option<NoticeEnding>,
+}
+
+impl CallRecord {
+    /// The state in the callback, of a call that is over.
+    pub fn callback_state(&self) -> Option<char> {
+        let outcome = self.outcome?;
+        Some(match self.ending {
+            Some(ending) => ending.callback_state(outcome),
+            None => outcome.callback_state(),
+        })
+    }
+}
+
+/// The attempt that a call is at: it waits to be dialled, or is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurrentAttempt {
+    pub number: AttemptNumber,
+    pub to: PhoneNumber,
 }
 
 /// The calls that an operator wants to see, the newest first.

@@ -50,6 +50,7 @@ mod operator;
 mod outage;
 mod overload;
 mod packaging;
+mod placing;
 mod poolers;
 mod proxies;
 mod quality;

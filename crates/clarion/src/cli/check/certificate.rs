@@ -123,7 +123,7 @@ fn key_is_private(file: &Path) -> Option<Finding> {
 /// Checks the names of the certificate. Clients find us by the name in public_url, or without one by the names that the certificate was
 /// made for.
 fn names(config: &Config, file: &Path) -> Finding {
-    let named = match parsed(file, alternative_names) {
+    let named = match names_of(file) {
         Ok(named) => named,
         Err(why) => return Finding::problem(SUBJECT, why, "have it made anew"),
     };
@@ -158,6 +158,11 @@ fn names(config: &Config, file: &Path) -> Finding {
 
 fn is_loopback(address: std::net::IpAddr) -> bool {
     address.is_loopback()
+}
+
+/// The names that a certificate has.
+pub fn names_of(file: &Path) -> Result<Vec<String>, String> {
+    parsed(file, alternative_names)
 }
 
 fn alternative_names(certificate: &X509Certificate<'_>) -> Vec<String> {

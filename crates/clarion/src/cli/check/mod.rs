@@ -19,6 +19,7 @@ use std::path::Path;
 use anyhow::bail;
 use clap::Args;
 
+pub use self::certificate::names_of as names_of_certificate;
 use self::report::{CheckReport, Finding};
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use self::call_hours::CallHours;
 use self::keys::{CalleeChoice, NoticeKeys};
-use self::plan::{AttemptVerdict, NextAttempt, NoticePlan, PastAttempt, RedialReason};
+use self::plan::{AttemptVerdict, FollowUp, NextAttempt, NoticePlan, PastAttempt, RedialReason};
 use super::attempt::Attempt;
 use super::call_window::CallWindow;
 use super::outcome::Outcome;
@@ -226,6 +226,12 @@ impl Notice {
             None if self.wants_confirmation() => Outcome::Unconfirmed,
             None => Outcome::Talked,
         }
+    }
+
+    /// Why this number was dialled after these attempts, or will be.
+    pub fn why(&self, number: &PhoneNumber, past: &[Attempt]) -> Option<FollowUp> {
+        let past: Vec<_> = past.iter().map(past_attempt).collect();
+        self.plan.why(&line(number), &past)
     }
 
     /// The hours in which it may dial: its own and, unless it lifts them, its account's.

@@ -87,6 +87,45 @@ pub enum NextAttempt {
     Exhausted,
 }
 
+/// Why an attempt follows another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FollowUp {
+    /// The same number is tried again.
+    Redial,
+    /// The number has had its tries.
+    TriesUsed,
+    /// After such an ending a number is not tried again.
+    NoReason,
+    /// The number has had the tries of its turn.
+    TurnOver,
+    /// The number could not be called any more.
+    GaveWay,
+}
+
+impl FollowUp {
+    /// The word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Redial => "redial",
+            Self::TriesUsed => "tries-used",
+            Self::NoReason => "no-reason-to-redial",
+            Self::TurnOver => "turn-over",
+            Self::GaveWay => "gave-way",
+        }
+    }
+
+    /// For people, after the outcome of the attempt before.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Redial => "the number is tried again",
+            Self::TriesUsed => "the number has had its tries, the next one has its turn",
+            Self::NoReason => "no reason to try the number again, the next one has its turn",
+            Self::TurnOver => "the number has had the tries of its turn, the next one has its turn",
+            Self::GaveWay => "the number may not be called any more, another one has its turn",
+        }
+    }
+}
+
 impl NoticePlan {
     /// A request that says nothing of this: one attempt.
     pub fn single() -> Self {
@@ -134,18 +173,40 @@ impl NoticePlan {
         others.into_iter().find(is_open)
     }
 
+    /// Why this number is dialled after these attempts.
+    pub fn why(&self, number: &str, past: &[PastAttempt]) -> Option<FollowUp> {
+        let last = past.last()?;
+        let tries = past.iter().filter(|attempt| attempt.number == last.number);
+        Some(if last.number == number {
+            FollowUp::Redial
+        } else if self.is_closed_by(last.verdict) {
+            FollowUp::NoReason
+        } else if tries.count() > usize::from(self.redials) {
+            FollowUp::TriesUsed
+        } else if self.turn_is_over(past) {
+            FollowUp::TurnOver
+        } else {
+            FollowUp::GaveWay
+        })
+    }
+
     fn is_finished(&self, number: &str, past: &[PastAttempt]) -> bool {
         let mut tries = 0;
         let mut is_closed = false;
         for attempt in past.iter().filter(|attempt| attempt.number == number) {
             tries += 1;
-            is_closed = match attempt.verdict {
-                AttemptVerdict::Missed(reason) => !self.redial_on.contains(&reason),
-                AttemptVerdict::Interrupted => false,
-                AttemptVerdict::Hopeless => true,
-            };
+            is_closed = self.is_closed_by(attempt.verdict);
         }
         is_closed || tries > usize::from(self.redials)
+    }
+
+    /// Whether a number is not tried again after such an attempt.
+    fn is_closed_by(&self, verdict: AttemptVerdict) -> bool {
+        match verdict {
+            AttemptVerdict::Missed(reason) => !self.redial_on.contains(&reason),
+            AttemptVerdict::Interrupted => false,
+            AttemptVerdict::Hopeless => true,
+        }
     }
 
     /// The last number has had the tries of its turn.
@@ -228,6 +289,49 @@ mod tests {
             });
         }
         dialled
+    }
+
+    #[test]
+    fn every_attempt_after_the_first_has_its_reason() {
+        let busy = AttemptVerdict::Missed(RedialReason::Busy);
+        let declined = AttemptVerdict::Missed(RedialReason::Declined);
+        let numbers = numbers(2);
+        let why = |plan: &NoticePlan, past: &[(usize, AttemptVerdict)], next: usize| {
+            let past = past.iter().map(|(place, verdict)| PastAttempt {
+                number: numbers[*place].clone(),
+                verdict: *verdict,
+                ended_at: at(0),
+            });
+            plan.why(&numbers[next], &past.collect::<Vec<_>>())
+        };
+        let twice = plan(1, &[60], None);
+        let in_turns = plan(2, &[60], Some(1));
+        assert_eq!(why(&twice, &[], 0), None);
+        for (plan, past, next, expected) in [
+            (&twice, &[(0, busy)][..], 0, FollowUp::Redial),
+            (&twice, &[(0, busy), (0, busy)], 1, FollowUp::TriesUsed),
+            (&twice, &[(0, declined)], 1, FollowUp::NoReason),
+            (
+                &twice,
+                &[(0, AttemptVerdict::Hopeless)],
+                1,
+                FollowUp::NoReason,
+            ),
+            (&twice, &[(0, busy)], 1, FollowUp::GaveWay),
+            (&in_turns, &[(0, busy)], 1, FollowUp::TurnOver),
+            (
+                &in_turns,
+                &[(0, busy), (1, declined)],
+                0,
+                FollowUp::NoReason,
+            ),
+        ] {
+            assert_eq!(
+                why(plan, past, next),
+                Some(expected),
+                "{past:?} then {next}"
+            );
+        }
     }
 
     #[test]

@@ -153,7 +153,7 @@ pub fn call_kind(row: &impl Columns, column: usize) -> Result<CallKind, StoreErr
         .ok_or_else(|| StoreError::failed(format!("there is no call of type {code}")))
 }
 
-fn notice(row: &impl Columns, column: usize) -> Result<Option<Arc<Notice>>, StoreError> {
+pub fn notice(row: &impl Columns, column: usize) -> Result<Option<Arc<Notice>>, StoreError> {
     let text = row.optional_text(column)?;
     let notice = text.map(serde_json::from_str).transpose();
     Ok(notice.map_err(StoreError::failed)?.map(Arc::new))

@@ -1,10 +1,11 @@
 //! What operators and applications ask about calls, and what operators switch.
 
-use super::queue::call_kind;
+use super::queue::{call_kind, notice};
 use super::{Statement, statement};
+use crate::domain::attempt::AttemptNumber;
 use crate::domain::call::{CallProgress, NoticeProgress};
 use crate::domain::call_state::CallState;
-use crate::domain::claim::{CallFilter, CallRecord};
+use crate::domain::claim::{CallFilter, CallRecord, CurrentAttempt};
 use crate::domain::notice::{Confirmation, NoticeEnding, keys};
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
@@ -14,7 +15,9 @@ use crate::store::{BarredChange, StoreError};
 const RECORD: &str = "SELECT calls.call_sid, calls.account_sid, calls.app_id, calls.called, calls.number, calls.extension, calls.caller, \
   queue.state, calls.outcome, coalesce(calls.trunk, queue.trunk), coalesce(calls.attempts, queue.attempts, 0), calls.accepted_at, \
   queue.due_at, coalesce(calls.dialled_at, queue.dialled_at), coalesce(calls.rang_at, queue.rang_at), \
-  coalesce(calls.answered_at, queue.answered_at), calls.ended_at, calls.sip_code, calls.reason, calls.type FROM calls";
+  coalesce(calls.answered_at, queue.answered_at), calls.ended_at, calls.sip_code, calls.reason, calls.type, \
+  queue.attempt, coalesce(queue.to_number, calls.number), \
+  CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, calls.notice, calls.ending FROM calls";
 const NEWEST_FIRST: &str = " call_queue AS queue USING (call_sid) WHERE (CAST($1 AS TEXT) IS NULL OR calls.account_sid = $1) \
   AND (CAST($2 AS TEXT) IS NULL OR call_sid < $2) ORDER BY call_sid DESC LIMIT $3";
 
@@ -78,7 +81,17 @@ pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
         ended_at: row.optional_time(16)?,
         sip_code: row.optional_number(17)?,
         reason: row.optional_string(18)?,
+        current: current_attempt(row)?,
+        notice: notice(row, 23)?,
+        ending: row.optional_number(24)?.and_then(NoticeEnding::from_number),
     })
+}
+
+/// Of a call that is in the queue.
+fn current_attempt(row: &impl Columns) -> Result<Option<CurrentAttempt>, StoreError> {
+    let number = row.optional_number(20)?.and_then(AttemptNumber::new);
+    let to = PhoneNumber::from_stored(row.string(21)?, row.optional_string(22)?);
+    Ok(number.map(|number| CurrentAttempt { number, to }))
 }
 
 pub fn progress(row: &impl Columns) -> Result<CallProgress, StoreError> {

@@ -7,8 +7,8 @@ use clarion::domain::call::{CallKind, CallSid};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::CallbackKey;
 use clarion::domain::claim::{
-    CallRecord, CallUpdate, ClaimedCall, EndedCall, GoingOn, Lane, LeaseEnd, NextDial, NoticeOver,
-    Requeue,
+    CallRecord, CallUpdate, ClaimedCall, CurrentAttempt, EndedCall, GoingOn, Lane, LeaseEnd,
+    NextDial, NoticeOver, Requeue,
 };
 use clarion::domain::notice::{NoticeEnd, NoticeEnding, Recipient};
 use clarion::domain::outcome::Outcome;
@@ -447,6 +447,12 @@ impl<'a> Comparison<'a> {
             ended_at: whole.map(|whole| whole.ended_at),
             sip_code: end.and_then(|end| end.sip_code),
             reason: end.and_then(|end| end.reason.clone()),
+            current: place.map(|place| CurrentAttempt {
+                number: place.attempt,
+                to: new.number.clone(),
+            }),
+            notice: new.notice.clone(),
+            ending: whole.and_then(|whole| whole.ending),
         }
     }
 }
