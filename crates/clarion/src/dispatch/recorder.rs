@@ -18,7 +18,7 @@ use super::planted::{self, PlantedBug};
 use super::running::RunningCalls;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback, OwedEvent, StateEvent};
-use crate::domain::claim::{CallStep, CallUpdate, ClaimedCall, EndedCall, Requeue, WentOn};
+use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall, Requeue, WatchedUpdate, WentOn};
 use crate::domain::notice::NoticeEnding;
 use crate::domain::notice::keys::CalleeChoice;
 use crate::seldom::Seldom;
@@ -134,7 +134,7 @@ impl CallRecorder {
         let keys = progress.claimed.call.keys();
         let key = choice.confirming_key().or(keys.and_then(|keys| keys.stop));
         let now = self.node.clock.now();
-        let step = CallStep {
+        let step = WatchedUpdate {
             update: CallUpdate::Chosen { choice },
             event: key.and_then(|key| self.event(progress, StateEvent::Key(key), now)),
         };
@@ -156,7 +156,7 @@ impl CallRecorder {
                 CallUpdate::Answered { at, .. } => self.event(progress, StateEvent::Answered, *at),
                 CallUpdate::Dialling { .. } | CallUpdate::Chosen { .. } => None,
             };
-            let step = CallStep {
+            let step = WatchedUpdate {
                 update: update.clone(),
                 event,
             };
@@ -195,7 +195,7 @@ impl CallRecorder {
         // Further legs of an attempt are no news.
         let is_first = progress.dialled_at.is_none();
         let event = is_first.then(|| self.event(progress, StateEvent::Dialling, now));
-        let step = CallStep {
+        let step = WatchedUpdate {
             update: dialling,
             event: event.flatten(),
         };
@@ -216,7 +216,11 @@ impl CallRecorder {
     }
 
     /// False if the call is not ours any more.
-    async fn advance(&self, claimed: &ClaimedCall, step: CallStep) -> Result<bool, StoreError> {
+    async fn advance(
+        &self,
+        claimed: &ClaimedCall,
+        step: WatchedUpdate,
+    ) -> Result<bool, StoreError> {
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         let is_told = step.event.is_some();
         let advanced = self.node.store.advance_call(sid, lease, step).await;

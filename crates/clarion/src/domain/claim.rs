@@ -230,14 +230,14 @@ impl CallUpdate {
     }
 }
 
-/// A step of a call, and what those who watch it are told with it.
+/// A step of a call, and what those who watch it are told of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallStep {
+pub struct WatchedUpdate {
     pub update: CallUpdate,
     pub event: Option<OwedEvent>,
 }
 
-impl From<CallUpdate> for CallStep {
+impl From<CallUpdate> for WatchedUpdate {
     fn from(update: CallUpdate) -> Self {
         Self {
             update,

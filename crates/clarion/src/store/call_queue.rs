@@ -8,8 +8,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallStep, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
+    CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId, NodeStanding,
+    OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate, WentOn,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -45,7 +45,7 @@ pub trait CallQueue: Send + Sync {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        step: CallStep,
+        step: WatchedUpdate,
     ) -> Result<bool, StoreError>;
     /// Back to the queue, with the legs that it has had.
     async fn requeue_call(

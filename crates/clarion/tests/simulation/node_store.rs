@@ -9,8 +9,8 @@ use clarion::domain::attempt::CallHistory;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
-    CallStep, CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd,
-    NodeId, NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate, WentOn,
 };
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -175,7 +175,7 @@ impl CallQueue for NodeStore {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        step: CallStep,
+        step: WatchedUpdate,
     ) -> Result<bool, StoreError> {
         let verb = match step.update {
             CallUpdate::Dialling { .. } => "dialling",

@@ -12,8 +12,8 @@ use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::OwedEvent;
 use crate::domain::claim::{
-    CallStep, CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd,
-    NodeId, NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate, WentOn,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -144,7 +144,7 @@ impl CallQueue for PostgresStore {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        step: CallStep,
+        step: WatchedUpdate,
     ) -> Result<bool, StoreError> {
         self.progress.commit(advance(sid, lease, &step)).await
     }
@@ -298,7 +298,7 @@ fn states(holds: impl Fn(CallState) -> bool) -> Vec<i16> {
 }
 
 /// Nothing happens if the call is not ours any more, or cannot go there from where it is.
-fn advance(sid: &CallSid, lease: &Lease, step: &CallStep) -> Change {
+fn advance(sid: &CallSid, lease: &Lease, step: &WatchedUpdate) -> Change {
     let update = &step.update;
     let (tries, trunk) = queue::tries_and_trunk(update);
     let from = states(|state| queue::may_follow(state, update));

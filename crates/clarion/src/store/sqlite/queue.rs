@@ -13,8 +13,8 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
-    CallStep, CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd,
-    NodeId, NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WentOn,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
+    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate, WentOn,
 };
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
@@ -114,7 +114,7 @@ impl CallQueue for SqliteStore {
         &self,
         sid: &CallSid,
         lease: &Lease,
-        step: CallStep,
+        step: WatchedUpdate,
     ) -> Result<bool, StoreError> {
         let (sid, lease, clock) = (sid.clone(), lease.clone(), self.clock.clone());
         self.write(move |db| {
