@@ -2,6 +2,7 @@
 
 mod fields;
 mod hours;
+mod lists;
 mod money;
 
 use clarion::domain::attempt::Attempt;

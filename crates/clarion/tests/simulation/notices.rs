@@ -56,6 +56,8 @@ impl NoticeDraw {
             }
         }
         Notice {
+            lists: vec![],
+            shown: None,
             plan: self.plan.clone(),
             numbers,
             window: None,

@@ -64,6 +64,7 @@ pub fn account() -> Account {
         call_hours: None,
         display_numbers: vec![],
         allowed_networks: vec![],
+        has_do_not_call: false,
         created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         updated_at: "2026-01-02T03:04:05Z".parse().unwrap(),
     }
