@@ -1,8 +1,7 @@
 //! Notices that call the numbers of a list: by its name, as the list is when its numbers have their turn.
 
 use clarion::domain::call::CallSid;
-use clarion::domain::call_list::{CallList, ListedNumber};
-use clarion::domain::numbering_plan::NumberingPlan;
+use clarion::domain::call_list::CallList;
 use clarion::domain::outcome::Outcome;
 use jiff::SignedDuration;
 
@@ -14,15 +13,7 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(3000);
 
 impl Stage {
     fn list(&self, name: &str, numbers: &[&str]) -> CallList {
-        let plan = NumberingPlan::china();
-        let numbers = numbers.iter().map(|text| ListedNumber::parse(text, &plan));
-        CallList::new(
-            SID.parse().unwrap(),
-            name.parse().unwrap(),
-            numbers.collect::<Result<_, _>>().unwrap(),
-            self.server.clock.now(),
-        )
-        .unwrap()
+        support::call_list(name, numbers, self.server.clock.now())
     }
 
     async fn add_list(&self, name: &str, numbers: &[&str]) {

@@ -1,12 +1,11 @@
 //! Lists of numbers belong to an account, keep their order, and are replaced as a whole.
 
-use clarion::domain::call_list::{CallList, ListedNumber};
-use clarion::domain::numbering_plan::NumberingPlan;
+use clarion::domain::call_list::CallList;
 use clarion::store::{Database, StoreError};
 use jiff::Timestamp;
 
 use super::{open, with_account};
-use crate::support::SID;
+use crate::support::{SID, call_list};
 
 contract! {
     a_list_is_kept_replaced_and_removed,
@@ -14,15 +13,7 @@ contract! {
 }
 
 fn list(name: &str, numbers: &[&str], second: i64) -> CallList {
-    let plan = NumberingPlan::china();
-    let numbers = numbers.iter().map(|text| ListedNumber::parse(text, &plan));
-    CallList::new(
-        SID.parse().unwrap(),
-        name.parse().unwrap(),
-        numbers.collect::<Result<_, _>>().unwrap(),
-        Timestamp::from_second(second).unwrap(),
-    )
-    .unwrap()
+    call_list(name, numbers, Timestamp::from_second(second).unwrap())
 }
 
 async fn a_list_is_kept_replaced_and_removed(database: Database) {

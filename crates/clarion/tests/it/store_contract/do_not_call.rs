@@ -9,7 +9,7 @@ use clarion::store::{Database, Store};
 use jiff::Timestamp;
 
 use super::with_account;
-use crate::support::SID;
+use crate::support::{SID, app_id};
 
 contract! {
     a_number_is_added_found_and_removed,
@@ -72,11 +72,9 @@ async fn the_account_says_whether_there_is_a_list(database: Database) {
     let (store, account) = (with_account(&database).await, account());
     let has_one = async || {
         let account = store.account(&account).await.unwrap().unwrap();
-        let terms = store.customer_terms(&account.sid, &crate::support::app_id());
-        assert_eq!(
-            terms.await.unwrap().has_do_not_call,
-            account.has_do_not_call
-        );
+        let app = app_id();
+        let terms = store.customer_terms(&account.sid, &app).await.unwrap();
+        assert_eq!(terms.has_do_not_call, account.has_do_not_call);
         account.has_do_not_call
     };
     assert!(!has_one().await);
@@ -120,7 +118,8 @@ async fn the_same_numbers_added_at_once_are_each_new_once(database: Database) {
                 numbers.reverse();
             }
             let source = DoNotCallSource::Import;
-            let added = store.add_do_not_call(&account(), numbers, source, at(writer));
+            let account = account();
+            let added = store.add_do_not_call(&account, numbers, source, at(writer));
             added.await.unwrap()
         })
     });
