@@ -76,23 +76,23 @@ pub async fn run(
             let is_json = numbers.json;
             let list = numbers.read(config, &clock)?;
             store.add_list(list.clone()).await?;
-            show(is_json, &list, &clock);
+            let added = find(&*store, &list.account, &list.name).await?;
+            show(is_json, &added, &clock);
         }
         ListCommand::Set(numbers) => {
             let is_json = numbers.json;
             let list = numbers.read(config, &clock)?;
             store.set_list(list.clone()).await?;
-            show(is_json, &list, &clock);
+            let changed = find(&*store, &list.account, &list.name).await?;
+            show(is_json, &changed, &clock);
         }
         ListCommand::Show {
             account,
             name: Some(name),
             json,
         } => {
-            let lists = store.lists_named(&account, std::slice::from_ref(&name));
-            let list = lists.await?.into_iter().next();
-            let missing = || StoreError::Missing(format!("list {name} of account {account}"));
-            show(json, &list.ok_or_else(missing)?, &clock);
+            let list = find(&*store, &account, &name).await?;
+            show(json, &list, &clock);
         }
         ListCommand::Show {
             account,
@@ -105,6 +105,16 @@ pub async fn run(
         }
     }
     Ok(())
+}
+
+async fn find(
+    store: &dyn Store,
+    account: &AccountSid,
+    name: &ListName,
+) -> Result<CallList, StoreError> {
+    let lists = store.lists_named(account, std::slice::from_ref(name));
+    let missing = || StoreError::Missing(format!("list {name} of account {account}"));
+    lists.await?.into_iter().next().ok_or_else(missing)
 }
 
 async fn show_all(
