@@ -68,13 +68,13 @@ fn check_list(api: &Api, notice: &Notice, list: &CallList) -> Result<(), Refusal
     Ok(())
 }
 
-/// Refuses numbers that do not want to be called. One that an operator has barred is a mistake of whoever names it. One on the account's do-not-call list
+/// Those of them who want to be called. One that an operator has barred is a mistake of whoever names it. One on the account's do-not-call list
 /// makes way for the others, because its owner may have put it there: the request is refused only where there is no other.
-pub async fn check_wishes(
+pub async fn willing(
     api: &Api,
     account: &Account,
-    callees: &[Recipient],
-) -> Result<(), Refusal> {
+    mut callees: Vec<Recipient>,
+) -> Result<Vec<Recipient>, Refusal> {
     let refused = |message: String| Err(Refusal::new(StatusCode::CalledNotAllowed, message));
     for (place, to) in callees.iter().enumerate() {
         if api.barred.contains(to.number.digits()) {
@@ -83,17 +83,18 @@ pub async fn check_wishes(
         }
     }
     if !account.has_do_not_call {
-        return Ok(());
+        return Ok(callees);
     }
     let digits: Vec<_> = callees.iter().map(|to| to.number.digits()).collect();
     let unwanted = api.store.on_do_not_call(&account.sid, &digits).await;
     let unwanted = unwanted.map_err(|error| unavailable(&error))?;
-    if !digits.iter().all(|digits| unwanted.contains(*digits)) {
-        return Ok(());
+    let message = match callees.len() {
+        1 => "to: this number is on the do-not-call list of the account",
+        _ => "to: this number and all of backupTo are on the do-not-call list of the account",
+    };
+    callees.retain(|to| !unwanted.contains(to.number.digits()));
+    if callees.is_empty() {
+        return refused(message.to_owned());
     }
-    refused(match callees.len() {
-        1 => "to: this number is on the do-not-call list of the account".to_owned(),
-        _ => "to: this number and all of backupTo are on the do-not-call list of the account"
-            .to_owned(),
-    })
+    Ok(callees)
 }

@@ -140,7 +140,7 @@ async fn accept(
         Some(wanted) => callees::find(api, &request.account, &wanted.notice).await?,
         None => vec![wanted.common.to.clone()],
     };
-    callees::check_wishes(api, &request.account, &callees).await?;
+    let callees = callees::willing(api, &request.account, callees).await?;
     api.disk.check(RoomFor::Calls)?;
     let files = resolve(api, &application, &wanted.files).await?;
 

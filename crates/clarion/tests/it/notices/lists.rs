@@ -135,7 +135,7 @@ async fn nobody_of_a_removed_list_is_called() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_is_checked_when_a_request_names_it() {
-    let settings = "[numbers]\nforbidden = [\"+8613800009*\"]\n";
+    let settings = "[numbers]\nforbidden = [\"+8613800009*\"]\npermitted = [\"+86120\"]\n";
     let stage = Stage::prepared(settings, async |store, clock| {
         let barred = store.bar_number("8613800000006", true, clock.now());
         assert!(barred.await.unwrap());
@@ -188,8 +188,36 @@ async fn a_list_is_checked_when_a_request_names_it() {
         let (named, ruled) = (answer.contains("backupTo"), answer.contains(rule));
         assert!(named && ruled, "{backups}: {answer}");
     }
+    let emergency = format!("\"to\":\"120\",{HELLO},\"backupTo\":\"@night\"");
+    let answer = stage.server.call_json(&emergency).await;
+    assert_eq!(support::status_code(&answer), "108035", "{answer}");
     let (queued, _) = stage.server.store.queue_depth().await.unwrap();
     assert_eq!(queued, 0);
+}
+
+/// It would call nobody of the list.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beside_a_node_of_an_earlier_version_lists_are_not_offered() {
+    let stage = Stage::new(&on_postgres().await).await;
+    stage.add_list("night", &["13800000005"]).await;
+    let ask = async |backups: &str| {
+        let fields = format!("\"to\":\"13800000001\",{HELLO},\"backupTo\":\"{backups}\"");
+        stage.server.call_json(&fields).await
+    };
+    eventually("the first heartbeat", async || {
+        support::status_code(&ask("@night").await) == "000000"
+    })
+    .await;
+    let join = "INSERT INTO nodes (node, steady_since, heartbeat_at, lease_until, schema_version) VALUES \
+        ('earlier', 0, 0, 9000000000000, 16)";
+    support::execute(&stage.server.database, join).await;
+    eventually("lists are refused", async || {
+        let answer = ask("@night").await;
+        answer.contains("190008") && answer.contains("backupTo: lists are not offered")
+    })
+    .await;
+    let answer = ask("13800000005").await;
+    assert_eq!(support::status_code(&answer), "000000", "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
