@@ -64,6 +64,7 @@ impl BenchCustomer {
             call_hours: None,
             display_numbers: Vec::new(),
             allowed_networks: Vec::new(),
+            has_do_not_call: false,
             created_at: self.clock.now(),
             updated_at: self.clock.now(),
         }

@@ -42,6 +42,7 @@ mod bill_file;
 mod bill_records;
 mod call_cancel;
 mod call_result;
+mod callees;
 mod directory;
 mod event_fields;
 mod failed_logins;

@@ -14,7 +14,7 @@ use crate::domain::call::Priority;
 use crate::domain::call_window::CallWindow;
 use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::plan::{NoticePlan, RedialReason};
-use crate::domain::notice::{Notice, Recipient};
+use crate::domain::notice::{NamedList, Notice, Recipient};
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::Prompt;
 use crate::domain::route;
@@ -46,7 +46,7 @@ pub const REDIAL_ON: Field = Field::optional(
 pub const BACKUP_TO: Field = Field::optional(
     "backupTo",
     "",
-    "Up to 20 numbers, separated by `;`, that are called in turn when a number is finished.",
+    "Up to 20 numbers, separated by `;`, that are called in turn when a number is finished. `@name` stands for the numbers of a list of the account, as they are when they have their turn.",
 );
 pub const BACKUP_AFTER: Field = Field::optional(
     "backupAfter",
@@ -102,7 +102,7 @@ const NAMES: [&str; 10] = [
 /// A notice as a request asks for it.
 #[derive(Debug)]
 pub struct WantedNotice {
-    notice: Notice,
+    pub notice: Notice,
     pub priority: Priority,
     /// What is asked of the callee, as the request says it.
     keys: Option<WantedKeys>,
@@ -185,14 +185,14 @@ impl WantedNotice {
         if !any && keys.is_none() && !is_watched {
             return Ok(None);
         }
-        let backups = backups(fields, account, config, to)?;
+        let (backups, lists) = backups(fields, account, config, to)?;
         let plan = NoticePlan {
             redials: whole(fields, REDIAL_TIMES.name, 0..=MOST_REDIALS)?.unwrap_or(0),
             pauses: pauses(fields)?,
             redial_on: redial_on(fields)?,
             tries_a_turn: whole(fields, BACKUP_AFTER.name, 1..=MOST_REDIALS + 1)?,
         };
-        if plan.redials > 0 || !backups.is_empty() {
+        if plan.redials > 0 || !backups.is_empty() || !lists.is_empty() {
             to.number.check_no_emergency("to", &config.numbers)?;
         }
         let mut numbers = vec![to.clone()];
@@ -203,10 +203,16 @@ impl WantedNotice {
         let priority = whole(fields, PRIORITY.name, 1..=9_u8)?;
         let priority = priority.and_then(Priority::new).unwrap_or(Priority::USUAL);
         let may_lift = account.permissions.urgent_outside_hours;
+        let shown = match &lists[..] {
+            [] => None,
+            _ => account.shown(fields.text("displayNum")?, &config.numbers),
+        };
         Ok(Some(Self {
             notice: Notice {
                 plan,
                 numbers,
+                lists,
+                shown,
                 window,
                 lifts_hours: may_lift && priority == Priority::FIRST,
                 ring: whole(fields, RING_TIME.name, RING)?,
@@ -241,12 +247,7 @@ impl WantedNotice {
         )
     }
 
-    /// The numbers that are called instead of `to`.
-    pub fn backups(&self) -> impl Iterator<Item = &Recipient> {
-        self.notice.numbers.iter().skip(1)
-    }
-
-    /// What tells this request from another one: what it says, and nothing that an operator may change meanwhile. It never changes afterwards: names are
+    /// What tells this request from another one: what it says, and nothing that an operator may change meanwhile; a list is told by its name. It never changes afterwards: names are
     /// remembered for days, longer than an upgrade takes.
     pub fn told_by(&self) -> String {
         let (notice, plan) = (&self.notice, &self.notice.plan);
@@ -256,7 +257,10 @@ impl WantedNotice {
             .iter()
             .map(|reason| reason.as_str())
             .collect();
-        let numbers: Vec<_> = notice.numbers.iter().map(Recipient::line).collect();
+        let mut numbers: Vec<_> = notice.numbers.iter().map(Recipient::line).collect();
+        for named in notice.lists.iter().rev() {
+            numbers.insert(named.place, named.name.to_string());
+        }
         let window = notice.window.as_ref().map(ToString::to_string);
         let start_at = self.start_at.map(|start_at| start_at.to_string());
         let valid_for = self.valid_for.map(|valid_for| valid_for.as_secs());
@@ -358,16 +362,14 @@ fn start_at(fields: &Fields) -> Result<Option<DateTime>, Refusal> {
         .ok_or_else(|| Refusal::field("startTime must be a time written as yyyyMMddHHmmss"))
 }
 
-/// Every number is checked like `to`.
+/// Every number is checked like `to`; those of the lists are when the lists are read.
 fn backups(
     fields: &Fields,
     account: &Account,
     config: &Config,
     to: &Recipient,
-) -> Result<Vec<Recipient>, Refusal> {
-    let Some(text) = fields.text(BACKUP_TO.name)? else {
-        return Ok(Vec::new());
-    };
+) -> Result<(Vec<Recipient>, Vec<NamedList>), Refusal> {
+    let text = fields.text(BACKUP_TO.name)?.unwrap_or_default();
     let parts: Vec<_> = text
         .split(';')
         .map(str::trim)
@@ -375,18 +377,28 @@ fn backups(
         .collect();
     if parts.len() > MOST_BACKUPS {
         return Err(Refusal::field(format!(
-            "backupTo must have at most {MOST_BACKUPS} numbers"
+            "backupTo must have at most {MOST_BACKUPS} numbers and lists"
         )));
     }
-    let mut backups: Vec<Recipient> = Vec::new();
+    let (mut backups, mut lists) = (Vec::<Recipient>::new(), Vec::<NamedList>::new());
     for part in parts {
+        if let Some(name) = part.strip_prefix('@') {
+            let name = name
+                .parse()
+                .map_err(|rule: String| Refusal::field(format!("backupTo: after '@', {rule}")))?;
+            if !lists.iter().any(|known| known.name == name) {
+                let place = 1 + backups.len();
+                lists.push(NamedList { name, place });
+            }
+            continue;
+        }
         let backup = recipient("backupTo", part, fields, account, config)?;
         let is_same = |known: &Recipient| known.number == backup.number;
         if !is_same(to) && !backups.iter().any(is_same) {
             backups.push(backup);
         }
     }
-    Ok(backups)
+    Ok((backups, lists))
 }
 
 /// A number in a field, as it may be called: its form, what the platform calls, and who carries it.

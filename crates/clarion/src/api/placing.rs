@@ -8,6 +8,7 @@ use axum::response::Response;
 use jiff::{SignedDuration, Zoned};
 
 use super::Api;
+use super::callees;
 use super::directory::unavailable;
 use super::event_fields;
 use super::key_fields::{self, WantedQuestion};
@@ -28,7 +29,7 @@ use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, R
 use crate::domain::route::RouteKey;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
-use crate::store::{NOTICES, StoreError};
+use crate::store::StoreError;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says that an answer was given before.
@@ -137,7 +138,11 @@ async fn accept(
             return Placed::again(api, key, known);
         }
     }
-    wanted.check_wishes(api)?;
+    let callees = match &wanted.notice {
+        Some(wanted) => callees::find(api, &request.account, &wanted.notice).await?,
+        None => vec![wanted.common.to.clone()],
+    };
+    let callees = callees::willing(api, &request.account, callees).await?;
     api.disk.check(RoomFor::Calls)?;
     let files = resolve(api, &application, &wanted.files).await?;
     let question = question(api, &application, &wanted).await?;
@@ -148,7 +153,7 @@ async fn accept(
     let prompts = (files, question);
     let call = wanted.into_call(sid, prompts, &request.account.sid, &application.id, &now);
     tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
-    check_callee(api, &call, &queueing).await?;
+    check_callees(api, &callees, &queueing).await?;
     let (account, prompt) = (call.account.clone(), call.prompt.clone());
     let placed = Placed {
         call: call.sid.clone(),
@@ -181,17 +186,19 @@ async fn accept(
     Ok(placed)
 }
 
-/// Refuses a callee who was called so often that the cap per day will not let this call through before it expires. Any other cap only makes
-/// the call wait.
-async fn check_callee(api: &Api, call: &NewCall, queueing: &Queueing) -> Result<(), Refusal> {
+/// Refuses callees who were called so often that the cap per day will not let a call to any of them through before it expires. Any other cap
+/// only makes the call wait.
+async fn check_callees(
+    api: &Api,
+    callees: &[Recipient],
+    queueing: &Queueing,
+) -> Result<(), Refusal> {
     let cap = api.config.dispatch.callee_caps.per_day;
     if cap == 0 {
         return Ok(());
     }
     let counted_until_then = SignedDuration::from_hours(24) - queueing.valid_for;
-    let backups = call.notice.iter().flat_map(|notice| &notice.numbers);
-    let backups = backups.map(|to| to.callee.as_str());
-    let callees: BTreeSet<_> = backups.chain([call.callee.as_str()]).collect();
+    let callees: BTreeSet<_> = callees.iter().map(|to| to.callee.as_str()).collect();
     // A notice is refused only where every number of it is spent.
     for callee in callees {
         let calls = api.store.calls_to(callee, counted_until_then).await;
@@ -285,25 +292,6 @@ pub struct WantedCall {
 }
 
 impl WantedCall {
-    /// Refuses numbers that do not want to be called, and notices that a server of an earlier version might take.
-    fn check_wishes(&self, api: &Api) -> Result<(), Refusal> {
-        let backups = self.notice.iter().flat_map(WantedNotice::backups);
-        let numbers = backups.map(|backup| ("backupTo", backup));
-        for (field, to) in numbers.chain([("to", &self.common.to)]) {
-            if api.barred.contains(to.number.digits()) {
-                return Err(Refusal::new(
-                    StatusCode::CalledNotAllowed,
-                    format!("{field}: this number does not want to be called"),
-                ));
-            }
-        }
-        if self.notice.is_some() && api.store.oldest_node() < NOTICES {
-            let message = "redialling, backup numbers and times are not offered while a server of an earlier version is running";
-            return Err(Refusal::new(StatusCode::NotOffered, message));
-        }
-        Ok(())
-    }
-
     fn queueing(
         &self,
         config: &Config,

@@ -205,6 +205,7 @@ pub async fn run(
                 call_hours: None,
                 display_numbers: Vec::new(),
                 allowed_networks: Vec::new(),
+                has_do_not_call: false,
                 created_at: now,
                 updated_at: now,
             };

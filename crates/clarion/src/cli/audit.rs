@@ -12,6 +12,8 @@ use super::audio::AudioCommand;
 use super::bill::BillCommand;
 use super::call::CallCommand;
 use super::callback::CallbackCommand;
+use super::do_not_call::DoNotCallCommand;
+use super::list::ListCommand;
 use super::rate::RateCommand;
 use super::trunk::TrunkCommand;
 use super::{StoreCommand, print};
@@ -88,7 +90,7 @@ fn line(entry: &AuditEntry, clock: &Clock) -> String {
     let who = actor.operator.as_deref().or(actor.system_user.as_deref());
     let from = actor.address.as_ref().map(|from| format!(" from {from}"));
     let failed = entry.failure.as_ref();
-    let failed = failed.map(|why| format!("  (nothing was changed: {why})"));
+    let failed = failed.map(|why| format!("  (not done, or not all of it: {why})"));
     format!(
         "{}  {}{}  {}{}",
         at.strftime("%Y-%m-%d %H:%M:%S"),
@@ -184,6 +186,18 @@ fn action(command: &StoreCommand) -> Option<&'static str> {
             | CallCommand::Trace(_)
             | CallCommand::Watch(_)
             | CallCommand::Barred { .. } => return None,
+        },
+        StoreCommand::List(command) => match command {
+            ListCommand::Add(_) => "list add",
+            ListCommand::Set(_) => "list set",
+            ListCommand::Remove { .. } => "list remove",
+            ListCommand::Show { .. } => return None,
+        },
+        StoreCommand::DoNotCall(command) => match command {
+            DoNotCallCommand::Add { .. } => "do-not-call add",
+            DoNotCallCommand::Remove { .. } => "do-not-call remove",
+            DoNotCallCommand::Import { .. } => "do-not-call import",
+            DoNotCallCommand::Show { .. } | DoNotCallCommand::Export { .. } => return None,
         },
         StoreCommand::Trunk(command) => match command {
             TrunkCommand::Drain { .. } => "trunk drain",

@@ -15,7 +15,9 @@ mod call_watch;
 mod callback;
 mod check;
 mod demo;
+mod do_not_call;
 mod generate;
+mod list;
 mod migrate;
 mod phone;
 mod rate;
@@ -95,6 +97,12 @@ enum StoreCommand {
     /// Place calls, watch and show them, cancel one, stop dialling, bar numbers
     #[command(subcommand)]
     Call(call::CallCommand),
+    /// Manage lists of numbers that an account keeps, whom notices call by @name
+    #[command(subcommand)]
+    List(list::ListCommand),
+    /// Manage the numbers that an account must not call
+    #[command(subcommand)]
+    DoNotCall(do_not_call::DoNotCallCommand),
     /// Show trunks, drain one, open it again
     #[command(subcommand)]
     Trunk(trunk::TrunkCommand),
@@ -156,6 +164,8 @@ impl StoreCommand {
             Self::Bill(command) => bill::run(command, config, store, clock).await?,
             Self::Callback(command) => callback::run(command, store).await?,
             Self::Call(command) => return call::run(command, config, store, clock).await,
+            Self::List(command) => list::run(command, config, store, clock).await?,
+            Self::DoNotCall(command) => do_not_call::run(command, config, store, clock).await?,
             Self::Trunk(command) => trunk::run(command, config, store, clock).await?,
             Self::Audio(command) => audio::run(command, config, store, clock).await?,
             Self::Audit(audit) => audit::run(audit, store, clock).await?,

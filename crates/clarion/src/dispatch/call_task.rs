@@ -30,6 +30,7 @@ use crate::domain::claim::ClaimedCall;
 use crate::domain::outcome::Outcome;
 use crate::domain::response_policy::{Judgement, ResponsePolicy, Verdict};
 use crate::random;
+use crate::store::StoreError;
 
 /// A call keeps its channel for so long while its prompt is being made.
 const READY_SOON: Duration = Duration::from_millis(50);
@@ -153,18 +154,9 @@ impl CallRunner {
             if hang_up.is_cancelled() {
                 return Next::Requeue(SignedDuration::ZERO);
             }
-            if self.barred.contains(progress.claimed.call.number.digits()) {
-                let reason = "the number was barred while the call waited";
-                return Next::End(EndReason::because(Outcome::Cancelled, reason));
-            }
-            match self
-                .recorder
-                .planner
-                .closed_for(&progress.claimed.call)
-                .await
-            {
+            match self.obstacle(&progress.claimed.call).await {
                 Ok(None) => {}
-                Ok(Some(pause)) => return Next::Requeue(pause),
+                Ok(Some(next)) => return next,
                 Err(_) => return Next::Requeue(WHEN_WITHHELD),
             }
             let taken = match channel {
@@ -204,6 +196,21 @@ impl CallRunner {
             }
             channel = self.channel(&progress.claimed.call, &tried.names);
         }
+    }
+
+    /// What keeps a call from being dialled that was allowed when it was accepted.
+    async fn obstacle(&self, call: &NewCall) -> Result<Option<Next>, StoreError> {
+        let planner = &self.recorder.planner;
+        let reason = if self.barred.contains(call.number.digits()) {
+            Some("the number was barred while the call waited")
+        } else {
+            planner.withdrawn(call).await?
+        };
+        if let Some(reason) = reason {
+            let reason = EndReason::because(Outcome::Cancelled, reason);
+            return Ok(Some(Next::End(reason)));
+        }
+        Ok(planner.closed_for(call).await?.map(Next::Requeue))
     }
 
     /// The prompt, and the channel that the call has then. While a prompt is being made that takes its time, other calls may have the channel:

@@ -24,11 +24,19 @@ const MOST_PREPARING: u32 = 16;
 /// What nobody has used for this long is forgotten.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// By what the calls of an account are made, beside its limits.
+#[derive(Debug, Clone, Default)]
+pub struct AccountRules {
+    pub hours: Option<Arc<CallWindow>>,
+    /// There are numbers that it must not call.
+    pub has_do_not_call: bool,
+}
+
 #[derive(Debug)]
 struct Known {
     limits: CallLimits,
     /// Of an account.
-    hours: Option<Arc<CallWindow>>,
+    rules: AccountRules,
     read_at: Instant,
     spent_until: Option<Instant>,
     /// Calls that run on this node.
@@ -138,37 +146,41 @@ impl CustomerLimits {
             at_once: of_app.calls_at_once.unwrap_or(u32::MAX),
             per_second: of_app.calls_per_second.unwrap_or(u32::MAX),
         };
-        let hours = terms.hours.map(Arc::new);
-        self.remember(Customer::Account(account.clone()), of_account, hours);
-        self.remember(Customer::App(app.clone()), of_app, None);
+        let rules = AccountRules {
+            hours: terms.hours.map(Arc::new),
+            has_do_not_call: terms.has_do_not_call,
+        };
+        self.remember(Customer::Account(account.clone()), of_account, rules);
+        self.remember(Customer::App(app.clone()), of_app, AccountRules::default());
         Ok(())
     }
 
-    /// The hours of an account, as they were a moment ago.
-    pub async fn hours(
+    /// The rules of an account, as they were a moment ago.
+    pub async fn rules(
         &self,
         account: &AccountSid,
         app: &AppId,
-    ) -> Result<Option<Arc<CallWindow>>, StoreError> {
+    ) -> Result<AccountRules, StoreError> {
         let customer = Customer::Account(account.clone());
         if !self.is_fresh(&customer) {
             self.read_limits(account, app).await?;
         }
         let known = lock(&self.known);
-        Ok(known.get(&customer).and_then(|known| known.hours.clone()))
+        let rules = known.get(&customer).map(|known| known.rules.clone());
+        Ok(rules.unwrap_or_default())
     }
 
-    fn remember(&self, customer: Customer, limits: CallLimits, hours: Option<Arc<CallWindow>>) {
+    fn remember(&self, customer: Customer, limits: CallLimits, rules: AccountRules) {
         let mut known = lock(&self.known);
         let known = known.entry(customer).or_insert_with(|| Known {
             limits,
-            hours: None,
+            rules: AccountRules::default(),
             read_at: Instant::now(),
             spent_until: None,
             running: 0,
             preparing: 0,
         });
-        (known.limits, known.hours, known.read_at) = (limits, hours, Instant::now());
+        (known.limits, known.rules, known.read_at) = (limits, rules, Instant::now());
     }
 
     /// Counts a call of this customer until the slot is dropped.

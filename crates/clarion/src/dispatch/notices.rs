@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::customers::CustomerLimits;
+use super::customers::{AccountRules, CustomerLimits};
 use super::node::Node;
 use super::recorder::{end_events, hang_up_event};
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
+use crate::domain::account::AccountSid;
 use crate::domain::attempt::Attempt;
 use crate::domain::call::NewCall;
 use crate::domain::call_window::CallWindow;
@@ -97,9 +98,11 @@ impl NoticePlanner {
             Sequel::Over(ending)
         } else {
             let call = &claimed.call;
-            let hours = self.customers.hours(&call.account, &call.app).await?;
-            let given_up = (!was_dialled).then_some(ended);
-            self.sequel(notice, &past, given_up, hours.as_deref())
+            let rules = self.customers.rules(&call.account, &call.app).await?;
+            let mut numbers = self.callable(notice, call, &rules).await?;
+            // A number that was given up before anything was sent is left out.
+            numbers.retain(|to| was_dialled || to.number != call.number);
+            self.sequel(notice, &numbers, &past, rules.hours.as_deref())
         };
         let over = |ending| {
             let mut end = Notice::end(ending, &past, ended.outcome, ended.ended_at);
@@ -145,17 +148,14 @@ impl NoticePlanner {
         })))
     }
 
-    /// A number that was given up before anything was sent is left out.
     fn sequel(
         &self,
         notice: &Notice,
+        numbers: &[Recipient],
         past: &[Attempt],
-        given_up: Option<&EndedCall>,
         hours: Option<&CallWindow>,
     ) -> Sequel {
-        let given_up = given_up.map(|ended| &ended.claimed.call.number);
-        let may_call = |to: &&Recipient| Some(&to.number) != given_up && self.may_call(to);
-        let numbers: Vec<_> = notice.numbers.iter().filter(may_call).collect();
+        let numbers: Vec<_> = numbers.iter().collect();
         let windows = notice.hours(hours);
         let hours = CallHours {
             windows: &windows,
@@ -164,7 +164,64 @@ impl NoticePlanner {
         notice.sequel(&numbers, past, hours, self.node.clock.now())
     }
 
-    /// Every number is checked again before each attempt: what was allowed when the request came may not be any more.
+    /// Whom a notice calls, with those of its lists as they are now.
+    async fn recipients(
+        &self,
+        notice: &Notice,
+        account: &AccountSid,
+    ) -> Result<Vec<Recipient>, StoreError> {
+        let lists = match &notice.list_names()[..] {
+            [] => Vec::new(),
+            names => self.node.store.lists_of_notice(account, names).await?,
+        };
+        Ok(notice.recipients(&lists, &self.numbers))
+    }
+
+    /// Those of them who may be called now. Every number is checked again before each attempt: what was allowed when the request came may not be
+    /// any more.
+    async fn callable(
+        &self,
+        notice: &Notice,
+        call: &NewCall,
+        rules: &AccountRules,
+    ) -> Result<Vec<Recipient>, StoreError> {
+        let mut recipients = self.recipients(notice, &call.account).await?;
+        recipients.retain(|to| self.may_call(to));
+        if rules.has_do_not_call {
+            let digits: Vec<_> = recipients.iter().map(|to| to.number.digits()).collect();
+            let unwanted = self.node.store.unwanted_numbers(&call.account, &digits);
+            let unwanted = unwanted.await?;
+            recipients.retain(|to| !unwanted.contains(to.number.digits()));
+        }
+        Ok(recipients)
+    }
+
+    /// Why the number of an attempt must not be called any more, where that is for the account to decide: asked right before it is dialled.
+    pub async fn withdrawn(&self, call: &NewCall) -> Result<Option<&'static str>, StoreError> {
+        let (store, number) = (&self.node.store, &call.number);
+        let rules = self.customers.rules(&call.account, &call.app).await?;
+        if rules.has_do_not_call {
+            let unwanted = store
+                .unwanted_numbers(&call.account, &[number.digits()])
+                .await?;
+            if !unwanted.is_empty() {
+                return Ok(Some("the number is on the do-not-call list of its account"));
+            }
+        }
+        // A number that the request does not name was on one of its lists.
+        if let Some(notice) = &call.notice
+            && !notice.names(number)
+        {
+            let recipients = self.recipients(notice, &call.account).await?;
+            if !recipients.iter().any(|to| to.number == *number) {
+                return Ok(Some(
+                    "the number was taken off its list while the call waited",
+                ));
+            }
+        }
+        Ok(None)
+    }
+
     fn may_call(&self, to: &Recipient) -> bool {
         !self.barred.contains(to.number.digits())
             && to.number.check_allowed(&self.numbers).is_ok()
@@ -223,8 +280,8 @@ impl NoticePlanner {
 
     /// How long it takes until the hours of a call are open again; nothing while they are.
     pub async fn closed_for(&self, call: &NewCall) -> Result<Option<SignedDuration>, StoreError> {
-        let of_account = self.customers.hours(&call.account, &call.app).await?;
-        let windows = call.hours(of_account.as_deref());
+        let rules = self.customers.rules(&call.account, &call.app).await?;
+        let windows = call.hours(rules.hours.as_deref());
         if windows.is_empty() {
             return Ok(None);
         }

@@ -177,6 +177,8 @@ pub struct Account {
     pub display_numbers: Vec<NumberPattern>,
     /// Networks that requests may come from. An empty list means any.
     pub allowed_networks: Vec<IpNet>,
+    /// There are numbers on its do-not-call list. It is read with the account, and not written with it.
+    pub has_do_not_call: bool,
     pub created_at: Timestamp,
     /// By an operator. What calls cost is no change.
     pub updated_at: Timestamp,
@@ -213,19 +215,17 @@ impl Account {
         called: &PhoneNumber,
         plan: &NumberingPlan,
     ) -> Option<String> {
-        let wish = wish
-            .and_then(|text| PhoneNumber::parse(text, plan).ok())
-            .filter(|number| {
-                self.permissions.custom_display_number
-                    && number.extension().is_none()
-                    && number.digits() != called.digits()
-                    && self
-                        .display_numbers
-                        .iter()
-                        .any(|pattern| pattern.matches(number.digits()))
-            });
-        wish.map(|number| number.digits().to_owned())
-            .or_else(|| plan.default_caller.clone())
+        plan.caller(self.shown(wish, plan), called)
+    }
+
+    /// The requested number, if the account may choose and the number is within its rules.
+    pub fn shown(&self, wish: Option<&str>, plan: &NumberingPlan) -> Option<String> {
+        let number = PhoneNumber::parse(wish?, plan).ok()?;
+        let mut rules = self.display_numbers.iter();
+        let is_allowed = self.permissions.custom_display_number
+            && number.extension().is_none()
+            && rules.any(|pattern| pattern.matches(number.digits()));
+        is_allowed.then(|| number.digits().to_owned())
     }
 
     pub fn apply(&mut self, change: AccountChange) {
@@ -439,6 +439,7 @@ mod tests {
             call_hours: None,
             display_numbers: vec!["+864001234567".parse().unwrap(), "+86138*".parse().unwrap()],
             allowed_networks: vec![],
+            has_do_not_call: false,
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,
         };

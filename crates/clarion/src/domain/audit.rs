@@ -19,7 +19,7 @@ pub struct AuditEntry {
     pub action: String,
     /// The whole of it, without its secrets.
     pub detail: String,
-    /// A second entry says why nothing was changed, where that was so.
+    /// A second entry says why it was not done, or not all of it, where that was so.
     pub failure: Option<String>,
 }
 

@@ -38,6 +38,13 @@ pub struct NumberingPlan {
 }
 
 impl NumberingPlan {
+    /// The number that somebody sees when they are called: the one that may be shown, unless it is their own, or else the platform's.
+    pub fn caller(&self, shown: Option<String>, called: &PhoneNumber) -> Option<String> {
+        shown
+            .filter(|digits| digits != called.digits())
+            .or_else(|| self.default_caller.clone())
+    }
+
     /// Who is called, for caps and for one call at a time: the number without its extension, or one line of a switchboard.
     pub fn callee(&self, number: &PhoneNumber) -> String {
         let digits = number.digits();

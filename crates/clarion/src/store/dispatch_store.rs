@@ -1,5 +1,6 @@
 //! What dispatch needs of the store: the queue, and a little beside it. Every store has it; a simulation has no more than this.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::{CallQueue, Store, StoreError};
 use crate::domain::account::{AccountLimits, AccountSid, AppId, AppLimits};
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::CallSid;
+use crate::domain::call_list::{CallList, ListName};
 use crate::domain::call_window::CallWindow;
 use crate::domain::claim::{Lease, NodeId};
 
@@ -22,6 +24,8 @@ pub struct CustomerTerms {
     pub app: AppLimits,
     /// Of the account.
     pub hours: Option<CallWindow>,
+    /// There are numbers that the account must not call.
+    pub has_do_not_call: bool,
 }
 
 #[async_trait]
@@ -43,6 +47,18 @@ pub trait DispatchStore: CallQueue + fmt::Debug {
     ) -> Result<Option<u32>, StoreError>;
     /// The attempts of a call that is in the queue, and the legs of its earlier rounds.
     async fn history_so_far(&self, sid: &CallSid) -> Result<CallHistory, StoreError>;
+    /// As `ListBook::lists_named`.
+    async fn lists_of_notice(
+        &self,
+        account: &AccountSid,
+        names: &[ListName],
+    ) -> Result<Vec<CallList>, StoreError>;
+    /// As `DoNotCallBook::on_do_not_call`.
+    async fn unwanted_numbers(
+        &self,
+        account: &AccountSid,
+        digits: &[&str],
+    ) -> Result<HashSet<String>, StoreError>;
     /// Takes or keeps the duty to register a trunk, as `BillBook::take_duty`. It ends with the node.
     async fn registration_duty(
         &self,
@@ -69,12 +85,31 @@ impl<S: Store> DispatchStore for S {
                 .map(|account| account.limits)
                 .unwrap_or_default(),
             app: app.map(|app| app.limits).unwrap_or_default(),
+            has_do_not_call: account
+                .as_ref()
+                .is_some_and(|account| account.has_do_not_call),
             hours: account.and_then(|account| account.call_hours),
         })
     }
 
     async fn history_so_far(&self, sid: &CallSid) -> Result<CallHistory, StoreError> {
         self.call_history(sid).await
+    }
+
+    async fn lists_of_notice(
+        &self,
+        account: &AccountSid,
+        names: &[ListName],
+    ) -> Result<Vec<CallList>, StoreError> {
+        self.lists_named(account, names).await
+    }
+
+    async fn unwanted_numbers(
+        &self,
+        account: &AccountSid,
+        digits: &[&str],
+    ) -> Result<HashSet<String>, StoreError> {
+        self.on_do_not_call(account, digits).await
     }
 
     async fn operator_switches(&self) -> Result<Vec<(String, String)>, StoreError> {

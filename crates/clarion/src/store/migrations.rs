@@ -44,6 +44,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0014_audio_quotas", 11),
     migration!("0015_verification", 11),
     migration!("0016_notices", 11),
+    migration!("0017_lists", 11),
 ];
 
 /// The version from which on programs know calls that say a code. An earlier one would dial them and say nothing.
@@ -51,6 +52,9 @@ pub const VERIFICATION: usize = 15;
 
 /// The version from which on programs know notices. An earlier one would end them with their first attempt.
 pub const NOTICES: usize = 16;
+
+/// The version from which on programs know the lists of notices. An earlier one would call nobody of them.
+pub const LISTS: usize = 17;
 
 /// The version that this program wants.
 pub const WANTED: usize = MIGRATIONS.len();

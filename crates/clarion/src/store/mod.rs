@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `AccountBook` | accounts and applications |
 //! | `AudioCatalog` | what the names of audio files mean |
+//! | `ListBook` | lists of numbers that accounts keep |
+//! | `DoNotCallBook` | numbers that accounts must not call |
 //! | `CallQueue` | accepting a call, taking it, its progress and its end |
 //! | `CallbackQueue` | callbacks that are owed |
 //! | `AuditTrail` | who changed what |
@@ -23,6 +25,7 @@ use thiserror::Error;
 use tokio::sync::Notify;
 
 use crate::domain::account::{AccountSid, AppId};
+use crate::domain::call_list::{CallList, ListName};
 use crate::domain::callback::CallbackKey;
 
 mod accounts;
@@ -30,10 +33,12 @@ mod audio_files;
 mod audit_trail;
 pub mod bills;
 mod binding;
+mod call_lists;
 mod call_queue;
 mod callbacks;
 mod columns;
 mod dispatch_store;
+mod do_not_call;
 mod inspection;
 mod migrations;
 pub mod postgres;
@@ -46,14 +51,16 @@ pub use self::accounts::AccountBook;
 pub use self::audio_files::AudioCatalog;
 pub use self::audit_trail::AuditTrail;
 pub use self::bills::BillBook;
+pub use self::call_lists::ListBook;
 pub use self::call_queue::CallQueue;
 pub use self::callbacks::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
 };
 pub use self::dispatch_store::{CustomerTerms, DispatchStore};
+pub use self::do_not_call::DoNotCallBook;
 pub use self::inspection::{DatabaseRoute, Inspection};
 use self::migrations::SchemaRight;
-pub use self::migrations::{NOTICES, VERIFICATION};
+pub use self::migrations::{LISTS, NOTICES, VERIFICATION};
 pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;
 pub use crate::config::Database;
@@ -63,6 +70,8 @@ pub trait Store:
     AccountBook
     + AudioCatalog
     + AuditTrail
+    + ListBook
+    + DoNotCallBook
     + CallQueue
     + CallbackQueue
     + Records
@@ -125,6 +134,14 @@ impl StoreError {
 
     fn no_application(id: &AppId) -> Self {
         Self::Missing(format!("application {id}"))
+    }
+
+    fn list_exists(list: &CallList) -> Self {
+        Self::Exists(format!("list {} of account {}", list.name, list.account))
+    }
+
+    fn no_list(account: &AccountSid, name: &ListName) -> Self {
+        Self::Missing(format!("list {name} of account {account}"))
     }
 
     fn no_callback(key: &CallbackKey) -> Self {

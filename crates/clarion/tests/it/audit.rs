@@ -115,6 +115,12 @@ async fn every_change_is_noted(desk: &Desk) {
         &["rate", "remove", "--account", SID, "*"],
         &["call", "bar", "13800000001"],
         &["call", "unbar", "13800000001"],
+        &["list", "add", "--account", SID, "night", "13800000001=Li"],
+        &["list", "set", "--account", SID, "night", "13800000002"],
+        &["list", "remove", "--account", SID, "night"],
+        &["do-not-call", "add", "--account", SID, "13800000001"],
+        &["do-not-call", "remove", "--account", SID, "13800000001"],
+        &["do-not-call", "import", "--account", SID, "/dev/null"],
         &["call", "stop-all"],
         &["call", "resume"],
         &["account", "suspend", SID, "--hang-up"],
@@ -124,6 +130,9 @@ async fn every_change_is_noted(desk: &Desk) {
         &["account", "list"],
         &["app", "list", "--account", SID],
         &["call", "barred"],
+        &["list", "show", "--account", SID],
+        &["do-not-call", "show", "--account", SID],
+        &["do-not-call", "export", "--account", SID],
         &["call", "list"],
         &["callback", "list"],
         &["trunk", "list"],
@@ -149,7 +158,7 @@ async fn every_change_is_noted(desk: &Desk) {
         assert!(noted["failure"].is_null());
     }
     assert_eq!(
-        trail[10]["detail"],
+        trail[changing.len() - 1]["detail"],
         format!("account set {SID} --name \"A B\"")
     );
     let whole = format!("{trail:?}");

@@ -1,5 +1,7 @@
 //! The command line as an operator and as a script uses it, beside a running server.
 
+mod lists;
+
 use std::path::Path;
 use std::process::Output;
 
@@ -9,19 +11,19 @@ use tokio::process::Command;
 use crate::support::{APP, SID, TOKEN, TestServer, eventually, status_code};
 
 async fn clarion(server: &TestServer, arguments: &[&str]) -> Output {
+    program(server, arguments).output().await.unwrap()
+}
+
+fn program(server: &TestServer, arguments: &[&str]) -> Command {
     let config = server.folder.path().join("clarion.toml");
     std::fs::write(
         &config,
         format!("data_dir = {:?}\n", server.folder.path().join("data")),
     )
     .unwrap();
-    Command::new(env!("CARGO_BIN_EXE_clarion"))
-        .arg("--config")
-        .arg(config)
-        .args(arguments)
-        .output()
-        .await
-        .unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clarion"));
+    command.arg("--config").arg(config).args(arguments);
+    command
 }
 
 async fn json(server: &TestServer, arguments: &[&str]) -> Value {

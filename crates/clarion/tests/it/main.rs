@@ -33,6 +33,7 @@ mod database_tls;
 mod demo;
 mod dependencies;
 mod disk;
+mod do_not_call;
 mod documents;
 mod hostile;
 mod hosts;

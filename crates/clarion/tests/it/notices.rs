@@ -4,6 +4,7 @@ mod events;
 mod fields;
 mod hours;
 mod keys;
+mod lists;
 mod money;
 
 use clarion::domain::attempt::Attempt;

@@ -3,9 +3,11 @@
 mod accounts;
 mod audio_files;
 mod barred_numbers;
+mod call_lists;
 mod callback_turns;
 mod callbacks;
 mod calls;
+mod do_not_call;
 mod events;
 mod migrations;
 mod readiness;

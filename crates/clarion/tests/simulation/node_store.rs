@@ -1,5 +1,6 @@
 //! The store as one node sees it: the model, at the other end of a line.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use async_trait::async_trait;
 use clarion::domain::account::{AccountSid, AppId};
 use clarion::domain::attempt::CallHistory;
 use clarion::domain::call::CallSid;
+use clarion::domain::call_list::{CallList, ListName};
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
     CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
@@ -331,6 +333,24 @@ impl DispatchStore for NodeStore {
             attempts: attempts.await?,
             legs: Vec::new(),
         })
+    }
+
+    /// No notice of the simulation names a list.
+    async fn lists_of_notice(
+        &self,
+        _: &AccountSid,
+        _: &[ListName],
+    ) -> Result<Vec<CallList>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Nor has its customer a do-not-call list.
+    async fn unwanted_numbers(
+        &self,
+        _: &AccountSid,
+        _: &[&str],
+    ) -> Result<HashSet<String>, StoreError> {
+        Ok(HashSet::new())
     }
 
     async fn operator_switches(&self) -> Result<Vec<(String, String)>, StoreError> {

@@ -66,6 +66,8 @@ impl NoticeDraw {
             }
         }
         Notice {
+            lists: vec![],
+            shown: None,
             plan: self.plan.clone(),
             numbers,
             window: None,

@@ -11,7 +11,9 @@ use self::call_hours::CallHours;
 use self::keys::{CalleeChoice, NoticeKeys};
 use self::plan::{AttemptVerdict, FollowUp, NextAttempt, NoticePlan, PastAttempt, RedialReason};
 use super::attempt::Attempt;
+use super::call_list::{CallList, ListName, ListedNumber};
 use super::call_window::CallWindow;
+use super::numbering_plan::NumberingPlan;
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
 use super::route::CallEnds;
@@ -43,12 +45,26 @@ impl Recipient {
     }
 }
 
-/// Everything that a request says about its notice. It never changes afterwards.
+/// A list that a request names among its numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedList {
+    pub name: ListName,
+    /// Its numbers have their turns before the number of this place.
+    pub place: usize,
+}
+
+/// Everything that a request says about its notice. It never changes afterwards; what its lists say may.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     pub plan: NoticePlan,
-    /// In the order of their turns, `to` first, each of them once.
+    /// Those that the request itself names, in the order of their turns, `to` first, each of them once.
     pub numbers: Vec<Recipient>,
+    /// In the order of their turns. Who is on them is asked before each attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<NamedList>,
+    /// Canonical digits of the number that the request may show to those on its lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<CallWindow>,
     /// It lifts the hours of its account, by a right that the account has.
@@ -160,6 +176,41 @@ pub enum Sequel {
 }
 
 impl Notice {
+    /// Everybody whom it calls, in the order of their turns, each of them once. `lists` are those of its lists that there are.
+    pub fn recipients(&self, lists: &[CallList], plan: &NumberingPlan) -> Vec<Recipient> {
+        let mut recipients: Vec<Recipient> = Vec::new();
+        for place in 0..=self.numbers.len() {
+            let named = self.lists.iter().filter(|named| named.place == place);
+            let found = named.filter_map(|named| lists.iter().find(|list| list.name == named.name));
+            let listed = found.flat_map(|list| &list.numbers);
+            let listed = listed.map(|listed| self.recipient(listed, plan));
+            for to in listed.chain(self.numbers.get(place).cloned()) {
+                if !recipients.iter().any(|known| known.number == to.number) {
+                    recipients.push(to);
+                }
+            }
+        }
+        recipients
+    }
+
+    fn recipient(&self, listed: &ListedNumber, plan: &NumberingPlan) -> Recipient {
+        Recipient {
+            called: listed.called.clone(),
+            callee: plan.callee(&listed.number),
+            caller: plan.caller(self.shown.clone(), &listed.number),
+            number: listed.number.clone(),
+        }
+    }
+
+    pub fn list_names(&self) -> Vec<ListName> {
+        self.lists.iter().map(|named| named.name.clone()).collect()
+    }
+
+    /// Whether the request itself names this number.
+    pub fn names(&self, number: &PhoneNumber) -> bool {
+        self.numbers.iter().any(|to| to.number == *number)
+    }
+
     /// What follows these attempts. `numbers` are those of its numbers that may be called now.
     pub fn sequel(
         &self,
@@ -351,6 +402,8 @@ mod tests {
                 ..NoticePlan::single()
             },
             numbers: vec![recipient(1), recipient(2)],
+            lists: vec![],
+            shown: None,
             window: window.map(|window| window.parse().unwrap()),
             lifts_hours: false,
             ring: None,
@@ -422,6 +475,66 @@ mod tests {
         for (what, past, expected) in cases {
             assert_eq!(sequel(&notice, &past, None), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn lists_have_their_turn_where_they_are_named_as_they_are_now() {
+        let list = |name: &str, numbers: &[u16]| CallList {
+            account: "a".repeat(32).parse().unwrap(),
+            name: name.parse().unwrap(),
+            numbers: numbers
+                .iter()
+                .map(|number| ListedNumber {
+                    called: format!("written {number}"),
+                    number: recipient(*number).number,
+                    person: None,
+                })
+                .collect(),
+            updated_at: at(0),
+        };
+        let named = |name: &str, place| NamedList {
+            name: name.parse().unwrap(),
+            place,
+        };
+        let notice = Notice {
+            lists: vec![named("b", 1), named("a", 1), named("c", 2)],
+            shown: Some("8613800000005".to_owned()),
+            ..notice(None)
+        };
+        let mut plan = NumberingPlan::china();
+        plan.default_caller = Some("864001234567".to_owned());
+        let turns = |lists: &[CallList]| {
+            let recipients = notice.recipients(lists, &plan);
+            let digits = recipients.iter().map(|to| to.number.digits()[5..].parse());
+            digits.collect::<Result<Vec<u16>, _>>().unwrap()
+        };
+        let lists = [
+            list("a", &[3, 4]),
+            list("b", &[5, 1]),
+            list("c", &[2, 4, 6]),
+        ];
+        assert_eq!(turns(&lists), [1, 5, 3, 4, 2, 6], "each of them once");
+        assert_eq!(turns(&lists[..1]), [1, 3, 4, 2], "a list that is gone");
+        assert_eq!(turns(&[]), [1, 2]);
+        let recipients = notice.recipients(&lists, &plan);
+        let shown = |place: usize| recipients[place].caller.as_deref();
+        assert_eq!(recipients[2].called, "written 3");
+        assert_eq!(shown(2), Some("8613800000005"));
+        assert_eq!(
+            shown(1),
+            Some("864001234567"),
+            "nobody is called by himself"
+        );
+    }
+
+    #[test]
+    fn a_notice_from_before_there_were_lists_is_read() {
+        let stored = serde_json::to_string(&notice(None)).unwrap();
+        assert!(!stored.contains("lists") && !stored.contains("shown"));
+        assert_eq!(
+            serde_json::from_str::<Notice>(&stored).unwrap(),
+            notice(None)
+        );
     }
 
     #[test]

@@ -28,12 +28,14 @@ mod audit_trail;
 #[cfg(test)]
 mod backlog_tests;
 mod bills;
+mod call_lists;
 #[cfg(test)]
 mod callback_backlog_tests;
 pub mod callbacks;
 pub mod calls;
 pub mod checkpoint;
 mod claiming;
+mod do_not_call;
 mod ending;
 mod failure;
 mod inbox;

@@ -15,7 +15,7 @@ const ACCOUNT: &str = "SELECT sid, name, auth_token, state, bill_download, custo
     requests_at_once, calls_per_second, calls_at_once, balance, spending_limit, created_at, \
     (SELECT string_agg(pattern, ' ' ORDER BY pattern) FROM number_rules WHERE account_sid = sid), \
     (SELECT string_agg(network, ' ' ORDER BY network) FROM allowed_networks WHERE account_sid = sid), coalesce(updated_at, created_at), \
-    call_hours, urgent_outside_hours FROM accounts";
+    call_hours, urgent_outside_hours, EXISTS (SELECT 1 FROM account_do_not_call WHERE account_do_not_call.account_sid = accounts.sid) FROM accounts";
 const APPLICATION: &str = "SELECT id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at, bill_json_key FROM applications";
 
 pub const FIND: Statement = statement!(ACCOUNT, " WHERE sid = $1");
@@ -80,6 +80,7 @@ pub fn account(row: &impl Columns) -> Result<Account, StoreError> {
         created_at: row.time(12)?,
         display_numbers: list(row.optional_text(13)?)?,
         allowed_networks: list(row.optional_text(14)?)?,
+        has_do_not_call: row.flag(18)?,
         updated_at: row.time(15)?,
         call_hours: row.optional_parsed(16)?,
     })

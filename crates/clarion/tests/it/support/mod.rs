@@ -31,8 +31,10 @@ use clarion::domain::account::{
     ApplicationChange, Permissions,
 };
 use clarion::domain::call::CallSid;
+use clarion::domain::call_list::{CallList, ListedNumber};
 use clarion::server::Server;
 use clarion::store::{Database, Store};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use supervisor::Supervisor;
 use tempfile::TempDir;
@@ -65,6 +67,7 @@ pub fn account() -> Account {
         call_hours: None,
         display_numbers: vec![],
         allowed_networks: vec![],
+        has_do_not_call: false,
         created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         updated_at: "2026-01-02T03:04:05Z".parse().unwrap(),
     }
@@ -81,6 +84,15 @@ pub fn application() -> Application {
         created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         bill_json_key: None,
     }
+}
+
+/// A list of that account, whose numbers are written as on the command line.
+pub fn call_list(name: &str, numbers: &[&str], updated_at: Timestamp) -> CallList {
+    let plan = Config::from_parts("", &[]).unwrap().numbers;
+    let numbers = numbers.iter().map(|text| ListedNumber::parse(text, &plan));
+    let numbers = numbers.collect::<Result<_, _>>().unwrap();
+    let (account, name) = (SID.parse().unwrap(), name.parse().unwrap());
+    CallList::new(account, name, numbers, updated_at).unwrap()
 }
 
 /// A server in this process, with one account and one application.

@@ -68,6 +68,7 @@ fn account() -> Account {
         call_hours: None,
         display_numbers: vec![],
         allowed_networks: vec![],
+        has_do_not_call: false,
         created_at: crate::world::epoch(),
         updated_at: crate::world::epoch(),
     }

@@ -88,6 +88,8 @@ pub fn recipient(callee: u8) -> Recipient {
 
 fn notice(to: &Recipient) -> Arc<Notice> {
     Arc::new(Notice {
+        lists: vec![],
+        shown: None,
         plan: NoticePlan::single(),
         numbers: vec![to.clone()],
         window: None,
