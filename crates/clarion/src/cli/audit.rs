@@ -22,16 +22,20 @@ use crate::config::Login;
 use crate::domain::audit::{Actor, AuditEntry, AuditFilter};
 use crate::store::{Store, StoreError};
 
-/// Options whose values are secrets, unless they name a file; and what is said to a callee, or about him, which is not the operator's business later.
-const SECRETS: [&str; 8] = [
-    "--token",
-    "--callback-secret",
+/// Options whose values are secrets, unless they name a file.
+const SECRETS: [&str; 2] = ["--token", "--callback-secret"];
+/// Options of `clarion call place` whose values are between a customer and a callee, or may have a secret of a customer in them.
+const PRIVATE: [&str; 10] = [
     "--media-txt",
     "--mediaTxt",
-    "--user-data",
-    "--userData",
     "--input-dtmf-prompt",
     "--inputDtmfPrompt",
+    "--user-data",
+    "--userData",
+    "--resp-url",
+    "--respUrl",
+    "--call-state-url",
+    "--callStateUrl",
 ];
 /// A longer command line is cut off.
 const LONGEST: usize = 4000;
@@ -214,17 +218,15 @@ fn action(command: &StoreCommand) -> Option<&'static str> {
 
 /// The command line as one text. A value that is a secret is left out; the name of the file that it came from is not.
 fn without_secrets(words: impl Iterator<Item = String>) -> String {
-    let (mut line, mut is_secret) = (Vec::new(), false);
+    let (mut line, mut option) = (Vec::new(), String::new());
     for word in words {
-        let named = word
-            .split_once('=')
-            .filter(|(name, _)| SECRETS.contains(name));
+        let named = word.split_once('=').filter(|(name, _)| is_hidden(name));
         line.push(match named {
-            _ if is_secret => shown(&word),
-            Some((name, value)) => format!("{name}={}", shown(value)),
+            _ if is_hidden(&option) => shown(&option, &word),
+            Some((name, value)) => format!("{name}={}", shown(name, value)),
             None => quoted(&word),
         });
-        is_secret = SECRETS.contains(&word.as_str());
+        option = word;
     }
     let mut line = line.join(" ");
     if let Some((end, _)) = line.char_indices().nth(LONGEST) {
@@ -234,8 +236,13 @@ fn without_secrets(words: impl Iterator<Item = String>) -> String {
     line
 }
 
-fn shown(value: &str) -> String {
-    if value.starts_with('@') || ["-", "none"].contains(&value) {
+fn is_hidden(option: &str) -> bool {
+    SECRETS.contains(&option) || PRIVATE.contains(&option)
+}
+
+fn shown(option: &str, value: &str) -> String {
+    let is_place = value.starts_with('@') || ["-", "none"].contains(&value);
+    if is_place && SECRETS.contains(&option) {
         return quoted(value);
     }
     "(hidden)".to_owned()
@@ -292,6 +299,10 @@ mod tests {
             (
                 "call|place|--to|13800000001|--media-txt|your code is 12",
                 "call place --to 13800000001 --media-txt (hidden)",
+            ),
+            (
+                "call|place|--mediaTxt=@home|--resp-url=http://x/?key=1",
+                "call place --mediaTxt=(hidden) --resp-url=(hidden)",
             ),
             ("account|add|--token|@file", "account add --token @file"),
             ("account|add|--token|-", "account add --token -"),

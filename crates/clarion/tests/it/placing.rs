@@ -368,7 +368,8 @@ async fn waits_is_cancelled_and_ends(postgres: Option<String>) {
     let config = counter.site.folder.path().join("clarion.toml");
     watching.arg("--config").arg(config);
     watching.args(["call", "watch", sid, "--json"]);
-    let mut watching = watching.stdout(Stdio::piped()).spawn().unwrap();
+    let watching = watching.stdout(Stdio::piped()).kill_on_drop(true);
+    let mut watching = watching.spawn().unwrap();
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
     let mut seen = Vec::new();
     let waiting = loop {
