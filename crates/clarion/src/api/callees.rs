@@ -4,7 +4,6 @@
 use super::Api;
 use super::directory::unavailable;
 use crate::domain::account::Account;
-use crate::domain::call_list::CallList;
 use crate::domain::notice::{Notice, Recipient};
 use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -24,15 +23,15 @@ pub async fn find(
     let lists = api.store.lists_named(&account.sid, &names).await;
     let lists = lists.map_err(|error| unavailable(&error))?;
     for name in &names {
-        let list = lists.iter().find(|list| list.name == *name);
-        let list = list.ok_or_else(|| {
-            Refusal::field(format!(
+        if !lists.iter().any(|list| list.name == *name) {
+            return Err(Refusal::field(format!(
                 "backupTo: {name} must be a list of this account, and there is none of that name"
-            ))
-        })?;
-        check_list(api, notice, list)?;
+            )));
+        }
     }
-    Ok(notice.recipients(&lists, &api.config.numbers))
+    let mut recipients = notice.recipients(&lists, &api.config.numbers);
+    recipients.retain(|to| notice.names(&to.number) || may_call(api, to));
+    Ok(recipients)
 }
 
 /// Refuses notices that a server of an earlier version might take.
@@ -48,24 +47,15 @@ fn check_nodes(api: &Api, notice: &Notice) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::NotOffered, message))
 }
 
-/// What was allowed when the list was written may not be any more.
-fn check_list(api: &Api, notice: &Notice, list: &CallList) -> Result<(), Refusal> {
+/// Whether a number of a list may be called. One that was allowed when the list was written and is not any more makes way for the others: a list is used
+/// at night by requests that nobody can correct then.
+fn may_call(api: &Api, to: &Recipient) -> bool {
     let plan = &api.config.numbers;
-    let field = format!("backupTo: a number of the list {}", list.name);
-    for to in notice.recipients(std::slice::from_ref(list), plan) {
-        if notice.names(&to.number) {
-            continue;
-        }
-        let allowed = to.number.check_allowed(plan);
-        allowed.map_err(|refusal| refusal.in_field("to", &field))?;
-        to.number.check_no_emergency(&field, plan)?;
-        let routes = api.config.trunks.iter().map(|trunk| &trunk.route);
-        if !route::is_carried(routes, to.ends()) {
-            let message = format!("{field}: {}", StatusCode::NoRoute.meaning());
-            return Err(Refusal::new(StatusCode::NoRoute, message));
-        }
-    }
-    Ok(())
+    let routes = api.config.trunks.iter().map(|trunk| &trunk.route);
+    to.number.check_allowed(plan).is_ok()
+        && to.number.check_no_emergency("backupTo", plan).is_ok()
+        && route::is_carried(routes, to.ends())
+        && !api.barred.contains(to.number.digits())
 }
 
 /// Those of them who want to be called. One that an operator has barred is a mistake of whoever names it. One on the account's do-not-call list

@@ -186,7 +186,15 @@ impl NoticePlanner {
         rules: &AccountRules,
     ) -> Result<Vec<Recipient>, StoreError> {
         let mut recipients = self.recipients(notice, &call.account).await?;
-        recipients.retain(|to| self.may_call(to));
+        recipients.retain(|to| {
+            let number = &to.number;
+            let is_first = notice
+                .numbers
+                .first()
+                .is_some_and(|first| first.number == *number);
+            let may_follow = || number.check_no_emergency("backupTo", &self.numbers).is_ok();
+            self.may_call(to) && (is_first || may_follow())
+        });
         if rules.has_do_not_call {
             let digits: Vec<_> = recipients.iter().map(|to| to.number.digits()).collect();
             let unwanted = self.node.store.unwanted_numbers(&call.account, &digits);

@@ -135,7 +135,7 @@ impl CallRecorder {
         let key = choice.confirming_key().or(keys.and_then(|keys| keys.stop));
         let now = self.node.clock.now();
         let step = WatchedUpdate {
-            update: CallUpdate::Chosen { choice },
+            update: CallUpdate::Chosen { at: now, choice },
             event: key.and_then(|key| self.event(progress, StateEvent::Key(key), now)),
         };
         match self.advance(&progress.claimed, step).await {

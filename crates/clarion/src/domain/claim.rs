@@ -206,7 +206,7 @@ pub enum CallUpdate {
         dialog: Option<String>,
     },
     /// Committed before the callee hears that it was understood.
-    Chosen { choice: CalleeChoice },
+    Chosen { at: Timestamp, choice: CalleeChoice },
 }
 
 impl CallUpdate {

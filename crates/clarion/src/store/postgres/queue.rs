@@ -20,7 +20,7 @@ use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::binding::millis;
 use crate::store::columns::Columns;
 use crate::store::migrations::WANTED;
-use crate::store::statements::{postgres, queue, requests};
+use crate::store::statements::{do_not_call, postgres, queue, requests};
 use crate::store::{CallQueue, StoreError};
 
 /// Each column of a moment has a statement of its own. What is dialled must leave while the lease still has its margin.
@@ -39,18 +39,18 @@ macro_rules! advance {
     };
 }
 
-/// A change of a call's place in the queue, and an event that takes its place behind those that the call has; six values follow those of the change.
+/// What changes a call's place in the queue (`moved`), and an event that takes its place behind those that the call has; its six values are named.
 /// Should somebody ask for the state of the call in the same moment and take the place, the event is left out: the next one says more.
 macro_rules! with_event {
-    ($change:expr, $app:literal, $host:literal, $url:literal, $before:literal, $after:literal, $owed_at:literal) => {
+    ($app:literal, $host:literal, $url:literal, $before:literal, $after:literal, $owed_at:literal, $($moved:expr),+) => {
         postgres!(
-            "WITH moved AS (",
-            $change,
-            "), place AS (SELECT call_sid, (SELECT coalesce(max(seq), 0) + 1 FROM callbacks WHERE callbacks.call_sid = moved.call_sid) AS seq FROM moved), \
+            "WITH ",
+            $($moved),+,
+            ", place AS (SELECT call_sid, (SELECT coalesce(max(seq), 0) + 1 FROM callbacks WHERE callbacks.call_sid = moved.call_sid) AS seq FROM moved), \
              owed AS (INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, due_at, expires_at) \
-               SELECT call_sid, seq, ", $app, ", 'msg_' || call_sid || '_' || seq, ", $host, ", ", $url, ", ", $before, "::text || seq || ", $after,
-            "::text, {waiting}, ", $owed_at, ", {now}, {now} + {event_time} FROM place WHERE seq <= {most_events} ON CONFLICT DO NOTHING) \
-             SELECT 1 FROM moved"
+               SELECT call_sid, seq, ",
+            $app, ", 'msg_' || call_sid || '_' || seq, ", $host, ", ", $url, ", ", $before, "::text || seq || ", $after, "::text, {waiting}, ", $owed_at,
+            ", {now}, {now} + {event_time} FROM place WHERE seq <= {most_events} ON CONFLICT DO NOTHING) SELECT 1 FROM moved"
         )
     };
 }
@@ -58,14 +58,48 @@ macro_rules! with_event {
 const DIALLED: &str = advance!("dialled_at");
 const RANG: &str = advance!("rang_at");
 const ANSWERED: &str = advance!("answered_at");
-/// The first choice counts.
-const CHOSEN: &str = postgres!(
-    "UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $2 AND {holder} = $3 AND fence = $4 AND state = ANY($5) RETURNING call_sid"
+/// The first choice counts. Whoever wants no more calls gets none from this commit on.
+const MOVED_CHOSEN: &str = postgres!(
+    "moved AS (UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $3 AND {holder} = $4 AND fence = $5 AND state = ANY($6) RETURNING *), \
+     unwanted AS (",
+    do_not_call::ADD_CALLEE,
+    " FROM moved AS chosen JOIN calls USING (call_sid) WHERE $1 = 'stop' ON CONFLICT DO NOTHING)"
 );
-const DIALLED_WITH_EVENT: &str = with_event!(DIALLED, "$11", "$12", "$13", "$14", "$15", "$16");
-const RANG_WITH_EVENT: &str = with_event!(RANG, "$11", "$12", "$13", "$14", "$15", "$16");
-const ANSWERED_WITH_EVENT: &str = with_event!(ANSWERED, "$11", "$12", "$13", "$14", "$15", "$16");
-const CHOSEN_WITH_EVENT: &str = with_event!(CHOSEN, "$6", "$7", "$8", "$9", "$10", "$11");
+const CHOSEN: &str = postgres!("WITH ", MOVED_CHOSEN, " SELECT 1 FROM moved");
+const DIALLED_WITH_EVENT: &str = with_event!(
+    "$11",
+    "$12",
+    "$13",
+    "$14",
+    "$15",
+    "$16",
+    "moved AS (",
+    DIALLED,
+    ")"
+);
+const RANG_WITH_EVENT: &str = with_event!(
+    "$11",
+    "$12",
+    "$13",
+    "$14",
+    "$15",
+    "$16",
+    "moved AS (",
+    RANG,
+    ")"
+);
+const ANSWERED_WITH_EVENT: &str = with_event!(
+    "$11",
+    "$12",
+    "$13",
+    "$14",
+    "$15",
+    "$16",
+    "moved AS (",
+    ANSWERED,
+    ")"
+);
+const CHOSEN_WITH_EVENT: &str = with_event!("$7", "$8", "$9", "$10", "$11", "$12", MOVED_CHOSEN);
 const CALLS_TO: &str =
     postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
 const FORGET_COUNTED: &str = postgres!(
@@ -302,7 +336,7 @@ fn advance(sid: &CallSid, lease: &Lease, step: &WatchedUpdate) -> Change {
     let update = &step.update;
     let (tries, trunk) = queue::tries_and_trunk(update);
     let from = states(|state| queue::may_follow(state, update));
-    let moment = queue::moment(update).map(Timestamp::as_millisecond);
+    let moment = queue::moment(update).as_millisecond();
     let held = owned![
         sid.as_str().to_owned(),
         lease.node.as_str().to_owned(),
@@ -323,9 +357,9 @@ fn advance(sid: &CallSid, lease: &Lease, step: &WatchedUpdate) -> Change {
         CallUpdate::Dialling { .. } => progress(DIALLED, DIALLED_WITH_EVENT),
         CallUpdate::Ringing { .. } => progress(RANG, RANG_WITH_EVENT),
         CallUpdate::Answered { .. } => progress(ANSWERED, ANSWERED_WITH_EVENT),
-        CallUpdate::Chosen { choice } => (
+        CallUpdate::Chosen { choice, .. } => (
             [CHOSEN, CHOSEN_WITH_EVENT],
-            owned![choice.to_stored()].into(),
+            owned![choice.to_stored(), moment].into(),
         ),
     };
     values.extend(held);

@@ -16,11 +16,12 @@ use crate::domain::claim::{
     CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
     NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate, WentOn,
 };
+use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::columns::Columns;
 use crate::store::migrations::WANTED;
-use crate::store::statements::{queue, requests, sqlite};
+use crate::store::statements::{do_not_call, queue, requests, sqlite};
 use crate::store::{CallQueue, StoreError};
 
 /// Each column of a moment has a statement of its own.
@@ -42,6 +43,10 @@ const ANSWERED: &str = advance!("answered_at");
 /// The first choice counts.
 const CHOSEN: &str =
     sqlite!("UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $2");
+const UNWANTED: &str = sqlite!(
+    do_not_call::ADD_CALLEE,
+    " FROM call_queue AS chosen JOIN calls USING (call_sid) WHERE call_sid = $1 ON CONFLICT DO NOTHING"
+);
 const REQUEUE: &str = sqlite!(
     "UPDATE call_queue SET state = {queued}, due_at = coalesce($1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, dialog = NULL, \
        seen_at = NULL, attempts = $3, legs = legs + $4 WHERE call_sid = $2 RETURNING callee, legs - $4"
@@ -292,15 +297,18 @@ fn advance(
         CallUpdate::Dialling { .. } => DIALLED,
         CallUpdate::Ringing { .. } => RANG,
         CallUpdate::Answered { .. } => ANSWERED,
-        CallUpdate::Chosen { choice } => {
+        CallUpdate::Chosen { at, choice } => {
             db.run(CHOSEN, params![choice.to_stored(), sid.as_str()])?;
+            if *choice == CalleeChoice::Stopped {
+                db.run(UNWANTED, params![sid.as_str(), at.as_millisecond()])?;
+            }
             return Ok(true);
         }
     };
     let (tries, trunk) = queue::tries_and_trunk(update);
     let values = params![
         update.state().number(),
-        queue::moment(update).map(Timestamp::as_millisecond),
+        queue::moment(update).as_millisecond(),
         trunk,
         update.dialog(),
         tries,

@@ -17,6 +17,9 @@ const ENTRY: &str = "SELECT number, added_at, source, call_sid FROM account_do_n
 pub const ADD: Statement = statement!(
     "INSERT INTO account_do_not_call (account_sid, number, added_at, source, call_sid) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING"
 );
+/// The number of a call's attempt (`chosen`) at a moment ($2), as its owner wants. Before where they come from.
+pub const ADD_CALLEE: &str = "INSERT INTO account_do_not_call (account_sid, number, added_at, source, call_sid) \
+     SELECT chosen.account_sid, coalesce(chosen.to_number, calls.number), $2, 'callee', call_sid";
 pub const REMOVE: Statement =
     statement!("DELETE FROM account_do_not_call WHERE account_sid = $1 AND number = $2");
 pub const FIND: Statement = statement!(ENTRY, " WHERE account_sid = $1 AND number = $2");

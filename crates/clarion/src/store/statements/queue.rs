@@ -239,13 +239,12 @@ pub fn is_pause(pause: SignedDuration) -> bool {
     pause > SignedDuration::ZERO
 }
 
-/// When it happened, where that is written.
-pub fn moment(update: &CallUpdate) -> Option<Timestamp> {
+pub fn moment(update: &CallUpdate) -> Timestamp {
     match update {
         CallUpdate::Dialling { at, .. }
         | CallUpdate::Ringing { at, .. }
-        | CallUpdate::Answered { at, .. } => Some(*at),
-        CallUpdate::Chosen { .. } => None,
+        | CallUpdate::Answered { at, .. }
+        | CallUpdate::Chosen { at, .. } => *at,
     }
 }
 

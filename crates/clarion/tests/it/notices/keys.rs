@@ -1,13 +1,14 @@
 //! What callees press: confirmed, heard again, no more calls. Confirmed means committed before they hear so.
 
 use clarion::domain::call::CallSid;
+use clarion::domain::do_not_call::DoNotCallSource;
 use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::outcome::Outcome;
 
 use super::{HELLO, TIMES, told};
 use crate::audio_files::{upload, wav};
 use crate::calls::stage::{Stage, field, on_postgres};
-use crate::support::{self, tone};
+use crate::support::{self, eventually, tone};
 
 /// Tones instead of words: a test can measure them.
 const TONES: &str = "[calls]\nkey_confirm_en = \"\"\nkey_replay_zh = \"\"\nkey_thanks_en = \"\"\n";
@@ -96,7 +97,7 @@ async fn nobody_confirms(database: &str) {
          \"redialTimes\":\"1\",\"redialInterval\":\"10\",\"backupTo\":\"13800000004\""
     );
     let sid = stage.call("13800000001", &fields).await;
-    support::eventually("an attempt is over", async || {
+    eventually("an attempt is over", async || {
         stage.attempts(&sid).await.len() == 1
     })
     .await;
@@ -147,6 +148,20 @@ async fn wants_no_more_calls(database: &str) {
     );
     assert_eq!(attempts[0].choice, Some(CalleeChoice::Stopped));
     assert_eq!(field(&report, "confirmNumber"), "13800000012");
+    // From the commit of the key on, for this account; the account itself is known anew within a second.
+    eventually("the number is not called any more", async || {
+        let fields = "\"to\":\"13800000013\",\"mediaTxt\":\"x\"";
+        support::status_code(&stage.server.call_json(fields).await) == "108035"
+    })
+    .await;
+    let entry = stage
+        .server
+        .store
+        .do_not_call_entry(&support::SID.parse().unwrap(), "8613800000013")
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(entry.source, DoNotCallSource::Callee(sid));
     let alone = format!("{LONG},\"stopDtmf\":\"9\"");
     let sid = stage.call("13900000013", &alone).await;
     let report = stage.report_of(&sid).await;

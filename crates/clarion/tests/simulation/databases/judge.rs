@@ -242,7 +242,7 @@ impl<'a> Comparison<'a> {
                 at,
                 dialog: Some(dialog),
             },
-            Step::Chosen(choice) => CallUpdate::Chosen { choice },
+            Step::Chosen(choice) => CallUpdate::Chosen { at, choice },
         };
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         let advanced = self

@@ -213,7 +213,7 @@ impl QueueModel {
             }
             CallUpdate::Ringing { at, .. } => _ = place.rang_at.get_or_insert(*at),
             CallUpdate::Answered { at, .. } => _ = place.answered_at.get_or_insert(*at),
-            CallUpdate::Chosen { choice } => _ = place.choice.get_or_insert(*choice),
+            CallUpdate::Chosen { choice, .. } => _ = place.choice.get_or_insert(*choice),
         }
         if let Some(dialog) = update.dialog() {
             place.dialog = Some(dialog.to_owned());
