@@ -12,7 +12,7 @@ use crate::domain::money::Money;
 const SHOWN: [(&str, usize); 8] = [
     ("start", 19),
     ("called", 11),
-    ("outcome", 11),
+    ("outcome", 12),
     ("seconds", 7),
     ("units", 5),
     ("rate", 5),
