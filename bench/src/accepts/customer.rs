@@ -157,6 +157,7 @@ fn queueing() -> Queueing {
         priority: Priority::USUAL,
         pause: SignedDuration::ZERO,
         valid_for: EXPIRES_AFTER,
+        patience: None,
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::wire::{Field, Fields};
 use crate::domain::callback::{EventWish, RespUrl};
-use crate::domain::status_code::Refusal;
 
 pub const CALL_STATE_URL: Field = Field::optional(
     "callStateUrl",
@@ -16,9 +15,9 @@ pub const CALL_STATE_PUSH: Field = Field::optional(
     "0 = every event, 1 = only the last. Another value means the default.",
 );
 
-pub fn wish(fields: &Fields) -> Result<Option<EventWish>, Refusal> {
-    let url = fields.text(CALL_STATE_URL.name)?;
-    let url = url.and_then(|url| RespUrl::named_by(CALL_STATE_URL.name, url).ok());
-    let only_last = fields.text(CALL_STATE_PUSH.name)? == Some("1");
-    Ok(url.map(|url| EventWish { url, only_last }))
+pub fn wish(fields: &Fields) -> Option<EventWish> {
+    let url = fields.if_text(CALL_STATE_URL.name)?;
+    let url = RespUrl::named_by(CALL_STATE_URL.name, url).ok()?;
+    let only_last = fields.if_text(CALL_STATE_PUSH.name) == Some("1");
+    Some(EventWish { url, only_last })
 }

@@ -59,12 +59,12 @@ impl WantedKeys {
             Some(text) => Some(key(text).ok_or_else(|| Refusal::field(ONE_KEY))?),
             None => None,
         };
-        let replay = fields.text(REPLAY_DTMF.name)?.and_then(key);
+        let replay = fields.if_text(REPLAY_DTMF.name).and_then(key);
         if confirm.is_empty() && stop.is_none() && replay.is_none() {
             return Ok(None);
         }
         check_differ(&confirm, replay, stop)?;
-        let wait = fields.text(WAIT_DTMF_TIME.name)?;
+        let wait = fields.if_text(WAIT_DTMF_TIME.name);
         let wait = wait.and_then(|text| text.parse().ok());
         Ok(Some(Self {
             keys: NoticeKeys {
@@ -78,6 +78,11 @@ impl WantedKeys {
             },
             question: question(fields, config)?,
         }))
+    }
+
+    /// It asks for more than the vendor's clients do.
+    pub fn is_new(&self) -> bool {
+        !self.keys.confirm.is_empty() || self.keys.stop.is_some()
     }
 
     /// What tells this request from another one.
@@ -129,7 +134,7 @@ fn check_differ(confirm: &[char], replay: Option<char>, stop: Option<char>) -> R
 }
 
 fn question(fields: &Fields, config: &Config) -> Result<Option<WantedQuestion>, Refusal> {
-    let Some(text) = fields.text(INPUT_DTMF_PROMPT.name)? else {
+    let Some(text) = fields.if_text(INPUT_DTMF_PROMPT.name) else {
         return Ok(None);
     };
     let is_file = text.to_ascii_lowercase().ends_with(".wav");

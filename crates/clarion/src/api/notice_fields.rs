@@ -106,6 +106,8 @@ pub struct WantedNotice {
     pub priority: Priority,
     /// What is asked of the callee, as the request says it.
     keys: Option<WantedKeys>,
+    /// It asks for more than the vendor's clients do.
+    pub is_new: bool,
     start_at: Option<DateTime>,
     valid_for: Option<SignedDuration>,
 }
@@ -181,7 +183,7 @@ impl WantedNotice {
             any |= fields.text(name)?.is_some();
         }
         let keys = WantedKeys::read(fields, config)?;
-        let is_watched = event_fields::wish(fields)?.is_some();
+        let is_watched = event_fields::wish(fields).is_some();
         if !any && keys.is_none() && !is_watched {
             return Ok(None);
         }
@@ -219,6 +221,7 @@ impl WantedNotice {
                 keys: keys.as_ref().map(|wanted| wanted.keys.clone()),
             },
             priority,
+            is_new: any || keys.as_ref().is_some_and(WantedKeys::is_new),
             keys,
             start_at: start_at(fields)?,
             valid_for: whole(fields, VALID_TIME.name, 1..=LONGEST_VALIDITY)?

@@ -29,7 +29,7 @@ use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, R
 use crate::domain::route::RouteKey;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::random;
-use crate::store::StoreError;
+use crate::store::{NOTICES, StoreError};
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says that an answer was given before.
@@ -130,13 +130,16 @@ async fn accept(
     let fields = request.fields(form)?;
     let application = request.application(api, &fields).await?;
     let id = RequestId::read(fields.text("requestId")?, request.header(IDEMPOTENCY_KEY))?;
-    let wanted = read(&fields, &request.account, &api.config)?;
+    let mut wanted = read(&fields, &request.account, &api.config)?;
     let key = id.map(|id| wanted.key(id));
     if let Some(key) = &key {
         let known = api.store.find_request(&application.id, &key.id).await;
         if let Some(known) = known.map_err(|error| unavailable(&error))? {
             return Placed::again(api, key, known);
         }
+    }
+    if api.store.oldest_node() < NOTICES {
+        wanted.leave_out_what_was_ignored();
     }
     let callees = match &wanted.notice {
         Some(wanted) => callees::find(api, &request.account, &wanted.notice).await?,
@@ -264,7 +267,7 @@ impl CommonFields {
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
             max_talk: call::max_talk(fields.text("maxCallTime")?, config.calls.max_talk)?,
-            events: event_fields::wish(fields)?,
+            events: event_fields::wish(fields),
         })
     }
 }
@@ -292,6 +295,12 @@ pub struct WantedCall {
 }
 
 impl WantedCall {
+    /// What only fields of the vendor's clients ask for, which a server of an earlier version does not know and has ignored so far.
+    fn leave_out_what_was_ignored(&mut self) {
+        self.common.events = None;
+        self.notice.take_if(|wanted| !wanted.is_new);
+    }
+
     fn queueing(
         &self,
         config: &Config,
@@ -313,6 +322,10 @@ impl WantedCall {
             priority,
             pause: times.pause,
             valid_for: times.valid_for,
+            patience: self
+                .notice
+                .as_ref()
+                .and_then(|wanted| wanted.notice.patience(&self.common.to.number, &[])),
         })
     }
 

@@ -278,7 +278,8 @@ impl CallRunner {
                 trunk.note(evidence);
             }
         }
-        let tried = conclude(progress, placed.ending, leave, trunk.policy());
+        let is_cut_off = hang_up.is_cancelled() && self.recorder.running.is_stopping();
+        let tried = conclude(progress, placed.ending, leave, trunk.policy(), is_cut_off);
         // A number under which nothing was sent is used again.
         if !(nothing_left && matches!(tried, Tried::Withheld)) {
             progress.tries = trunk_try.number;
@@ -428,6 +429,7 @@ fn conclude(
     ending: Ending,
     leave: Result<(), NoLeave>,
     policy: &ResponsePolicy,
+    is_cut_off: bool,
 ) -> Tried {
     match ending {
         Ending::Talked { time, .. } => {
@@ -437,7 +439,11 @@ fn conclude(
             let answered = *progress.answered_at.get_or_insert(dialled);
             let time = SignedDuration::try_from(time).unwrap_or_default();
             progress.hung_up_at = Some(answered + time);
-            let outcome = progress.claimed.call.answered(progress.choice);
+            let outcome = match progress.claimed.call.answered(progress.choice) {
+                // As in a crash: nobody had the time to confirm that they would have had.
+                Outcome::Unconfirmed if is_cut_off => Outcome::Interrupted,
+                outcome => outcome,
+            };
             Tried::Ended(EndReason::plain(outcome))
         }
         Ending::Failed(_) if leave == Err(NoLeave::TakenOver) => Tried::TakenOver,

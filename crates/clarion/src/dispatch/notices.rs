@@ -15,7 +15,7 @@ use crate::domain::attempt::Attempt;
 use crate::domain::call::NewCall;
 use crate::domain::call_window::CallWindow;
 use crate::domain::callback::{CallReport, EventAttempt, OwedCallback, OwedEvent, StateEvent};
-use crate::domain::claim::{EndedCall, GoingOn, NextDial, NoticeOver};
+use crate::domain::claim::{ClaimedCall, EndedCall, GoingOn, NextDial, NoticeOver};
 use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::notice::{Confirmation, Notice, NoticeEnd, NoticeEnding, Recipient, Sequel};
@@ -68,6 +68,21 @@ impl NoticePlanner {
         })
     }
 
+    /// Whether another number could have its turn instead of one that is held back.
+    pub async fn has_another(&self, claimed: &ClaimedCall) -> Result<bool, StoreError> {
+        let call = &claimed.call;
+        let Some(notice) = call.notice.as_deref() else {
+            return Ok(false);
+        };
+        let history = self.node.store.history_so_far(&call.sid).await?;
+        let rules = self.customers.rules(&call.account, &call.app).await?;
+        let mut numbers = self.callable(notice, call, &rules).await?;
+        numbers.retain(|to| to.number != call.number);
+        let hours = rules.hours.as_deref();
+        let sequel = self.sequel(notice, &numbers, &history.attempts, hours);
+        Ok(matches!(sequel, Sequel::Dial { .. }))
+    }
+
     /// What follows this attempt. `ending` is how the notice ends with it, where that is not for the plan to decide.
     pub async fn step(
         &self,
@@ -77,9 +92,8 @@ impl NoticePlanner {
     ) -> Result<NoticeStep, StoreError> {
         let claimed = &ended.claimed;
         let history = self.node.store.history_so_far(&claimed.call.sid).await?;
-        let legs_before = u32::try_from(history.legs_of(claimed.attempt).count());
         let mut past = history.attempts;
-        let was_dialled = ended.was_dialled(legs_before.unwrap_or(u32::MAX));
+        let was_dialled = ended.was_dialled(claimed.legs_before);
         if was_dialled {
             past.push(Attempt {
                 number: claimed.attempt,
@@ -137,8 +151,9 @@ impl NoticePlanner {
             pause.max(WHEN_GIVEN_UP)
         };
         let events = self.events(ended, &next, was_dialled);
+        let patience = notice.patience(&next.number, &past);
         Ok(NoticeStep::GoesOn(Box::new(GoingOn {
-            next: self.next_dial(next, ended.claimed.call.max_talk, pause),
+            next: self.next_dial(next, ended.claimed.call.max_talk, pause, patience),
             if_cancelled: over(NoticeEnding::Cancelled),
             if_unpaid: over(NoticeEnding::Unpaid),
             ended: EndedCall {
@@ -236,11 +251,18 @@ impl NoticePlanner {
             && route::is_carried(&self.routes, to.ends())
     }
 
-    fn next_dial(&self, to: Recipient, max_talk: Option<u32>, pause: SignedDuration) -> NextDial {
+    fn next_dial(
+        &self,
+        to: Recipient,
+        max_talk: Option<u32>,
+        pause: SignedDuration,
+        patience: Option<SignedDuration>,
+    ) -> NextDial {
         NextDial {
             route: RouteKey::of(&self.routes, to.ends()),
             to,
             pause: pause.max(SignedDuration::ZERO),
+            patience,
             longest_talk: max_talk
                 .map_or(self.reserved_talk, |asked| asked.min(self.reserved_talk)),
         }

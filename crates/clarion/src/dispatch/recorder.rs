@@ -193,7 +193,7 @@ impl CallRecorder {
             dialog: stored(dialog).ok_or(NoLeave::Unwritten)?,
         };
         // Further legs of an attempt are no news.
-        let is_first = progress.dialled_at.is_none();
+        let is_first = progress.dialled_at.is_none() && progress.claimed.legs_before == 0;
         let event = is_first.then(|| self.event(progress, StateEvent::Dialling, now));
         let step = WatchedUpdate {
             update: dialling,
@@ -412,7 +412,9 @@ pub fn end_events(ended: &EndedCall, outcome: &'static str, zone: &TimeZone) -> 
 
 /// The end of an attempt that was dialled.
 pub fn hang_up_event(ended: &EndedCall, zone: &TimeZone) -> Option<OwedEvent> {
-    ended.dialled_at?;
+    if !ended.was_dialled(ended.claimed.legs_before) {
+        return None;
+    }
     let event = StateEvent::HangUp(ended.outcome.as_str());
     let about = Some(ended.claimed.about());
     OwedEvent::new(&ended.claimed.call, event, about, ended.ended_at, zone)

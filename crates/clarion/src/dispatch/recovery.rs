@@ -5,11 +5,13 @@
 //! leg is hung up if it can be.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use jiff::SignedDuration;
 use phone::signalling::DialogSnapshot;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::dial_progress::DialProgress;
 use super::end_reason::EndReason;
@@ -24,6 +26,8 @@ use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::outcome::Outcome;
 use crate::store::StoreError;
 
+/// So long the end of a call waits for its leg to be hung up.
+const HANG_UP_FIRST: Duration = Duration::from_secs(1);
 /// Calls taken over in one commit.
 const BATCH: u32 = 200;
 
@@ -69,14 +73,14 @@ impl Recovery {
         if may_dial {
             if orphan.state == CallState::Dialling {
                 // It may be ringing still.
-                self.hang_up(&orphan);
+                self.hang_up(&orphan).await;
             }
             tracing::info!(callSid = %sid, state = ?orphan.state, "an orphaned call goes back to the queue");
             let progress = self.known_progress(orphan);
             self.recorder.requeue(progress, SignedDuration::ZERO).await;
             return;
         }
-        self.hang_up(&orphan);
+        self.hang_up(&orphan).await;
         tracing::warn!(callSid = %sid, state = ?orphan.state, "a call was interrupted: its process is gone");
         // It is known to have lasted from the answer to the last sign of life.
         let last_known = orphan.last_known();
@@ -111,11 +115,12 @@ impl Recovery {
         name.and_then(|name| self.pool.named(name))
     }
 
-    /// Best effort, beside everything else: a trunk may not answer for seconds.
-    fn hang_up(&self, orphan: &OrphanedCall) {
+    /// Best effort. It is waited for a moment: once the end is written nobody knows of the leg any more, should this process be lost as well. A trunk
+    /// may not answer for seconds; then the rest happens beside everything else.
+    async fn hang_up(&self, orphan: &OrphanedCall) {
         if let (Some(dialog), Some(trunk)) = (dialog(orphan), self.trunk(orphan)) {
             let (line, sid) = (Arc::clone(&trunk.line), orphan.claimed.call.sid.clone());
-            tokio::spawn(async move {
+            let hung_up = tokio::spawn(async move {
                 match line.end_orphan(&dialog).await {
                     Ok(true) => tracing::info!(callSid = %sid, "an orphaned leg was hung up"),
                     Ok(false) => tracing::warn!(callSid = %sid, "an orphaned leg did not answer"),
@@ -124,6 +129,7 @@ impl Recovery {
                     }
                 }
             });
+            let _ = timeout(HANG_UP_FIRST, hung_up).await;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The calls that are under way on this node: how far each has come, and the means to hang it up.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,8 @@ struct RunningCall {
 #[derive(Debug, Default)]
 pub struct RunningCalls {
     calls: Mutex<BTreeMap<CallSid, RunningCall>>,
+    /// The server stops, and waits no longer.
+    is_stopping: AtomicBool,
 }
 
 impl RunningCalls {
@@ -77,10 +80,17 @@ impl RunningCalls {
         }
     }
 
+    /// The server stops, and waits no longer.
     pub fn hang_up_all(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
         for call in self.calls().values() {
             call.hang_up.cancel();
         }
+    }
+
+    /// Whether calls are hung up only because the server stops.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
     }
 
     /// Every running call with the means to hang it up.

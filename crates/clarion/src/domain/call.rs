@@ -212,6 +212,8 @@ pub struct Queueing {
     pub pause: SignedDuration,
     /// A call that is still queued after this time is not dialled any more.
     pub valid_for: SignedDuration,
+    /// Where its number is held back for longer than this, because it is being called or has had its calls, another number has its turn.
+    pub patience: Option<SignedDuration>,
 }
 
 /// How urgent a call is among those of its account: 1 to 9, 1 first.

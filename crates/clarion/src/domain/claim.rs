@@ -15,6 +15,7 @@ use super::call::{CallKind, CallSid, NewCall, Priority};
 use super::call_state::CallState;
 use super::callback::{EventAttempt, OwedCallback, OwedEvent};
 use super::customer_limits::{CallLimits, Customer};
+use super::do_not_call::DoNotCallSource;
 use super::leg::Leg;
 use super::notice::keys::CalleeChoice;
 use super::notice::{Confirmation, Notice, NoticeEnd, NoticeEnding, Recipient};
@@ -157,6 +158,10 @@ pub struct ClaimedCall {
     pub attempt: AttemptNumber,
     /// How many trunks were tried for the call before.
     pub tries: u32,
+    /// The claim counts for its callee: it was taken to be dialled.
+    pub is_counted: bool,
+    /// Legs of this attempt that were stored before it was claimed.
+    pub legs_before: u32,
 }
 
 impl ClaimedCall {
@@ -176,6 +181,8 @@ pub enum Overdue {
     Expired,
     /// The operator cancelled the call, or its account may not call any more.
     Cancelled,
+    /// Its number was held back for too long: another one of its notice has its turn.
+    HeldBack,
 }
 
 /// A call under way that shall end.
@@ -328,6 +335,8 @@ pub struct NextDial {
     pub to: Recipient,
     pub route: RouteKey,
     pub pause: SignedDuration,
+    /// As `Queueing::patience`.
+    pub patience: Option<SignedDuration>,
     /// So long a talk must be paid for, where money is a limit.
     pub longest_talk: u32,
 }
@@ -371,6 +380,11 @@ pub enum WentOn {
 impl EndedCall {
     pub fn sid(&self) -> &CallSid {
         &self.claimed.call.sid
+    }
+
+    /// Its callee wants something.
+    pub fn callee(&self) -> DoNotCallSource {
+        DoNotCallSource::Callee(self.sid().clone())
     }
 
     /// The notice ends with it, in this way.

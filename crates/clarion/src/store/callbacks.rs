@@ -13,9 +13,6 @@ use crate::domain::callback::{
     DueReceiver, EndedAttempt, OwedCallback, ReceiverShare,
 };
 
-/// So many events a call may have.
-pub const MOST_EVENTS: u32 = 1000;
-
 /// Due times are by the store's own clock, as in the queue of calls: verbs are told how long, never when.
 #[async_trait]
 pub trait CallbackQueue: Send + Sync {

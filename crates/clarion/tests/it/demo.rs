@@ -39,13 +39,25 @@ async fn the_demonstration_ends_with_a_bill_that_agrees_with_its_calls() {
     assert_eq!(busy[4..], ["0", "1", "0.01", "0.01"], "{busy:?}");
     let lost = line(" interrupted ");
     assert_eq!(lost[4..], ["0", "0", "0.03", "0.00"], "{lost:?}");
-    let sum = format!("0.{:02}", (units + code_units) * 3 + 1);
+    let missed = line(" not-answered ");
+    assert_eq!(missed[4..], ["0", "1", "0.01", "0.01"], "{missed:?}");
+    let confirmed = line(" confirmed ");
+    let [heard, heard_units] = [4, 5].map(|place| confirmed[place].parse::<u32>().unwrap());
+    assert_eq!(heard_units, heard.div_ceil(3), "{confirmed:?}");
+    for told in [
+        "escalated",
+        "key",
+        "<confirmNumber>13800000012</confirmNumber><dtmf>1</dtmf>",
+    ] {
+        assert!(said.contains(told), "{told}: {said}");
+    }
+    let sum = format!("0.{:02}", (units + code_units + heard_units) * 3 + 2);
     assert_eq!(line("in all")[2], sum);
     for shown in [
-        "✓ 4 calls, 4 lines, each with its callSid",
+        "✓ 5 calls with 6 attempts, 6 lines, each with its callSid",
         &format!(
             "✓ {} s of talk in the bill and by CallResult",
-            seconds + code_seconds
+            seconds + code_seconds + heard
         ),
         &format!("✓ the fees add up to {sum},"),
         &format!("the recorded one: 4 lines, {sum} in all"),

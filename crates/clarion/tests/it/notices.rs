@@ -6,6 +6,7 @@ mod hours;
 mod keys;
 mod lists;
 mod money;
+mod two_nodes;
 
 use clarion::domain::attempt::Attempt;
 use clarion::domain::bill::BillLine;
@@ -39,7 +40,9 @@ impl Stage {
     /// What waits for its turn need not wait any longer.
     async fn let_time_pass(&self, time: SignedDuration) {
         let millis = time.as_millis();
-        let sooner = format!("UPDATE call_queue SET due_at = due_at - {millis}");
+        let sooner = format!(
+            "UPDATE call_queue SET due_at = due_at - {millis}, pass_at = pass_at - {millis}"
+        );
         support::execute(&self.server.database, &sooner).await;
     }
 }
@@ -181,6 +184,41 @@ async fn a_number_is_tried_again_after_its_pause() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_is_tried_again_after_its_pause_on_postgres() {
     tries_again_after_a_pause(&on_postgres().await).await;
+}
+
+async fn loses_its_turn_where_it_is_busy_with_another_call(database: &str) {
+    let stage = Stage::new(&format!("{database}[dispatch]\nring_seconds = 60\n")).await;
+    let other = stage.call("13800000003", HELLO).await;
+    stage.is_in(&other, CallState::Ringing).await;
+    let fields = format!("{HELLO},\"redialInterval\":\"3000\",\"backupTo\":\"13800000005\"");
+    let sid = stage.call("13800000003", &fields).await;
+    let parked = format!(
+        "SELECT CAST(count(*) AS TEXT) FROM call_queue WHERE call_sid = '{sid}' AND pass_at IS NOT NULL"
+    );
+    eventually("it is held back", async || {
+        support::text_of(&stage.server.database, &parked).await == "1"
+    })
+    .await;
+    assert!(stage.attempts(&sid).await.is_empty());
+    stage.let_time_pass(SignedDuration::from_secs(3000)).await;
+    let report = stage.report_of(&sid).await;
+    let said = ["attempts", "result", "ended"].map(|name| field(&report, name));
+    assert_eq!(said, ["1", "talked", "talked"]);
+    let attempts = stage.attempts(&sid).await;
+    assert_eq!(told(&attempts), [("8613800000005", Outcome::Talked, true)]);
+    let lines = stage.lines(&sid).await;
+    assert_eq!(lines[0].order_id, sid.as_str(), "its first line");
+    assert_eq!(stage.record(&other).await.state, CallState::Ringing);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_is_busy_with_another_call_of_ours_loses_its_turn() {
+    loses_its_turn_where_it_is_busy_with_another_call("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_is_busy_with_another_call_of_ours_loses_its_turn_on_postgres() {
+    loses_its_turn_where_it_is_busy_with_another_call(&on_postgres().await).await;
 }
 
 async fn is_cancelled_between_attempts(database: &str) {

@@ -138,7 +138,10 @@ async fn a_refusal_names_the_field_and_fails() {
     let calls = counter.run(&["call", "list"]).await;
     assert_eq!(calls.out, "none\n", "nothing was queued");
     let audit = counter.run(&["audit", "call place"]).await.out;
-    assert!(audit.contains("nothing was changed: 108023"), "{audit}");
+    assert!(
+        audit.contains("not done, or not all of it: 108023"),
+        "{audit}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -84,7 +84,7 @@ async fn claim(store: &Arc<dyn Store>, node: &NodeId, limit: u32) -> Vec<Claimed
 async fn pass(database: &Database, time: SignedDuration) {
     let millis = time.as_millis();
     let statements = format!(
-        "UPDATE call_queue SET due_at = due_at - {millis}, expires_at = expires_at - {millis};
+        "UPDATE call_queue SET due_at = due_at - {millis}, expires_at = expires_at - {millis}, pass_at = pass_at - {millis};
          UPDATE callee_calls SET claimed_at = claimed_at - {millis};
          UPDATE nodes SET lease_until = lease_until - {millis}, steady_since = steady_since - {millis}, heartbeat_at = heartbeat_at - {millis};"
     );

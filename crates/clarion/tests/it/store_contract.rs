@@ -46,6 +46,7 @@ pub fn queueing() -> Queueing {
         priority: Priority::USUAL,
         pause: SignedDuration::ZERO,
         valid_for: SignedDuration::from_hours(1),
+        patience: None,
     }
 }
 

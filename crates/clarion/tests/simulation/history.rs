@@ -306,6 +306,7 @@ fn order(number: usize, plan: &CallPlan, config: &Config, world: &World) -> Call
             priority: Priority::new(if plan.urgent { 1 } else { 5 }).expect("1 to 9"),
             pause: SignedDuration::ZERO,
             valid_for: SignedDuration::from_secs(plan.valid_for.into()),
+            patience: None,
         },
         call: NewCall {
             kind: CallKind::Notification,

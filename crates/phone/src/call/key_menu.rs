@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::talking::AFTER_THE_LAST_PACKET;
 use crate::media::stream::PlaybackItem;
 
 /// A message is played again so often at most.
@@ -110,12 +111,21 @@ impl KeyMenu {
         let mut whole = plan.to_vec();
         whole.extend(self.question.iter().cloned());
         whole.push(silence(self.wait));
+        whole.push(silence(AFTER_THE_LAST_PACKET));
         whole
     }
 
     /// The same without what comes before the message.
     pub(super) fn again(&self, plan: &[PlaybackItem]) -> Vec<PlaybackItem> {
         self.whole(plan.get(self.before_message..).unwrap_or_default())
+    }
+
+    /// What the callee hears who has chosen: nothing where that could not be recorded.
+    pub(super) fn thanked(&self, is_recorded: bool) -> Vec<PlaybackItem> {
+        let thanks = is_recorded.then(|| self.thanks.clone());
+        let mut items = thanks.unwrap_or_default();
+        items.push(silence(AFTER_THE_LAST_PACKET));
+        items
     }
 
     /// While a choice is being recorded.

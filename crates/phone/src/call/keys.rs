@@ -40,6 +40,8 @@ struct Press {
 struct Presses {
     recent: VecDeque<Press>,
     kept: Vec<KeyPress>,
+    /// Not looked at yet, the latest ones.
+    unread: VecDeque<char>,
 }
 
 /// Tells of every press once.
@@ -80,6 +82,10 @@ impl PressedKeys {
         if presses.kept.len() < MOST_KEPT {
             presses.kept.push(told);
         }
+        if presses.unread.len() == MOST_KEPT {
+            presses.unread.pop_front();
+        }
+        presses.unread.push_back(key);
         let _ = self.events.send(CallEvent::Key(key));
         self.pressed.notify_one();
     }
@@ -89,11 +95,11 @@ impl PressedKeys {
         let _ = self.events.send(CallEvent::Chosen(choice, recorded));
     }
 
-    /// The key that was kept in this place, when it is pressed.
-    pub async fn pressed(&self, place: usize) -> char {
+    /// The next key that nobody has looked at, when it is pressed.
+    pub async fn next(&self) -> char {
         loop {
-            let kept = self.lock().kept.get(place).map(|press| press.key);
-            match kept {
+            let unread = self.lock().unread.pop_front();
+            match unread {
                 Some(key) => return key,
                 None => self.pressed.notified().await,
             }
@@ -186,6 +192,7 @@ mod tests {
             keys.heard('1', KeySource::Packets, Instant::now());
         }
         assert_eq!(keys.kept().len(), MOST_KEPT);
+        assert_eq!(keys.lock().unread.len(), MOST_KEPT);
         let mut count = 0;
         while told.try_recv().is_ok() {
             count += 1;

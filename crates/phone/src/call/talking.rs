@@ -16,7 +16,7 @@ use crate::media::session::{MediaSession, WatchEnd};
 use crate::signalling::{Answer, EstablishedLeg, LegEvent, SessionChange, Signalling};
 
 /// After the last packet the call stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
-const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
+pub(super) const AFTER_THE_LAST_PACKET: Duration = Duration::from_millis(300);
 
 /// A leg that we have hung up ends at once. Should it ever not, the call must end all the same.
 const HANG_UP_LIMIT: Duration = Duration::from_secs(2);
@@ -112,7 +112,8 @@ impl TalkingCall {
                 () = hang_up.cancelled() => "it was asked to",
             }
         };
-        let playing = played(finished);
+        let stays = request.menu.is_none();
+        let playing = played(finished, stays);
         tokio::pin!(over, playing);
         let mut dialogue = request.menu.as_ref().map(KeyDialogue::new);
         let mut refresh = SessionRefresh::new(
@@ -161,13 +162,14 @@ impl TalkingCall {
                     };
                     let step = dialogue.step(key, &mut self.media, &self.keys, request);
                     if let Some(finished) = step {
-                        playing.set(played(finished));
+                        playing.set(played(finished, stays));
                     }
                 }
                 Happening::Recorded(is_recorded) => {
-                    let thanks = request.menu.as_ref().map(|menu| menu.thanks.clone());
-                    let thanks = thanks.filter(|_| is_recorded).unwrap_or_default();
-                    playing.set(played(self.media.change(thanks)));
+                    let thanks = request.menu.as_ref();
+                    let thanks = thanks.map(|menu| menu.thanked(is_recorded));
+                    let finished = self.media.change(thanks.unwrap_or_default());
+                    playing.set(played(finished, stays));
                 }
                 Happening::Over(reason) => {
                     tracing::debug!(reason, "hanging up");
@@ -232,8 +234,6 @@ impl TalkingCall {
 /// What is asked of the callee, while the call is up.
 struct KeyDialogue<'a> {
     state: MenuState<'a>,
-    /// Keys that were looked at.
-    seen: usize,
     recorded: Option<(KeyChoice, oneshot::Receiver<()>)>,
 }
 
@@ -241,7 +241,6 @@ impl<'a> KeyDialogue<'a> {
     fn new(menu: &'a KeyMenu) -> Self {
         Self {
             state: MenuState::new(menu),
-            seen: 0,
             recorded: None,
         }
     }
@@ -283,16 +282,16 @@ async fn next_in(dialogue: &mut Option<KeyDialogue<'_>>, keys: &PressedKeys) -> 
         dialogue.recorded = None;
         return Happening::Recorded(is_confirmed);
     }
-    let key = keys.pressed(dialogue.seen).await;
-    dialogue.seen += 1;
-    Happening::Pressed(key)
+    Happening::Pressed(keys.next().await)
 }
 
-/// Waits for the end of the playback, and says how it ended.
-async fn played(finished: oneshot::Receiver<Instant>) -> &'static str {
+/// Waits for the end of the playback, and says how it ended. Where keys count, the moment after it is part of the playback: it can still be changed then.
+async fn played(finished: oneshot::Receiver<Instant>, stays: bool) -> &'static str {
     match finished.await {
         Ok(_) => {
-            tokio::time::sleep(AFTER_THE_LAST_PACKET).await;
+            if stays {
+                tokio::time::sleep(AFTER_THE_LAST_PACKET).await;
+            }
             "everything was played"
         }
         // The pacer has said why.

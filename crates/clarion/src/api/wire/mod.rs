@@ -116,6 +116,11 @@ impl Fields {
             .filter(|text| !text.is_empty()))
     }
 
+    /// Returns a field's text as `text` does, or `None` where it is no text. For fields that clients of today may send in any form.
+    pub fn if_text(&self, name: &'static str) -> Option<&str> {
+        self.text(name).ok().flatten()
+    }
+
     /// Returns a field's text unchanged, or `None` if it is absent or empty.
     pub fn raw(&self, name: &'static str) -> Result<Option<&str>, Refusal> {
         match self.0.iter().find(|(known, _)| *known == name) {

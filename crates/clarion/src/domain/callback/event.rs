@@ -8,6 +8,9 @@ use super::{CallbackKey, EVENTS_AT, OwedCallback, RespUrl};
 use crate::domain::account::AppId;
 use crate::domain::call::{CallSid, NewCall};
 
+/// So many events a call may have, besides that of its end.
+pub const MOST_EVENTS: u32 = 1000;
+
 /// Who wants to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventWish {
@@ -84,6 +87,7 @@ pub struct OwedEvent {
     /// The body before its number, and after it.
     pub body: [String; 2],
     pub owed_at: Timestamp,
+    is_last: bool,
 }
 
 impl OwedEvent {
@@ -129,7 +133,13 @@ impl OwedEvent {
                 ),
             ],
             owed_at: at,
+            is_last,
         })
+    }
+
+    /// Whether it is told after an event of this number.
+    pub fn has_room(&self, last: u32) -> bool {
+        last < MOST_EVENTS || self.is_last
     }
 
     /// Where it waits.

@@ -21,7 +21,7 @@ mod signature;
 mod status_body;
 
 pub use self::answer::{judge, requested_wait};
-pub use self::event::{EventAttempt, EventWish, OwedEvent, StateEvent};
+pub use self::event::{EventAttempt, EventWish, MOST_EVENTS, OwedEvent, StateEvent};
 pub use self::key::{CallbackKey, EVENTS_AT};
 pub use self::places::{
     DeliveryPlaces, DueReceiver, PUT_BACK_PAUSE, PlaceId, PlaceLimits, ReceiverShare, shares,

@@ -4,7 +4,7 @@ pub mod call_hours;
 pub mod keys;
 pub mod plan;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use self::call_hours::CallHours;
@@ -206,6 +206,13 @@ impl Notice {
         self.lists.iter().map(|named| named.name.clone()).collect()
     }
 
+    /// How long the number of an attempt may be held back, where another could have its turn.
+    pub fn patience(&self, number: &PhoneNumber, past: &[Attempt]) -> Option<SignedDuration> {
+        let tries = past.iter().filter(|attempt| attempt.to == *number);
+        let has_others = self.numbers.len() > 1 || !self.lists.is_empty();
+        has_others.then(|| self.plan.patience(tries.count()))
+    }
+
     /// Whether the request itself names this number.
     pub fn names(&self, number: &PhoneNumber) -> bool {
         self.numbers.iter().any(|to| to.number == *number)
@@ -362,7 +369,6 @@ fn rank(outcome: Outcome) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use jiff::SignedDuration;
     use jiff::tz::TimeZone;
 
     use super::super::attempt::AttemptNumber;

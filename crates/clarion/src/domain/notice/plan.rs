@@ -121,7 +121,9 @@ impl FollowUp {
             Self::TriesUsed => "the number has had its tries, the next one has its turn",
             Self::NoReason => "no reason to try the number again, the next one has its turn",
             Self::TurnOver => "the number has had the tries of its turn, the next one has its turn",
-            Self::GaveWay => "the number may not be called any more, another one has its turn",
+            Self::GaveWay => {
+                "the number is held back or may not be called any more, another one has its turn"
+            }
         }
     }
 }
@@ -138,6 +140,12 @@ impl NoticePlan {
                 .collect(),
             tries_a_turn: None,
         }
+    }
+
+    /// How long a number that has had so many tries may be held back before it loses its turn: as long as it is paused between two tries.
+    pub fn patience(&self, tries: usize) -> SignedDuration {
+        let pause = self.pauses.get(tries.saturating_sub(1));
+        pause.or(self.pauses.last()).copied().unwrap_or_default()
     }
 
     /// What comes after these attempts. `numbers` are those that may be called now, in the order of their turns, each of them once: the list may have changed
@@ -229,11 +237,7 @@ impl NoticePlan {
             count += 1;
             ended_at = Some(attempt.ended_at);
         }
-        let pause = self
-            .pauses
-            .get(count.saturating_sub(1))
-            .or(self.pauses.last());
-        let pause = pause.copied().unwrap_or_default();
+        let pause = self.patience(count);
         ended_at.map(|at: Timestamp| at.saturating_add(pause).unwrap_or(Timestamp::MAX))
     }
 }

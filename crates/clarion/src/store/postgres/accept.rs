@@ -281,9 +281,9 @@ async fn commit(
 pub const INSERT: &str = postgres!(
     "WITH batch AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], \
     $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::text[], $14::text[], $15::smallint[], $16::bigint[], $17::bigint[], \
-    $18::text[], $19::text[], $20::smallint[], $21::text[], $22::text[]) \
+    $18::text[], $19::text[], $20::smallint[], $21::text[], $22::text[], $32::bigint[]) \
     AS batch (call_sid, account_sid, app_id, accepted_at, called, number, extension, caller, prompt, max_talk, resp_url, user_data, \
-    callee, route, priority, pause, valid_for, request_id, digest, type, notice, events)), \
+    callee, route, priority, pause, valid_for, request_id, digest, type, notice, events, patience)), \
   named AS (INSERT INTO request_keys (app_id, request_id, call_sid, accepted_at, digest) \
     SELECT app_id, request_id, call_sid, accepted_at, digest FROM batch WHERE request_id IS NOT NULL \
     ON CONFLICT DO NOTHING RETURNING call_sid), \
@@ -296,8 +296,8 @@ pub const INSERT: &str = postgres!(
     SELECT call_sid, seq, app_id, webhook_id, host, url, body, {waiting}, owed_at, {now}, {now} + valid_for \
     FROM unnest($23::text[], $24::integer[], $25::text[], $26::text[], $27::text[], $28::text[], $29::text[], $30::bigint[], $31::bigint[]) \
       AS event (call_sid, seq, app_id, webhook_id, host, url, body, owed_at, valid_for) JOIN accepted USING (call_sid)) \
-  INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state) \
-    SELECT call_sid, account_sid, app_id, callee, route, priority, {now} + pause, {now} + valid_for, {queued} \
+  INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state, patience) \
+    SELECT call_sid, account_sid, app_id, callee, route, priority, {now} + pause, {now} + valid_for, {queued}, patience \
     FROM batch JOIN accepted USING (call_sid) RETURNING call_sid"
 );
 /// The calls that requests of these names became.
@@ -414,6 +414,7 @@ pub(super) async fn insert_new(
                 &*bodies,
                 &*times,
                 &*limits,
+                &column(orders, |order| order.queueing.patience.map(millis)),
             ],
         )
         .await?;

@@ -11,10 +11,10 @@ use super::session::Session;
 use super::{PostgresStore, bound, column};
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
-    OwedCallback, OwedEvent,
+    MOST_EVENTS, OwedCallback, OwedEvent,
 };
 use crate::store::binding::millis;
-use crate::store::callbacks::{MOST_EVENTS, WaitingApp};
+use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
 use crate::store::statements::callbacks::{
     self, CLAIMED, CLAIMED_COLUMNS, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
@@ -227,18 +227,21 @@ pub fn columns<'a>(owed: &'a [OwedCallback]) -> [Box<dyn ToSql + Send + Sync + '
     ]
 }
 
-/// Events take their places behind those that the call has. Beyond the most that it may have they are left out.
+/// Events take their places behind those that the call has. Beyond the most that it may have only its end is told.
 pub async fn owe_events(client: &Session, events: &[OwedEvent]) -> Result<(), StoreError> {
-    let Some(first) = events.first() else {
-        return Ok(());
-    };
-    let values: super::Values<'_> = &[&first.call.as_str()];
-    let row = client
-        .query_one_once(callbacks::LAST_EVENT.postgres, values)
-        .await?;
-    let numbered = (row.number::<u32>(0)? + 1..=MOST_EVENTS).zip(events);
-    let owed: Vec<_> = numbered.map(|(seq, event)| event.numbered(seq)).collect();
-    owe(client, &owed).await?;
+    for event in events {
+        loop {
+            let values: super::Values<'_> = &[&event.call.as_str()];
+            let row = client
+                .query_one_once(callbacks::LAST_EVENT.postgres, values)
+                .await?;
+            let last = row.number::<u32>(0)?;
+            // Somebody else may have taken the place.
+            if !event.has_room(last) || owe(client, &[event.numbered(last + 1)]).await? > 0 {
+                break;
+            }
+        }
+    }
     Ok(())
 }
 

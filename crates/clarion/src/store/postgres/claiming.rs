@@ -86,14 +86,16 @@ const KEEP_TOKENS: &str = postgres!(
 const TAKE: &str = postgres!(
     "WITH counted AS (INSERT INTO callee_calls (callee, claimed_at, call_sid) \
        SELECT callee, {now}, call_sid FROM unnest($1::text[], $2::text[]) AS taken (call_sid, callee) ON CONFLICT DO NOTHING), \
-     queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1 WHERE call_sid = ANY($1) RETURNING call_queue.*) \
+     queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1, pass_at = NULL WHERE call_sid = ANY($1) RETURNING call_queue.*) \
      SELECT ",
     CLAIMED,
     " FROM queue JOIN calls USING (call_sid) ORDER BY queue.due_at, queue.call_sid"
 );
-const PARK: &str = postgres!("UPDATE call_queue SET parked = {parked} WHERE call_sid = ANY($1)");
+const PARK: &str = postgres!(
+    "UPDATE call_queue SET parked = {parked}, pass_at = coalesce(pass_at, {now} + patience) WHERE call_sid = ANY($1)"
+);
 const DEFER: &str = postgres!(
-    "UPDATE call_queue SET due_at = deferred.until FROM unnest($1::text[], $2::bigint[]) AS deferred (call_sid, until) \
+    "UPDATE call_queue SET due_at = deferred.until, pass_at = coalesce(pass_at, {now} + patience) FROM unnest($1::text[], $2::bigint[]) AS deferred (call_sid, until) \
      WHERE call_queue.call_sid = deferred.call_sid"
 );
 const SET_ASIDE: &str =
@@ -116,13 +118,16 @@ const OVERDUE_CALLS: &str = postgres!(
          CROSS JOIN LATERAL (SELECT call_sid FROM call_queue WHERE app_id = applications.id AND node IS NULL AND parked = {in_lane} \
            LIMIT $1 FOR UPDATE SKIP LOCKED) AS queue \
          WHERE accounts.state <> '{active}' LIMIT $1), \
-     overdue AS (SELECT call_sid, bool_and(wanted) AS wanted FROM (SELECT call_sid, FALSE AS wanted FROM expired \
-         UNION ALL SELECT call_sid, TRUE FROM unwanted UNION ALL SELECT call_sid, TRUE FROM suspended) AS found GROUP BY call_sid), \
-     queue AS (UPDATE call_queue SET state = {claimed}, node = $2, fence = fence + 1, parked = {set_aside} \
-       FROM overdue WHERE call_queue.call_sid = overdue.call_sid RETURNING call_queue.*, overdue.wanted) \
+     held_back AS (SELECT call_sid FROM call_queue WHERE pass_at <= {now} AND node IS NULL \
+         AND (parked = {parked} OR parked = {in_lane} AND due_at > {now}) LIMIT $1 FOR UPDATE SKIP LOCKED), \
+     overdue AS (SELECT call_sid, min(why) AS why FROM (SELECT call_sid, 0 AS why FROM expired \
+         UNION ALL SELECT call_sid, 1 FROM unwanted UNION ALL SELECT call_sid, 1 FROM suspended \
+         UNION ALL SELECT call_sid, 2 FROM held_back) AS found GROUP BY call_sid), \
+     queue AS (UPDATE call_queue SET state = {claimed}, node = $2, fence = fence + 1, parked = {set_aside}, pass_at = NULL \
+       FROM overdue WHERE call_queue.call_sid = overdue.call_sid RETURNING call_queue.*, overdue.why) \
      SELECT ",
     CLAIMED,
-    ", queue.wanted FROM queue JOIN calls USING (call_sid)"
+    ", queue.why FROM queue JOIN calls USING (call_sid)"
 );
 /// Calls of nodes whose leases have run out, and those that nobody works at. A node that has not itself been steady for a lease takes none of
 /// the former: the others may have missed the database as it did. A node that is just renewing its lease is waited for.
@@ -404,10 +409,10 @@ pub(super) async fn claim_overdue(
     let values: super::Values<'_> = &[&i64::from(limit), &node.as_str()];
     let rows = store.query(OVERDUE_CALLS, values).await?;
     let overdue = rows.iter().map(|row| {
-        let why = if row.flag(CLAIMED_COLUMNS)? {
-            Overdue::Cancelled
-        } else {
-            Overdue::Expired
+        let why = match row.number::<i32>(CLAIMED_COLUMNS)? {
+            0 => Overdue::Expired,
+            1 => Overdue::Cancelled,
+            _ => Overdue::HeldBack,
         };
         Ok((queue::claimed(row, node)?, why))
     });

@@ -6,9 +6,10 @@
 use super::claiming::UNPARK;
 use super::legs::{self, KEEP_LEGS};
 use super::session::{Session, Transaction};
-use super::{bills, bound, callbacks, query_in};
+use super::{bills, bound, callbacks, do_not_call, query_in};
 use crate::domain::bill::rating::Charge;
 use crate::domain::claim::{EndedCall, GoingOn, WentOn};
+use crate::domain::notice::keys::CalleeChoice;
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
@@ -22,7 +23,7 @@ const KEEP: &str = postgres!(
 const LOCK_FUNDS: &str = postgres!(
     "SELECT 1 FROM accounts WHERE sid = $1 AND (balance IS NOT NULL OR spending_limit IS NOT NULL OR reserved <> 0) FOR NO KEY UPDATE"
 );
-const NEXT: &str = postgres!(notices::NEXT, "{now} + $11", notices::OF_CALL);
+const NEXT: &str = postgres!(notices::NEXT, "{now} + $12", notices::OF_CALL);
 
 /// False if the call is not ours any more.
 pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool, StoreError> {
@@ -59,7 +60,7 @@ pub(super) async fn go_on(client: &mut Session, going: &GoingOn) -> Result<WentO
         close(&transaction, &going.as_last(over), &held).await?;
         WentOn::Over(over.end.ending)
     } else {
-        if !ended.was_dialled(held.legs_before) {
+        if ended.claimed.is_counted && !ended.was_dialled(held.legs_before) {
             let values: super::Values<'_> = &[&held.callee, &ended.sid().as_str()];
             query_in(&transaction, queue::UNCOUNT.postgres, values).await?;
         }
@@ -102,6 +103,12 @@ async fn settle(
     let columns = columns.iter().map(|column| &**column as _);
     let values: Vec<_> = columns.chain(bound(&place)).collect();
     query_in(transaction, KEEP, &values).await?;
+    // Where the key itself could not be written, its end makes that good.
+    if ended.choice == Some(CalleeChoice::Stopped) {
+        let (call, source) = (&ended.claimed.call, ended.callee());
+        let digits = call.number.digits();
+        do_not_call::add(transaction, &call.account, digits, &source, ended.ended_at).await?;
+    }
     bills::charge(transaction, ended).await
 }
 

@@ -39,14 +39,17 @@ macro_rules! advance {
     };
 }
 
-/// What changes a call's place in the queue (`moved`), and an event that takes its place behind those that the call has; its six values are named.
+/// What changes a call's place in the queue (`moved`), and an event that takes its place behind those that the call has; its six values are named, and
+/// whether it is news.
 /// Should somebody ask for the state of the call in the same moment and take the place, the event is left out: the next one says more.
 macro_rules! with_event {
-    ($app:literal, $host:literal, $url:literal, $before:literal, $after:literal, $owed_at:literal, $($moved:expr),+) => {
+    ($app:literal, $host:literal, $url:literal, $before:literal, $after:literal, $owed_at:literal, $news:literal, $($moved:expr),+) => {
         postgres!(
             "WITH ",
             $($moved),+,
-            ", place AS (SELECT call_sid, (SELECT coalesce(max(seq), 0) + 1 FROM callbacks WHERE callbacks.call_sid = moved.call_sid) AS seq FROM moved), \
+            ", place AS (SELECT call_sid, (SELECT coalesce(max(seq), 0) + 1 FROM callbacks WHERE callbacks.call_sid = moved.call_sid) AS seq FROM moved WHERE ",
+            $news,
+            "), \
              owed AS (INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, due_at, expires_at) \
                SELECT call_sid, seq, ",
             $app, ", 'msg_' || call_sid || '_' || seq, ", $host, ", ", $url, ", ", $before, "::text || seq || ", $after, "::text, {waiting}, ", $owed_at,
@@ -99,7 +102,17 @@ const ANSWERED_WITH_EVENT: &str = with_event!(
     ANSWERED,
     ")"
 );
-const CHOSEN_WITH_EVENT: &str = with_event!("$7", "$8", "$9", "$10", "$11", "$12", MOVED_CHOSEN);
+const CHOSEN_WITH_EVENT: &str = with_event!(
+    "$7",
+    "$8",
+    "$9",
+    "$10",
+    "$11",
+    "$12",
+    // As it was before this statement: what was chosen then was told then.
+    "NOT EXISTS (SELECT 1 FROM call_queue AS before WHERE before.call_sid = moved.call_sid AND before.choice IS NOT NULL)",
+    MOVED_CHOSEN
+);
 const CALLS_TO: &str =
     postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
 const FORGET_COUNTED: &str = postgres!(
@@ -113,7 +126,7 @@ const REQUEUE: &str = postgres!(
        RETURNING call_sid, callee, attempt, legs - cardinality($1::text[]) AS legs_before), ",
     KEEP_LEGS,
     ", uncounted AS (DELETE FROM callee_calls USING ours \
-       WHERE callee_calls.callee = ours.callee AND callee_calls.call_sid = ours.call_sid AND callee_calls.claimed_at = \
+       WHERE $31 AND callee_calls.callee = ours.callee AND callee_calls.call_sid = ours.call_sid AND callee_calls.claimed_at = \
          (SELECT max(last.claimed_at) FROM callee_calls AS last WHERE last.callee = ours.callee AND last.call_sid = ours.call_sid)) \
      SELECT 1 FROM ours"
 );
@@ -197,6 +210,7 @@ impl CallQueue for PostgresStore {
             lease.node.as_str().to_owned(),
             lease.fence,
             states(|state| state.may_become(CallState::Queued)),
+            claimed.is_counted,
         ]);
         let change = Change {
             sid: call.sid.clone(),

@@ -73,6 +73,7 @@ fn order(sid: u128, callee: &str) -> CallOrder {
             priority: Priority::USUAL,
             pause: SignedDuration::from_secs(-3600),
             valid_for: SignedDuration::from_secs(3600),
+            patience: None,
         },
         request: None,
     }

@@ -10,10 +10,10 @@ use super::queue_clock::QueueClock;
 use crate::domain::account::AppId;
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
-    NextDelivery, OwedCallback, OwedEvent,
+    MOST_EVENTS, NextDelivery, OwedCallback, OwedEvent,
 };
 use crate::store::binding::millis;
-use crate::store::callbacks::{MOST_EVENTS, WaitingApp};
+use crate::store::callbacks::WaitingApp;
 use crate::store::columns::Columns;
 use crate::store::statements::callbacks::{
     self, CLAIMED, IN_ORDER, OF_THEIR_CALL, UNLESS_DELIVERING,
@@ -194,7 +194,7 @@ pub fn owe(db: &Connection, owed: &OwedCallback, now: i64) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Events take their places behind those that the call has. Beyond the most that it may have they are left out.
+/// Events take their places behind those that the call has. Beyond the most that it may have only its end is told.
 pub fn owe_events<'a>(
     db: &Connection,
     events: impl IntoIterator<Item = &'a OwedEvent>,
@@ -203,7 +203,7 @@ pub fn owe_events<'a>(
     for event in events {
         let call = [event.call.as_str()];
         let last: u32 = db.only_row(callbacks::LAST_EVENT.sqlite, call, |row| row.number(0))?;
-        if last < MOST_EVENTS {
+        if event.has_room(last) {
             owe(db, &event.numbered(last + 1), now)?;
         }
     }

@@ -16,8 +16,8 @@ const ACCEPT: &str = sqlite!(
        max_talk, resp_url, user_data, type, notice, events) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING"
 );
 const ENQUEUE: &str = sqlite!(
-    "INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, {queued})"
+    "INSERT INTO call_queue (call_sid, account_sid, app_id, callee, route, priority, due_at, expires_at, state, patience) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, {queued}, $9)"
 );
 
 /// What accepting came to.
@@ -73,6 +73,7 @@ pub fn accept(db: &Connection, order: &CallOrder, now: i64) -> Result<AcceptResu
         queueing.priority.number(),
         now.saturating_add(millis(queueing.pause)),
         now.saturating_add(millis(queueing.valid_for)),
+        queueing.patience.map(millis),
     ];
     db.run(ENQUEUE, values)?;
     callbacks::owe_events(db, &order.event, now)?;

@@ -40,14 +40,19 @@ const KEEP_TOKENS: &str = sqlite!(
     "INSERT INTO start_tokens (customer, tokens, counted_at) VALUES ($1, $2, $3) \
      ON CONFLICT (customer) DO UPDATE SET tokens = $2, counted_at = $3"
 );
-const PARK: &str = sqlite!("UPDATE call_queue SET parked = $2 WHERE call_sid = $1");
-const DEFER: &str = sqlite!("UPDATE call_queue SET due_at = $2 WHERE call_sid = $1");
+const SET_ASIDE: &str = sqlite!("UPDATE call_queue SET parked = {set_aside} WHERE call_sid = $1");
+const PARK: &str = sqlite!(
+    "UPDATE call_queue SET parked = {parked}, pass_at = coalesce(pass_at, $2 + patience) WHERE call_sid = $1"
+);
+const DEFER: &str = sqlite!(
+    "UPDATE call_queue SET due_at = $2, pass_at = coalesce(pass_at, $3 + patience) WHERE call_sid = $1"
+);
 pub(super) const UNPARK: &str = sqlite!(
     queue::UNPARK,
     "IN (SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = $1 ORDER BY priority, due_at, call_sid LIMIT 1)"
 );
 const TAKE: &str = sqlite!(
-    "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2 WHERE call_sid = $3"
+    "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2, pass_at = NULL WHERE call_sid = $3"
 );
 pub(super) const TAKEN: &str = sqlite!(
     "SELECT ",
@@ -60,7 +65,7 @@ const COUNT: &str = sqlite!(
 
 /// Why a call is overdue, and which ones are. All of them are asked with the same values. SQLite, which does not know how few calls are cancelled
 /// and accounts suspended, is told what to begin with.
-const OVERDUE: [(Overdue, &str); 3] = [
+const OVERDUE: [(Overdue, &str); 4] = [
     (
         Overdue::Expired,
         sqlite!(
@@ -79,6 +84,13 @@ const OVERDUE: [(Overdue, &str); 3] = [
             "SELECT call_sid FROM accounts CROSS JOIN applications ON applications.account_sid = accounts.sid \
                CROSS JOIN call_queue AS queue ON queue.app_id = applications.id \
              WHERE accounts.state <> '{active}' AND queue.node IS NULL AND queue.parked = {in_lane} AND $1 > 0 LIMIT $2"
+        ),
+    ),
+    (
+        Overdue::HeldBack,
+        sqlite!(
+            "SELECT call_sid FROM call_queue INDEXED BY call_queue_held_back WHERE pass_at <= $1 AND node IS NULL \
+               AND (parked = {parked} OR parked = {in_lane} AND due_at > $1) LIMIT $2"
         ),
     ),
 ];
@@ -182,12 +194,12 @@ fn claim_of_lane(
         looked_at += found.len();
         for (sid, callee, is_over) in found {
             if is_over {
-                db.run(PARK, params![sid, Waiting::SetAside as i16])?;
+                db.run(SET_ASIDE, [&sid])?;
                 unpark_unless_busy(db, &callee)?;
             } else if db.exists(IS_BUSY, [&callee])? {
-                db.run(PARK, params![sid, Waiting::Parked as i16])?;
+                db.run(PARK, params![sid, now])?;
             } else if let Some(due_at) = capped_until(db, &callee, claim.caps, now)? {
-                db.run(DEFER, params![sid, due_at])?;
+                db.run(DEFER, params![sid, due_at, now])?;
             } else {
                 let call = take(db, &sid, &claim.node, Waiting::InLane)?;
                 db.run(COUNT, params![callee, now, sid])?;

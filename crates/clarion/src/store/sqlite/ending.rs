@@ -3,15 +3,16 @@
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::query::Query;
-use super::{bills, callbacks, claiming, legs};
+use super::{bills, callbacks, claiming, do_not_call, legs};
 use crate::domain::bill::rating::Charge;
 use crate::domain::claim::{EndedCall, GoingOn, WentOn};
+use crate::domain::notice::keys::CalleeChoice;
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
 use crate::store::statements::{queue, sqlite};
 
-const NEXT: &str = sqlite!(notices::NEXT, "$11", notices::OF_CALL);
+const NEXT: &str = sqlite!(notices::NEXT, "$12", notices::OF_CALL);
 
 /// All of it, or nothing of it if the call is not ours any more.
 pub(super) fn end(db: &Connection, ended: &EndedCall, now: i64) -> Result<bool, StoreError> {
@@ -45,7 +46,7 @@ pub(super) fn go_on(db: &Connection, going: &GoingOn, now: i64) -> Result<WentOn
         close(db, &going.as_last(over), &held, now)?;
         return Ok(WentOn::Over(over.end.ending));
     }
-    if !ended.was_dialled(held.legs_before) {
+    if ended.claimed.is_counted && !ended.was_dialled(held.legs_before) {
         let claimed = [held.callee.as_str(), ended.sid().as_str()];
         db.run(queue::UNCOUNT.sqlite, claimed)?;
     }
@@ -66,6 +67,17 @@ fn held(db: &Connection, ended: &EndedCall) -> Result<Option<HeldAttempt>, Store
 /// Its legs are kept, and what was set aside for it is given back: what it costs.
 fn settle(db: &Connection, ended: &EndedCall, held: &HeldAttempt) -> Result<Charge, StoreError> {
     legs::keep(db, &ended.claimed, &ended.legs, held.legs_before)?;
+    // Where the key itself could not be written, its end makes that good.
+    if ended.choice == Some(CalleeChoice::Stopped) {
+        let (call, source) = (&ended.claimed.call, ended.callee());
+        do_not_call::add(
+            db,
+            &call.account,
+            call.number.digits(),
+            &source,
+            ended.ended_at,
+        )?;
+    }
     bills::charge(db, ended)
 }
 

@@ -43,6 +43,8 @@ const ANSWERED: &str = advance!("answered_at");
 /// The first choice counts.
 const CHOSEN: &str =
     sqlite!("UPDATE call_queue SET choice = coalesce(choice, $1) WHERE call_sid = $2");
+const HAS_CHOSEN: &str =
+    sqlite!("SELECT 1 FROM call_queue WHERE call_sid = $1 AND choice IS NOT NULL");
 const UNWANTED: &str = sqlite!(
     do_not_call::ADD_CALLEE,
     " FROM call_queue AS chosen JOIN calls USING (call_sid) WHERE call_sid = $1 ON CONFLICT DO NOTHING"
@@ -123,8 +125,11 @@ impl CallQueue for SqliteStore {
     ) -> Result<bool, StoreError> {
         let (sid, lease, clock) = (sid.clone(), lease.clone(), self.clock.clone());
         self.write(move |db| {
+            // What was chosen before was told before.
+            let is_news = !matches!(step.update, CallUpdate::Chosen { .. })
+                || !db.exists(HAS_CHOSEN, [sid.as_str()])?;
             let is_ours = advance(db, &sid, &lease, &step.update)?;
-            if is_ours {
+            if is_ours && is_news {
                 callbacks::owe_events(db, &step.event, clock.now())?;
             }
             Ok(is_ours)
@@ -352,7 +357,9 @@ fn put_back(
     let (callee, legs_before) =
         db.only_row(REQUEUE, values, |row| Ok((row.string(0)?, row.number(1)?)))?;
     legs::keep(db, claimed, &requeue.legs, legs_before)?;
-    db.run(queue::UNCOUNT.sqlite, [&callee, sid.as_str()])?;
+    if claimed.is_counted {
+        db.run(queue::UNCOUNT.sqlite, [&callee, sid.as_str()])?;
+    }
     claiming::unpark(db, &callee)?;
     Ok(true)
 }

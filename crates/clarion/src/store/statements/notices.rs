@@ -3,7 +3,7 @@
 use super::{Statement, requests, statement};
 use crate::domain::claim::{EndedCall, NextDial};
 use crate::store::StoreError;
-use crate::store::binding::Bind;
+use crate::store::binding::{Bind, millis};
 use crate::store::columns::Columns;
 
 /// What is known of an attempt that a lease still holds: its callee, the legs that were stored before, and whether it was cancelled.
@@ -13,8 +13,8 @@ pub const HELD: Statement = statement!(
 pub const LEAVE_QUEUE: Statement = statement!("DELETE FROM call_queue WHERE call_sid = $1");
 /// Before the moment from which it is due: the row of one attempt becomes that of the next, with the values of `next_values`.
 pub const NEXT: &str = "UPDATE call_queue SET state = {queued}, node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, rang_at = NULL, \
-   answered_at = NULL, choice = NULL, dialog = NULL, seen_at = NULL, attempts = $2, attempt = attempt + $3, legs = $4, callee = $5, route = $6, to_called = $7, \
-   to_number = $8, to_extension = $9, to_caller = $10, due_at = ";
+   answered_at = NULL, choice = NULL, pass_at = NULL, dialog = NULL, seen_at = NULL, attempts = $2, attempt = attempt + $3, legs = $4, callee = $5, route = $6, to_called = $7, \
+   to_number = $8, to_extension = $9, to_caller = $10, patience = $11, due_at = ";
 /// After that.
 pub const OF_CALL: &str = " WHERE call_sid = $1";
 pub const END: Statement = statement!(
@@ -67,12 +67,12 @@ pub fn end_values(ended: &EndedCall) -> [Bind<'_>; 13] {
     ]
 }
 
-/// The first ten values of `NEXT`.
+/// The first eleven values of `NEXT`.
 pub fn next_values<'a>(
     ended: &'a EndedCall,
     next: &'a NextDial,
     legs_before: u32,
-) -> [Bind<'a>; 10] {
+) -> [Bind<'a>; 11] {
     let was_dialled = ended.was_dialled(legs_before);
     [
         Bind::of(ended.sid().as_str()),
@@ -86,5 +86,6 @@ pub fn next_values<'a>(
         Bind::of(next.to.number.digits()),
         Bind::of(next.to.number.extension()),
         Bind::of(next.to.caller.as_deref()),
+        Bind::of(next.patience.map(millis)),
     ]
 }

@@ -84,9 +84,9 @@ pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, call
   coalesce(queue.to_number, calls.number), CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, \
   CASE WHEN queue.to_number IS NULL THEN calls.caller ELSE queue.to_caller END, \
   calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, queue.attempt, queue.callee, calls.type, \
-  calls.notice, calls.events";
+  calls.notice, calls.events, queue.parked, queue.legs";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 19;
+pub const CLAIMED_COLUMNS: usize = 21;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str = "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, queue.choice";
 
@@ -192,6 +192,8 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
         },
         tries: row.number(13)?,
         attempt: attempt_number(row, 14)?,
+        is_counted: row.number::<i16>(19)? == Waiting::InLane as i16,
+        legs_before: row.number(20)?,
     })
 }
 

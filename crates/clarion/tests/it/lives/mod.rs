@@ -255,6 +255,10 @@ async fn judge(world: &World, installation: &Installation, lives: usize) {
         wrong.len(),
         wrong.join("\n")
     );
+    assert!(
+        !history.thanked.is_empty(),
+        "somebody has confirmed and heard so"
+    );
     every_dialled_call_has_a_leg(&installation.database, &history).await;
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     for (outcome, _) in history.records.values() {
@@ -263,9 +267,10 @@ async fn judge(world: &World, installation: &Installation, lives: usize) {
             .or_default() += 1;
     }
     println!(
-        "{lives} lives, {} calls accepted, {} dialled, {} callbacks, on {}: {outcomes:?}",
+        "{lives} lives, {} calls accepted, {} dialled, {} thanked for a key, {} callbacks, on {}: {outcomes:?}",
         history.accepted.len(),
         history.dialled.len(),
+        history.thanked.len(),
         history.callbacks.len(),
         installation.database
     );

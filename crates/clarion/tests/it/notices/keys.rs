@@ -250,6 +250,7 @@ async fn wrong_keys_are_refused_by_name_and_the_vendors_fields_never() {
         "\"waitDtmfTime\":\"soon\"",
         "\"inputDtmfPrompt\":\"../secret.wav\"",
         "\"waitDtmfTime\":\"0\",\"inputDtmfPrompt\":\"Press one.\"",
+        "\"replayDtmf\":{\"a\":1},\"callStateUrl\":[],\"callStatePush\":{}",
     ] {
         let sid = stage.call("13800000005", &format!("{HELLO},{wrong}")).await;
         let report = stage.report_of(&sid).await;

@@ -17,6 +17,7 @@ contract! {
     a_call_that_was_put_back_does_not_count_for_its_callee,
     what_counted_for_a_callee_is_forgotten_after_a_day,
     overdue_calls_are_claimed_for_their_end,
+    a_number_that_is_held_back_for_longer_than_its_patience_loses_its_turn,
 }
 
 async fn calls_are_claimed_in_their_order_and_once(database: Database) {
@@ -149,6 +150,81 @@ async fn what_counted_for_a_callee_is_forgotten_after_a_day(database: Database) 
     assert_eq!(store.calls_to("8613800000002", day).await.unwrap(), 1);
     pass(&database, SignedDuration::from_mins(2)).await;
     assert_eq!((forget().await, forget().await, forget().await), (2, 1, 0));
+}
+
+async fn a_number_that_is_held_back_for_longer_than_its_patience_loses_its_turn(
+    database: Database,
+) {
+    let store = with_account(&database).await;
+    let minute = SignedDuration::from_mins(1);
+    let queued = |patience| Queueing {
+        patience,
+        valid_for: SignedDuration::from_hours(9),
+        ..queueing()
+    };
+    let held_back = async || {
+        let overdue = store.claim_overdue(&node(1), 10).await.unwrap();
+        assert!(overdue.iter().all(|(_, why)| *why == Overdue::HeldBack));
+        overdue
+            .into_iter()
+            .map(|(call, _)| call)
+            .collect::<Vec<_>>()
+    };
+    let (first, patient, alone) = (
+        call("8613800000001"),
+        call("8613800000001"),
+        call("8613800000001"),
+    );
+    store.accept_call(order(first)).await.unwrap();
+    let talking = claim(&store, &node(1), 10).await.remove(0);
+    for (call, patience) in [(&patient, Some(minute)), (&alone, None)] {
+        let order = order_queued(call.clone(), queued(patience));
+        store.accept_call(order).await.unwrap();
+    }
+    assert!(claim(&store, &node(1), 10).await.is_empty(), "it is busy");
+    assert!(held_back().await.is_empty(), "not for long");
+    pass(&database, SignedDuration::from_secs(59)).await;
+    assert!(held_back().await.is_empty());
+    pass(&database, SignedDuration::from_secs(2)).await;
+    let found = held_back().await;
+    assert_eq!(found.len(), 1, "the other has no patience to lose");
+    assert_eq!(found[0].call.sid, patient.sid);
+    // Where nobody else has a turn it goes on waiting, and nobody's calls are counted otherwise.
+    let day = SignedDuration::from_hours(24);
+    let back = back(SignedDuration::ZERO, 0);
+    assert!(store.requeue_call(&found[0], back).await.unwrap());
+    assert_eq!(store.calls_to("8613800000001", day).await.unwrap(), 1);
+    assert!(claim(&store, &node(1), 10).await.is_empty());
+    assert!(held_back().await.is_empty(), "its patience begins anew");
+    assert!(store.end_call(ended(&talking, now())).await.unwrap());
+    assert_eq!(claim(&store, &node(1), 10).await.len(), 1);
+    pass(&database, minute + minute).await;
+    assert!(
+        held_back().await.is_empty(),
+        "who is called is not held back"
+    );
+    // The caps hold back as well.
+    let capped = call("8613800000002");
+    let caps = CalleeCaps {
+        per_day: 1,
+        ..CalleeCaps::default()
+    };
+    let wish = || Claim {
+        caps,
+        ..claim_for(&node(1), 10)
+    };
+    store
+        .accept_call(order(call("8613800000002")))
+        .await
+        .unwrap();
+    let only = store.claim_calls(wish()).await.unwrap().remove(0);
+    assert!(store.end_call(ended(&only, now())).await.unwrap());
+    let order = order_queued(capped.clone(), queued(Some(minute)));
+    store.accept_call(order).await.unwrap();
+    assert!(store.claim_calls(wish()).await.unwrap().is_empty());
+    pass(&database, minute + minute).await;
+    let found = held_back().await;
+    assert!(found.iter().any(|one| one.call.sid == capped.sid));
 }
 
 async fn overdue_calls_are_claimed_for_their_end(database: Database) {

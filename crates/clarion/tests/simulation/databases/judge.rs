@@ -313,6 +313,7 @@ impl<'a> Comparison<'a> {
                 } else {
                     SignedDuration::ZERO
                 },
+                patience: None,
                 longest_talk: 60,
             },
             if_cancelled: over(NoticeEnding::Cancelled),

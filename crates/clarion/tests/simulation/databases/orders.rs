@@ -52,6 +52,7 @@ pub fn order(request: Request, number: usize, accepted_at: Timestamp) -> CallOrd
             events: None,
         },
         queueing: Queueing {
+            patience: None,
             route: RouteKey::default(),
             priority: priority(request.urgent),
             pause: if request.time == Time::Later {

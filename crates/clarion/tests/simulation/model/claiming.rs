@@ -195,6 +195,8 @@ impl QueueModel {
             },
             attempt: place.attempt,
             tries: place.tries,
+            is_counted: !place.is_to_end,
+            legs_before: place.legs,
         }
     }
 

@@ -229,6 +229,7 @@ impl QueueModel {
         if !place.state.may_become(CallState::Queued) {
             return false;
         }
+        let is_counted = !place.is_to_end;
         if requeue.pause > SignedDuration::ZERO {
             place.due_at = now + millis(requeue.pause);
         }
@@ -237,7 +238,9 @@ impl QueueModel {
             legs: place.legs + u32::try_from(requeue.legs.len()).expect("a few"),
             ..place.waiting_again()
         };
-        self.uncount(sid);
+        if is_counted {
+            self.uncount(sid);
+        }
         true
     }
 
@@ -297,7 +300,7 @@ impl QueueModel {
             self.finish(going.as_last(&going.if_cancelled));
             return WentOn::Over(NoticeEnding::Cancelled);
         }
-        let legs_before = place.legs;
+        let (legs_before, is_counted) = (place.legs, !place.is_to_end);
         let was_dialled = u16::from(going.ended.was_dialled(legs_before));
         *place = Place {
             due_at: now + millis(going.next.pause),
@@ -309,7 +312,7 @@ impl QueueModel {
             choice: None,
             ..place.waiting_again()
         };
-        if was_dialled == 0 {
+        if is_counted && was_dialled == 0 {
             self.uncount(&sid);
         }
         self.keep_attempt(going.ended, legs_before, false);
