@@ -1,5 +1,8 @@
 //! Makes a queue long, with the store's own statements in large batches.
 
+use std::sync::Arc;
+
+use clarion::domain::notice::{Notice, Recipient};
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::request_key::CallOrder;
 use clarion::store::{Database, postgres, sqlite};
@@ -18,12 +21,24 @@ const ONE_CALLEE: &str = "8613900000000";
 pub struct Filling {
     pub callee: Option<&'static str>,
     pub valid_for: SignedDuration,
+    /// They are notices with somebody else to be called, and due after this time.
+    pub notices_after: Option<SignedDuration>,
 }
 
 pub fn usual() -> Filling {
     Filling {
         callee: None,
         valid_for: EXPIRES_AFTER,
+        notices_after: None,
+    }
+}
+
+pub fn tomorrow() -> Filling {
+    let day = SignedDuration::from_hours(24);
+    Filling {
+        valid_for: day + EXPIRES_AFTER,
+        notices_after: Some(day),
+        ..usual()
     }
 }
 
@@ -63,6 +78,22 @@ fn order(customer: &BenchCustomer, filling: &Filling) -> CallOrder {
     order.queueing.valid_for = filling.valid_for;
     if let Some(callee) = filling.callee {
         order.call.number = PhoneNumber::from_stored(callee.to_owned(), None);
+    }
+    if let Some(pause) = filling.notices_after {
+        let to = |number: PhoneNumber| Recipient {
+            called: number.digits().to_owned(),
+            callee: number.digits().to_owned(),
+            number,
+            caller: None,
+        };
+        let backup = PhoneNumber::from_stored(ONE_CALLEE.to_owned(), None);
+        let notice = Notice {
+            numbers: vec![to(order.call.number.clone()), to(backup)],
+            ..Notice::single()
+        };
+        order.queueing.pause = pause;
+        order.queueing.patience = notice.patience(&order.call.number, &[]);
+        order.call.notice = Some(Arc::new(notice));
     }
     order
 }

@@ -1,7 +1,7 @@
 //! What a long queue costs: every verb of the queue with and without a backlog, side by side on one database.
 //!
-//! Three queues are measured: an empty one, one with many calls that are due, and one with many calls to a callee that is being called.
-//! The verbs are measured in rounds over all three databases, so that others disturb all alike; the medians of all rounds count.
+//! Four queues are measured: an empty one, one with many calls that are due, one with many calls to a callee that is being called, and one with
+//! many notices that are due tomorrow. The verbs are measured in rounds over all four databases, so that others disturb all alike; the medians of all rounds count.
 
 pub mod filling;
 mod table;
@@ -68,7 +68,7 @@ async fn measure(
     folder: &Path,
 ) -> anyhow::Result<BacklogRow> {
     let mut queues = Vec::new();
-    for name in ["empty", "long", "callee"] {
+    for name in ["empty", "long", "callee", "tomorrow"] {
         queues.push(Queue::open(Site::new(kind, &folder.join(name))?).await?);
     }
     let measured = measure_queues(options, &queues).await;
@@ -80,12 +80,14 @@ async fn measure(
 }
 
 async fn measure_queues(options: &BacklogOptions, queues: &[Queue]) -> anyhow::Result<BacklogRow> {
-    let [_, long, callee] = queues else {
-        anyhow::bail!("there are three queues");
+    let [_, long, callee, tomorrow] = queues else {
+        anyhow::bail!("there are four queues");
     };
     let database = long.site.version().await?;
     println!("{database}");
     filling::fill(&long.site, &long.customer, options.calls, &filling::usual()).await?;
+    let later = filling::tomorrow();
+    filling::fill(&tomorrow.site, &tomorrow.customer, options.calls, &later).await?;
     let behind = callee.put_behind_one_callee(options.to_one_callee).await?;
     let mut times = vec![Vec::new(); queues.len()];
     for _ in 0..options.rounds {

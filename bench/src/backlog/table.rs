@@ -22,7 +22,7 @@ pub struct BacklogReport {
 #[derive(Debug)]
 pub struct BacklogRow {
     pub database: String,
-    /// With an empty queue, with a long one, and with many calls to one callee.
+    /// With an empty queue, with a long one, with many calls to one callee, and with many notices for tomorrow.
     pub times: Vec<VerbTimes>,
     /// Until a call behind all those to one callee was claimed.
     pub behind: Duration,
@@ -44,13 +44,13 @@ impl fmt::Display for BacklogReport {
         writeln!(
             f,
             "{day}, Clarion {}. {machine}.\n\nThe verbs of the queue, one after the other on one node without telephones: medians in ms of {rounds} rounds, each with {times} \
-             of every verb on every queue. `long`: {calls} calls are due. `one callee`: a callee is being called, and {to_one_callee} more calls to it wait. \
+             of every verb on every queue. `long`: {calls} calls are due. `one callee`: a callee is being called, and {to_one_callee} more calls to it wait. `tomorrow`: {calls} notices are due in a day. \
              Counting is done so rarely that it takes a hundredth of the time at most.\n",
             env!("CARGO_PKG_VERSION")
         )?;
         writeln!(
             f,
-            "| database | verb | empty | long | one callee | long / empty | one callee / empty |\n|---|---|---:|---:|---:|---:|---:|"
+            "| database | verb | empty | long | one callee | tomorrow | long / empty | one callee / empty | tomorrow / empty |\n|---|---|---:|---:|---:|---:|---:|---:|---:|"
         )?;
         for row in &self.rows {
             row.write(f)?;
@@ -76,13 +76,15 @@ impl BacklogRow {
             let of = |queue: usize| self.times[queue].0[verb];
             writeln!(
                 f,
-                "| {} | {name} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
+                "| {} | {name} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
                 self.database,
                 of(0),
                 of(1),
                 of(2),
+                of(3),
                 of(1) / of(0),
-                of(2) / of(0)
+                of(2) / of(0),
+                of(3) / of(0)
             )?;
         }
         Ok(())

@@ -60,7 +60,7 @@ async fn the_demonstration_ends_with_a_bill_that_agrees_with_its_calls() {
             seconds + code_seconds + heard
         ),
         &format!("✓ the fees add up to {sum},"),
-        &format!("the recorded one: 4 lines, {sum} in all"),
+        &format!("the recorded one: 6 lines, {sum} in all"),
     ] {
         assert!(bill.contains(shown), "{shown} in {bill}");
     }

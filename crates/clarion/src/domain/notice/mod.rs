@@ -176,6 +176,20 @@ pub enum Sequel {
 }
 
 impl Notice {
+    /// A request that says nothing of this, to nobody yet.
+    pub fn single() -> Self {
+        Self {
+            plan: NoticePlan::single(),
+            numbers: Vec::new(),
+            lists: Vec::new(),
+            shown: None,
+            window: None,
+            lifts_hours: false,
+            ring: None,
+            keys: None,
+        }
+    }
+
     /// Everybody whom it calls, in the order of their turns, each of them once. `lists` are those of its lists that there are.
     pub fn recipients(&self, lists: &[CallList], plan: &NumberingPlan) -> Vec<Recipient> {
         let mut recipients: Vec<Recipient> = Vec::new();

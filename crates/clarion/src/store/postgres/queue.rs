@@ -43,6 +43,9 @@ macro_rules! advance {
 /// whether it is news.
 /// Should somebody ask for the state of the call in the same moment and take the place, the event is left out: the next one says more.
 macro_rules! with_event {
+    (of_progress $change:ident) => {
+        with_event!("$11", "$12", "$13", "$14", "$15", "$16", "true", "moved AS (", $change, ")")
+    };
     ($app:literal, $host:literal, $url:literal, $before:literal, $after:literal, $owed_at:literal, $news:literal, $($moved:expr),+) => {
         postgres!(
             "WITH ",
@@ -69,39 +72,9 @@ const MOVED_CHOSEN: &str = postgres!(
     " FROM moved AS chosen JOIN calls USING (call_sid) WHERE $1 = 'stop' ON CONFLICT DO NOTHING)"
 );
 const CHOSEN: &str = postgres!("WITH ", MOVED_CHOSEN, " SELECT 1 FROM moved");
-const DIALLED_WITH_EVENT: &str = with_event!(
-    "$11",
-    "$12",
-    "$13",
-    "$14",
-    "$15",
-    "$16",
-    "moved AS (",
-    DIALLED,
-    ")"
-);
-const RANG_WITH_EVENT: &str = with_event!(
-    "$11",
-    "$12",
-    "$13",
-    "$14",
-    "$15",
-    "$16",
-    "moved AS (",
-    RANG,
-    ")"
-);
-const ANSWERED_WITH_EVENT: &str = with_event!(
-    "$11",
-    "$12",
-    "$13",
-    "$14",
-    "$15",
-    "$16",
-    "moved AS (",
-    ANSWERED,
-    ")"
-);
+const DIALLED_WITH_EVENT: &str = with_event!(of_progress DIALLED);
+const RANG_WITH_EVENT: &str = with_event!(of_progress RANG);
+const ANSWERED_WITH_EVENT: &str = with_event!(of_progress ANSWERED);
 const CHOSEN_WITH_EVENT: &str = with_event!(
     "$7",
     "$8",

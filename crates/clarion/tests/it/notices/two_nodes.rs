@@ -96,7 +96,7 @@ async fn a_thousand_requests_of_one_name_are_one_notice() {
         .collect();
     assert_eq!(
         numbers,
-        ["8613800000002", "8613800000005"],
+        ["+8613800000002", "+8613800000005"],
         "each dialled once"
     );
     let store = pair.first.database.open(&Supervisor::new()).await.unwrap();
