@@ -22,7 +22,7 @@ fn expected_code(target: &str) -> &'static str {
 }
 
 /// The same bytes with a fresh signature. All of them have the same length as before.
-fn freshly_signed(server: &TestServer, request: &[u8]) -> Vec<u8> {
+pub fn freshly_signed(server: &TestServer, request: &[u8]) -> Vec<u8> {
     let signature = server.sign();
     let text = String::from_utf8(request.to_vec()).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();

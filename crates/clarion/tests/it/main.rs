@@ -35,6 +35,7 @@ mod dependencies;
 mod disk;
 mod do_not_call;
 mod documents;
+mod golden;
 mod hostile;
 mod hosts;
 mod https;
