@@ -1,6 +1,7 @@
 //! What every store promises about the queue: leases, fences, one end. One suite, run on SQLite and on PostgreSQL.
 
 mod backlog;
+mod choices;
 mod claiming;
 mod group_commit;
 mod lanes;
