@@ -19,8 +19,8 @@ use crate::chance::Chance;
 use crate::model::QueueModel;
 use crate::network::{Network, Pressed};
 
-/// Clocks of nodes are apart by no more than this where a pause is measured.
-const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(7210);
+/// What is measured by two clocks may differ by so much: one is wrong by two hours, and is set right by as much although its process began anew meanwhile.
+const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(2 * 7200 + 10);
 
 /// How a call of a history goes on where nobody answers.
 #[derive(Debug, Clone)]
@@ -193,7 +193,10 @@ fn follow(sid: &CallSid, notice: &Notice, attempts: &[Attempt]) -> Vec<String> {
             Sequel::Dial { not_before, .. } => {
                 let at = attempt.dialled_at.unwrap_or(attempt.ended_at);
                 if place > 0 && at + CLOCKS_APART < not_before {
-                    wrong.push(format!("{sid}: attempt {} came too early", place + 1));
+                    wrong.push(format!(
+                        "{sid}: attempt {} came at {at}, not before {not_before}",
+                        place + 1
+                    ));
                 }
             }
         }
