@@ -21,7 +21,7 @@ use crate::life::{Blow, Life};
 use crate::network::Network;
 use crate::node::SimulatedNode;
 use crate::node_store::NodeStore;
-use crate::notices::recipient;
+use crate::notices::{self, recipient};
 use crate::panics;
 use crate::plan::{CallPlan, Fault, Plan, TRUNKS};
 use crate::world::World;
@@ -105,6 +105,12 @@ async fn live(seed: u64, read: bool) -> Verdict {
     let mut state = world.state();
     let mut wrong = state.judge();
     wrong.extend(stage.too_many_starts(&state.network));
+    let clocks_apart = stage.plan.clocks_apart();
+    wrong.extend(notices::violations(
+        &state.model,
+        &state.network,
+        clocks_apart,
+    ));
     Verdict {
         wrong,
         fingerprint: state.fingerprint(),

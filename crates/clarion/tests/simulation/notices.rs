@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use clarion::domain::attempt::{Attempt, AttemptNumber};
 use clarion::domain::call::CallSid;
-use clarion::domain::claim::EndedCall;
+use clarion::domain::ended_call::EndedCall;
 use clarion::domain::notice::call_hours::CallHours;
+use clarion::domain::notice::ending::NoticeEnding;
 use clarion::domain::notice::keys::NoticeKeys;
 use clarion::domain::notice::plan::{NoticePlan, RedialReason};
-use clarion::domain::notice::{Notice, NoticeEnding, Recipient, Sequel};
+use clarion::domain::notice::{Notice, Recipient, Sequel};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use jiff::tz::TimeZone;
@@ -18,9 +19,6 @@ use jiff::{SignedDuration, Timestamp};
 use crate::chance::Chance;
 use crate::model::QueueModel;
 use crate::network::{Network, Pressed};
-
-/// What is measured by two clocks may differ by so much: one is wrong by two hours, and is set right by as much although its process began anew meanwhile.
-const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(2 * 7200 + 10);
 
 /// How a call of a history goes on where nobody answers.
 #[derive(Debug, Clone)]
@@ -89,16 +87,25 @@ pub fn recipient(callee: u32) -> Recipient {
 }
 
 /// What is wrong with the notices of a history.
-pub fn violations(model: &QueueModel, network: &Network) -> Vec<String> {
+pub fn violations(
+    model: &QueueModel,
+    network: &Network,
+    clocks_apart: SignedDuration,
+) -> Vec<String> {
     let ends = model.ends.iter();
     let notices = ends.filter(|end| end.claimed.call.notice.is_some());
     notices
-        .flat_map(|end| judge(end, model, network))
+        .flat_map(|end| judge(end, model, network, clocks_apart))
         .map(|problem| format!("notice {problem}"))
         .collect()
 }
 
-fn judge(end: &EndedCall, model: &QueueModel, network: &Network) -> Vec<String> {
+fn judge(
+    end: &EndedCall,
+    model: &QueueModel,
+    network: &Network,
+    clocks_apart: SignedDuration,
+) -> Vec<String> {
     let sid = end.sid();
     let notice = end.claimed.call.notice.as_deref().expect("it is a notice");
     let attempts = &model.calls[sid].attempts;
@@ -120,7 +127,7 @@ fn judge(end: &EndedCall, model: &QueueModel, network: &Network) -> Vec<String> 
     for order in dialled.iter().filter(|order| !orders.contains(order)) {
         wrong.push(format!("{order} was dialled and has no line"));
     }
-    wrong.extend(follow(sid, notice, attempts));
+    wrong.extend(follow(sid, notice, attempts, clocks_apart));
     let Some(over) = &end.notice else {
         wrong.push(format!("{sid} does not say how it ended"));
         return wrong;
@@ -177,7 +184,12 @@ fn order(sid: &CallSid, number: usize) -> String {
 }
 
 /// Each attempt is the one that the plan names after those before it.
-fn follow(sid: &CallSid, notice: &Notice, attempts: &[Attempt]) -> Vec<String> {
+fn follow(
+    sid: &CallSid,
+    notice: &Notice,
+    attempts: &[Attempt],
+    clocks_apart: SignedDuration,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     for (place, attempt) in attempts.iter().enumerate() {
         let before = &attempts[..place];
@@ -192,7 +204,7 @@ fn follow(sid: &CallSid, notice: &Notice, attempts: &[Attempt]) -> Vec<String> {
             }
             Sequel::Dial { not_before, .. } => {
                 let at = attempt.dialled_at.unwrap_or(attempt.ended_at);
-                if place > 0 && at + CLOCKS_APART < not_before {
+                if place > 0 && at + clocks_apart < not_before {
                     wrong.push(format!(
                         "{sid}: attempt {} came at {at}, not before {not_before}",
                         place + 1

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use clarion::domain::claim::LeaseEnd;
+use jiff::SignedDuration;
 
 use crate::chance::Chance;
 use crate::life::Blow;
 use crate::notices::NoticeDraw;
+
+/// Seconds by which a clock may be wrong.
+const WRONG_BY: i64 = 7200;
 
 pub const TRUNKS: [&str; 2] = ["east", "west"];
 
@@ -138,6 +142,17 @@ impl Plan {
         }
     }
 
+    /// How far what two clocks say of one moment may be apart. One that is wrong is set right by as much, also where its process began anew meanwhile: then it
+    /// is wrong the other way.
+    pub fn clocks_apart(&self) -> SignedDuration {
+        let mut faults = self.faults.iter();
+        if faults.any(|(_, fault)| matches!(fault, Fault::Clock(..))) {
+            SignedDuration::from_secs(2 * WRONG_BY + 10)
+        } else {
+            SignedDuration::from_millis(10)
+        }
+    }
+
     /// From then on nothing goes wrong any more.
     pub fn calm_after(&self) -> Duration {
         let faults = self.faults.iter().map(|(at, fault)| *at + fault.lasts());
@@ -188,7 +203,7 @@ impl Fault {
             0..7 => Self::Strike(place, Blow::draw(chance)),
             7 => Self::Stop(place, time),
             8 => Self::Panic(place, chance.pick(&TASKS)),
-            9 => Self::Clock(place, chance.pick(&[-7200, -2, 2, 7200]), time),
+            9 => Self::Clock(place, chance.pick(&[-WRONG_BY, -2, 2, WRONG_BY]), time),
             10 => Self::Prompts(place, time),
             11 => Self::StoreDown(time),
             12 => Self::StoreShaky(time),
