@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use clarion::clock::Clock;
 use clarion::domain::callback::{CallbackKey, OwedCallback};
-use clarion::domain::claim::{
-    CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, LaneShare, NodeId,
-};
+use clarion::domain::claim::{CallUpdate, CalleeCaps, Claim, ClaimedCall, LaneShare, NodeId};
+use clarion::domain::ended_call::EndedCall;
 use clarion::domain::outcome::Outcome;
 use clarion::random;
 use clarion::store::{Database, Store};

@@ -18,7 +18,9 @@ ALTER TABLE call_queue ADD COLUMN to_caller TEXT;
 -- The hours in which calls of an account may be made; empty for any. And whether its urgent calls may be made outside them.
 ALTER TABLE accounts ADD COLUMN call_hours TEXT;
 ALTER TABLE accounts ADD COLUMN urgent_outside_hours INTEGER NOT NULL DEFAULT 0;
--- A number that is held back for longer than this, in milliseconds, loses its turn; empty where no other could have it. And from when on it does.
+-- A number that is held back for longer than this, in milliseconds, loses its turn; empty where no other could have it. Since when it is held back, and when
+-- it loses its turn: only while it is sure to be held back then, so that whoever looks for those finds nothing else.
 ALTER TABLE call_queue ADD COLUMN patience INTEGER;
+ALTER TABLE call_queue ADD COLUMN held_since INTEGER;
 ALTER TABLE call_queue ADD COLUMN pass_at INTEGER;
 CREATE INDEX call_queue_held_back ON call_queue (pass_at) WHERE pass_at IS NOT NULL AND node IS NULL;

@@ -10,7 +10,7 @@ use super::directory::unavailable;
 use super::request::Authenticated;
 use super::wire::{Content, Field, Form};
 use crate::domain::call::{CallProgress, CallSid};
-use crate::domain::notice::Confirmation;
+use crate::domain::notice::ending::Confirmation;
 use crate::domain::status_code::{Refusal, StatusCode};
 
 /// By POST the callSid may be in the body instead of the query.

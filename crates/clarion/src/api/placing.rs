@@ -420,12 +420,7 @@ async fn question(
     let (owner, name) = match question {
         None => return Ok(None),
         Some(WantedQuestion::Text(text)) => {
-            let voice = wanted.speech.clone();
-            let speech = Speech {
-                text: text.clone(),
-                background: 0,
-                ..voice.unwrap_or_else(|| Speech::plain(text))
-            };
+            let speech = Speech::beside(wanted.speech.as_ref(), text);
             return Ok(Some(Prompt::spoken(speech)));
         }
         Some(WantedQuestion::File(owner, name)) => (*owner, name.clone()),

@@ -17,8 +17,8 @@ use crate::config::Config;
 use crate::dispatch::STOP_ALL;
 use crate::domain::account::AccountSid;
 use crate::domain::call::CallSid;
+use crate::domain::call_record::CallFilter;
 use crate::domain::call_state::CallState;
-use crate::domain::claim::CallFilter;
 use crate::domain::phone_number::PhoneNumber;
 use crate::store::Store;
 

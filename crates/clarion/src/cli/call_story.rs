@@ -9,11 +9,13 @@ use super::call_steps::{SeenCall, callback_step};
 use super::plain;
 use crate::clock::Clock;
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
+use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
-use crate::domain::claim::{CallRecord, CurrentAttempt};
 use crate::domain::leg::{HungUpBy, Leg, LegKey};
+use crate::domain::notice::Notice;
+use crate::domain::notice::ending::NoticeEnding;
+use crate::domain::notice::keys::{CalleeChoice, NoticeKeys};
 use crate::domain::notice::plan::FollowUp;
-use crate::domain::notice::{Notice, NoticeEnding};
 use crate::domain::outcome::Outcome;
 
 /// The call itself, without attempts and legs.
@@ -113,6 +115,16 @@ fn describe_notice(seen: &SeenCall, notice: &Notice, clock: &Clock) -> Value {
         "backupAfter": plan.tries_a_turn,
         "callWindow": notice.window.as_ref().map(ToString::to_string),
         "ringTime": notice.ring,
+        "lists": notice.list_names().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "keys": notice.keys.as_ref().map(|keys| {
+            json!({
+                "confirm": keys.confirm.iter().map(char::to_string).collect::<Vec<_>>(),
+                "replay": keys.replay.map(String::from),
+                "stop": keys.stop.map(String::from),
+                "waitSeconds": keys.wait,
+            })
+        }),
+        "eventsTo": call.events.as_ref().map(|events| events.url.host()),
         "ending": call.ending.map(NoticeEnding::as_str),
         "state": call.callback_state().map(String::from),
         "current": next,
@@ -122,6 +134,8 @@ fn describe_notice(seen: &SeenCall, notice: &Notice, clock: &Clock) -> Value {
 fn tell_notice(seen: &SeenCall, notice: &Notice) -> Map<String, Value> {
     let (call, plan) = (&seen.record, &notice.plan);
     let numbers = notice.numbers.iter().map(|to| to.number.to_string());
+    let lists = notice.list_names().into_iter().map(|name| name.to_string());
+    let lists = Some(lists.collect::<Vec<_>>().join(", ")).filter(|lists| !lists.is_empty());
     let pauses = plan.pauses.iter().map(|pause| pause.as_secs().to_string());
     let reasons = plan.redial_on.iter().map(|reason| reason.as_str());
     let again = (plan.redials > 0).then(|| {
@@ -134,12 +148,38 @@ fn tell_notice(seen: &SeenCall, notice: &Notice) -> Map<String, Value> {
     let ended = ended.map(|(ending, state)| format!("{}, state {state}", ending.as_str()));
     said([
         ("numbers", Some(numbers.collect::<Vec<_>>().join(", "))),
+        ("lists", lists),
+        ("keys", notice.keys.as_ref().map(tell_keys)),
         ("tried again", again),
         ("turn of a number", turn),
         ("hours", notice.window.as_ref().map(ToString::to_string)),
         ("rings", notice.ring.map(|ring| format!("{ring} s"))),
+        (
+            "events to",
+            call.events.as_ref().map(|events| events.url.host()),
+        ),
         ("ended", ended),
     ])
+}
+
+fn tell_keys(keys: &NoticeKeys) -> String {
+    let confirm = keys.confirm.iter().map(char::to_string);
+    let confirm = confirm.collect::<Vec<_>>().join(" or ");
+    let told = [
+        (!confirm.is_empty()).then(|| format!("{confirm} confirms")),
+        keys.replay.map(|key| format!("{key} plays again")),
+        keys.stop.map(|key| format!("{key} twice: no more calls")),
+        Some(format!("waited for {} s", keys.wait)),
+    ];
+    told.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What a callee has said by keys.
+fn tell_choice(choice: CalleeChoice) -> String {
+    match choice {
+        CalleeChoice::Confirmed(key) => format!("confirmed by key {key}"),
+        CalleeChoice::Stopped => "wants no more calls".to_owned(),
+    }
 }
 
 /// An attempt of a notice for people: why it came, what became of it, and its legs.
@@ -154,6 +194,7 @@ fn tell_attempt(seen: &SeenCall, attempt: &Attempt, clock: &Clock) -> Map<String
             "outcome",
             Some(format!("{}: {}", outcome.as_str(), outcome.meaning())),
         ),
+        ("said", attempt.choice.map(tell_choice)),
         ("order id", Some(attempt.number.order_id(&seen.record.sid))),
         ("dialled", time(attempt.dialled_at)),
         ("answered", time(attempt.answered_at)),
@@ -195,6 +236,7 @@ fn describe_attempt(seen: &SeenCall, attempt: &Attempt, clock: &Clock) -> Value 
         "why": seen.why(attempt.number, &attempt.to).map(FollowUp::as_str),
         "to": attempt.to.to_string(),
         "outcome": attempt.outcome.as_str(),
+        "confirmKey": attempt.choice.and_then(CalleeChoice::confirming_key).map(String::from),
         "orderId": attempt.number.order_id(call),
         "dialled": time(attempt.dialled_at),
         "answered": time(attempt.answered_at),

@@ -3,7 +3,7 @@
 use phone::ending::{Cause, Failure};
 
 use crate::domain::leg::Leg;
-use crate::domain::notice::NoticeEnding;
+use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::outcome::Outcome;
 use crate::domain::response_policy::{Judgement, ResponsePolicy, TrunkResponse, Verdict};
 

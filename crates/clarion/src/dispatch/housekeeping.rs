@@ -22,7 +22,7 @@ use super::switches::Switches;
 use super::trunk_pool::TrunkPool;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{ClaimedCall, Overdue};
-use crate::domain::notice::NoticeEnding;
+use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::outcome::Outcome;
 use crate::store::StoreError;
 
@@ -116,37 +116,27 @@ impl Housekeeping {
     }
 
     async fn end_one(&self, claimed: ClaimedCall, why: Overdue) {
-        let reason = match why {
-            Overdue::HeldBack => return self.pass(claimed).await,
-            Overdue::Cancelled => EndReason::plain(Outcome::Cancelled),
-            Overdue::Expired if claimed.tries == 0 => EndReason::plain(Outcome::Expired),
+        let (reason, ending) = match why {
+            Overdue::HeldBack => return self.recorder.pass(DialProgress::new(claimed)).await,
+            Overdue::Cancelled => {
+                let reason = EndReason::plain(Outcome::Cancelled);
+                (reason, NoticeEnding::Cancelled)
+            }
+            Overdue::Expired if claimed.tries == 0 => {
+                let reason = EndReason::plain(Outcome::Expired);
+                (reason, NoticeEnding::Expired)
+            }
             // It was dialled in vain. A record that says so is better than one that does not; one that cannot be read is no reason to wait.
             Overdue::Expired => {
                 let store = &self.recorder.node.store;
                 let history = store.history_so_far(&claimed.call.sid).await;
                 let history = history.unwrap_or_default();
-                EndReason::expired(history.legs_of(claimed.attempt))
+                let reason = EndReason::expired(history.legs_of(claimed.attempt));
+                (reason, NoticeEnding::Expired)
             }
-        };
-        let ending = match why {
-            Overdue::Cancelled | Overdue::HeldBack => NoticeEnding::Cancelled,
-            Overdue::Expired => NoticeEnding::Expired,
         };
         let progress = DialProgress::new(claimed);
         self.recorder.end(progress, reason.for_good(ending)).await;
-    }
-
-    /// A number that is held back loses its turn to the next. Where there is no other, it goes on waiting.
-    async fn pass(&self, claimed: ClaimedCall) {
-        let has_another = self.recorder.planner.has_another(&claimed).await;
-        let progress = DialProgress::new(claimed);
-        if has_another.is_ok_and(|another| another) {
-            let why = "the number was held back for longer than its interval";
-            let reason = EndReason::because(Outcome::Cancelled, why);
-            self.recorder.end(progress, reason).await;
-        } else {
-            self.recorder.requeue(progress, SignedDuration::ZERO).await;
-        }
     }
 
     async fn hang_up_cancelled(&self) -> Result<(), StoreError> {

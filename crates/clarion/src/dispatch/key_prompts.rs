@@ -80,19 +80,12 @@ impl KeyPrompts {
     }
 }
 
-/// In the voice of the message.
 fn said(text: &str, call: &NewCall) -> Option<Prompt> {
     if text.trim().is_empty() {
         return None;
     }
-    let voice = call.prompt.speech.clone();
-    let voice = voice.unwrap_or_else(|| Speech::plain(text));
-    let speech = Speech {
-        text: text.to_owned(),
-        background: 0,
-        ..voice
-    };
-    Some(Prompt::spoken(speech))
+    let message = call.prompt.speech.as_ref();
+    Some(Prompt::spoken(Speech::beside(message, text)))
 }
 
 /// A sentence for each kind of key that may be pressed.

@@ -7,7 +7,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::customers::{AccountRules, CustomerLimits};
 use super::node::Node;
-use super::recorder::{end_events, hang_up_event};
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
 use crate::domain::account::AccountSid;
@@ -15,10 +14,11 @@ use crate::domain::attempt::Attempt;
 use crate::domain::call::NewCall;
 use crate::domain::call_window::CallWindow;
 use crate::domain::callback::{CallReport, EventAttempt, OwedCallback, OwedEvent, StateEvent};
-use crate::domain::claim::{ClaimedCall, EndedCall, GoingOn, NextDial, NoticeOver};
+use crate::domain::ended_call::{EndedCall, GoingOn, NextDial, NoticeOver};
 use crate::domain::notice::call_hours::CallHours;
+use crate::domain::notice::ending::{Confirmation, NoticeEnd, NoticeEnding};
 use crate::domain::notice::keys::CalleeChoice;
-use crate::domain::notice::{Confirmation, Notice, NoticeEnd, NoticeEnding, Recipient, Sequel};
+use crate::domain::notice::{Notice, Recipient, Sequel};
 use crate::domain::numbering_plan::NumberingPlan;
 use crate::domain::outcome::Outcome;
 use crate::domain::route::{self, RouteKey, TrunkRoute};
@@ -66,21 +66,6 @@ impl NoticePlanner {
                 .collect(),
             reserved_talk: config.reserved_talk(),
         })
-    }
-
-    /// Whether another number could have its turn instead of one that is held back.
-    pub async fn has_another(&self, claimed: &ClaimedCall) -> Result<bool, StoreError> {
-        let call = &claimed.call;
-        let Some(notice) = call.notice.as_deref() else {
-            return Ok(false);
-        };
-        let history = self.node.store.history_so_far(&call.sid).await?;
-        let rules = self.customers.rules(&call.account, &call.app).await?;
-        let mut numbers = self.callable(notice, call, &rules).await?;
-        numbers.retain(|to| to.number != call.number);
-        let hours = rules.hours.as_deref();
-        let sequel = self.sequel(notice, &numbers, &history.attempts, hours);
-        Ok(matches!(sequel, Sequel::Dial { .. }))
     }
 
     /// What follows this attempt. `ending` is how the notice ends with it, where that is not for the plan to decide.
@@ -284,7 +269,7 @@ impl NoticePlanner {
             };
             OwedCallback::new(&report, call.app.clone(), url, self.node.clock.zone())
         });
-        let events = end_events(ended, end.outcome.as_str(), self.node.clock.zone());
+        let events = ended.last_events(end.outcome, self.node.clock.zone());
         NoticeOver {
             end,
             callback,
@@ -305,7 +290,7 @@ impl NoticePlanner {
             called: &next.called,
         };
         let next = OwedEvent::new(&claimed.call, event, Some(about), ended.ended_at, zone);
-        hang_up_event(ended, zone).into_iter().chain(next).collect()
+        ended.hang_up_event(zone).into_iter().chain(next).collect()
     }
 
     /// How long it takes until the hours of a call are open again; nothing while they are.

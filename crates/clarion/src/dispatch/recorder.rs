@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use phone::call::{AnswerRecorded, CallEvent, ChoiceRecorded, KeyChoice, LeaveRequest};
 use phone::signalling::{DialogSnapshot, Leave};
@@ -18,9 +17,11 @@ use super::planted::{self, PlantedBug};
 use super::running::RunningCalls;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback, OwedEvent, StateEvent};
-use crate::domain::claim::{CallUpdate, ClaimedCall, EndedCall, Requeue, WatchedUpdate, WentOn};
-use crate::domain::notice::NoticeEnding;
+use crate::domain::claim::{CallUpdate, ClaimedCall, Requeue, WatchedUpdate};
+use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
+use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::notice::keys::CalleeChoice;
+use crate::domain::outcome::Outcome;
 use crate::seldom::Seldom;
 use crate::store::StoreError;
 
@@ -335,16 +336,36 @@ impl CallRecorder {
         };
         match self.planner.step(notice, ended, ending).await? {
             NoticeStep::Over(ended) => store.end_call(*ended).await,
-            NoticeStep::GoesOn(going) => {
-                let (to, pause) = (going.next.to.number.clone(), going.next.pause);
-                let went_on = store.go_on(*going).await?;
-                if went_on == WentOn::Yes {
-                    let seconds = pause.as_secs();
-                    tracing::info!(%to, seconds, "the next attempt of the notice is queued");
-                }
-                Ok(went_on != WentOn::NotOurs)
-            }
+            NoticeStep::GoesOn(going) => Ok(self.go_on(*going).await? != WentOn::NotOurs),
         }
+    }
+
+    /// A number that is held back loses its turn to the next one of its notice. Where no other has one, it goes on waiting.
+    pub async fn pass(&self, progress: DialProgress) {
+        let why = "the number was held back for longer than its interval";
+        let reason = EndReason::because(Outcome::Cancelled, why);
+        let ended = self.ended_call(progress.clone(), reason, self.node.clock.now());
+        let step = match progress.claimed.call.notice.as_deref() {
+            Some(notice) => self.planner.step(notice, &ended, None).await.ok(),
+            None => None,
+        };
+        if let Some(NoticeStep::GoesOn(going)) = step
+            && self.go_on(*going).await.is_ok()
+        {
+            return;
+        }
+        self.requeue(progress, SignedDuration::ZERO).await;
+    }
+
+    async fn go_on(&self, going: GoingOn) -> Result<WentOn, StoreError> {
+        let (to, pause) = (going.next.to.number.clone(), going.next.pause);
+        let went_on = self.node.store.go_on(going).await?;
+        if went_on == WentOn::Yes {
+            let seconds = pause.as_secs();
+            tracing::info!(%to, seconds, "the next attempt of the notice is queued");
+        }
+        self.owed.notify_one();
+        Ok(went_on)
     }
 
     fn ended_call(
@@ -391,33 +412,9 @@ impl CallRecorder {
             };
             OwedCallback::new(&report, call.app.clone(), url, zone)
         });
-        ended.events = end_events(&ended, ended.outcome.as_str(), zone);
+        ended.events = ended.last_events(ended.outcome, zone);
         ended
     }
-}
-
-/// What those who watch a call are told when it is over: the end of its attempt, where there was one, and that of the whole.
-pub fn end_events(ended: &EndedCall, outcome: &'static str, zone: &TimeZone) -> Vec<OwedEvent> {
-    let mut events: Vec<_> = hang_up_event(ended, zone).into_iter().collect();
-    let over = StateEvent::Ended(outcome);
-    events.extend(OwedEvent::new(
-        &ended.claimed.call,
-        over,
-        None,
-        ended.ended_at,
-        zone,
-    ));
-    events
-}
-
-/// The end of an attempt that was dialled.
-pub fn hang_up_event(ended: &EndedCall, zone: &TimeZone) -> Option<OwedEvent> {
-    if !ended.was_dialled(ended.claimed.legs_before) {
-        return None;
-    }
-    let event = StateEvent::HangUp(ended.outcome.as_str());
-    let about = Some(ended.claimed.about());
-    OwedEvent::new(&ended.claimed.call, event, about, ended.ended_at, zone)
 }
 
 fn grant(leave: Option<(LeaveRequest, Leave)>) {

@@ -155,6 +155,18 @@ pub struct Speech {
 }
 
 impl Speech {
+    /// What is said around a message, in the voice of it.
+    pub fn beside(message: Option<&Self>, text: &str) -> Self {
+        match message {
+            Some(message) => Self {
+                text: text.to_owned(),
+                background: 0,
+                ..message.clone()
+            },
+            None => Self::plain(text),
+        }
+    }
+
     /// In the natural voice.
     pub fn plain(text: &str) -> Self {
         Self {

@@ -7,8 +7,8 @@ use super::StoreError;
 use crate::domain::account::AccountSid;
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
+use crate::domain::call_record::{CallFilter, CallRecord};
 use crate::domain::call_state::CallState;
-use crate::domain::claim::{CallFilter, CallRecord};
 
 /// A number was barred, or is not any more.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clarion::domain::call::CallSid;
-use clarion::domain::claim::CallFilter;
+use clarion::domain::call_record::CallFilter;
 use clarion::domain::leg::HungUpBy;
 use clarion::domain::outcome::Outcome;
 use clarion::store::Database;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clarion::domain::account::{AccountChange, ApplicationChange};
-use clarion::domain::claim::{CallFilter, CallRecord};
+use clarion::domain::call_record::{CallFilter, CallRecord};
 use tokio::io::AsyncWriteExt;
 
 use crate::support::raw::read_answer;

@@ -66,6 +66,32 @@ fn told(attempts: &[Attempt]) -> Vec<(&str, Outcome, bool)> {
         .collect()
 }
 
+/// Order id, number and outcome of bill lines.
+fn billed(lines: &[BillLine]) -> Vec<(&str, &str, &str)> {
+    lines
+        .iter()
+        .map(|line| {
+            (
+                line.order_id.as_str(),
+                line.called.as_str(),
+                line.outcome.as_str(),
+            )
+        })
+        .collect()
+}
+
+/// The times and the duration of an attempt, as a callback says them.
+fn times(stage: &Stage, line: &BillLine) -> String {
+    let zone = stage.server.clock.zone();
+    let time = |time: jiff::Timestamp| time.to_zoned(zone.clone()).strftime("%Y%m%d%H%M%S");
+    format!(
+        "<starttime>{}</starttime><endtime>{}</endtime><duration>{}</duration>",
+        time(line.answered_at.unwrap()),
+        time(line.ended_at),
+        line.seconds
+    )
+}
+
 async fn busy_then_silent_then_somebody(database: &str) {
     let stage = Stage::new(&format!("{database}{TIMES}")).await;
     let sid = stage
@@ -85,19 +111,9 @@ async fn busy_then_silent_then_somebody(database: &str) {
         ]
     );
     let lines = stage.lines(&sid).await;
-    let billed: Vec<_> = lines
-        .iter()
-        .map(|line| {
-            (
-                line.order_id.as_str(),
-                line.called.as_str(),
-                line.outcome.as_str(),
-            )
-        })
-        .collect();
     let (second, third) = (format!("{sid}-2"), format!("{sid}-3"));
     assert_eq!(
-        billed,
+        billed(&lines),
         [
             (sid.as_str(), "13800000002", "busy"),
             (&second, "13800000003", "not-answered"),
@@ -105,18 +121,13 @@ async fn busy_then_silent_then_somebody(database: &str) {
         ]
     );
     // To the letter, with the times of the attempt that decided.
-    let last = &lines[2];
-    let zone = stage.server.clock.zone().clone();
-    let time = |time: jiff::Timestamp| time.to_zoned(zone.clone()).strftime("%Y%m%d%H%M%S");
     assert_eq!(
         report,
         format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?><request><action>SellingCall</action><number>13800000002</number>\
-             <callSid>{sid}</callSid><state>0</state><starttime>{}</starttime><endtime>{}</endtime><duration>{}</duration>\
+             <callSid>{sid}</callSid><state>0</state>{}\
              <userData>u</userData><attempts>3</attempts><confirm>0</confirm><result>talked</result><ended>talked</ended></request>",
-            time(last.answered_at.unwrap()),
-            time(last.ended_at),
-            last.seconds,
+            times(&stage, &lines[2]),
         )
     );
     assert_eq!(stage.receiver.received().len(), 1, "one report a notice");

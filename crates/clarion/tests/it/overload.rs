@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use clarion::domain::account::Account;
-use clarion::domain::claim::CallFilter;
+use clarion::domain::call_record::CallFilter;
 use clarion::store::Store;
 use phone::test_phone::Script;
 use supervisor::Supervisor;

@@ -52,8 +52,12 @@ impl Counter {
     }
 
     async fn place(&self, options: &[&str]) -> Said {
+        self.place_saying("hello", options).await
+    }
+
+    async fn place_saying(&self, text: &str, options: &[&str]) -> Said {
         let url = self.url();
-        let place = ["call", "place", "--server", &url, "--media-txt", "hello"];
+        let place = ["call", "place", "--server", &url, "--media-txt", text];
         self.run(&[&place[..], options].concat()).await
     }
 
@@ -439,4 +443,39 @@ async fn keys_are_told_and_an_unknown_call_cannot_be_watched() {
     let unknown = counter.run(&["call", "watch", &"2".repeat(32)]).await;
     assert_eq!(unknown.status, 1);
     assert!(unknown.error.contains("there is no call"), "{unknown:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_is_shown_with_its_keys_and_who_confirmed() {
+    let counter = Counter::open(None).await;
+    let url = counter.receiver.url();
+    let text = "The water rises. Please leave the house now, and take nothing with you.";
+    let options = [
+        "--to",
+        "13800000012",
+        "--confirm-dtmf",
+        "1;2",
+        "--stop-dtmf",
+        "9",
+    ];
+    let more = ["--call-state-url", &url, "--watch"];
+    let said = counter
+        .place_saying(text, &[&options[..], &more[..]].concat())
+        .await;
+    assert_eq!(said.status, 0, "somebody has confirmed: {said:?}");
+    let sid = said.out.lines().next().unwrap();
+    let ended = "ended      confirmed (confirmed), after 1 attempt; state 0";
+    assert!(said.out.contains(ended), "{said:?}");
+    let text = counter.run(&["call", "show", sid]).await.out;
+    for part in [
+        "  keys                   1 or 2 confirms, 9 twice: no more calls, waited for 10 s\n",
+        "  events to              127.0.0.1:",
+        "  said                   confirmed by key 1\n",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    let shown = counter.show(sid).await;
+    assert_eq!(shown["attempts"][0]["confirmKey"], "1");
+    let confirm = &shown["notice"]["keys"]["confirm"];
+    assert_eq!(*confirm, serde_json::json!(["1", "2"]));
 }

@@ -19,8 +19,9 @@ use clarion::domain::account::AccountSid;
 use clarion::domain::call::NewCall;
 use clarion::domain::callback::{CallbackKey, OwedCallback, RespUrl};
 use clarion::domain::claim::{
-    CallUpdate, CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId, Requeue,
+    CallUpdate, CalleeCaps, Claim, ClaimedCall, Lane, LaneShare, NodeId, Requeue,
 };
+use clarion::domain::ended_call::EndedCall;
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::store::{Database, Store};
@@ -85,7 +86,7 @@ async fn claim(store: &Arc<dyn Store>, node: &NodeId, limit: u32) -> Vec<Claimed
 async fn pass(database: &Database, time: SignedDuration) {
     let millis = time.as_millis();
     let statements = format!(
-        "UPDATE call_queue SET due_at = due_at - {millis}, expires_at = expires_at - {millis}, pass_at = pass_at - {millis};
+        "UPDATE call_queue SET due_at = due_at - {millis}, expires_at = expires_at - {millis}, held_since = held_since - {millis}, pass_at = pass_at - {millis};
          UPDATE callee_calls SET claimed_at = claimed_at - {millis};
          UPDATE nodes SET lease_until = lease_until - {millis}, steady_since = steady_since - {millis}, heartbeat_at = heartbeat_at - {millis};"
     );

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use clarion::domain::claim::CallFilter;
+use clarion::domain::call_record::CallFilter;
 use clarion::domain::money::Money;
 use clarion::domain::prompt::AudioOwner;
 use clarion::store::{Database, Store};

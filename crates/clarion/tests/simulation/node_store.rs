@@ -11,9 +11,10 @@ use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListName};
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate, WentOn,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, Lease, LeaseEnd, NodeId, NodeStanding,
+    OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
+use clarion::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use clarion::store::{CallQueue, CustomerTerms, DispatchStore, StoreError};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use clarion::domain::claim::{EndedCall, LeaseEnd};
+use clarion::domain::claim::LeaseEnd;
+use clarion::domain::ended_call::EndedCall;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -14,7 +15,6 @@ use crate::checker::{History, violations};
 use crate::life::Life;
 use crate::model::QueueModel;
 use crate::network::Network;
-use crate::notices;
 use crate::plan::Strike;
 use crate::weather::Weather;
 
@@ -185,7 +185,6 @@ impl WorldState {
         let mut wrong = self.wrong.clone();
         wrong.extend(violations(&self.history()));
         wrong.extend(self.network.contradictions(&self.model));
-        wrong.extend(notices::violations(&self.model, &self.network));
         wrong
     }
 }

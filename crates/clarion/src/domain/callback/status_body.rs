@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 
 use super::super::call::{CallKind, CallProgress, CallSid};
 use super::super::call_state::CallState;
-use super::super::notice::{Confirmation, NoticeEnd};
+use super::super::notice::ending::{Confirmation, NoticeEnd};
 use super::super::outcome::Outcome;
 
 /// What the application learns about the end of a call.

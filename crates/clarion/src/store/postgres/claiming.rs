@@ -86,16 +86,18 @@ const KEEP_TOKENS: &str = postgres!(
 const TAKE: &str = postgres!(
     "WITH counted AS (INSERT INTO callee_calls (callee, claimed_at, call_sid) \
        SELECT callee, {now}, call_sid FROM unnest($1::text[], $2::text[]) AS taken (call_sid, callee) ON CONFLICT DO NOTHING), \
-     queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1, pass_at = NULL WHERE call_sid = ANY($1) RETURNING call_queue.*) \
+     queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1, held_since = NULL, pass_at = NULL WHERE call_sid = ANY($1) RETURNING call_queue.*) \
      SELECT ",
     CLAIMED,
     " FROM queue JOIN calls USING (call_sid) ORDER BY queue.due_at, queue.call_sid"
 );
 const PARK: &str = postgres!(
-    "UPDATE call_queue SET parked = {parked}, pass_at = coalesce(pass_at, {now} + patience) WHERE call_sid = ANY($1)"
+    "UPDATE call_queue SET parked = {parked}, held_since = coalesce(held_since, {now}), pass_at = coalesce(held_since, {now}) + patience \
+     WHERE call_sid = ANY($1)"
 );
 const DEFER: &str = postgres!(
-    "UPDATE call_queue SET due_at = deferred.until, pass_at = coalesce(pass_at, {now} + patience) FROM unnest($1::text[], $2::bigint[]) AS deferred (call_sid, until) \
+    "UPDATE call_queue SET due_at = deferred.until, held_since = coalesce(held_since, {now}), \
+       pass_at = CASE WHEN coalesce(held_since, {now}) + patience < deferred.until THEN coalesce(held_since, {now}) + patience END FROM unnest($1::text[], $2::bigint[]) AS deferred (call_sid, until) \
      WHERE call_queue.call_sid = deferred.call_sid"
 );
 const SET_ASIDE: &str =
@@ -118,12 +120,11 @@ const OVERDUE_CALLS: &str = postgres!(
          CROSS JOIN LATERAL (SELECT call_sid FROM call_queue WHERE app_id = applications.id AND node IS NULL AND parked = {in_lane} \
            LIMIT $1 FOR UPDATE SKIP LOCKED) AS queue \
          WHERE accounts.state <> '{active}' LIMIT $1), \
-     held_back AS (SELECT call_sid FROM call_queue WHERE pass_at <= {now} AND node IS NULL \
-         AND (parked = {parked} OR parked = {in_lane} AND due_at > {now}) LIMIT $1 FOR UPDATE SKIP LOCKED), \
+     held_back AS (SELECT call_sid FROM call_queue WHERE pass_at <= {now} AND node IS NULL LIMIT $1 FOR UPDATE SKIP LOCKED), \
      overdue AS (SELECT call_sid, min(why) AS why FROM (SELECT call_sid, 0 AS why FROM expired \
          UNION ALL SELECT call_sid, 1 FROM unwanted UNION ALL SELECT call_sid, 1 FROM suspended \
          UNION ALL SELECT call_sid, 2 FROM held_back) AS found GROUP BY call_sid), \
-     queue AS (UPDATE call_queue SET state = {claimed}, node = $2, fence = fence + 1, parked = {set_aside}, pass_at = NULL \
+     queue AS (UPDATE call_queue SET state = {claimed}, node = $2, fence = fence + 1, parked = {set_aside}, held_since = NULL, pass_at = NULL \
        FROM overdue WHERE call_queue.call_sid = overdue.call_sid RETURNING call_queue.*, overdue.why) \
      SELECT ",
     CLAIMED,

@@ -7,7 +7,7 @@ use super::group_commit::owned;
 use super::legs::{self, KEEP_LEGS};
 use crate::domain::bill::rating::Prefix;
 use crate::domain::callback::OwedCallback;
-use crate::domain::claim::EndedCall;
+use crate::domain::ended_call::EndedCall;
 use crate::store::statements::{postgres, requests};
 
 /// The line's price is that of `domain::bill::rating`: by the reservation, where there is one, or else by the account's rate with the

@@ -8,8 +8,7 @@ use super::legs::{self, KEEP_LEGS};
 use super::session::{Session, Transaction};
 use super::{bills, bound, callbacks, do_not_call, query_in};
 use crate::domain::bill::rating::Charge;
-use crate::domain::claim::{EndedCall, GoingOn, WentOn};
-use crate::domain::notice::keys::CalleeChoice;
+use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
@@ -104,8 +103,8 @@ async fn settle(
     let values: Vec<_> = columns.chain(bound(&place)).collect();
     query_in(transaction, KEEP, &values).await?;
     // Where the key itself could not be written, its end makes that good.
-    if ended.choice == Some(CalleeChoice::Stopped) {
-        let (call, source) = (&ended.claimed.call, ended.callee());
+    if let Some(source) = ended.unwanted() {
+        let call = &ended.claimed.call;
         let digits = call.number.digits();
         do_not_call::add(transaction, &call.account, digits, &source, ended.ended_at).await?;
     }

@@ -12,9 +12,10 @@ use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::OwedEvent;
 use crate::domain::claim::{
-    CallUpdate, CancelledCall, Claim, ClaimedCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId,
-    NodeStanding, OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate, WentOn,
+    CallUpdate, CancelledCall, Claim, ClaimedCall, Lease, LeaseEnd, NodeId, NodeStanding,
+    OrphanedCall, Overdue, QueuedLanes, Requeue, WatchedUpdate,
 };
+use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::binding::millis;

@@ -9,7 +9,8 @@ use rusqlite::{Connection, StatementStatus};
 
 use super::{calls, claiming, ending, prepare_once, schema};
 use crate::domain::call::{CallKind, NewCall, Priority, Queueing};
-use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, EndedCall, LaneShare, NodeId};
+use crate::domain::claim::{CalleeCaps, Claim, ClaimedCall, LaneShare, NodeId};
+use crate::domain::ended_call::EndedCall;
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::Prompt;

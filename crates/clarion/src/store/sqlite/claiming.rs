@@ -42,17 +42,18 @@ const KEEP_TOKENS: &str = sqlite!(
 );
 const SET_ASIDE: &str = sqlite!("UPDATE call_queue SET parked = {set_aside} WHERE call_sid = $1");
 const PARK: &str = sqlite!(
-    "UPDATE call_queue SET parked = {parked}, pass_at = coalesce(pass_at, $2 + patience) WHERE call_sid = $1"
+    "UPDATE call_queue SET parked = {parked}, held_since = coalesce(held_since, $2), pass_at = coalesce(held_since, $2) + patience WHERE call_sid = $1"
 );
 const DEFER: &str = sqlite!(
-    "UPDATE call_queue SET due_at = $2, pass_at = coalesce(pass_at, $3 + patience) WHERE call_sid = $1"
+    "UPDATE call_queue SET due_at = $2, held_since = coalesce(held_since, $3), \
+       pass_at = CASE WHEN coalesce(held_since, $3) + patience < $2 THEN coalesce(held_since, $3) + patience END WHERE call_sid = $1"
 );
 pub(super) const UNPARK: &str = sqlite!(
     queue::UNPARK,
     "IN (SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = $1 ORDER BY priority, due_at, call_sid LIMIT 1)"
 );
 const TAKE: &str = sqlite!(
-    "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2, pass_at = NULL WHERE call_sid = $3"
+    "UPDATE call_queue SET state = {claimed}, node = $1, fence = fence + 1, parked = $2, held_since = NULL, pass_at = NULL WHERE call_sid = $3"
 );
 pub(super) const TAKEN: &str = sqlite!(
     "SELECT ",
@@ -89,8 +90,7 @@ const OVERDUE: [(Overdue, &str); 4] = [
     (
         Overdue::HeldBack,
         sqlite!(
-            "SELECT call_sid FROM call_queue INDEXED BY call_queue_held_back WHERE pass_at <= $1 AND node IS NULL \
-               AND (parked = {parked} OR parked = {in_lane} AND due_at > $1) LIMIT $2"
+            "SELECT call_sid FROM call_queue INDEXED BY call_queue_held_back WHERE pass_at <= $1 AND node IS NULL LIMIT $2"
         ),
     ),
 ];

@@ -5,8 +5,7 @@ use rusqlite::{Connection, params, params_from_iter};
 use super::query::Query;
 use super::{bills, callbacks, claiming, do_not_call, legs};
 use crate::domain::bill::rating::Charge;
-use crate::domain::claim::{EndedCall, GoingOn, WentOn};
-use crate::domain::notice::keys::CalleeChoice;
+use crate::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::statements::notices::{self, HeldAttempt};
@@ -68,8 +67,8 @@ fn held(db: &Connection, ended: &EndedCall) -> Result<Option<HeldAttempt>, Store
 fn settle(db: &Connection, ended: &EndedCall, held: &HeldAttempt) -> Result<Charge, StoreError> {
     legs::keep(db, &ended.claimed, &ended.legs, held.legs_before)?;
     // Where the key itself could not be written, its end makes that good.
-    if ended.choice == Some(CalleeChoice::Stopped) {
-        let (call, source) = (&ended.claimed.call, ended.callee());
+    if let Some(source) = ended.unwanted() {
+        let call = &ended.claimed.call;
         do_not_call::add(
             db,
             &call.account,

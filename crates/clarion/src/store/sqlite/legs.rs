@@ -3,7 +3,8 @@
 use rusqlite::{Connection, params_from_iter};
 
 use super::query::Query;
-use crate::domain::claim::{ClaimedCall, EndedCall};
+use crate::domain::claim::ClaimedCall;
+use crate::domain::ended_call::EndedCall;
 use crate::domain::leg::Leg;
 use crate::store::StoreError;
 use crate::store::binding::Bind;

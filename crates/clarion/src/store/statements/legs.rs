@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::queue::choice;
 use super::{Statement, statement};
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
-use crate::domain::claim::EndedCall;
+use crate::domain::ended_call::EndedCall;
 use crate::domain::leg::{HungUpBy, Leg, LegMedia};
 use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::outcome::Outcome;

@@ -39,8 +39,7 @@ pub const LANE_ORDER: &str =
     " ORDER BY queue.app_id, queue.route, queue.priority, queue.due_at LIMIT 1";
 /// The next call for a callee who is free now takes its place in its lane. The sum keeps the index of parked calls out of it: PostgreSQL would read all of
 /// them, by a plan that was made while there were hardly any.
-pub const UNPARK: &str =
-    "UPDATE call_queue SET parked = {in_lane} WHERE parked + 0 = {parked} AND call_sid ";
+pub const UNPARK: &str = "UPDATE call_queue SET parked = {in_lane}, pass_at = NULL WHERE parked + 0 = {parked} AND call_sid ";
 /// The last claim of a call does not count for its callee: nothing has rung. Earlier attempts of the same call stay counted.
 pub const UNCOUNT: Statement = statement!(
     "DELETE FROM callee_calls WHERE callee = $1 AND call_sid = $2 \

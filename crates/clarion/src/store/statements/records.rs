@@ -4,9 +4,11 @@ use super::queue::{call_kind, notice};
 use super::{Statement, statement};
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::call::{CallProgress, NoticeProgress};
+use crate::domain::call_record::{CallFilter, CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
-use crate::domain::claim::{CallFilter, CallRecord, CurrentAttempt};
-use crate::domain::notice::{Confirmation, NoticeEnding, keys};
+use crate::domain::callback::EventWish;
+use crate::domain::notice::ending::{Confirmation, NoticeEnding};
+use crate::domain::notice::keys;
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
 use crate::store::columns::Columns;
@@ -17,7 +19,7 @@ const RECORD: &str = "SELECT calls.call_sid, calls.account_sid, calls.app_id, ca
   queue.due_at, coalesce(calls.dialled_at, queue.dialled_at), coalesce(calls.rang_at, queue.rang_at), \
   coalesce(calls.answered_at, queue.answered_at), calls.ended_at, calls.sip_code, calls.reason, calls.type, \
   queue.attempt, coalesce(queue.to_number, calls.number), \
-  CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, calls.notice, calls.ending FROM calls";
+  CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, calls.notice, calls.ending, calls.events FROM calls";
 const NEWEST_FIRST: &str = " call_queue AS queue USING (call_sid) WHERE (CAST($1 AS TEXT) IS NULL OR calls.account_sid = $1) \
   AND (CAST($2 AS TEXT) IS NULL OR call_sid < $2) ORDER BY call_sid DESC LIMIT $3";
 
@@ -84,6 +86,7 @@ pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
         current: current_attempt(row)?,
         notice: notice(row, 23)?,
         ending: row.optional_number(24)?.and_then(NoticeEnding::from_number),
+        events: row.optional_text(25)?.and_then(EventWish::from_stored),
     })
 }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use clarion::domain::call_record::CallFilter;
 use clarion::domain::callback::CallbackState;
-use clarion::domain::claim::CallFilter;
 use clarion::store::{CallbackFilter, Database, Store};
 use g711::Codec;
 use phone::call::MediaConfig;

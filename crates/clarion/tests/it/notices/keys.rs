@@ -5,7 +5,7 @@ use clarion::domain::do_not_call::DoNotCallSource;
 use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::outcome::Outcome;
 
-use super::{HELLO, TIMES, told};
+use super::{HELLO, TIMES, billed, times, told};
 use crate::audio_files::{upload, wav};
 use crate::calls::stage::{Stage, field, on_postgres};
 use crate::support::{self, eventually, tone};
@@ -38,41 +38,27 @@ async fn the_second_person_confirms(database: &str) {
     );
     assert_eq!(attempts[2].choice, Some(CalleeChoice::Confirmed('1')));
     let lines = stage.lines(&sid).await;
-    let billed: Vec<_> = lines
-        .iter()
-        .map(|line| {
-            (
-                line.order_id.clone(),
-                line.called.as_str(),
-                line.outcome.as_str(),
-            )
-        })
-        .collect();
+    let (second, third) = (format!("{sid}-2"), format!("{sid}-3"));
     assert_eq!(
-        billed,
+        billed(&lines),
         [
-            (sid.to_string(), "13800000002", "busy"),
-            (format!("{sid}-2"), "13800000003", "not-answered"),
-            (format!("{sid}-3"), "13800000012", "confirmed"),
+            (sid.as_str(), "13800000002", "busy"),
+            (&second, "13800000003", "not-answered"),
+            (&third, "13800000012", "confirmed"),
         ]
     );
-    let last = &lines[2];
-    let zone = stage.server.clock.zone().clone();
-    let time = |time: jiff::Timestamp| time.to_zoned(zone.clone()).strftime("%Y%m%d%H%M%S");
     assert_eq!(
         report,
         format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?><request><action>SellingCall</action><number>13800000002</number>\
-             <callSid>{sid}</callSid><state>0</state><starttime>{}</starttime><endtime>{}</endtime><duration>{}</duration>\
+             <callSid>{sid}</callSid><state>0</state>{}\
              <userData>u</userData><attempts>3</attempts><confirm>1</confirm><confirmNumber>13800000012</confirmNumber>\
              <dtmf>1</dtmf><result>confirmed</result><ended>confirmed</ended></request>",
-            time(last.answered_at.unwrap()),
-            time(last.ended_at),
-            last.seconds,
+            times(&stage, &lines[2]),
         )
     );
     let answer = stage.result(&sid).await;
-    let seconds = last.seconds;
+    let seconds = lines[2].seconds;
     let expected = format!(
         "<state>0</state><callTime>{seconds}</callTime><duration>{seconds}</duration><attempts>3</attempts><confirm>1</confirm>\
          <confirmNumber>13800000012</confirmNumber><dtmf>1</dtmf>"

@@ -6,10 +6,12 @@ use clarion::domain::call::NewCall;
 use clarion::domain::callback::{
     CallbackKey, EventAttempt, EventWish, OwedEvent, RespUrl, StateEvent,
 };
-use clarion::domain::claim::{CallUpdate, ClaimedCall, EndedCall, WatchedUpdate};
+use clarion::domain::claim::{CallUpdate, ClaimedCall, WatchedUpdate};
 use clarion::domain::do_not_call::DoNotCallSource;
+use clarion::domain::ended_call::EndedCall;
+use clarion::domain::notice::Notice;
+use clarion::domain::notice::ending::{Confirmation, NoticeEnd, NoticeEnding};
 use clarion::domain::notice::keys::CalleeChoice;
-use clarion::domain::notice::{Confirmation, Notice, NoticeEnd, NoticeEnding};
 use clarion::domain::outcome::Outcome;
 use clarion::store::{Database, Store};
 use jiff::tz::TimeZone;
@@ -180,7 +182,7 @@ async fn a_notice_that_was_cancelled_ends_so_unless_somebody_had_confirmed(datab
         let mut end = over(&claimed, ending, choice);
         if choice.is_none() {
             let cancelled = over(&claimed, NoticeEnding::Cancelled, None);
-            end.if_cancelled = Some(Box::new(clarion::domain::claim::NoticeOver {
+            end.if_cancelled = Some(Box::new(clarion::domain::ended_call::NoticeOver {
                 end: cancelled.notice.unwrap(),
                 callback: cancelled.callback,
                 events: Vec::new(),

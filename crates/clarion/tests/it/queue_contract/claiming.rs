@@ -18,6 +18,7 @@ contract! {
     what_counted_for_a_callee_is_forgotten_after_a_day,
     overdue_calls_are_claimed_for_their_end,
     a_number_that_is_held_back_for_longer_than_its_patience_loses_its_turn,
+    who_is_held_back_again_and_again_loses_the_turn_at_last,
 }
 
 async fn calls_are_claimed_in_their_order_and_once(database: Database) {
@@ -225,6 +226,54 @@ async fn a_number_that_is_held_back_for_longer_than_its_patience_loses_its_turn(
     pass(&database, minute + minute).await;
     let found = held_back().await;
     assert!(found.iter().any(|one| one.call.sid == capped.sid));
+}
+
+/// Each time for less than its patience, and in all for longer; what is due and waits for a trunk is not held back.
+async fn who_is_held_back_again_and_again_loses_the_turn_at_last(database: Database) {
+    let store = with_account(&database).await;
+    let half = SignedDuration::from_secs(40);
+    let queued = Queueing {
+        patience: Some(SignedDuration::from_secs(100)),
+        valid_for: SignedDuration::from_hours(9),
+        ..queueing()
+    };
+    let wish = || Claim {
+        caps: CalleeCaps {
+            per_minute: 1,
+            ..CalleeCaps::default()
+        },
+        ..claim_for(&node(1), 1)
+    };
+    let claimed = async || store.claim_calls(wish()).await.unwrap();
+    let overdue = async || store.claim_overdue(&node(1), 10).await.unwrap();
+    let dial_other = async || {
+        // Another call to the same number comes first each time.
+        let urgent = Queueing {
+            pause: -SignedDuration::from_hours(1),
+            ..queueing()
+        };
+        let order = order_queued(call("8613800000001"), urgent);
+        store.accept_call(order).await.unwrap();
+        let other = claimed().await.remove(0);
+        assert!(store.end_call(ended(&other, now())).await.unwrap());
+    };
+    dial_other().await;
+    let waiting = call("8613800000001");
+    let order = order_queued(waiting.clone(), queued);
+    store.accept_call(order).await.unwrap();
+    assert!(claimed().await.is_empty(), "for a minute");
+    pass(&database, SignedDuration::from_secs(61)).await;
+    assert!(overdue().await.is_empty(), "it is due, and not held back");
+    dial_other().await;
+    assert!(claimed().await.is_empty(), "for another minute");
+    assert!(overdue().await.is_empty());
+    pass(&database, half).await;
+    let found = overdue().await;
+    assert_eq!(found.len(), 1, "after a hundred seconds");
+    assert_eq!(
+        (&found[0].0.call.sid, found[0].1),
+        (&waiting.sid, Overdue::HeldBack)
+    );
 }
 
 async fn overdue_calls_are_claimed_for_their_end(database: Database) {

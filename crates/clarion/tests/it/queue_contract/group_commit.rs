@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use clarion::domain::account::{Account, AccountSid};
-use clarion::domain::claim::{CallUpdate, ClaimedCall, EndedCall};
+use clarion::domain::claim::{CallUpdate, ClaimedCall};
+use clarion::domain::ended_call::EndedCall;
 use clarion::store::{Database, Store, StoreError};
 use futures_util::future::join_all;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clarion::domain::attempt::{Attempt, AttemptNumber, CallHistory};
-use clarion::domain::claim::{ClaimedCall, EndedCall, Requeue};
+use clarion::domain::claim::{ClaimedCall, Requeue};
+use clarion::domain::ended_call::EndedCall;
 use clarion::domain::leg::{HungUpBy, Leg, LegKey, LegMedia};
 use clarion::domain::outcome::Outcome;
 use clarion::store::{Database, Store};

@@ -9,9 +9,8 @@ use clarion::domain::bill::import::ImportedRecord;
 use clarion::domain::bill::record::Record;
 use clarion::domain::bill::{BillLine, BillOf, calendar};
 use clarion::domain::call::NewCall;
-use clarion::domain::claim::{
-    CalleeCaps, Claim, ClaimedCall, DueLane, EndedCall, LaneShare, NodeId,
-};
+use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, DueLane, LaneShare, NodeId};
+use clarion::domain::ended_call::EndedCall;
 use clarion::domain::money::Money;
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clarion::domain::call::{CallKind, CallSid};
+use clarion::domain::call_record::{CallRecord, CurrentAttempt};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::CallbackKey;
-use clarion::domain::claim::{
-    CallRecord, CallUpdate, ClaimedCall, CurrentAttempt, EndedCall, GoingOn, Lane, LeaseEnd,
-    NextDial, NoticeOver, Requeue,
-};
-use clarion::domain::notice::{NoticeEnd, NoticeEnding, Recipient};
+use clarion::domain::claim::{CallUpdate, ClaimedCall, Lane, LeaseEnd, Requeue};
+use clarion::domain::ended_call::{EndedCall, GoingOn, NextDial, NoticeOver};
+use clarion::domain::notice::Recipient;
+use clarion::domain::notice::ending::{NoticeEnd, NoticeEnding};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::request_key::CallOrder;
 use clarion::domain::route::RouteKey;
@@ -454,6 +454,7 @@ impl<'a> Comparison<'a> {
             }),
             notice: new.notice.clone(),
             ending: whole.and_then(|whole| whole.ending),
+            events: new.events.clone(),
         }
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use clarion::domain::call::{CallKind, NewCall, Priority, Queueing};
 use clarion::domain::callback::{CallbackKey, OwedCallback, RespUrl};
-use clarion::domain::claim::{
-    CalleeCaps, Claim, ClaimedCall, EndedCall, Lane, LaneShare, NodeId, NoticeOver,
-};
+use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, Lane, LaneShare, NodeId};
 use clarion::domain::customer_limits::{CallLimits, Customer};
+use clarion::domain::ended_call::{EndedCall, NoticeOver};
+use clarion::domain::notice::ending::{Confirmation, NoticeEnd, NoticeEnding};
 use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::notice::plan::NoticePlan;
-use clarion::domain::notice::{Confirmation, Notice, NoticeEnd, NoticeEnding, Recipient};
+use clarion::domain::notice::{Notice, Recipient};
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::Prompt;

@@ -15,11 +15,11 @@ use clarion::domain::call::{CallSid, NewCall, Queueing};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::OwedCallback;
 use clarion::domain::claim::{
-    CallUpdate, CancelledCall, EndedCall, GoingOn, Lease, LeaseEnd, NodeId, NodeStanding, Requeue,
-    WentOn,
+    CallUpdate, CancelledCall, Lease, LeaseEnd, NodeId, NodeStanding, Requeue,
 };
 use clarion::domain::customer_limits::{Customer, StartTokens};
-use clarion::domain::notice::NoticeEnding;
+use clarion::domain::ended_call::{EndedCall, GoingOn, WentOn};
+use clarion::domain::notice::ending::NoticeEnding;
 use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::NodePart;

@@ -12,7 +12,7 @@ use crate::domain::attempt::call_of_order;
 use crate::domain::bill::import::{self, Imported, ImportedRecord, Known, NewLine};
 use crate::domain::bill::rating::Charge;
 use crate::domain::bill::{BillLine, BillOf, LinePlace};
-use crate::domain::claim::EndedCall;
+use crate::domain::ended_call::EndedCall;
 use crate::store::StoreError;
 use crate::store::bills::{CallComparison, CallSpan, ClosedDay};
 use crate::store::columns::Columns;

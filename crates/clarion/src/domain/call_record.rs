@@ -1,0 +1,76 @@
+//! What operators see of a call.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::account::{AccountSid, AppId};
+use super::attempt::AttemptNumber;
+use super::call::{CallKind, CallSid};
+use super::call_state::CallState;
+use super::callback::EventWish;
+use super::notice::Notice;
+use super::notice::ending::NoticeEnding;
+use super::outcome::Outcome;
+use super::phone_number::PhoneNumber;
+
+/// Everything that is known about a call, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRecord {
+    pub sid: CallSid,
+    pub kind: CallKind,
+    pub account: AccountSid,
+    pub app: AppId,
+    pub called: String,
+    pub number: PhoneNumber,
+    pub caller: Option<String>,
+    pub state: CallState,
+    pub outcome: Option<Outcome>,
+    pub trunk: Option<String>,
+    pub tries: u32,
+    pub accepted_at: Timestamp,
+    pub due_at: Option<Timestamp>,
+    pub dialled_at: Option<Timestamp>,
+    pub rang_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub sip_code: Option<u16>,
+    pub reason: Option<String>,
+    /// Until it has ended.
+    pub current: Option<CurrentAttempt>,
+    /// What the request asked for beyond one call.
+    pub notice: Option<Arc<Notice>>,
+    /// How a notice ended.
+    pub ending: Option<NoticeEnding>,
+    /// Who is told what happens to it, step by step.
+    pub events: Option<EventWish>,
+}
+
+impl CallRecord {
+    /// The state in the callback, of a call that is over.
+    pub fn callback_state(&self) -> Option<char> {
+        let outcome = self.outcome?;
+        Some(match self.ending {
+            Some(ending) => ending.callback_state(outcome),
+            None => outcome.callback_state(),
+        })
+    }
+}
+
+/// The attempt that a call is at: it waits to be dialled, or is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurrentAttempt {
+    pub number: AttemptNumber,
+    pub to: PhoneNumber,
+}
+
+/// The calls that an operator wants to see, the newest first.
+#[derive(Debug, Clone, Default)]
+pub struct CallFilter {
+    pub account: Option<AccountSid>,
+    /// Only calls that have not ended.
+    pub alive: bool,
+    /// Only calls before this one, for the next page.
+    pub before: Option<CallSid>,
+    pub limit: u32,
+}
