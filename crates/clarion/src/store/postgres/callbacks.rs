@@ -98,10 +98,9 @@ const RECLAIM: &str = postgres!(
 
 #[async_trait]
 impl CallbackQueue for PostgresStore {
-    /// Planned for the rows that are there now: plans for few callbacks would read all of many (decision 24).
     async fn due_receivers(&self, look: ReceiverLook) -> Result<DueReceivers, StoreError> {
         let client = self.client().await?;
-        let rows = client.query_once(WAITING_APPS, &[]).await?;
+        let rows = client.query(WAITING_APPS, &[]).await?;
         let apps = rows
             .iter()
             .map(|row| callbacks::waiting_app(row, row.number(3)?));
@@ -209,7 +208,7 @@ fn stored_seq(key: &CallbackKey) -> i32 {
 pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<u64, StoreError> {
     let columns = columns(owed);
     let values: Vec<_> = columns.iter().map(|column| &**column as _).collect();
-    Ok(client.execute_once(OWE, &values).await?)
+    Ok(client.execute(OWE, &values).await?)
 }
 
 /// The values of `OWE`.
@@ -233,7 +232,7 @@ pub async fn owe_events(client: &Session, events: &[OwedEvent]) -> Result<(), St
         loop {
             let values: super::Values<'_> = &[&event.call.as_str()];
             let row = client
-                .query_one_once(callbacks::LAST_EVENT.postgres, values)
+                .query_one(callbacks::LAST_EVENT.postgres, values)
                 .await?;
             let last = row.number::<u32>(0)?;
             // Somebody else may have taken the place.
@@ -257,7 +256,7 @@ async fn waiting_receivers(
         &i64::from(limit),
     ];
     let mut seen: HashMap<i64, Vec<_>> = HashMap::new();
-    for row in client.query_once(WAITING_RECEIVERS, values).await? {
+    for row in client.query(WAITING_RECEIVERS, values).await? {
         let first = SignedDuration::from_millis(row.number(2)?);
         let receivers = seen.entry(row.number(0)?).or_default();
         receivers.push((row.string(1)?, first));
@@ -278,7 +277,7 @@ async fn take(
         &claim.node,
         &lease,
     ];
-    let rows = match client.query_once(CLAIM, values).await {
+    let rows = match client.query(CLAIM, values).await {
         Err(error) if error.is_duplicate() => return Ok(None),
         rows => rows?,
     };

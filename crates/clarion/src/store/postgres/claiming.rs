@@ -1,4 +1,4 @@
-//! Taking calls from the queue in PostgreSQL: those that are due, those that shall end without being dialled, and those of nodes that are gone.
+//! Taking calls that are due from the queue in PostgreSQL.
 //!
 //! Nodes claim beside each other: rows that another one is just taking are passed over, and so are callees that another one is just
 //! deciding about. Nobody waits for a lock that a node holds across a round trip.
@@ -6,20 +6,16 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
-use super::session::{Session, Transaction};
+use super::session::{Bound, Session, Transaction};
 use super::{PostgresStore, column, query_in};
-use crate::domain::call::CallSid;
-use crate::domain::claim::{
-    Claim, ClaimedCall, LaneShare, NodeId, OrphanedCall, Overdue, QueuedLanes,
-};
+use crate::domain::claim::{Claim, ClaimedCall, LaneShare, NodeId, QueuedLanes};
 use crate::domain::customer_limits::{Customer, LimitLedger};
 use crate::store::StoreError;
 use crate::store::columns::Columns;
 use crate::store::statements::postgres;
-use crate::store::statements::queue::{
-    self, CLAIMED, CLAIMED_COLUMNS, LANE_ORDER, NEXT_LANE, ORPHANED,
-};
+use crate::store::statements::queue::{self, CLAIMED, LANE_ORDER, NEXT_LANE};
 
 /// One claim looks at the queue at most so often. What it meets and cannot take it parks, defers or sets aside, and meets none of it again.
 const LOOKS: usize = 5;
@@ -112,46 +108,6 @@ pub(super) const UNPARK: &str = postgres!(
 );
 const NEXT_PARKED: &str = "(SELECT call_sid FROM call_queue WHERE parked = {parked} AND callee = free.callee \
   ORDER BY priority, due_at, call_sid LIMIT 1) AS next";
-const OVERDUE_CALLS: &str = postgres!(
-    "WITH expired AS (SELECT call_sid FROM call_queue WHERE node IS NULL AND expires_at <= {now} \
-         ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED), \
-     unwanted AS (SELECT call_sid FROM call_queue WHERE cancelled AND node IS NULL LIMIT $1 FOR UPDATE SKIP LOCKED), \
-     suspended AS (SELECT queue.call_sid FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
-         CROSS JOIN LATERAL (SELECT call_sid FROM call_queue WHERE app_id = applications.id AND node IS NULL AND parked = {in_lane} \
-           LIMIT $1 FOR UPDATE SKIP LOCKED) AS queue \
-         WHERE accounts.state <> '{active}' LIMIT $1), \
-     held_back AS (SELECT call_sid FROM call_queue WHERE pass_at <= {now} AND node IS NULL LIMIT $1 FOR UPDATE SKIP LOCKED), \
-     overdue AS (SELECT call_sid, min(why) AS why FROM (SELECT call_sid, 0 AS why FROM expired \
-         UNION ALL SELECT call_sid, 1 FROM unwanted UNION ALL SELECT call_sid, 1 FROM suspended \
-         UNION ALL SELECT call_sid, 2 FROM held_back) AS found GROUP BY call_sid), \
-     queue AS (UPDATE call_queue SET state = {claimed}, node = $2, fence = fence + 1, parked = {set_aside}, held_since = NULL, pass_at = NULL \
-       FROM overdue WHERE call_queue.call_sid = overdue.call_sid RETURNING call_queue.*, overdue.why) \
-     SELECT ",
-    CLAIMED,
-    ", queue.why FROM queue JOIN calls USING (call_sid)"
-);
-/// Calls of nodes whose leases have run out, and those that nobody works at. A node that has not itself been steady for a lease takes none of
-/// the former: the others may have missed the database as it did. A node that is just renewing its lease is waited for.
-const LOST_NODES: &str = postgres!(SEEN_LOST, " ORDER BY node FOR UPDATE");
-/// The same without waiting: most of the time there are none.
-const ANY_LOST_NODES: &str = postgres!(SEEN_LOST);
-const SEEN_LOST: &str = "SELECT node FROM nodes WHERE node <> $1 AND lease_until <= {now} \
-  AND EXISTS (SELECT 1 FROM nodes AS own WHERE own.node = $1 AND own.steady_since <= {now} - $2) \
-  AND EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)";
-const ORPHANED_CALLS: &str = postgres!(
-    "WITH orphaned AS (SELECT call_sid, node FROM call_queue WHERE node = $2 AND call_sid = ANY($3) OR node = ANY($4) \
-       LIMIT $1 FOR UPDATE SKIP LOCKED), \
-     queue AS (UPDATE call_queue SET node = $2, fence = fence + 1, \
-         seen_at = coalesce(seen_at, (SELECT heartbeat_at FROM nodes WHERE nodes.node = orphaned.node)) \
-       FROM orphaned WHERE call_queue.call_sid = orphaned.call_sid RETURNING call_queue.*) \
-     SELECT ",
-    CLAIMED,
-    ", ",
-    ORPHANED,
-    ", coalesce(queue.seen_at, queue.answered_at, queue.rang_at, queue.dialled_at, calls.accepted_at) \
-     FROM queue JOIN calls USING (call_sid)"
-);
-
 pub(super) async fn lanes(store: &PostgresStore) -> Result<QueuedLanes, StoreError> {
     let rows = store.query(LANES, &[]).await?;
     let Some(first) = rows.first() else {
@@ -169,28 +125,57 @@ pub(super) async fn claim(
     client: &mut Session,
     claim: &Claim,
 ) -> Result<Vec<ClaimedCall>, StoreError> {
-    let transaction = client.transaction().await?;
+    let (transaction, ledger) = begin(client, claim).await?;
     let mut room = ClaimRoom {
         lanes: claim.shares.iter().map(|share| share.calls).collect(),
-        ledger: ledger(&transaction, claim).await?,
+        ledger,
     };
-    let mut calls = Vec::new();
-    for look in 0..LOOKS {
-        let least = if look == 0 { 0 } else { WIDE_LOOK };
+    let (mut calls, mut looks) = (Vec::new(), 0);
+    loop {
+        let least = if looks == 0 { 0 } else { WIDE_LOOK };
         let seen = look_at_queue(&transaction, claim, &room, least).await?;
         let seen_all = seen.len();
         let verdicts = judge(&transaction, claim, seen, &mut room).await?;
-        let taken = verdicts.taken.len();
-        calls.extend(verdicts.carry_out(&transaction, &claim.node).await?);
-        if taken == seen_all {
-            break;
+        looks += 1;
+        if looks == LOOKS || verdicts.taken.len() == seen_all {
+            return finish(transaction, &verdicts, calls, &room.ledger, &claim.node).await;
         }
+        calls.extend(verdicts.carry_out(&transaction, &claim.node).await?);
     }
-    if !calls.is_empty() {
-        keep_tokens(&transaction, &room.ledger).await?;
+}
+
+/// Carries out the verdicts of the last look, and commits.
+async fn finish(
+    transaction: Transaction<'_>,
+    verdicts: &Verdicts,
+    mut calls: Vec<ClaimedCall>,
+    ledger: &LimitLedger,
+    node: &NodeId,
+) -> Result<Vec<ClaimedCall>, StoreError> {
+    let kept: Vec<_> = ledger.tokens().collect();
+    let (customers, tokens, counted_at) = (
+        column(&kept, |(customer, _)| customer.key()),
+        column(&kept, |(_, tokens)| tokens.thousandths),
+        column(&kept, |(_, tokens)| tokens.counted_at),
+    );
+    let node_name = node.as_str();
+    let mut statements = verdicts.statements(&node_name);
+    if !calls.is_empty() || !verdicts.taken.is_empty() {
+        statements.push((KEEP_TOKENS, vec![&customers, &tokens, &counted_at]));
     }
-    transaction.commit().await?;
+    let rows = transaction.commit_with(&bound_all(&statements)).await?;
+    calls.extend(verdicts.claimed(rows, node)?);
     Ok(calls)
+}
+
+/// A statement, and the values that it will be sent with.
+type Planned<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
+
+fn bound_all<'a>(statements: &'a [Planned<'a>]) -> Vec<Bound<'a>> {
+    let bound = statements.iter();
+    bound
+        .map(|(sql, values)| (*sql, values.as_slice()))
+        .collect()
 }
 
 /// What may still be taken in one claim.
@@ -214,13 +199,13 @@ impl ClaimRoom {
     }
 }
 
-/// What the limits of the customers leave. An account whose calls another node is just claiming is left out.
-async fn ledger(transaction: &Transaction<'_>, claim: &Claim) -> Result<LimitLedger, StoreError> {
+/// Begins a claim: what the limits of the customers leave. An account whose calls another node is just claiming is left out.
+async fn begin<'a>(
+    client: &'a mut Session,
+    claim: &Claim,
+) -> Result<(Transaction<'a>, LimitLedger), StoreError> {
     let accounts = claim.shares.iter().map(|share| share.account.as_str());
     let accounts: Vec<_> = accounts.collect::<BTreeSet<_>>().into_iter().collect();
-    let locked = query_in(transaction, LOCK_ACCOUNTS, &[&accounts, &ACCOUNT_LOCKS]).await?;
-    let locked = locked.iter().map(|row| row.string(0));
-    let locked = locked.collect::<Result<HashSet<_>, _>>()?;
     let customers = claim.limits.keys().map(Customer::key);
     let customers: Vec<_> = customers.collect();
     // Who has no limit need not be counted.
@@ -231,13 +216,29 @@ async fn ledger(transaction: &Transaction<'_>, claim: &Claim) -> Result<LimitLed
     let counted = claim.shares.iter().filter(limited);
     let counted: BTreeSet<_> = counted.map(|share| share.account.as_str()).collect();
     let counted: Vec<_> = counted.into_iter().collect();
-    let values: super::Values<'_> = &[&counted, &customers];
+    let (lock, count): (super::Values<'_>, super::Values<'_>) =
+        (&[&accounts, &ACCOUNT_LOCKS], &[&counted, &customers]);
+    // What is counted is counted after the accounts are locked.
+    let statements = [(LOCK_ACCOUNTS, lock), (UNDER_WAY, count)];
+    let (transaction, mut rows) = client.begin_with(&statements).await?;
+    let under_way = rows.pop().unwrap_or_default();
+    let locked = rows.iter().flatten().map(|row| row.string(0));
+    let locked = locked.collect::<Result<HashSet<_>, _>>()?;
+    let ledger = ledger(claim, &locked, &under_way)?;
+    Ok((transaction, ledger))
+}
+
+fn ledger(
+    claim: &Claim,
+    locked: &HashSet<String>,
+    counted: &[Row],
+) -> Result<LimitLedger, StoreError> {
     let (mut of_account, mut of_app, mut tokens) = (HashMap::new(), HashMap::new(), HashMap::new());
     let mut now = 0;
-    for row in query_in(transaction, UNDER_WAY, values).await? {
+    for row in counted {
         now = row.number(5)?;
         if let Some(customer) = row.optional_string(0)? {
-            tokens.insert(customer, queue::start_tokens(&row, 3)?);
+            tokens.insert(customer, queue::start_tokens(row, 3)?);
         } else {
             let calls: u32 = row.number(3)?;
             *of_account.entry(row.string(1)?).or_insert(0) += calls;
@@ -260,20 +261,6 @@ async fn ledger(transaction: &Transaction<'_>, claim: &Claim) -> Result<LimitLed
         }
     }
     Ok(ledger)
-}
-
-async fn keep_tokens(
-    transaction: &Transaction<'_>,
-    ledger: &LimitLedger,
-) -> Result<(), StoreError> {
-    let kept: Vec<_> = ledger.tokens().collect();
-    let values: super::Values<'_> = &[
-        &column(&kept, |(customer, _)| customer.key()),
-        &column(&kept, |(_, tokens)| tokens.thousandths),
-        &column(&kept, |(_, tokens)| tokens.counted_at),
-    ];
-    query_in(transaction, KEEP_TOKENS, values).await?;
-    Ok(())
 }
 
 /// A call that may be taken.
@@ -324,9 +311,13 @@ async fn look_at_queue(
 /// What becomes of the calls that were looked at.
 #[derive(Debug, Default)]
 struct Verdicts {
-    taken: Vec<(String, String)>,
+    taken: Vec<String>,
+    /// Their callees.
+    called: Vec<String>,
     parked: Vec<String>,
-    deferred: Vec<(String, i64)>,
+    deferred: Vec<String>,
+    /// When those are due again.
+    due_again: Vec<i64>,
     set_aside: Vec<String>,
     /// Callees of calls that were set aside: the next call for them has its turn.
     free: Vec<String>,
@@ -366,11 +357,13 @@ async fn judge(
         } else if is_busy {
             verdicts.parked.push(call.sid);
         } else if let Some(until) = capped_until {
-            verdicts.deferred.push((call.sid, until));
+            verdicts.deferred.push(call.sid);
+            verdicts.due_again.push(until);
         } else if room.left(claim, call.lane) > 0 {
             room.take(claim, call.lane);
             known.insert(call.callee.clone(), (true, None));
-            verdicts.taken.push((call.sid, call.callee));
+            verdicts.taken.push(call.sid);
+            verdicts.called.push(call.callee);
         }
     }
     Ok(verdicts)
@@ -378,75 +371,41 @@ async fn judge(
 
 impl Verdicts {
     async fn carry_out(
-        self,
+        &self,
         transaction: &Transaction<'_>,
         node: &NodeId,
     ) -> Result<Vec<ClaimedCall>, StoreError> {
+        let node_name = node.as_str();
+        let statements = self.statements(&node_name);
+        let rows = transaction.query_all(&bound_all(&statements)).await?;
+        self.claimed(rows, node)
+    }
+
+    /// Where calls are taken, that is the first of them.
+    fn statements<'a>(&'a self, node: &'a &'a str) -> Vec<Planned<'a>> {
+        let mut statements: Vec<Planned<'a>> = Vec::with_capacity(6);
+        if !self.taken.is_empty() {
+            statements.push((TAKE, vec![&self.taken, &self.called, node]));
+        }
         if !self.parked.is_empty() {
-            query_in(transaction, PARK, &[&self.parked]).await?;
+            statements.push((PARK, vec![&self.parked]));
         }
         if !self.deferred.is_empty() {
-            let (sids, until): (Vec<_>, Vec<_>) = self.deferred.into_iter().unzip();
-            query_in(transaction, DEFER, &[&sids, &until]).await?;
+            statements.push((DEFER, vec![&self.deferred, &self.due_again]));
         }
         if !self.set_aside.is_empty() {
-            query_in(transaction, SET_ASIDE, &[&self.set_aside]).await?;
-            query_in(transaction, UNPARK, &[&self.free]).await?;
+            statements.push((SET_ASIDE, vec![&self.set_aside]));
+            statements.push((UNPARK, vec![&self.free]));
         }
-        if self.taken.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (sids, callees): (Vec<_>, Vec<_>) = self.taken.into_iter().unzip();
-        let rows = query_in(transaction, TAKE, &[&sids, &callees, &node.as_str()]).await?;
-        rows.iter().map(|row| queue::claimed(row, node)).collect()
+        statements
     }
-}
 
-pub(super) async fn claim_overdue(
-    store: &PostgresStore,
-    node: &NodeId,
-    limit: u32,
-) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
-    let values: super::Values<'_> = &[&i64::from(limit), &node.as_str()];
-    let rows = store.query(OVERDUE_CALLS, values).await?;
-    let overdue = rows.iter().map(|row| {
-        let why = match row.number::<i32>(CLAIMED_COLUMNS)? {
-            0 => Overdue::Expired,
-            1 => Overdue::Cancelled,
-            _ => Overdue::HeldBack,
+    /// What `statements` has taken, by the rows of each.
+    fn claimed(&self, rows: Vec<Vec<Row>>, node: &NodeId) -> Result<Vec<ClaimedCall>, StoreError> {
+        let taken = match rows.into_iter().next() {
+            Some(rows) if !self.taken.is_empty() => rows,
+            _ => Vec::new(),
         };
-        Ok((queue::claimed(row, node)?, why))
-    });
-    overdue.collect()
-}
-
-pub(super) async fn take_orphaned(
-    client: &mut Session,
-    node: &NodeId,
-    lease: i64,
-    abandoned: &[CallSid],
-    limit: u32,
-) -> Result<Vec<OrphanedCall>, StoreError> {
-    let values: super::Values<'_> = &[&node.as_str(), &lease];
-    if abandoned.is_empty() && client.query(ANY_LOST_NODES, values).await?.is_empty() {
-        return Ok(Vec::new());
+        taken.iter().map(|row| queue::claimed(row, node)).collect()
     }
-    let transaction = client.transaction().await?;
-    let lost = query_in(&transaction, LOST_NODES, values).await?;
-    let lost = lost.iter().map(|row| row.string(0));
-    let lost = lost.collect::<Result<Vec<_>, _>>()?;
-    if lost.is_empty() && abandoned.is_empty() {
-        return Ok(Vec::new());
-    }
-    let values: super::Values<'_> = &[
-        &i64::from(limit),
-        &node.as_str(),
-        &column(abandoned, CallSid::as_str),
-        &lost,
-    ];
-    let rows = query_in(&transaction, ORPHANED_CALLS, values).await?;
-    let orphans = rows.iter().map(|row| queue::orphaned(row, node));
-    let orphans = orphans.collect::<Result<_, _>>()?;
-    transaction.commit().await?;
-    Ok(orphans)
 }

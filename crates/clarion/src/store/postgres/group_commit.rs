@@ -1,5 +1,5 @@
-//! Group commit for what happens to calls that are under way: changes that arrive while another is being committed, and in a short while
-//! after it, share the next commit.
+//! Group commit for what happens to calls that are under way: changes that arrive while another is being committed share the next commit. Where
+//! they come so fast that they do, more gather in a short while after it.
 //!
 //! A change that the database refuses fails alone. Where the connection breaks or falls silent, all changes of the commit fail with what is
 //! known of it; whoever made them tries again, as after a statement of its own. A panic outside a commit ends the process, by the supervisor.
@@ -66,8 +66,8 @@ pub struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// From the beginning of a commit to the beginning of the next there is a pause, so that changes gather. One that comes alone does not
-    /// wait.
+    /// From the beginning of a commit of several changes to the beginning of the next there is a pause, so that more gather. One that comes
+    /// alone makes nobody wait: its commit gains nothing by company that hardly ever comes.
     pub fn start(
         name: &'static str,
         pool: SessionPool,
@@ -137,9 +137,12 @@ async fn commit_until_closed(
         }
         let began = Instant::now();
         give_up_on_the_late(&mut group, began);
+        let is_shared = group.len() > 1;
         commit_and_answer(&pool, limit, group.drain(..), &watch).await;
         note_commit(began.elapsed(), &mut longest_commit);
-        tokio::time::sleep_until(began + pause).await;
+        if is_shared {
+            tokio::time::sleep_until(began + pause).await;
+        }
     }
 }
 

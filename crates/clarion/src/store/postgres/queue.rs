@@ -6,7 +6,7 @@ use tokio_postgres::types::ToSql;
 
 use super::group_commit::{Change, owned};
 use super::legs::{self, KEEP_LEGS};
-use super::{PostgresStore, claiming, ending, notices, sharing};
+use super::{PostgresStore, claiming, ending, notices, sharing, taking_over};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
@@ -158,7 +158,7 @@ impl CallQueue for PostgresStore {
         node: &NodeId,
         limit: u32,
     ) -> Result<Vec<(ClaimedCall, Overdue)>, StoreError> {
-        claiming::claim_overdue(self, node, limit).await
+        taking_over::claim_overdue(self, node, limit).await
     }
 
     async fn advance_call(
@@ -217,7 +217,7 @@ impl CallQueue for PostgresStore {
         limit: u32,
     ) -> Result<Vec<OrphanedCall>, StoreError> {
         let mut client = self.client().await?;
-        claiming::take_orphaned(&mut client, node, millis(lease), abandoned, limit).await
+        taking_over::take_orphaned(&mut client, node, millis(lease), abandoned, limit).await
     }
 
     fn lease_end(&self) -> LeaseEnd {

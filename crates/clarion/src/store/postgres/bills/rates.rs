@@ -39,9 +39,9 @@ pub async fn all(client: &Session, account: Option<&AccountSid>) -> Result<Vec<R
 
 pub async fn set_defaults(client: &mut Session, rates: &[Rate]) -> Result<(), StoreError> {
     let transaction = client.transaction().await?;
-    transaction.execute_once(LOCK_RATES, &[]).await?;
+    transaction.execute(LOCK_RATES, &[]).await?;
     transaction
-        .execute_once(rates::CLEAR_DEFAULTS.postgres, &[])
+        .execute(rates::CLEAR_DEFAULTS.postgres, &[])
         .await?;
     for rate in rates {
         set(&transaction, "", rate).await?;
@@ -55,7 +55,7 @@ async fn rate_for(
     digits: &str,
 ) -> Result<Option<Rate>, StoreError> {
     let row = client
-        .query_opt_once(RATE_FOR, &[&account.as_str(), &Prefix::all_of(digits)])
+        .query_opt(RATE_FOR, &[&account.as_str(), &Prefix::all_of(digits)])
         .await?;
     row.as_ref().map(rates::rate).transpose()
 }
@@ -66,7 +66,7 @@ pub async fn funds(
     account: &AccountSid,
 ) -> Result<Option<Funds>, StoreError> {
     let row = client
-        .query_opt_once(statement.postgres, &[&account.as_str()])
+        .query_opt(statement.postgres, &[&account.as_str()])
         .await?;
     row.as_ref().map(rates::funds).transpose()
 }
@@ -86,7 +86,7 @@ pub async fn accept(
         Ok(reservation) => reservation,
         Err(shortage) => {
             let known = transaction
-                .query_opt_once(bill_lines::IS_CALL.postgres, &[&call.sid.as_str()])
+                .query_opt(bill_lines::IS_CALL.postgres, &[&call.sid.as_str()])
                 .await?;
             return Ok(known.map(|_| Accepted::New).ok_or(shortage));
         }
@@ -120,7 +120,7 @@ async fn affordable(
 async fn reserve(client: &Session, call: &NewCall, held: &Reservation) -> Result<(), StoreError> {
     let values = rates::reservation_values(call, held);
     client
-        .execute_once(rates::RESERVE.postgres, &bound(&values))
+        .execute(rates::RESERVE.postgres, &bound(&values))
         .await?;
     move_reserved(client, &call.account, held.amount).await
 }
@@ -151,7 +151,7 @@ pub async fn charge(client: &Session, ended: &EndedCall) -> Result<Charge, Store
     let call = &ended.claimed.call;
     let (answered, seconds) = (ended.answered_at.is_some(), ended.whole_seconds());
     let row = client
-        .query_opt_once(rates::RESERVATION.postgres, &[&call.sid.as_str()])
+        .query_opt(rates::RESERVATION.postgres, &[&call.sid.as_str()])
         .await?;
     let Some((account, held)) = row.as_ref().map(rates::reservation).transpose()? else {
         let rate = rate_for(client, &call.account, call.number.digits()).await?;
@@ -161,10 +161,10 @@ pub async fn charge(client: &Session, ended: &EndedCall) -> Result<Charge, Store
     };
     let charge = held.charge(answered, seconds, ended.outcome);
     client
-        .execute_once(rates::GIVE_BACK.postgres, &[&call.sid.as_str()])
+        .execute(rates::GIVE_BACK.postgres, &[&call.sid.as_str()])
         .await?;
     client
-        .execute_once(
+        .execute(
             rates::SPEND.postgres,
             &[
                 &held.amount.millionths(),
@@ -182,7 +182,7 @@ async fn move_reserved(
     by: Money,
 ) -> Result<(), StoreError> {
     client
-        .execute_once(
+        .execute(
             rates::MOVE_RESERVED.postgres,
             &[&by.millionths(), &account.as_str()],
         )
@@ -199,7 +199,7 @@ pub async fn tighten(
     let call = sid.as_str();
     // Most calls have none, and need no commit to be told so.
     let reserved = client
-        .query_opt_once(rates::IS_RESERVED.postgres, &[&call])
+        .query_opt(rates::IS_RESERVED.postgres, &[&call])
         .await?;
     if reserved.is_none() {
         return Ok(None);
@@ -207,14 +207,14 @@ pub async fn tighten(
     let transaction = client.transaction().await?;
     // The queue's row first, as when the call ends: whoever takes the call over waits.
     let ours = transaction
-        .query_opt_once(
+        .query_opt(
             queue::HELD_STATE.postgres,
             &[&call, &lease.node.as_str(), &lease.fence],
         )
         .await?
         .is_some();
     let row = transaction
-        .query_opt_once(rates::RESERVATION.postgres, &[&call])
+        .query_opt(rates::RESERVATION.postgres, &[&call])
         .await?;
     let Some(row) = row else {
         return Ok(None);
@@ -226,7 +226,7 @@ pub async fn tighten(
     }
     let tight = held.tightened(longest_talk);
     transaction
-        .execute_once(
+        .execute(
             rates::TIGHTEN.postgres,
             &[
                 &tight.units.cast_signed(),

@@ -29,7 +29,7 @@ use self::error::spoils;
 use self::limit::Effect;
 pub use self::limit::TimeLimit;
 pub use self::pool::{PooledSession, SessionPool};
-pub use self::transaction::Transaction;
+pub use self::transaction::{Bound, Transaction};
 use crate::random;
 use crate::store::DatabaseRoute;
 

@@ -15,24 +15,47 @@ pub struct Transaction<'a> {
     session: &'a Session,
 }
 
+/// A statement with its values.
+pub type Bound<'a> = (&'a str, Values<'a>);
+
 impl Session {
     pub async fn transaction(&mut self) -> Result<Transaction<'_>, StatementError> {
+        Ok(self.begin_with(&[]).await?.0)
+    }
+
+    /// Begins a transaction with some statements and gives the rows of each: one round trip for all.
+    pub async fn begin_with(
+        &mut self,
+        statements: &[Bound<'_>],
+    ) -> Result<(Transaction<'_>, Vec<Vec<Row>>), StatementError> {
         self.in_transaction.store(true, Ordering::Relaxed);
-        let begun = self.client.batch_execute("BEGIN");
-        self.answered(self.deadline(), Effect::Nothing, begun)
+        let transaction = Transaction { session: self };
+        let rows = transaction
+            .send_all(Some("BEGIN"), statements, None)
             .await?;
-        Ok(Transaction { session: self })
+        Ok((transaction, rows))
     }
 
     /// The rows of each of some statements that take effect together. They are sent at once with the commit: one round trip for all. Each
     /// sees what was committed by others until the one before it was done. One alone is its own transaction.
     pub async fn commit_all(
         &mut self,
-        statements: &[(&str, Values<'_>)],
+        statements: &[Bound<'_>],
     ) -> Result<Vec<Vec<Row>>, StatementError> {
         if let [(sql, values)] = statements {
             return Ok(vec![self.query(sql, values).await?]);
         }
+        self.send_all(Some("BEGIN"), statements, Some("COMMIT"))
+            .await
+    }
+
+    /// Sends all before the first answer is waited for.
+    async fn send_all(
+        &self,
+        opening: Option<&str>,
+        statements: &[Bound<'_>],
+        closing: Option<&str>,
+    ) -> Result<Vec<Vec<Row>>, StatementError> {
         let until = self.deadline();
         let mut prepared = Vec::with_capacity(statements.len());
         for (sql, _) in statements {
@@ -40,7 +63,7 @@ impl Session {
         }
         let client = &self.client;
         let answer = async {
-            let begun = sent(client.batch_execute("BEGIN"));
+            let begun = opening.map(|word| sent(client.batch_execute(word)));
             let mut rows = Vec::with_capacity(statements.len());
             for (statement, (_, values)) in prepared.iter().zip(statements) {
                 rows.push(sent(client.query(statement, values)));
@@ -48,10 +71,12 @@ impl Session {
             // One that the driver could not write has not been sent, and the others must not take effect without it.
             let is_refused = |sent: &mut Sent<_>| matches!(sent.output(), Some(Err(_)));
             let all_are_sent = !rows.iter_mut().any(is_refused);
-            let end = if all_are_sent { "COMMIT" } else { "ROLLBACK" };
-            let ended = sent(client.batch_execute(end));
+            let closing = closing.map(|word| if all_are_sent { word } else { "ROLLBACK" });
+            let ended = closing.map(|word| sent(client.batch_execute(word)));
             // Without a transaction each statement has taken effect by itself, or not.
-            if let Err(error) = begun.answer().await {
+            if let Some(begun) = begun
+                && let Err(error) = begun.answer().await
+            {
                 return Ok(Err(error.to_string()));
             }
             let mut answers = Vec::with_capacity(rows.len());
@@ -59,10 +84,16 @@ impl Session {
                 answers.push(rows.answer().await?);
             }
             // After a failure it rolls back, and that is no failure of its own.
-            ended.answer().await?;
+            if let Some(ended) = ended {
+                ended.answer().await?;
+            }
             Ok(Ok(answers))
         };
-        let answer = self.answered(until, Effect::Lasting, answer).await?;
+        let effect = match closing {
+            Some(_) => Effect::Lasting,
+            None => Effect::Nothing,
+        };
+        let answer = self.answered(until, effect, answer).await?;
         answer.map_err(StatementError::Unknown)
     }
 }
@@ -90,14 +121,28 @@ impl<F: Future> Sent<F> {
 }
 
 impl Transaction<'_> {
+    /// The rows of each of some statements, sent at once: one round trip for all.
+    pub async fn query_all(
+        &self,
+        statements: &[Bound<'_>],
+    ) -> Result<Vec<Vec<Row>>, StatementError> {
+        self.session.send_all(None, statements, None).await
+    }
+
     /// Without an answer, nobody knows whether it is committed.
     pub async fn commit(self) -> Result<(), StatementError> {
+        self.commit_with(&[]).await.map(drop)
+    }
+
+    /// Some last statements, and the commit with them: one round trip for all. If one of them fails, nothing is committed.
+    pub async fn commit_with(
+        self,
+        statements: &[Bound<'_>],
+    ) -> Result<Vec<Vec<Row>>, StatementError> {
         let session = self.session;
-        let committed = session.client.batch_execute("COMMIT");
-        let answer = session.answered(session.deadline(), Effect::Lasting, committed);
-        answer.await?;
+        let rows = session.send_all(None, statements, Some("COMMIT")).await?;
         session.in_transaction.store(false, Ordering::Relaxed);
-        Ok(())
+        Ok(rows)
     }
 }
 
