@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use phone::call::{CallEvent, CallRequest, PlacedCall};
 use phone::ending::{Cause, Ending, Failure};
 use phone::leg_record::LegRecord;
@@ -279,7 +279,9 @@ impl CallRunner {
             }
         }
         let is_cut_off = hang_up.is_cancelled() && self.recorder.running.is_stopping();
-        let tried = conclude(progress, placed.ending, leave, trunk.policy(), is_cut_off);
+        let now = self.recorder.node.clock.now();
+        let policy = trunk.policy();
+        let tried = conclude(progress, placed.ending, now, leave, policy, is_cut_off);
         // A number under which nothing was sent is used again.
         if !(nothing_left && matches!(tried, Tried::Withheld)) {
             progress.tries = trunk_try.number;
@@ -427,18 +429,14 @@ fn evidence<'a>(
 fn conclude(
     progress: &mut DialProgress,
     ending: Ending,
+    now: Timestamp,
     leave: Result<(), NoLeave>,
     policy: &ResponsePolicy,
     is_cut_off: bool,
 ) -> Tried {
     match ending {
         Ending::Talked { time, .. } => {
-            let dialled = progress
-                .dialled_at
-                .unwrap_or(progress.claimed.call.accepted_at);
-            let answered = *progress.answered_at.get_or_insert(dialled);
-            let time = SignedDuration::try_from(time).unwrap_or_default();
-            progress.hung_up_at = Some(answered + time);
+            progress.talked(time, now);
             let outcome = match progress.claimed.call.answered(progress.choice) {
                 // As in a crash: nobody had the time to confirm that they would have had.
                 Outcome::Unconfirmed if is_cut_off => Outcome::Interrupted,

@@ -1,6 +1,8 @@
 //! How far a claimed call has come, in the hands of its task.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::claim::{CallUpdate, ClaimedCall};
 use crate::domain::leg::Leg;
@@ -40,6 +42,17 @@ impl DialProgress {
             legs: Vec::new(),
             unwritten: None,
         }
+    }
+
+    /// The talk is over. How long it was is known by the calling engine's own watch; when it began may have been noted late, so that it would end in
+    /// the future.
+    pub fn talked(&mut self, time: Duration, now: Timestamp) {
+        let time = SignedDuration::try_from(time).unwrap_or_default();
+        let dialled = self.dialled_at.unwrap_or(self.claimed.call.accepted_at);
+        let noted = self.answered_at.unwrap_or(dialled);
+        let answered = noted.min(now - time).max(dialled);
+        self.answered_at = Some(answered);
+        self.hung_up_at = Some(answered + time);
     }
 }
 
