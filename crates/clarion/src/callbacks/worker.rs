@@ -75,6 +75,8 @@ pub struct Worker {
     /// When what was put back may be tried again.
     put_back_until: Instant,
     next_reclaim: Instant,
+    /// Whatever was due has been started. Nothing more before this time, unless it becomes owed.
+    quiet_until: Option<Instant>,
 }
 
 impl Worker {
@@ -103,6 +105,7 @@ impl Worker {
             look_after: HashMap::new(),
             put_back_until: Instant::now(),
             next_reclaim: Instant::now(),
+            quiet_until: None,
         }
     }
 
@@ -125,9 +128,9 @@ impl Worker {
             };
             tokio::select! {
                 _ = stopped.changed() => {}
-                () = owed.notified() => {}
+                () = owed.notified() => self.quiet_until = None,
                 Some(finished) = self.deliveries.join_next_with_id() => self.end(finished),
-                () = sleep(pause) => {}
+                () = sleep(pause) => self.quiet_until = None,
             }
         }
         self.wind_down().await;
@@ -145,16 +148,27 @@ impl Worker {
         if free == 0 {
             return Ok(Step::Idle(None));
         }
+        if let Some(until) = self.quiet_until {
+            let wait = until.saturating_duration_since(Instant::now());
+            return Ok(Step::Idle(SignedDuration::try_from(wait).ok()));
+        }
         let look = ReceiverLook {
             limit: RECEIVERS_LOOKED_AT,
             after: std::mem::take(&mut self.look_after),
             full: lock(&self.places).full_accounts(),
         };
+        let has_room = look.full.is_empty();
         let found = self.store.due_receivers(look).await?;
         self.look_after = found.after;
+        let seen = found.receivers.len();
         let taken = lock(&self.places).take(found.receivers, free, Instant::now().into_std());
+        let sees_all = has_room && self.look_after.is_empty();
         if !taken.is_empty() {
-            return self.claim(taken, found.next_due).await;
+            let seen = sees_all.then_some(seen);
+            return self.claim(taken, seen, found.next_due).await;
+        }
+        if sees_all && seen == 0 {
+            self.rest_until_due(found.next_due);
         }
         Ok(Step::Idle(if self.look_after.is_empty() {
             found.next_due
@@ -163,10 +177,16 @@ impl Worker {
         }))
     }
 
-    /// Claims callbacks for places that were taken, and gives back those that are not needed.
+    fn rest_until_due(&mut self, next_due: Option<SignedDuration>) {
+        self.quiet_until = Some(Instant::now() + self.pause(next_due));
+    }
+
+    /// Claims callbacks for places that were taken, and gives back those that are not needed. `seen` is how many receivers have something due, if
+    /// those are all.
     async fn claim(
         &mut self,
         taken: Vec<(PlaceId, DueReceiver)>,
+        seen: Option<usize>,
         next_due: Option<SignedDuration>,
     ) -> Result<Step, StoreError> {
         let claim = CallbackClaim {
@@ -187,8 +207,14 @@ impl Worker {
         for callback in claimed.iter().flatten().flatten() {
             self.begin(callback.clone(), &mut reserved);
         }
+        // Each receiver had a place more than it needed: nothing that is due is left.
+        let none_is_left =
+            seen == Some(reserved.len()) && reserved.values().all(|left| !left.is_empty());
         for place in reserved.into_values().flatten() {
             lock(&self.places).give_back(place);
+        }
+        if none_is_left && started > 0 {
+            self.rest_until_due(next_due);
         }
         Ok(match claimed? {
             None => Step::Idle(Some(SignedDuration::ZERO)),
@@ -201,6 +227,7 @@ impl Worker {
     async fn reclaim(&mut self) -> Result<(), StoreError> {
         let freed = self.store.reclaim_callbacks(&self.node).await?;
         if freed > 0 {
+            self.quiet_until = None;
             tracing::info!(callbacks = freed, "taken over from a process that is gone");
         }
         self.next_reclaim = Instant::now() + self.poll;
@@ -273,6 +300,15 @@ impl Worker {
         let next = self
             .schedule
             .next(reply.verdict, failures, time_left, reply.asked, random);
+        self.quiet_until = match next.wait() {
+            // The next event of the same call has waited for this one.
+            _ if held.callback.lease.key.is_event() => None,
+            Some(wait) => {
+                let due = Instant::now() + wait.unsigned_abs();
+                self.quiet_until.map(|until| until.min(due))
+            }
+            None => self.quiet_until,
+        };
         tell(&held, &reply, took, next);
         self.ended.push(EndedAttempt {
             lease: held.callback.lease.clone(),
@@ -293,6 +329,7 @@ impl Worker {
         metrics::counter!("clarion_callbacks_put_back_total").increment(1);
         lock(&self.places).give_back(held.place);
         self.put_back.push(held.callback.lease.clone());
+        self.quiet_until = None;
         self.put_back_until = Instant::now() + PUT_BACK_PAUSE;
     }
 

@@ -19,6 +19,9 @@ use crate::store::StoreError;
 /// Calls claimed in one go at most: a commit stays short, and other accounts get their turn.
 const LARGEST_CLAIM: u32 = 256;
 
+/// After a claim that has got less than it asked for.
+const MET_SOON: Duration = Duration::from_millis(10);
+
 #[derive(Debug)]
 pub struct Claimer {
     pub node: Node,
@@ -34,6 +37,19 @@ pub struct Claimer {
 pub struct ClaimedCalls {
     pub calls: Vec<ClaimedCall>,
     pub next_look: Option<Duration>,
+    pub rest: QueueRest,
+}
+
+/// What a claim has left in the queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum QueueRest {
+    /// Nothing is due.
+    Nothing,
+    /// Whatever may start has started, or nobody looked.
+    #[default]
+    Waits,
+    /// As much was claimed as was asked for: more may start at once.
+    MayStart,
 }
 
 impl Claimer {
@@ -48,7 +64,7 @@ impl Claimer {
         let queued = self.node.store.queued_lanes().await?;
         let next_due = queued.next_due.map(SignedDuration::unsigned_abs);
         let waiting = self.customers.waiting(queued.due).await?;
-        let trunks = self.capacity.trunks_left();
+        let (lanes, trunks) = (waiting.len(), self.capacity.trunks_left());
         let full: Vec<_> = waiting
             .iter()
             .map(|waiting| waiting.lane.route.clone())
@@ -62,6 +78,11 @@ impl Claimer {
             return Ok(ClaimedCalls {
                 calls: Vec::new(),
                 next_look: [next_due, next_start.flatten()].into_iter().flatten().min(),
+                rest: if lanes == 0 {
+                    QueueRest::Nothing
+                } else {
+                    QueueRest::Waits
+                },
             });
         }
         let claim = Claim {
@@ -72,9 +93,21 @@ impl Claimer {
         };
         let calls = self.node.store.claim_calls(claim).await?;
         self.customers.note_claimed(&shares, &calls);
+        let asked: u32 = shares.iter().map(|share| share.calls).sum();
+        let rest = match calls.len() {
+            0 => QueueRest::Waits,
+            claimed if shares.len() < lanes || claimed == asked as usize => QueueRest::MayStart,
+            // What was due is claimed, or waits for its callee. Should more be due than one claim has looked at, it is met soon.
+            _ => QueueRest::Nothing,
+        };
+        let pause = match rest {
+            QueueRest::Nothing => MET_SOON,
+            _ => SPENT,
+        };
         Ok(ClaimedCalls {
             calls,
-            next_look: Some(next_due.unwrap_or(SPENT).min(SPENT)),
+            next_look: Some(next_due.unwrap_or(pause).min(pause)),
+            rest,
         })
     }
 

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::call_task::CallRunner;
-use super::claiming::Claimer;
+use super::claiming::{Claimer, QueueRest};
 use super::customers::CustomerSlot;
 use super::running::RunningSlot;
 use crate::domain::claim::ClaimedCall;
@@ -18,17 +18,12 @@ use crate::store::StoreError;
 
 /// The queue is looked at this often when nothing has happened.
 const POLL: Duration = Duration::from_secs(1);
+/// After the end of a call, while nothing waits.
+const NO_HURRY: Duration = Duration::from_millis(10);
 /// The dispatcher waits for the database at most this long before it counts as down.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// After the last calls were hung up, their ends have this long to be written. What is not written then, the next start finds.
 const TIME_FOR_LAST_ENDS: Duration = Duration::from_secs(10);
-
-/// What a step did.
-enum Step {
-    Started,
-    /// Nothing could be started; for as long as this it is not worth while to look again.
-    Idle(Duration),
-}
 
 /// The loop around the claimer, and the tasks that it starts.
 #[derive(Debug)]
@@ -38,8 +33,10 @@ pub struct Dispatcher {
     pub calls: TaskTracker,
     /// Cancelled when the process can wait no longer for its calls.
     pub given_up: CancellationToken,
-    /// Somebody has put a call into the queue, or has made room.
+    /// Somebody has put a call into the queue, or has opened a trunk.
     pub queued: Arc<Notify>,
+    /// A call has ended, or was put back.
+    pub room: Arc<Notify>,
     /// Another node has put a call into the queue.
     pub woken: Arc<Notify>,
     /// Calls have been claimed and have no task yet.
@@ -63,42 +60,55 @@ impl Dispatcher {
         let mut turn = 0;
         while !stopping.is_cancelled() {
             watch.beat();
-            let mut pause = POLL;
-            match self.step(turn).await {
-                // Where some were started, there may be more, and room for them. Others get their turn first.
-                Ok(Step::Started) => {
-                    turn += 1;
+            let (pause, rest) = match self.step(&mut turn).await {
+                // Others get their turn first.
+                Ok((_, QueueRest::MayStart)) => {
                     tokio::task::yield_now().await;
                     continue;
                 }
-                Ok(Step::Idle(next_look)) => pause = pause.min(next_look),
+                Ok((next_look, rest)) => (next_look.min(POLL), rest),
                 Err(error) => {
                     if let Some(unsaid) = FAILURES.say() {
                         tracing::error!(%error, unsaid, "no calls could be claimed");
                     }
+                    (POLL, QueueRest::Waits)
                 }
-            }
-            tokio::select! {
-                biased;
-                () = stopping.cancelled() => {}
-                () = self.queued.notified() => {}
-                () = self.woken.notified() => {}
-                () = tokio::time::sleep(pause) => {}
-            }
+            };
+            stopping
+                .run_until_cancelled(self.until_worth_while(pause, rest))
+                .await;
         }
     }
 
-    /// Starts what can be started now.
-    async fn step(&self, turn: usize) -> Result<Step, StoreError> {
-        let claimed = self.claimer.claim(turn).await?;
-        if claimed.calls.is_empty() {
-            return Ok(Step::Idle(claimed.next_look.unwrap_or(POLL)));
+    /// Until it is worth while to look again. While nothing waits for the room that a call leaves, there is no hurry: what its end has put into the
+    /// queue is found a moment later, with that of others.
+    async fn until_worth_while(&self, pause: Duration, rest: QueueRest) {
+        let room = async {
+            self.room.notified().await;
+            if rest == QueueRest::Nothing {
+                tokio::time::sleep(NO_HURRY).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.queued.notified() => {}
+            () = self.woken.notified() => {}
+            () = room => {}
+            () = tokio::time::sleep(pause) => {}
         }
-        self.claimed_point.reach();
+    }
+
+    /// Starts what can be started now. How long it is not worth while to look again, and what is left.
+    async fn step(&self, turn: &mut usize) -> Result<(Duration, QueueRest), StoreError> {
+        let claimed = self.claimer.claim(*turn).await?;
+        if !claimed.calls.is_empty() {
+            self.claimed_point.reach();
+            *turn += 1;
+        }
         for call in claimed.calls {
             self.start(call);
         }
-        Ok(Step::Started)
+        Ok((claimed.next_look.unwrap_or(POLL), claimed.rest))
     }
 
     fn start(&self, claimed: ClaimedCall) {
@@ -108,7 +118,7 @@ impl Dispatcher {
                 .claimer
                 .customers
                 .enter(&claimed.call.account, &claimed.call.app),
-            _wake: WakeOnDrop(Arc::clone(&self.queued)),
+            _wake: WakeOnDrop(Arc::clone(&self.room)),
         };
         let channel = self.runner.first_channel(&claimed.call);
         let (runner, given_up) = (Arc::clone(&self.runner), self.given_up.clone());

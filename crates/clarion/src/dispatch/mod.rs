@@ -189,6 +189,7 @@ impl Dispatch {
             }),
             calls: TaskTracker::new(),
             given_up: CancellationToken::new(),
+            room: Arc::default(),
             queued,
             woken,
             claimed_point: supervisor.panic_point("calls-claimed"),

@@ -256,6 +256,9 @@ impl CallRecorder {
         claimed: &ClaimedCall,
         seconds: u32,
     ) -> Result<Option<u32>, StoreError> {
+        if !claimed.is_reserved {
+            return Ok(None);
+        }
         let (sid, lease) = (&claimed.call.sid, &claimed.lease);
         let paid = self.node.store.paid_talk(sid, lease, seconds);
         paid.await

@@ -152,6 +152,8 @@ pub struct ClaimedCall {
     pub tries: u32,
     /// The claim counts for its callee: it was taken to be dialled.
     pub is_counted: bool,
+    /// Money is set aside for it.
+    pub is_reserved: bool,
     /// Legs of this attempt that were stored before it was claimed.
     pub legs_before: u32,
 }

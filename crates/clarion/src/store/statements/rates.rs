@@ -33,8 +33,6 @@ pub const RESERVE: Statement = statement!(
     "INSERT INTO call_reservations (call_sid, account_sid, prefix, unit_seconds, price, unanswered, units, amount) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
 );
-pub const IS_RESERVED: Statement =
-    statement!("SELECT 1 FROM call_reservations WHERE call_sid = $1");
 pub const RESERVATION: Statement = statement!(
     "SELECT ",
     RATE,

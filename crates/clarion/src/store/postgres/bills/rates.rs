@@ -197,13 +197,6 @@ pub async fn tighten(
     longest_talk: u32,
 ) -> Result<Option<u32>, StoreError> {
     let call = sid.as_str();
-    // Most calls have none, and need no commit to be told so.
-    let reserved = client
-        .query_opt(rates::IS_RESERVED.postgres, &[&call])
-        .await?;
-    if reserved.is_none() {
-        return Ok(None);
-    }
     let transaction = client.transaction().await?;
     // The queue's row first, as when the call ends: whoever takes the call over waits.
     let ours = transaction

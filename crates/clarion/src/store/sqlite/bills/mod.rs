@@ -62,11 +62,6 @@ impl BillBook for SqliteStore {
         longest_talk: u32,
     ) -> Result<Option<u32>, StoreError> {
         let (sid, lease) = (sid.clone(), lease.clone());
-        // Most calls have none, and need no commit to be told so.
-        let wanted = sid.clone();
-        if !self.read(move |db| rates::is_reserved(db, &wanted)).await? {
-            return Ok(None);
-        }
         self.write(move |db| rates::tighten(db, &sid, &lease, longest_talk))
             .await
     }

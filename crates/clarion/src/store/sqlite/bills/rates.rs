@@ -140,10 +140,6 @@ fn reservation(
     })
 }
 
-pub fn is_reserved(db: &Connection, sid: &CallSid) -> Result<bool, StoreError> {
-    db.exists(rates::IS_RESERVED.sqlite, [sid.as_str()])
-}
-
 pub fn tighten(
     db: &Connection,
     sid: &CallSid,
