@@ -17,12 +17,12 @@ pub struct Operation {
     pub query: &'static [Field],
     pub form: Option<&'static Form>,
     pub answer: AnswerForm,
-    /// What it may be refused with and when, beside what every request may be.
+    /// Beside what every request may be refused with.
     refusals: &'static [&'static [(StatusCode, &'static str)]],
 }
 
 impl Operation {
-    /// Every code once, with all that it is sent for.
+    /// What it may be refused with, and when.
     pub fn refusals(&self) -> impl Iterator<Item = (StatusCode, &'static str)> {
         self.refusals.iter().copied().flatten().copied()
     }
