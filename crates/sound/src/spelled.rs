@@ -98,6 +98,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn digits_and_letters_have_the_names_that_people_know() {
+        let said = |characters: &str, language| {
+            let spelled = characters
+                .chars()
+                .map(|one| SpelledCharacter::new(one, language));
+            let names: Vec<_> = spelled.map(|spelled| spelled.unwrap().name()).collect();
+            names.join(" ")
+        };
+        let letters = "ay bee see dee ee eff gee aitch eye jay kay ell em en oh pee cue are ess tee you vee double you ex why zee";
+        for language in [Language::Chinese, Language::English] {
+            assert_eq!(said("ABCDEFGHIJKLMNOPQRSTUVWXYZ", language), letters);
+        }
+        assert_eq!(
+            said("0123456789", Language::English),
+            "zero one two three four five six seven eight nine"
+        );
+        assert_eq!(
+            said("0123456789", Language::Chinese),
+            "零 幺 二 三 四 五 六 七 八 九"
+        );
+    }
+
+    #[test]
     fn every_digit_and_letter_has_a_name_of_its_own() {
         for language in [Language::Chinese, Language::English] {
             let characters = ('0'..='9').chain('A'..='Z');

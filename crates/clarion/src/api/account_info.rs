@@ -8,7 +8,26 @@ use jiff::Timestamp;
 
 use super::Api;
 use super::request::Authenticated;
-use super::wire::Content;
+use super::wire::{AnswerForm, Content, Field};
+
+pub const ANSWER: AnswerForm = AnswerForm {
+    group: Some("Account"),
+    fields: &[
+        Field::required("friendlyName", "Name of the account."),
+        Field::required("status", "active; an account in another state is refused."),
+        Field::required("type", "main: there are no others."),
+        Field::optional(
+            "balance",
+            "",
+            "What is left of it, where the operator keeps one for the account.",
+        ),
+        Field::required(
+            "dateCreated",
+            "When it was made: yyyy-MM-dd HH:mm:ss in the platform's zone.",
+        ),
+        Field::required("dateUpdated", "When it was last changed, in the same form."),
+    ],
+};
 
 pub async fn show(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
     let account = &request.account;

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::request::{APP_ID, Authenticated};
-use super::wire::{Content, Field, Form};
+use super::wire::{AnswerForm, Content, Field, Form};
 use super::{Api, bill_file};
 use crate::domain::bill::keywords::Keywords;
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -24,6 +24,23 @@ pub const FORM: Form = Form {
     ],
     attributes: &[],
     unclosed: None,
+};
+
+pub const ANSWER: AnswerForm = AnswerForm {
+    group: None,
+    fields: &[
+        Field::optional(
+            "downUrl",
+            "",
+            "In XML: address of the file, to which the client adds `?token=` and the token.",
+        ),
+        Field::optional(
+            "downurl",
+            "",
+            "In JSON: the same. An operator can have it named downUrl, for the platform or for one application.",
+        ),
+        Field::required("token", "Check code of the download, valid for 24 hours."),
+    ],
 };
 
 pub async fn request(State(api): State<Arc<Api>>, request: Authenticated) -> Response {

@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use super::directory::unavailable;
 use super::request::{APP_ID, Authenticated};
-use super::wire::{Content, Field, Form};
+use super::wire::{AnswerForm, Content, Field, Form};
 use super::{Api, call_result};
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::call_state::CallState;
@@ -29,6 +29,17 @@ pub const FORM: Form = Form {
     ],
     attributes: &[],
     unclosed: None,
+};
+
+pub const ANSWER: AnswerForm = AnswerForm {
+    group: Some(FORM.root),
+    fields: &[
+        Field::required("callSid", "The call."),
+        Field::required(
+            "state",
+            "How far it had come: 3 queued, 4 dialling or ringing, 5 talking.",
+        ),
+    ],
 };
 
 pub async fn cancel(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
@@ -58,7 +69,7 @@ async fn mark(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     };
     tracing::info!(callSid = %sid, "cancelled by its application");
     Ok(Content::Group(
-        "CallCancel",
+        FORM.root,
         vec![
             ("callSid", sid.to_string()),
             ("state", CallProgress::under_way(state).digit().to_string()),

@@ -8,20 +8,53 @@ use axum::response::Response;
 use super::Api;
 use super::directory::unavailable;
 use super::request::Authenticated;
-use super::wire::{Content, Field, Form};
+use super::wire::{AnswerForm, Content, Field, Form};
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::notice::ending::Confirmation;
 use crate::domain::status_code::{Refusal, StatusCode};
 
+const GROUP: &str = "CallResult";
+
 /// By POST the callSid may be in the body instead of the query.
 pub const FORM: Form = Form {
-    root: "CallResult",
+    root: GROUP,
     fields: &[
         Field::optional("callSid", "", "The call, where the query does not name it."),
         Field::optional("callsid", "", "The same, as the query spells it."),
     ],
     attributes: &[],
     unclosed: None,
+};
+
+pub const ANSWER: AnswerForm = AnswerForm {
+    group: Some(GROUP),
+    fields: &[
+        Field::required(
+            "state",
+            "0 talked, 1 not answered, 2 failed, 3 queued, 4 dialling or ringing, 5 talking.",
+        ),
+        Field::required(
+            "callTime",
+            "Seconds from answer to hang-up, rounded up; 0 while there are none.",
+        ),
+        Field::required("duration", "The same; some programs read this name."),
+        Field::optional(
+            "attempts",
+            "",
+            "Of a notice: attempts that were dialled and are over.",
+        ),
+        Field::optional(
+            "confirm",
+            "",
+            "Of a notice: 1 if somebody has pressed a key of confirmDtmf, else 0.",
+        ),
+        Field::optional(
+            "confirmNumber",
+            "",
+            "Where confirm is 1: the number that was called, as the request or the list writes it.",
+        ),
+        Field::optional("dtmf", "", "Where confirm is 1: the key."),
+    ],
 };
 
 pub async fn show(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
@@ -57,7 +90,7 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
             values.push(("dtmf", key.to_string()));
         }
     }
-    Ok(Content::Group("CallResult", values))
+    Ok(Content::Group(GROUP, values))
 }
 
 /// How far a call of the account has come. A text that cannot be a callSid is as unknown as a callSid of another account.

@@ -9,6 +9,12 @@ pub const CALL_STATE_URL: Field = Field::optional(
     "",
     "http or https address for events: queued, dialling, ringing, answered, key, hangup, waiting, escalated, ended. One that cannot be used means none.",
 );
+/// Of a code, which is one call of one number and asks for no key.
+pub const CODE_STATE_URL: Field = Field::optional(
+    CALL_STATE_URL.name,
+    "",
+    "http or https address for events: queued, dialling, ringing, answered, hangup, ended. One that cannot be used means none.",
+);
 pub const CALL_STATE_PUSH: Field = Field::optional(
     "callStatePush",
     "0",

@@ -6,16 +6,34 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::Response;
-use url::form_urlencoded::Serializer;
 
 use super::Api;
 use super::directory::unavailable;
+use super::query;
 use super::request::{Authenticated, Upload};
-use super::wire::Content;
+use super::wire::{AnswerForm, Content, Field};
 use crate::audio_files::AddedBy;
 use crate::disk_room::RoomFor;
 use crate::domain::prompt::{AudioOwner, FileName, FileOwner};
 use crate::domain::status_code::{Refusal, StatusCode};
+
+/// Of the query.
+pub const FIELDS: &[Field] = &[
+    Field::required("appid", "Application id, in any case."),
+    Field::required(
+        "filename",
+        "Name of the file, ending in .wav or .zip, percent-encoded as UTF-8 or GBK.",
+    ),
+];
+
+pub const ANSWER: AnswerForm = AnswerForm {
+    group: None,
+    fields: &[Field::optional(
+        "downloadUrl",
+        "",
+        "In XML only: where the file, or the first one of a zip, can be had by a signed GET.",
+    )],
+};
 
 pub async fn upload(State(api): State<Arc<Api>>, upload: Upload) -> Response {
     let request = &upload.request;
@@ -42,14 +60,12 @@ async fn add(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         )
         .await?;
     tracing::info!(app = %application.id, files = added.len(), "audio files added");
-    let first = added.first().map(|file| file.name.as_str());
-    let query = Serializer::new(String::new())
-        .append_pair("appid", application.id.as_str())
-        .append_pair("filename", first.unwrap_or_default())
-        .finish();
+    let first = added.first().map_or("", |file| file.name.as_str());
+    let address = format!("{}{}", request.server_url(api), request.path());
+    let (app, name) = (&application.id, query::encoded(first));
     Ok(Content::XmlValue(
         "downloadUrl",
-        format!("{}{}?{query}", request.server_url(api), request.path()),
+        format!("{address}?appid={app}&filename={name}"),
     ))
 }
 

@@ -58,6 +58,7 @@ mod placing;
 mod query;
 mod query_call_state;
 mod request;
+mod request_times;
 mod voice_verify;
 pub mod wire;
 

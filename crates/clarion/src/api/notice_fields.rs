@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use jiff::civil::DateTime;
-use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::event_fields;
 use super::key_fields::{WantedKeys, WantedQuestion};
+use super::request_times::{NoticeTimes, RequestTimes};
 use super::wire::{Field, Fields};
 use crate::config::Config;
 use crate::domain::account::Account;
 use crate::domain::call::Priority;
 use crate::domain::call_window::CallWindow;
-use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::plan::{NoticePlan, RedialReason};
 use crate::domain::notice::{NamedList, Notice, Recipient};
 use crate::domain::phone_number::PhoneNumber;
@@ -110,56 +110,6 @@ pub struct WantedNotice {
     pub is_new: bool,
     start_at: Option<DateTime>,
     valid_for: Option<SignedDuration>,
-}
-
-/// When a notice is dialled for the first time, and until when an attempt may begin.
-#[derive(Debug, Clone, Copy)]
-pub struct NoticeTimes {
-    pub pause: SignedDuration,
-    pub valid_for: SignedDuration,
-}
-
-/// What the times of a request are reckoned by.
-#[derive(Debug, Clone, Copy)]
-pub struct RequestTimes<'a> {
-    pub now: &'a Zoned,
-    /// Of the account.
-    pub hours: Option<&'a CallWindow>,
-    /// How long a call is valid whose request does not say so.
-    pub valid_for: SignedDuration,
-}
-
-impl RequestTimes<'_> {
-    /// Of a request that says nothing of times.
-    pub fn usual(&self) -> Result<NoticeTimes, Refusal> {
-        let windows: Vec<_> = self.hours.into_iter().collect();
-        self.within(&windows, self.now.timestamp(), self.valid_for)
-    }
-
-    fn within(
-        &self,
-        windows: &[&CallWindow],
-        wished: Timestamp,
-        valid_for: SignedDuration,
-    ) -> Result<NoticeTimes, Refusal> {
-        let now = self.now.timestamp();
-        let hours = CallHours {
-            windows,
-            zone: self.now.time_zone(),
-        };
-        let never = || {
-            Refusal::field(
-                "callWindow: within the hours of the account it is never open, so that nothing would be dialled",
-            )
-        };
-        let begins = hours.next_open(wished).ok_or_else(never)?;
-        let ends = hours.after(wished, valid_for).ok_or_else(never)?;
-        let after = |moment: Timestamp| moment.duration_since(now);
-        Ok(NoticeTimes {
-            pause: after(begins),
-            valid_for: after(ends),
-        })
-    }
 }
 
 impl WantedNotice {

@@ -4,7 +4,7 @@ use axum::Json;
 use serde_json::{Value, json};
 
 use super::operations::{OPERATIONS, Operation};
-use super::wire::Form;
+use super::wire::{Field, Form};
 use crate::domain::status_code::StatusCode;
 
 pub async fn document() -> Json<Value> {
@@ -80,6 +80,7 @@ fn operation(offered: &Operation, method: &str) -> Value {
     let mut operation = json!({
         "operationId": format!("{}{name}", method.to_lowercase()),
         "summary": offered.about,
+        "description": refusals(offered),
         "parameters": parameters,
         "responses": { "200": { "description": "The result, in the format that Accept names", "content": both(&answer) } },
     });
@@ -101,18 +102,17 @@ fn operation(offered: &Operation, method: &str) -> Value {
 
 /// A group of values, or values beside the statusCode.
 fn answer(offered: &Operation) -> Value {
-    let (group, values) = offered.answer;
-    let inner: serde_json::Map<_, _> = values
-        .iter()
-        .map(|value| ((*value).to_owned(), json!({ "type": "string" })))
-        .collect();
-    if group.is_empty() {
-        let mut properties = inner;
-        properties.insert("statusCode".to_owned(), text("000000"));
-        return json!({ "type": "object", "required": ["statusCode"], "properties": properties });
+    let mut values = object(offered.answer.fields);
+    match offered.answer.group {
+        Some(group) => json!({ "type": "object", "required": ["statusCode", group],
+            "properties": { "statusCode": text("000000"), group: values } }),
+        None => {
+            values["properties"]["statusCode"] = text("000000");
+            let required = values["required"].as_array_mut();
+            required.expect("it has one").push("statusCode".into());
+            values
+        }
     }
-    json!({ "type": "object", "required": ["statusCode", group],
-        "properties": { "statusCode": text("000000"), group: { "type": "object", "properties": inner } } })
 }
 
 /// The download of a bill file, which needs only its token.
@@ -134,18 +134,26 @@ fn fetch() -> Value {
 }
 
 fn schema(form: &Form) -> Value {
-    let properties: serde_json::Map<_, _> = form
-        .fields
+    let mut schema = object(form.fields);
+    schema["xml"] = json!({ "name": form.root });
+    schema
+}
+
+fn object(fields: &[Field]) -> Value {
+    let properties: serde_json::Map<_, _> = fields
         .iter()
         .map(|field| (field.name.to_owned(), text(field.rule)))
         .collect();
-    let required: Vec<_> = form
-        .fields
-        .iter()
-        .filter(|field| field.required)
-        .map(|field| field.name)
-        .collect();
-    json!({ "type": "object", "required": required, "properties": properties, "xml": { "name": form.root } })
+    let required = fields.iter().filter(|field| field.required);
+    let required: Vec<_> = required.map(|field| field.name).collect();
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
+/// When it is refused, beside the reasons of every request.
+fn refusals(offered: &Operation) -> String {
+    let refusals = offered.refusals();
+    let refusals = refusals.map(|(code, when)| format!("{}: {when}.", code.code()));
+    refusals.collect::<Vec<_>>().join(" ")
 }
 
 fn refusal() -> Value {

@@ -1,8 +1,9 @@
 //! Every operation below an account, one row each: what clients are told they may use, and what the documents say about it.
 
-use super::wire::{Field, Form};
+use super::wire::{AnswerForm, Field, Form};
 use super::{
-    bill_records, call_cancel, call_result, landing_calls, query_call_state, voice_verify,
+    account_info, bill_records, call_cancel, call_result, landing_calls, media_upload, placing,
+    query_call_state, voice_verify,
 };
 use crate::domain::status_code::StatusCode;
 
@@ -15,41 +16,58 @@ pub struct Operation {
     pub about: &'static str,
     pub query: &'static [Field],
     pub form: Option<&'static Form>,
-    /// The group of the answer and its values.
-    pub answer: (&'static str, &'static [&'static str]),
-    /// What it may be refused with, beside what every request may be.
-    codes: &'static [&'static [StatusCode]],
+    pub answer: AnswerForm,
+    /// Beside what every request may be refused with.
+    refusals: &'static [&'static [(StatusCode, &'static str)]],
 }
 
 impl Operation {
-    pub fn codes(&self) -> impl Iterator<Item = StatusCode> {
-        self.codes.iter().copied().flatten().copied()
+    /// What it may be refused with, and when.
+    pub fn refusals(&self) -> impl Iterator<Item = (StatusCode, &'static str)> {
+        self.refusals.iter().copied().flatten().copied()
     }
 }
 
-const FILE: &[Field] = &[
-    Field::required("appid", "Application id, in any case."),
-    Field::required(
-        "filename",
-        "Name of the file, ending in .wav or .zip, percent-encoded as UTF-8 or GBK.",
-    ),
-];
 /// Of every operation that places a call.
-const PLACED: &[&str] = &["callSid", "dateCreated", "orderid"];
-const NOT_PLACED: &[StatusCode] = &[
-    StatusCode::FieldWrong,
-    StatusCode::DataTooLong,
-    StatusCode::CalledNotAllowed,
-    StatusCode::PlayTimesRange,
-    StatusCode::BalanceInsufficient,
-    StatusCode::VoiceFileMissing,
-    StatusCode::RespUrlUnacceptable,
-    StatusCode::TooManyCallsToNumber,
-    StatusCode::SpendingLimit,
-    StatusCode::NoRoute,
-    StatusCode::RequestIdUsed,
-    StatusCode::AcceptUnknown,
-    StatusCode::NoRoom,
+const NOT_PLACED: &[(StatusCode, &str)] = &[
+    (
+        StatusCode::CalledNotAllowed,
+        "`to` is an emergency number, a premium-rate one or one that the operator or the account does not call",
+    ),
+    (StatusCode::PlayTimesRange, "playTimes is not 1, 2 or 3"),
+    (
+        StatusCode::VoiceFileMissing,
+        "there is no voice file of that name",
+    ),
+    (
+        StatusCode::RespUrlUnacceptable,
+        "respUrl is not an http or https address, or has a user name or password",
+    ),
+    (
+        StatusCode::TooManyCallsToNumber,
+        "the number has had its calls of the day",
+    ),
+    (
+        StatusCode::NoRoute,
+        "no trunk of the operator carries the number",
+    ),
+    (
+        StatusCode::BalanceInsufficient,
+        "the account cannot pay for the call",
+    ),
+    (
+        StatusCode::SpendingLimit,
+        "the account has spent what it may spend",
+    ),
+    (
+        StatusCode::RequestIdUsed,
+        "the application has used this requestId with other fields",
+    ),
+    (
+        StatusCode::AcceptUnknown,
+        "the database did not say whether it has the call: ask again with the same requestId; statusMsg has the callSid",
+    ),
+    (StatusCode::NoRoom, "the disk of the server is nearly full"),
 ];
 
 pub const OPERATIONS: &[Operation] = &[
@@ -59,8 +77,28 @@ pub const OPERATIONS: &[Operation] = &[
         about: "calls a number and plays voice files or a spoken text",
         query: &[],
         form: Some(&landing_calls::FORM),
-        answer: ("LandingCall", PLACED),
-        codes: &[NOT_PLACED, &[StatusCode::NothingToPlay]],
+        answer: AnswerForm {
+            group: Some(landing_calls::FORM.root),
+            fields: placing::PLACED,
+        },
+        refusals: &[
+            &[
+                (StatusCode::FieldWrong, "a field breaks its rule"),
+                (
+                    StatusCode::DataTooLong,
+                    "mediaTxt, userData or respUrl is too long, or mediaName has too many files",
+                ),
+                (
+                    StatusCode::NothingToPlay,
+                    "mediaName and mediaTxt are both empty",
+                ),
+            ],
+            NOT_PLACED,
+            &[(
+                StatusCode::NotOffered,
+                "it asks for a notice while a server of an earlier version is running beside this one",
+            )],
+        ],
     },
     Operation {
         path: "Calls/VoiceVerify",
@@ -68,10 +106,30 @@ pub const OPERATIONS: &[Operation] = &[
         about: "calls a number and says a code, character by character",
         query: &[],
         form: Some(&voice_verify::FORM),
-        answer: ("VoiceVerify", PLACED),
-        codes: &[
+        answer: AnswerForm {
+            group: Some(voice_verify::FORM.root),
+            fields: placing::PLACED,
+        },
+        refusals: &[
+            &[
+                (
+                    StatusCode::FieldWrong,
+                    "a field breaks its rule, or the call hours of the account stay closed for longer than a code is valid",
+                ),
+                (
+                    StatusCode::VerifyCodeLength,
+                    "verifyCode does not have 4 to 8 characters",
+                ),
+                (
+                    StatusCode::DataTooLong,
+                    "userData or respUrl is too long, or a field has too many files",
+                ),
+            ],
             NOT_PLACED,
-            &[StatusCode::VerifyCodeLength, StatusCode::NotOffered],
+            &[(
+                StatusCode::NotOffered,
+                "a server of an earlier version is running beside this one",
+            )],
         ],
     },
     Operation {
@@ -80,11 +138,17 @@ pub const OPERATIONS: &[Operation] = &[
         about: "ends a call, or takes it out of the queue",
         query: &[],
         form: Some(&call_cancel::FORM),
-        answer: ("CallCancel", &["callSid", "state"]),
-        codes: &[&[
-            StatusCode::FieldWrong,
-            StatusCode::CallUnknown,
-            StatusCode::CallOver,
+        answer: call_cancel::ANSWER,
+        refusals: &[&[
+            (
+                StatusCode::FieldWrong,
+                "callSid is missing, or type is not 0, 1 or 2",
+            ),
+            (StatusCode::CallUnknown, "the account has no such call"),
+            (
+                StatusCode::CallOver,
+                "the call is over; with type 1 or 2 also: it was answered",
+            ),
         ]],
     },
     Operation {
@@ -97,8 +161,11 @@ pub const OPERATIONS: &[Operation] = &[
             "The call. Required by GET; by POST it may be in the body.",
         )],
         form: Some(&call_result::FORM),
-        answer: ("CallResult", &["state", "callTime", "duration"]),
-        codes: &[&[StatusCode::FieldWrong, StatusCode::CallUnknown]],
+        answer: call_result::ANSWER,
+        refusals: &[&[
+            (StatusCode::FieldWrong, "callsid is missing"),
+            (StatusCode::CallUnknown, "the account has no such call"),
+        ]],
     },
     Operation {
         path: "ivr/call",
@@ -110,27 +177,50 @@ pub const OPERATIONS: &[Operation] = &[
             "The call, where the body does not name it.",
         )],
         form: Some(&query_call_state::FORM),
-        answer: ("QueryCallState", &["callid", "state"]),
-        codes: &[&[
-            StatusCode::FieldWrong,
-            StatusCode::RespUrlUnacceptable,
-            StatusCode::CallUnknown,
+        answer: query_call_state::ANSWER,
+        refusals: &[&[
+            (StatusCode::FieldWrong, "callid is missing"),
+            (StatusCode::CallUnknown, "the account has no such call"),
+            (
+                StatusCode::RespUrlUnacceptable,
+                "action is not an http or https address, or has a user name or password",
+            ),
+            (StatusCode::DataTooLong, "action is too long"),
+            (
+                StatusCode::TooManyRequests,
+                "so many callbacks about this call have been asked for by action that there will be no more",
+            ),
         ]],
     },
     Operation {
         path: "Calls/MediaFileUpload",
         methods: &["POST", "GET"],
         about: "adds a voice file, or a zip of them, to an application; by GET, returns a file",
-        query: FILE,
+        query: media_upload::FIELDS,
         form: None,
-        answer: ("", &["downloadUrl"]),
-        codes: &[&[
-            StatusCode::FieldWrong,
-            StatusCode::DataTooLong,
-            StatusCode::VoiceFileMissing,
-            StatusCode::VoiceFileUnplayable,
-            StatusCode::NoRoom,
-            StatusCode::AudioQuota,
+        answer: media_upload::ANSWER,
+        refusals: &[&[
+            (
+                StatusCode::FieldWrong,
+                "filename is missing, is a path, is neither UTF-8 nor GBK, or ends neither in .wav nor in .zip",
+            ),
+            (
+                StatusCode::DataTooLong,
+                "the upload or a file in the zip is too large, or there are too many files",
+            ),
+            (
+                StatusCode::VoiceFileUnplayable,
+                "a file cannot be played, or the zip cannot be read or contains paths; statusMsg has the reason",
+            ),
+            (
+                StatusCode::VoiceFileMissing,
+                "by GET: the application has no such file",
+            ),
+            (
+                StatusCode::AudioQuota,
+                "the application or the account has as many bytes of files as it may have, or has uploaded too often in an hour",
+            ),
+            (StatusCode::NoRoom, "the disk of the server is nearly full"),
         ]],
     },
     Operation {
@@ -139,12 +229,25 @@ pub const OPERATIONS: &[Operation] = &[
         about: "offers yesterday's bill for download",
         query: &[],
         form: Some(&bill_records::FORM),
-        answer: ("", &["downUrl", "token"]),
-        codes: &[&[
-            StatusCode::FieldWrong,
-            StatusCode::DataTooLong,
-            StatusCode::PermissionMissing,
-            StatusCode::BillNotAvailable,
+        answer: bill_records::ANSWER,
+        refusals: &[&[
+            (StatusCode::FieldWrong, "date is not `day`"),
+            (
+                StatusCode::DataTooLong,
+                "keywords has more than 256 bytes or 16 terms",
+            ),
+            (
+                StatusCode::PermissionMissing,
+                "the operator has not enabled bill download for the account",
+            ),
+            (
+                StatusCode::BillNotAvailable,
+                "the day is not closed yet, a few minutes after midnight: ask again later",
+            ),
+            (
+                StatusCode::TooManyRequests,
+                "too many different keywords have been asked for with one bill",
+            ),
         ]],
     },
     Operation {
@@ -153,18 +256,8 @@ pub const OPERATIONS: &[Operation] = &[
         about: "shows the account",
         query: &[],
         form: None,
-        answer: (
-            "Account",
-            &[
-                "friendlyName",
-                "status",
-                "type",
-                "balance",
-                "dateCreated",
-                "dateUpdated",
-            ],
-        ),
-        codes: &[],
+        answer: account_info::ANSWER,
+        refusals: &[],
     },
 ];
 

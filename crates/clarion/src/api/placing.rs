@@ -12,8 +12,9 @@ use super::callees;
 use super::directory::unavailable;
 use super::event_fields;
 use super::key_fields::{self, WantedQuestion};
-use super::notice_fields::{RequestTimes, WantedNotice, recipient};
+use super::notice_fields::{WantedNotice, recipient};
 use super::request::Authenticated;
+use super::request_times::RequestTimes;
 use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
 use crate::disk_room::RoomFor;
@@ -66,6 +67,19 @@ pub const REQUEST_ID: Field = Field::optional(
     "",
     "A name of your own for this request, up to 64 characters; also as the header `Idempotency-Key`. The same name again, within one application, gives the same answer and makes no second call; with other fields it is refused.",
 );
+
+/// Of the answer, in a group that is named like the request.
+pub const PLACED: &[Field] = &[
+    Field::required(
+        "callSid",
+        "The call: 32 letters or digits. The request is on disk, and the call will be dialled.",
+    ),
+    Field::required(
+        "dateCreated",
+        "When it was accepted: yyyy-MM-dd HH:mm:ss in the platform's zone.",
+    ),
+    Field::required("orderid", "Id of its bill record."),
+];
 
 /// Reads the fields of an operation.
 pub type ReadCall = fn(&Fields, &Account, &Config) -> Result<WantedCall, Refusal>;
@@ -315,6 +329,7 @@ impl WantedCall {
         };
         let (times, priority) = match &self.notice {
             Some(wanted) => (wanted.times(&request)?, wanted.priority),
+            None if self.kind == CallKind::Verification => (request.of_code()?, Priority::USUAL),
             None => (request.usual()?, Priority::USUAL),
         };
         Ok(Queueing {

@@ -3,10 +3,17 @@
 use std::borrow::Cow;
 
 use axum::http::request::Parts;
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::form_urlencoded;
 
 use crate::audio_files::names;
+
+/// What RFC 3986 (2.3) calls unreserved stays itself.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// Returns the first value of a query parameter, decoded, or `None` if it is absent or empty.
 pub fn value(parts: &Parts, name: &str) -> Option<String> {
@@ -40,9 +47,29 @@ pub fn name(raw: &str) -> Option<String> {
     names::decode(&bytes)
 }
 
+/// Encodes a name so that every reader of queries gets it back, and so does `name`: a blank is `%20`.
+pub fn encoded(name: &str) -> String {
+    utf8_percent_encode(name, ENCODED).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_encoded_is_read_as_it_was() {
+        for meant in [
+            "a.wav",
+            "e f.wav",
+            "a+b c.wav",
+            "50%.wav",
+            "a%20b.wav",
+            "a&b=c#d.wav",
+            "欢迎 1+1.wav",
+        ] {
+            assert_eq!(name(&encoded(meant)).as_deref(), Some(meant));
+        }
+    }
 
     #[test]
     fn a_name_is_what_its_client_meant() {

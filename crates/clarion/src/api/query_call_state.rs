@@ -7,11 +7,13 @@ use axum::response::Response;
 
 use super::directory::unavailable;
 use super::request::{APP_ID, Authenticated};
-use super::wire::{Content, Field, Form};
+use super::wire::{AnswerForm, Content, Field, Form};
 use super::{Api, call_result};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{OwedCallback, RespUrl};
 use crate::domain::status_code::{Refusal, StatusCode};
+
+const ELEMENT: &str = "QueryCallState";
 
 /// The call and the address are attributes of the element `QueryCallState`. One client library does not close it.
 pub const FORM: Form = Form {
@@ -29,11 +31,16 @@ pub const FORM: Form = Form {
             "http or https address that gets the same answer as a callback; it stands beside callid.",
         ),
     ],
-    attributes: &[
-        ("QueryCallState", "callid", "callid"),
-        ("QueryCallState", "action", "action"),
+    attributes: &[(ELEMENT, "callid", "callid"), (ELEMENT, "action", "action")],
+    unclosed: Some(ELEMENT),
+};
+
+pub const ANSWER: AnswerForm = AnswerForm {
+    group: Some(ELEMENT),
+    fields: &[
+        Field::required("callid", "The call."),
+        Field::required("state", "1 while it is not over, else 0."),
     ],
-    unclosed: Some("QueryCallState"),
 };
 
 pub async fn query(State(api): State<Arc<Api>>, request: Authenticated) -> Response {
@@ -65,7 +72,7 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
     }
     let state = if is_over { "0" } else { "1" };
     Ok(Content::Group(
-        "QueryCallState",
+        ELEMENT,
         vec![("callid", sid.to_string()), ("state", state.to_owned())],
     ))
 }

@@ -44,7 +44,7 @@ pub const FORM: Form = Form {
         ),
         placing::MAX_CALL_TIME,
         placing::REQUEST_ID,
-        event_fields::CALL_STATE_URL,
+        event_fields::CODE_STATE_URL,
         event_fields::CALL_STATE_PUSH,
     ],
     attributes: &[],

@@ -423,22 +423,35 @@ mod tests {
         } else {
             written.push(format!("0{area}-{rest}"));
         }
-        if let Some(behind) = rest.strip_prefix("400").filter(|_| area.is_empty()) {
-            written.push(format!("400-{behind}"));
+        for beginning in ["400", "800"] {
+            let behind = rest.strip_prefix(beginning);
+            if let Some(behind) = behind.filter(|behind| area.is_empty() && behind.len() == 7) {
+                written.push(format!("{beginning}-{behind}"));
+            }
+        }
+        // A landline may be written without its 0, unless its area code looks like the code of the country.
+        let is_local = rest.len() >= 7 && rest.starts_with(|digit| digit >= '2');
+        if is_local && !area.is_empty() && !area.starts_with("86") {
+            written.push(format!("{area}{rest}"));
         }
         written
     }
 
     const AREA: &str = "10|2[0-9]|[3-9][0-9]{2}";
-    const WHOLE: &str =
-        "1[3-9][0-9]{9}|400[0-9]{7}|1[0-2][0-9]|1[02][0-9]{3}|16[0-9]{6}|9[56][0-9]{3,4}";
-    const BEHIND_AREA: &str =
-        "[2-9][0-9]{6,7}|1[0-2][0-9]|1[02][0-9]{3}|16[0-9]{6}|9[56][0-9]{3,4}";
+    const NATIONAL: &str = "1[3-9][0-9]{9}|[48]00[0-9]{7}";
+    const LOCAL: &str = "[2-9][0-9]{6,7}";
+    const SERVICE: &str = "1[0-2][0-9]|10[0-9]{3}|111[0-9]{2}|12[0-9]{3}|11[4-8][0-9]{3}|10[0-9]{5}|101[0-9]{5}|16[0-9]{6}|9[56][0-9]{3,6}";
+
+    /// A number of every kind that China has: an area code, or none, and the rest.
+    fn number() -> impl Strategy<Value = (String, String)> {
+        let alone = prop_oneof![NATIONAL, SERVICE].prop_map(|rest| (String::new(), rest));
+        prop_oneof![alone, (AREA, LOCAL), (AREA, SERVICE)]
+    }
 
     proptest! {
         #[test]
         fn one_number_is_one_to_every_rule_however_it_is_written(
-            (area, rest) in prop_oneof![WHOLE.prop_map(|rest| (String::new(), rest)), (AREA, BEHIND_AREA)],
+            (area, rest) in number(),
             extension in proptest::option::of("[0-9*#]{1,12}"),
         ) {
             let plan = NumberingPlan::china();

@@ -1,6 +1,7 @@
 //! Documents agree with the code. Tables that list what the code knows are made from it: `UPDATE_DOCS=1 cargo test --test documents` rewrites them.
 //! `make lint` runs these tests, so they only read files and ask the program for its help. `it/documents/shell.rs` runs the blocks of the documents.
 
+mod api_examples;
 mod attacks;
 mod blocks;
 mod examples;
@@ -69,7 +70,7 @@ fn name(operation: &Operation) -> &'static str {
     operation.path.rsplit('/').next().unwrap()
 }
 
-/// Every field with its default, and every refusal.
+/// Every field with its default, every value of the answer, and every refusal.
 fn operation_tables(operation: &Operation) -> String {
     let mut text = String::new();
     let body = operation.form.map_or(&[][..], |form| form.fields);
@@ -89,14 +90,26 @@ fn operation_tables(operation: &Operation) -> String {
         )
         .unwrap();
     }
-    let codes: Vec<_> = operation.codes().map(StatusCode::code).collect();
-    if !codes.is_empty() {
-        let codes = codes.join(", ");
-        writeln!(
-            text,
-            "\nBeside what every request may be refused with: {codes} ([all codes](#status-codes))."
-        )
-        .unwrap();
+    let blank = if text.is_empty() { "" } else { "\n" };
+    let place = match operation.answer.group {
+        Some(group) => format!("in `{group}`"),
+        None => "beside `statusCode`".to_owned(),
+    };
+    write!(
+        text,
+        "{blank}| answer, {place} | always | meaning |\n|---|---|---|\n"
+    )
+    .unwrap();
+    for field in operation.answer.fields {
+        let always = if field.required { "yes" } else { "" };
+        writeln!(text, "| {} | {always} | {} |", field.name, field.rule).unwrap();
+    }
+    let mut refusals = operation.refusals().peekable();
+    if refusals.peek().is_some() {
+        text.push_str("\n| refused with | when, beside [the reasons of every request](#status-codes) |\n|---|---|\n");
+    }
+    for (code, when) in refusals {
+        writeln!(text, "| {} | {when} |", code.code()).unwrap();
     }
     text
 }

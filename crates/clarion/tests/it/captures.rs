@@ -91,7 +91,7 @@ async fn replay(folder: &Path) -> usize {
 #[tokio::test]
 async fn requests_in_the_shape_of_each_client_are_answered_in_its_format() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/requests");
-    assert_eq!(replay(&folder).await, 29);
+    assert_eq!(replay(&folder).await, 33);
 }
 
 #[tokio::test]

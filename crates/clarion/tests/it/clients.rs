@@ -1,4 +1,7 @@
 //! Real clients, unmodified: what `scripts/setup` installs by name, and what a language brings along.
+//!
+//! No PHP library is among them: those are on Packagist, and `scripts/setup` installs from npm and PyPI alone. What the vendor's PHP library sends is
+//! replayed by `captures.rs` (`php-…`): notification, code, result, state, bill, account.
 
 mod examples;
 

@@ -23,6 +23,17 @@ async fn the_demonstration_ends_with_a_bill_that_agrees_with_its_calls() {
         let line = line.unwrap_or_else(|| panic!("no {beginning} in {bill}"));
         line.split_whitespace().collect()
     };
+    // The server of this morning is the one that the last start has named, and curl would reach it there.
+    let (before, _) = said.split_once("■ Yesterday's bill").unwrap();
+    let port = before.rsplit("https://127.0.0.1:").next().unwrap();
+    let port = port.split(' ').next().unwrap();
+    let address = line("  GET ")[1];
+    let wanted = format!("https://localhost:{port}/bills/");
+    let token = address
+        .strip_prefix(&wanted)
+        .and_then(|rest| rest.split_once("?token="));
+    let (file, token) = token.unwrap_or_else(|| panic!("{address} is not {wanted}…"));
+    assert_eq!((file.len(), token.len()), (32, 32), "{address}");
     assert!(line("  start ").ends_with(&["units", "rate", "fee", "userData"]));
     let code = bill.lines().filter(|line| line.contains(" talked ")).nth(1);
     let code: Vec<_> = code.expect("the code too").split_whitespace().collect();

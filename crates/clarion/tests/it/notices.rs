@@ -1,6 +1,6 @@
 //! Notices through the front door: number after number and try after try, until somebody knows or the plan is at its end.
 
-mod events;
+pub mod events;
 mod fields;
 mod hours;
 mod keys;

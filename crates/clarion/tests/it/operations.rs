@@ -12,8 +12,9 @@ async fn send(server: &TestServer, method: &str, path: &str, headers: &str, body
     let signature = server.sign();
     let mark = if path.contains('?') { '&' } else { '?' };
     let head = format!(
-        "{method} /2013-12-26/{path}{mark}sig={} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: {}\r\n{headers}Content-Length: {}\r\n\r\n",
+        "{method} /2013-12-26/{path}{mark}sig={} HTTP/1.1\r\nHost: localhost:{}\r\nConnection: close\r\nAuthorization: {}\r\n{headers}Content-Length: {}\r\n\r\n",
         signature.sig,
+        server.address.port(),
         signature.authorization,
         body.len()
     );
@@ -183,8 +184,9 @@ async fn a_file_has_the_name_that_its_client_meant() {
         let answer = upload(&query).await;
         assert_eq!(status_code(&answer), "000000", "{query}: {answer}");
         let fields = format!("\"to\":\"13800000001\",\"mediaName\":\"{name}\"");
-        let answer = server.call_json(&fields).await;
-        assert_eq!(status_code(&answer), "000000", "{name}: {answer}");
+        let placed = server.call_json(&fields).await;
+        assert_eq!(status_code(&placed), "000000", "{name}: {placed}");
+        assert_eq!(downloaded(&server, &answer).await, wav(1000), "{name}");
     }
     for query in [
         format!("appid={APP}&filename=%FF%FE.wav"),
@@ -197,6 +199,28 @@ async fn a_file_has_the_name_that_its_client_meant() {
             "{answer}"
         );
     }
+}
+
+/// The bytes that a client gets at the address that the answer to an upload names, signed like any other request.
+async fn downloaded(server: &TestServer, answer: &str) -> Vec<u8> {
+    let url = answer.split("<downloadUrl>").nth(1).unwrap();
+    let url = url.split("</downloadUrl>").next().unwrap();
+    let url = url.replace("&amp;", "&");
+    let signature = server.sign();
+    let output = tokio::process::Command::new("curl")
+        .args(["--silent", "--show-error", "--fail", "--cacert"])
+        .arg(&server.ca)
+        .args([
+            "--header",
+            &format!("Authorization: {}", signature.authorization),
+        ])
+        .arg(format!("{url}&sig={}", signature.sig))
+        .output()
+        .await
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{url}: {error}");
+    output.stdout
 }
 
 /// A fork of the vendor's Java library understands only the one of XML.

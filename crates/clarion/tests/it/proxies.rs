@@ -123,8 +123,8 @@ async fn nginx(server: &TestServer, location: &str, port: u16) -> Nginx {
     Nginx::start(&block, folder, port).await
 }
 
-/// The address that a bill can be fetched at, as the answer has it, and what comes of fetching it.
-async fn is_right(server: &TestServer, nginx: &Nginx, arguments: &[&str]) {
+/// The address at which the answer offers a bill, and its token.
+async fn offered(server: &TestServer, nginx: &Nginx, arguments: &[&str]) -> (String, String) {
     let signature = server.sign();
     let path = format!(
         "/2013-12-26/Accounts/{}/BillRecords?sig={}",
@@ -147,23 +147,29 @@ async fn is_right(server: &TestServer, nginx: &Nginx, arguments: &[&str]) {
     let answer = nginx.curl(&all, &path).await;
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
     assert_eq!(answer["statusCode"], "000000", "{answer}");
-    let url = answer["downurl"].as_str().unwrap();
+    let text = |name: &str| answer[name].as_str().unwrap().to_owned();
+    (text("downurl"), text("token"))
+}
+
+/// The address that a bill can be fetched at, as the answer has it, and what comes of fetching it.
+async fn is_right(server: &TestServer, nginx: &Nginx, arguments: &[&str]) {
+    let (url, token) = offered(server, nginx, arguments).await;
     let base = format!("https://api.example:{}", nginx.port);
     let path = url
         .strip_prefix(&base)
         .unwrap_or_else(|| panic!("{url} does not lead to {base}"));
-    let token = answer["token"].as_str().unwrap();
     let bill = nginx
         .curl(&["--fail"], &format!("{path}?token={token}"))
         .await;
     assert!(bill.starts_with("orderid,"), "{bill}");
 }
 
-/// The address at which an upload can be fetched again.
+/// The address at which an upload can be fetched again, and what comes of fetching it.
 async fn an_upload_is_right(server: &TestServer, nginx: &Nginx) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("a.wav");
-    std::fs::write(&file, crate::audio_files::wav(1000)).unwrap();
+    let (file, fetched) = (folder.path().join("a.wav"), folder.path().join("fetched"));
+    let bytes = crate::audio_files::wav(1000);
+    std::fs::write(&file, &bytes).unwrap();
     let signature = server.sign();
     let operation = format!(
         "/2013-12-26/Accounts/{}/Calls/MediaFileUpload",
@@ -184,11 +190,17 @@ async fn an_upload_is_right(server: &TestServer, nginx: &Nginx) {
         &data,
     ];
     let answer = nginx.curl(&arguments, &path).await;
-    let wanted = format!(
-        "<downloadUrl>https://api.example:{}{operation}?appid=",
-        nginx.port
-    );
-    assert!(answer.contains(&wanted), "{answer}");
+    let wanted = format!("<downloadUrl>https://api.example:{}", nginx.port);
+    let path = answer
+        .split(&wanted)
+        .nth(1)
+        .unwrap_or_else(|| panic!("{answer}"));
+    let path = path.split("</downloadUrl>").next().unwrap();
+    let path = format!("{}&sig={}", path.replace("&amp;", "&"), signature.sig);
+    let out = fetched.display().to_string();
+    let arguments = ["--fail", "--header", &authorization, "--output", &out];
+    nginx.curl(&arguments, &path).await;
+    assert!(std::fs::read(fetched).unwrap() == bytes, "{path}");
 }
 
 const BILLS: &str = "[bills]\ngrace_seconds = 0\n";
@@ -222,10 +234,36 @@ async fn the_block_of_the_document_makes_addresses_right() {
     is_right(
         &server,
         &nginx,
-        &["--header", "Forwarded: host=evil.example;proto=http"],
+        &[
+            "--header",
+            "Forwarded: host=evil.example;proto=http",
+            "--header",
+            "X-Forwarded-Port: 1",
+        ],
     )
     .await;
+    let (url, _) = offered(
+        &server,
+        &nginx,
+        &[
+            "--header",
+            "Host: a.example",
+            "--header",
+            "X-Forwarded-Port: 1",
+        ],
+    )
+    .await;
+    assert!(url.starts_with("https://a.example/bills/"), "{url}");
     an_upload_is_right(&server, &nginx).await;
+    // Clients come to another port, which is mapped to this one.
+    for (host, wanted) in [
+        ("voice.example:9443", "https://voice.example:9443/bills/"),
+        ("voice.example", "https://voice.example/bills/"),
+    ] {
+        let header = format!("Host: {host}");
+        let (url, _) = offered(&server, &nginx, &["--header", &header]).await;
+        assert!(url.starts_with(wanted), "{url}");
+    }
     // An old stack of TLS, as Java 7 and .NET 4.0 have it.
     is_right(
         &server,
@@ -280,5 +318,6 @@ async fn the_setting_makes_addresses_right_whatever_is_passed_on() {
     ] {
         let nginx = nginx(&server, headers, port).await;
         is_right(&server, &nginx, &[]).await;
+        an_upload_is_right(&server, &nginx).await;
     }
 }

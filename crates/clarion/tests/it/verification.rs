@@ -1,7 +1,10 @@
 //! Calls that say a code (`VoiceVerify`): what clients send and get, what is heard, reported and billed, and that the code stays a secret.
 
+mod endings;
+mod events;
 mod fields;
 mod heard;
+mod limits;
 mod secrecy;
 
 use clarion::domain::call::CallSid;
@@ -9,6 +12,10 @@ use clarion::domain::outcome::Outcome;
 
 use crate::calls::stage::{Stage, on_postgres};
 use crate::support::{APP, TestServer, call_sid, execute, status_code};
+
+/// Nothing is dialled over it.
+const FULL_TRUNK: &str =
+    "[[trunk]]\nname = \"full\"\nloopback = true\nchannels = 0\nprefixes = [\"\"]\n";
 
 /// The answer to a request with these fields, in JSON.
 async fn verify(server: &TestServer, fields: &str) -> String {
@@ -63,26 +70,6 @@ async fn a_code_is_called_reported_billed_and_forgotten_on_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_code_is_called_reported_billed_and_forgotten_on_postgresql() {
     a_code_is_called_reported_billed_and_forgotten(&on_postgres().await).await;
-}
-
-/// Whatever becomes of it: the code goes with the end of the call.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_code_is_forgotten_however_its_call_ends() {
-    let busy = Stage::new("").await;
-    let sid = placed(&busy, "\"to\":\"13800000002\",\"verifyCode\":\"1234\"").await;
-    let report = busy.report_of(&sid).await;
-    let wanted = "<state>1</state><duration>0</duration></Request>";
-    assert!(report.ends_with(wanted), "{report}");
-    is_forgotten(&busy, &sid).await;
-    // Nothing is dialled here.
-    let full = "[[trunk]]\nname = \"full\"\nloopback = true\nchannels = 0\nprefixes = [\"\"]\n";
-    let waiting = Stage::on(full, "").await;
-    let sid = placed(&waiting, "\"to\":\"13800000001\",\"verifyCode\":\"1234\"").await;
-    let expire = format!("UPDATE call_queue SET expires_at = 1 WHERE call_sid = '{sid}'");
-    execute(&waiting.server.database, &expire).await;
-    let report = waiting.report_of(&sid).await;
-    assert!(report.contains("<state>2</state>"), "{report}");
-    is_forgotten(&waiting, &sid).await;
 }
 
 async fn is_forgotten(stage: &Stage, sid: &CallSid) {

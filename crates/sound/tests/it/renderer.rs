@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use sound::renderer::{Counts, Piece, Requester};
 use sound::speech::{Preferred, Speaker, SpeakingTime, SpeechEngine, SpeechError};
+use sound::spelled::SpelledCharacter;
+use sound::text::Language;
 use sound::wav::mono_16_bit;
 use sound::{PlaylistItem, PromptError, PromptRenderer, RendererSettings, Utterance, Voice};
 use supervisor::Supervisor;
@@ -263,6 +265,33 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
         }
     }
     found
+}
+
+/// Which characters were spoken of late says something about codes.
+#[tokio::test]
+async fn a_character_of_a_code_is_remembered_in_memory_and_never_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let character = || Piece::Character(SpelledCharacter::new('7', Language::English).unwrap());
+    let renderer = open(&on_disk(folder.path(), 1 << 20));
+    for piece in [
+        character(),
+        Piece::Speech(speech("hello", Voice::default())),
+        character(),
+    ] {
+        renderer.piece(ANYONE, piece).ready().await.unwrap();
+    }
+    assert_eq!(
+        (renderer.counts().made, renderer.counts().from_disk),
+        (2, 0)
+    );
+    assert_eq!(files(folder.path()).len(), 1, "the sentence alone");
+    drop(renderer);
+    let renderer = open(&on_disk(folder.path(), 1 << 20));
+    renderer.piece(ANYONE, character()).ready().await.unwrap();
+    assert_eq!(
+        (renderer.counts().made, renderer.counts().from_disk),
+        (1, 0)
+    );
 }
 
 #[tokio::test]

@@ -157,6 +157,14 @@ pub struct Form {
     pub unclosed: Option<&'static str>,
 }
 
+/// The values of a successful answer beside its statusCode. A required one is always there.
+#[derive(Debug)]
+pub struct AnswerForm {
+    /// The element or object that holds them; `None` if they stand beside the statusCode.
+    pub group: Option<&'static str>,
+    pub fields: &'static [Field],
+}
+
 /// A field that a body may hold, with its rule in words. The API document is made from these rules.
 #[derive(Debug)]
 pub struct Field {

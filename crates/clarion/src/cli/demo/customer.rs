@@ -1,14 +1,18 @@
 //! A customer with an account, an application and a connection, who requests calls and the bill as a client does.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use rustls::RootCertStore;
 use serde_json::Value;
+use url::Url;
 
 use super::stage::{DemoStage, RunningServer};
-use crate::client::{ApiCredentials, Connection};
+use crate::client::{ApiCredentials, Client, Connection};
 use crate::clock::Clock;
 use crate::domain::money::Money;
+use crate::outgoing::add_roots;
 
 pub const XML: &str = "application/xml";
 pub const JSON: &str = "application/json";
@@ -28,6 +32,7 @@ pub struct DemoCustomer {
     credentials: ApiCredentials,
     clock: Clock,
     connection: Connection,
+    ca: PathBuf,
 }
 
 /// The result query's answer about a call that is over.
@@ -77,6 +82,7 @@ impl DemoCustomer {
             app_id,
             calls: Vec::new(),
             clock: stage.clock.clone(),
+            ca: stage.ca(),
         })
     }
 
@@ -118,16 +124,15 @@ impl DemoCustomer {
         Ok(sid.to_owned())
     }
 
-    /// Asks for yesterday's bill, and fetches it as the answer says.
+    /// Asks for yesterday's bill, and fetches it at the address that the answer names and that is printed.
     pub async fn bill(&mut self) -> anyhow::Result<String> {
         let body = format!(r#"{{"appId":"{}","date":"day"}}"#, self.app_id);
         let answer = self.post("BillRecords", JSON, body).await?;
         let answer: Value = serde_json::from_str(&answer)?;
-        let address = text(&answer, "downurl")?;
-        let path = address.splitn(4, '/').nth(3).context("an address")?;
-        let target = format!("/{path}?token={}", text(&answer, "token")?);
-        println!("  GET {address}?token={}", text(&answer, "token")?);
-        let (status, file) = self.connection.get(&target).await?;
+        let (url, token) = (text(&answer, "downurl")?, text(&answer, "token")?);
+        let address = format!("{url}?token={token}");
+        println!("  GET {address}");
+        let (status, file) = fetch(&address, &self.ca).await?;
         ensure!(status == 200, "the download answers {status}: {file}");
         Ok(file)
     }
@@ -211,6 +216,27 @@ impl DemoCustomer {
         println!("  CallResult → {answer}");
         Ok(())
     }
+}
+
+/// Fetches an address as it stands, on a connection of its own, as somebody does who has nothing but the address and the CA file.
+async fn fetch(address: &str, ca: &Path) -> anyhow::Result<(u16, String)> {
+    let url = Url::parse(address)?;
+    let name = url.host_str().context("an address has a host")?;
+    let mut roots = RootCertStore::empty();
+    add_roots(&mut roots, ca)?;
+    let target = &url[url::Position::BeforePath..];
+    let mut failed = anyhow::anyhow!("{name} has no address");
+    let port = url
+        .port_or_known_default()
+        .context("an address has a port")?;
+    for place in tokio::net::lookup_host((name, port)).await? {
+        let client = Client::named(name, place, Some(roots.clone()))?;
+        match client.connect().await {
+            Ok(mut connection) => return connection.get(target).await,
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 fn meaning(state: &str) -> &'static str {

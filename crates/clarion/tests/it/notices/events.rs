@@ -4,11 +4,11 @@ use jiff::SignedDuration;
 
 use super::{HELLO, TIMES};
 use crate::calls::stage::{Stage, field, on_postgres};
+use crate::support::eventually;
 use crate::support::receiver::{Manner, Receiver, ok};
-use crate::support::{self, APP, eventually};
 
 /// The bodies that have come, when the last of them says that it is over.
-async fn told(watcher: &Receiver) -> Vec<String> {
+pub async fn told(watcher: &Receiver) -> Vec<String> {
     let bodies = || {
         let received = watcher.received().into_iter();
         received.map(|one| one.body).collect::<Vec<_>>()
@@ -21,7 +21,7 @@ async fn told(watcher: &Receiver) -> Vec<String> {
 }
 
 /// Event, and whatever it says besides its time. Ringing may be told with what follows at once.
-fn steps(bodies: &[String]) -> Vec<String> {
+pub fn steps(bodies: &[String]) -> Vec<String> {
     let steps = bodies.iter().map(|body| {
         let after = body.split("</seq>").nth(1).unwrap();
         let step = after.split("<time>").next().unwrap();
@@ -150,48 +150,4 @@ async fn the_final_callback_does_not_wait_for_events() {
     let sid = stage.call("13800000005", &fields).await;
     let report = stage.report_of(&sid).await;
     assert_eq!(field(&report, "result"), "talked");
-}
-
-async fn a_code_is_watched(database: &str) {
-    let stage = Stage::new(&format!("{database}{TIMES}")).await;
-    let watcher = Receiver::start(vec![ok()]).await;
-    let fields = format!(
-        "\"to\":\"13800000005\",\"verifyCode\":\"4711\",\"respUrl\":\"{}\",\"callStateUrl\":\"{}\"",
-        stage.receiver.url(),
-        watcher.url()
-    );
-    let body = format!("{{\"appId\":\"{APP}\",{fields}}}");
-    let answer = stage
-        .server
-        .ask("Calls/VoiceVerify", "json", Some(&body))
-        .await;
-    let sid: clarion::domain::call::CallSid = support::call_sid(&answer).parse().unwrap();
-    let bodies = told(&watcher).await;
-    let to = "<attempt>1</attempt><number>13800000005</number>";
-    assert_eq!(
-        steps(&bodies),
-        [
-            "queued ".to_owned(),
-            format!("dialling {to}"),
-            format!("answered {to}"),
-            format!("hangup {to}<result>talked</result>"),
-            "ended <result>talked</result>".to_owned(),
-        ]
-    );
-    assert!(bodies.iter().all(|body| !body.contains("4711")));
-    let report = stage.report_of(&sid).await;
-    assert!(report.contains("<action>VoiceCode</action>") && !report.contains("<attempts>"));
-    let prompt = format!("SELECT prompt FROM calls WHERE call_sid = '{sid}'");
-    let prompt = support::text_of(&stage.server.database, &prompt).await;
-    assert!(!prompt.contains("4711"), "the code is forgotten: {prompt}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_says_a_code_is_watched_too() {
-    a_code_is_watched("").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_says_a_code_is_watched_too_on_postgres() {
-    a_code_is_watched(&on_postgres().await).await;
 }

@@ -43,6 +43,24 @@ fn json(number: u32, fields: &str) -> String {
 }
 
 #[tokio::test]
+async fn an_application_is_named_in_any_case() {
+    let server = TestServer::start().await;
+    let rest = "\"to\":\"13800000000\",\"mediaTxt\":\"x\"";
+    let elements = "<to>13800000000</to><mediaTxt>x</mediaTxt>";
+    for name in ["appId", "appid", "Appid", "AppId", "APPID"] {
+        let json = format!("{{\"{name}\":\"{APP}\",{rest}}}");
+        let xml = format!("<LandingCall><{name}>{APP}</{name}>{elements}</LandingCall>");
+        for (headers, body) in [(JSON, json), (XML, xml)] {
+            let answer = post(&server, headers, &body).await;
+            assert_eq!(status_code(&answer), "000000", "{body}: {answer}");
+        }
+    }
+    // Of one that is named twice, nobody knows which is meant.
+    let twice = format!("{{\"appId\":\"{APP}\",\"appid\":\"{APP}\",{rest}}}");
+    assert_eq!(status_code(&post(&server, JSON, &twice).await), "110141");
+}
+
+#[tokio::test]
 async fn texts_arrive_as_they_were_meant() {
     let server = TestServer::start().await;
     for (number, (written, meant)) in (0..).zip([
