@@ -103,16 +103,14 @@ fn operation(offered: &Operation, method: &str) -> Value {
 /// A group of values, or values beside the statusCode.
 fn answer(offered: &Operation) -> Value {
     let mut values = object(offered.answer.fields);
-    match offered.answer.group {
-        Some(group) => json!({ "type": "object", "required": ["statusCode", group],
-            "properties": { "statusCode": text("000000"), group: values } }),
-        None => {
-            values["properties"]["statusCode"] = text("000000");
-            let required = values["required"].as_array_mut();
-            required.expect("it has one").push("statusCode".into());
-            values
-        }
+    if let Some(group) = offered.answer.group {
+        return json!({ "type": "object", "required": ["statusCode", group],
+            "properties": { "statusCode": text("000000"), group: values } });
     }
+    values["properties"]["statusCode"] = text("000000");
+    let required = values["required"].as_array_mut();
+    required.expect("it has one").push("statusCode".into());
+    values
 }
 
 /// The download of a bill file, which needs only its token.
