@@ -18,6 +18,7 @@ pub mod dispatch;
 pub mod domain;
 mod fair_places;
 pub mod http;
+pub mod management;
 pub mod outgoing;
 pub mod private_files;
 pub mod random;

@@ -1,26 +1,19 @@
 //! `clarion call`: places a call, shows and watches calls, cancels one, stops all dialling, and bars numbers.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::call_place::PlaceCall;
-use super::call_steps::SeenCall;
 use super::call_trace::CallTrace;
 use super::call_watch::{self, WatchCall};
 use super::{call_story, print};
-use crate::clock::Clock;
-use crate::config::Config;
-use crate::dispatch::STOP_ALL;
 use crate::domain::account::AccountSid;
 use crate::domain::call::CallSid;
 use crate::domain::call_record::CallFilter;
 use crate::domain::call_state::CallState;
-use crate::domain::phone_number::PhoneNumber;
-use crate::store::Store;
+use crate::management::{BarredNumber, Management};
 
 #[derive(Debug, Subcommand)]
 pub enum CallCommand {
@@ -87,16 +80,12 @@ pub enum CallCommand {
     },
 }
 
-pub async fn run(
-    command: CallCommand,
-    config: &Config,
-    store: Arc<dyn Store>,
-    clock: Clock,
-) -> anyhow::Result<ExitCode> {
+pub async fn run(command: CallCommand, management: &Management) -> anyhow::Result<ExitCode> {
+    let clock = management.clock();
     match command {
-        CallCommand::Place(place) => return place.run(config, &*store, &clock).await,
+        CallCommand::Place(place) => return place.run(management).await,
         CallCommand::Watch(WatchCall { call, json }) => {
-            return call_watch::watch(&call, json, &*store, &clock).await;
+            return call_watch::watch(&call, json, management).await;
         }
         CallCommand::List {
             account,
@@ -111,58 +100,41 @@ pub async fn run(
                 before,
                 limit,
             };
-            let calls = store.list_calls(filter).await?;
-            let rows = calls.iter().map(|call| call_story::outline(call, &clock));
+            let calls = management.calls(filter).await?;
+            let rows = calls.iter().map(|call| call_story::outline(call, clock));
             let rows: Vec<_> = rows.collect();
             print(json, &Value::Array(rows));
         }
         CallCommand::Show { call, json } => {
-            let seen = SeenCall::look(&*store, &call).await?;
-            let seen = seen.with_context(|| format!("there is no call {call}"))?;
-            print(json, &call_story::tell(&seen, &clock, json));
+            let seen = management.call(&call).await?;
+            print(json, &call_story::tell(&seen, clock, json));
         }
-        CallCommand::Trace(trace) => trace.run(config).await?,
-        CallCommand::Cancel { call } => match store.cancel_call(&call).await? {
-            Some(CallState::Queued) => println!("{call} will not be dialled"),
-            Some(_) => println!("{call} is being hung up"),
-            None => bail!("{call} has ended already, or there is no such call"),
+        CallCommand::Trace(trace) => trace.run(management.config()).await?,
+        CallCommand::Cancel { call } => match management.cancel_call(&call).await? {
+            CallState::Queued => println!("{call} will not be dialled"),
+            _ => println!("{call} is being hung up"),
         },
         CallCommand::StopAll => {
-            store.set_switch(STOP_ALL, Some("on"), clock.now()).await?;
+            management.stop_all().await?;
             println!("nothing is dialled any more, until `clarion call resume`");
         }
         CallCommand::Resume => {
-            store.set_switch(STOP_ALL, None, clock.now()).await?;
+            management.resume().await?;
             println!("calls are dialled again");
         }
-        CallCommand::Bar { number } => bar(&number, true, config, &*store, &clock).await?,
-        CallCommand::Unbar { number } => bar(&number, false, config, &*store, &clock).await?,
-        CallCommand::Barred { json } => print(json, &json!(store.barred_numbers().await?)),
+        CallCommand::Bar { number } => tell_barred(&management.bar_number(&number).await?),
+        CallCommand::Unbar { number } => tell_barred(&management.unbar_number(&number).await?),
+        CallCommand::Barred { json } => print(json, &json!(management.barred_numbers().await?)),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn bar(
-    number: &str,
-    barred: bool,
-    config: &Config,
-    store: &dyn Store,
-    clock: &Clock,
-) -> anyhow::Result<()> {
-    let number = PhoneNumber::parse(number, &config.numbers)
-        .map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
-    let changed = store
-        .bar_number(number.digits(), barred, clock.now())
-        .await?;
-    let now = if barred {
+fn tell_barred(number: &BarredNumber) {
+    let now = if number.is_barred {
         "is never called"
     } else {
         "may be called"
     };
-    println!(
-        "+{} {now}{}",
-        number.digits(),
-        if changed { "" } else { ", as before" }
-    );
-    Ok(())
+    let before = if number.is_new { "" } else { ", as before" };
+    println!("+{} {now}{before}", number.digits);
 }

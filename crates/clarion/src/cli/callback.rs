@@ -1,14 +1,13 @@
 //! `clarion callback …`: shows callbacks and their attempts, and sends one again.
 
-use std::sync::Arc;
-
 use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::print;
 use crate::domain::account::AppId;
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey, CallbackState};
-use crate::store::{CallbackFilter, Store, StoreError};
+use crate::management::Management;
+use crate::store::CallbackFilter;
 
 #[derive(Debug, Subcommand)]
 pub enum CallbackCommand {
@@ -56,7 +55,7 @@ pub enum CallbackCommand {
     },
 }
 
-pub async fn run(command: CallbackCommand, store: Arc<dyn Store>) -> anyhow::Result<()> {
+pub async fn run(command: CallbackCommand, management: &Management) -> anyhow::Result<()> {
     match command {
         CallbackCommand::List {
             state,
@@ -73,22 +72,25 @@ pub async fn run(command: CallbackCommand, store: Arc<dyn Store>) -> anyhow::Res
                 before,
                 limit,
             };
-            let found = store.callbacks(filter).await?;
+            let found = management.callbacks(filter).await?;
             print(json, &found.iter().map(|one| summary(one, json)).collect());
         }
-        CallbackCommand::Show { key, body, json } => show(&*store, &key, body, json).await?,
+        CallbackCommand::Show { key, body, json } => show(management, &key, body, json).await?,
         CallbackCommand::Replay { key, json } => {
-            store.replay_callback(&key).await?;
-            show(&*store, &key, false, json).await?;
+            management.replay_callback(&key).await?;
+            show(management, &key, false, json).await?;
         }
     }
     Ok(())
 }
 
-async fn show(store: &dyn Store, key: &CallbackKey, body: bool, json: bool) -> anyhow::Result<()> {
-    let found = store.callback(key).await?;
-    let missing = || StoreError::Missing(format!("callback of call {key}"));
-    let (callback, attempts) = found.ok_or_else(missing)?;
+async fn show(
+    management: &Management,
+    key: &CallbackKey,
+    body: bool,
+    json: bool,
+) -> anyhow::Result<()> {
+    let (callback, attempts) = management.callback(key).await?;
     let mut value = summary(&callback, json);
     value["appId"] = callback.app.as_str().into();
     value["url"] = callback.url.without_query().into();
