@@ -20,6 +20,7 @@ mod fair_places;
 pub mod http;
 pub mod management;
 pub mod outgoing;
+pub mod placing;
 pub mod private_files;
 pub mod random;
 mod readiness;

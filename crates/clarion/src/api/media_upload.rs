@@ -9,13 +9,13 @@ use axum::response::Response;
 use url::form_urlencoded::Serializer;
 
 use super::Api;
-use super::directory::unavailable;
 use super::request::{Authenticated, Upload};
 use super::wire::Content;
 use crate::audio_files::AddedBy;
 use crate::disk_room::RoomFor;
 use crate::domain::prompt::{AudioOwner, FileName, FileOwner};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::store::unavailable;
 
 pub async fn upload(State(api): State<Arc<Api>>, upload: Upload) -> Response {
     let request = &upload.request;

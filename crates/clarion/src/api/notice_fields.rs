@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use jiff::civil::DateTime;
-use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::event_fields;
 use super::key_fields::{WantedKeys, WantedQuestion};
@@ -12,13 +12,11 @@ use crate::config::Config;
 use crate::domain::account::Account;
 use crate::domain::call::Priority;
 use crate::domain::call_window::CallWindow;
-use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::plan::{NoticePlan, RedialReason};
 use crate::domain::notice::{NamedList, Notice, Recipient};
-use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::Prompt;
-use crate::domain::route;
-use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::status_code::Refusal;
+use crate::placing::{PlacingTimes, RequestTimes, recipient};
 
 const MOST_REDIALS: u16 = 10;
 const SHORTEST_PAUSE: i64 = 10;
@@ -112,56 +110,6 @@ pub struct WantedNotice {
     valid_for: Option<SignedDuration>,
 }
 
-/// When a notice is dialled for the first time, and until when an attempt may begin.
-#[derive(Debug, Clone, Copy)]
-pub struct NoticeTimes {
-    pub pause: SignedDuration,
-    pub valid_for: SignedDuration,
-}
-
-/// What the times of a request are reckoned by.
-#[derive(Debug, Clone, Copy)]
-pub struct RequestTimes<'a> {
-    pub now: &'a Zoned,
-    /// Of the account.
-    pub hours: Option<&'a CallWindow>,
-    /// How long a call is valid whose request does not say so.
-    pub valid_for: SignedDuration,
-}
-
-impl RequestTimes<'_> {
-    /// Of a request that says nothing of times.
-    pub fn usual(&self) -> Result<NoticeTimes, Refusal> {
-        let windows: Vec<_> = self.hours.into_iter().collect();
-        self.within(&windows, self.now.timestamp(), self.valid_for)
-    }
-
-    fn within(
-        &self,
-        windows: &[&CallWindow],
-        wished: Timestamp,
-        valid_for: SignedDuration,
-    ) -> Result<NoticeTimes, Refusal> {
-        let now = self.now.timestamp();
-        let hours = CallHours {
-            windows,
-            zone: self.now.time_zone(),
-        };
-        let never = || {
-            Refusal::field(
-                "callWindow: within the hours of the account it is never open, so that nothing would be dialled",
-            )
-        };
-        let begins = hours.next_open(wished).ok_or_else(never)?;
-        let ends = hours.after(wished, valid_for).ok_or_else(never)?;
-        let after = |moment: Timestamp| moment.duration_since(now);
-        Ok(NoticeTimes {
-            pause: after(begins),
-            valid_for: after(ends),
-        })
-    }
-}
-
 impl WantedNotice {
     /// `None` if the request sends none of the fields.
     pub fn read(
@@ -229,7 +177,7 @@ impl WantedNotice {
         }))
     }
 
-    pub fn times(&self, request: &RequestTimes<'_>) -> Result<NoticeTimes, Refusal> {
+    pub fn times(&self, request: &RequestTimes<'_>) -> Result<PlacingTimes, Refusal> {
         let (zone, now) = (request.now.time_zone(), request.now.timestamp());
         let wished = match self.start_at {
             Some(start_at) => {
@@ -383,6 +331,7 @@ fn backups(
             "backupTo must have at most {MOST_BACKUPS} numbers and lists"
         )));
     }
+    let shown = fields.text("displayNum")?;
     let (mut backups, mut lists) = (Vec::<Recipient>::new(), Vec::<NamedList>::new());
     for part in parts {
         if let Some(name) = part.strip_prefix('@') {
@@ -395,38 +344,11 @@ fn backups(
             }
             continue;
         }
-        let backup = recipient("backupTo", part, fields, account, config)?;
+        let backup = recipient("backupTo", part, shown, account, config)?;
         let is_same = |known: &Recipient| known.number == backup.number;
         if !is_same(to) && !backups.iter().any(is_same) {
             backups.push(backup);
         }
     }
     Ok((backups, lists))
-}
-
-/// A number in a field, as it may be called: its form, what the platform calls, and who carries it.
-pub fn recipient(
-    field: &str,
-    text: &str,
-    fields: &Fields,
-    account: &Account,
-    config: &Config,
-) -> Result<Recipient, Refusal> {
-    let in_field = |refusal: Refusal| refusal.in_field("to", field);
-    let number = PhoneNumber::parse(text, &config.numbers).map_err(in_field)?;
-    number.check_allowed(&config.numbers).map_err(in_field)?;
-    if field != "to" {
-        number.check_no_emergency(field, &config.numbers)?;
-    }
-    let to = Recipient {
-        called: text.to_owned(),
-        callee: config.numbers.callee(&number),
-        caller: account.caller(fields.text("displayNum")?, &number, &config.numbers),
-        number,
-    };
-    let routes = config.trunks.iter().map(|trunk| &trunk.route);
-    if !route::is_carried(routes, to.ends()) {
-        return Err(StatusCode::NoRoute.into());
-    }
-    Ok(to)
 }

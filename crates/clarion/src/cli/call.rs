@@ -3,15 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::call_list::ListCalls;
 use super::call_place::PlaceCall;
 use super::call_trace::CallTrace;
 use super::call_watch::{self, WatchCall};
 use super::{call_story, print};
-use crate::domain::account::AccountSid;
 use crate::domain::call::CallSid;
-use crate::domain::call_record::CallFilter;
 use crate::domain::call_state::CallState;
 use crate::management::{BarredNumber, Management};
 
@@ -26,23 +25,7 @@ pub enum CallCommand {
     /// Ctrl-C stops watching, not the call. Exit status: 0 somebody was told; 3 nobody was reached; 4 the call failed (states 0, 1 and 2 of the callback); 1 it could not be watched.
     Watch(WatchCall),
     /// List calls, the newest first
-    List {
-        /// Only calls of this account
-        #[arg(long)]
-        account: Option<AccountSid>,
-        /// Only calls that have not ended
-        #[arg(long)]
-        alive: bool,
-        /// Only calls before this one, for the next page
-        #[arg(long, value_name = "CALLSID")]
-        before: Option<CallSid>,
-        /// Number of calls at most
-        #[arg(long, default_value_t = 50)]
-        limit: u32,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List(Box<ListCalls>),
     /// Show everything that is known about a call
     Show {
         /// The callSid
@@ -53,6 +36,14 @@ pub enum CallCommand {
     },
     /// Show the SIP messages of a call, a number or a trunk, from the memory of the server on this machine
     Trace(CallTrace),
+    /// Make a call again that has ended: the same request, a new callSid, the checks of today
+    Again {
+        /// The callSid
+        call: CallSid,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Cancel a call: one that waits is not dialled, one in progress is hung up
     Cancel {
         /// The callSid
@@ -87,29 +78,20 @@ pub async fn run(command: CallCommand, management: &Management) -> anyhow::Resul
         CallCommand::Watch(WatchCall { call, json }) => {
             return call_watch::watch(&call, json, management).await;
         }
-        CallCommand::List {
-            account,
-            alive,
-            before,
-            limit,
-            json,
-        } => {
-            let filter = CallFilter {
-                account,
-                alive,
-                before,
-                limit,
-            };
-            let calls = management.calls(filter).await?;
-            let rows = calls.iter().map(|call| call_story::outline(call, clock));
-            let rows: Vec<_> = rows.collect();
-            print(json, &Value::Array(rows));
-        }
+        CallCommand::List(list) => list.run(management).await?,
         CallCommand::Show { call, json } => {
             let seen = management.call(&call).await?;
             print(json, &call_story::tell(&seen, clock, json));
         }
         CallCommand::Trace(trace) => trace.run(management.config()).await?,
+        CallCommand::Again { call, json } => {
+            let again = management.call_again(&call).await?;
+            if json {
+                print(true, &json!({ "callSid": again.as_str() }));
+            } else {
+                println!("{again}");
+            }
+        }
         CallCommand::Cancel { call } => match management.cancel_call(&call).await? {
             CallState::Queued => println!("{call} will not be dialled"),
             _ => println!("{call} is being hung up"),

@@ -7,6 +7,7 @@ mod audio_import;
 mod audit;
 mod bill;
 mod call;
+mod call_list;
 mod call_place;
 mod call_steps;
 mod call_story;

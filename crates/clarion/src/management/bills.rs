@@ -15,7 +15,11 @@ use crate::domain::account::AppId;
 use crate::domain::bill::{BillFile, BillOf, Totals, calendar};
 use crate::domain::claim::NodeId;
 use crate::random;
+use crate::store::BilledAccount;
 use crate::store::bills::ClosedDay;
+
+/// Days whose totals are shown together.
+const MOST_DAYS: i32 = 100;
 
 /// A day that was closed, and what all its bills come to.
 #[derive(Debug, Clone)]
@@ -51,6 +55,21 @@ impl Management {
             days.push(day);
         }
         Ok(days)
+    }
+
+    /// What each account has to pay for these closed days, the newest day first. At most so many days as are kept on one page.
+    pub async fn billed_accounts(
+        &self,
+        from: Date,
+        to: Date,
+    ) -> Result<Vec<BilledAccount>, ManagementError> {
+        let days = from.until(to).map_or(0, |span| span.get_days());
+        if days >= MOST_DAYS {
+            return Err(ManagementError::rule(format!(
+                "{from} to {to} are more than {MOST_DAYS} days"
+            )));
+        }
+        Ok(self.store.billed_accounts(from, to).await?)
     }
 
     pub async fn bill_files(&self, day: Date) -> Result<Vec<BillFile>, ManagementError> {

@@ -1,10 +1,14 @@
 //! Calls: which there are, what happened to one, and how an operator ends it. Numbers that are never called.
 
+use jiff::Timestamp;
+
 use super::change::Change;
 use super::{Management, ManagementError, SeenCall};
-use crate::domain::call::CallSid;
-use crate::domain::call_record::{CallFilter, CallRecord};
+use crate::domain::bill::BillLine;
+use crate::domain::call::{CallSid, NewCall};
+use crate::domain::call_record::{CallFilter, CallPage};
 use crate::domain::call_state::CallState;
+use crate::domain::callback::Callback;
 use crate::domain::phone_number::PhoneNumber;
 
 /// What became of the wish to bar a number, or to allow it again.
@@ -16,10 +20,47 @@ pub struct BarredNumber {
     pub is_new: bool,
 }
 
+/// A call with everything that belongs to it.
+#[derive(Debug)]
+pub struct CallStory {
+    /// What was asked for.
+    pub accepted: NewCall,
+    /// What happened; `steps` tells it in order.
+    pub seen: SeenCall,
+    /// The final one first, then events. `Management::callback` has the attempts of each.
+    pub callbacks: Vec<Callback>,
+    /// One an attempt.
+    pub bill_lines: Vec<BillLine>,
+}
+
 impl Management {
     /// The newest first.
-    pub async fn calls(&self, filter: CallFilter) -> Result<Vec<CallRecord>, ManagementError> {
+    pub async fn calls(&self, filter: CallFilter) -> Result<CallPage, ManagementError> {
         Ok(self.store.list_calls(filter).await?)
+    }
+
+    /// The least callSid of this moment, by which lists of calls begin and end.
+    pub fn sid_at(&self, moment: Timestamp) -> CallSid {
+        CallSid::first_at(&moment.to_zoned(self.clock.zone().clone()))
+    }
+
+    /// The digits by which a list finds the calls to a number, in any form.
+    pub fn digits(&self, number: &str) -> Result<String, ManagementError> {
+        let number = PhoneNumber::parse(number, &self.config.numbers)?;
+        Ok(number.digits().to_owned())
+    }
+
+    /// Everything that can be told of a call.
+    pub async fn call_story(&self, sid: &CallSid) -> Result<CallStory, ManagementError> {
+        let seen = self.call(sid).await?;
+        let accepted = self.store.accepted_call(sid).await?;
+        let missing = || ManagementError::missing(format!("call {sid}"));
+        Ok(CallStory {
+            accepted: accepted.ok_or_else(missing)?,
+            callbacks: self.callbacks_of(sid).await?,
+            bill_lines: self.store.bill_lines_of(sid).await?,
+            seen,
+        })
     }
 
     /// Everything that is stored of a call.

@@ -7,12 +7,15 @@
 mod accounts;
 mod audio;
 mod bills;
+mod call_again;
 mod call_steps;
 mod callbacks;
 mod calls;
 pub mod change;
 mod failure;
 mod lists;
+mod overview;
+mod server;
 pub mod settings;
 mod switches;
 
@@ -25,10 +28,13 @@ pub use self::accounts::{NewAccount, NewApplication};
 pub use self::audio::{AudioImport, BroughtFile, ImportedAudio};
 pub use self::bills::BilledDay;
 pub use self::call_steps::{CallStep, CallStepKind, SeenCall};
-pub use self::calls::BarredNumber;
+pub use self::callbacks::CallbackReplay;
+pub use self::calls::{BarredNumber, CallStory};
 pub use self::change::Change;
 pub use self::failure::ManagementError;
 pub use self::lists::{DoNotCallChange, DoNotCallImport, WrittenList};
+pub use self::overview::{NodeUse, Overview, OverviewMemory, TrunkUse};
+pub use self::server::ManagedServer;
 pub use self::switches::ManagedTrunk;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -45,16 +51,35 @@ pub struct Management {
     actor: Actor,
     /// The command as it was written, without its secrets. The console writes none: what it does is put into the same words.
     written: Option<Arc<str>>,
+    /// The server that this is in; `None` beside one.
+    server: Option<Arc<ManagedServer>>,
 }
 
 impl Management {
-    pub fn new(store: Arc<dyn Store>, config: Arc<Config>, clock: Clock, actor: Actor) -> Self {
+    pub fn new((store, config, clock): (Arc<dyn Store>, Arc<Config>, Clock), actor: Actor) -> Self {
         Self {
             store,
             config,
             clock,
             actor,
             written: None,
+            server: None,
+        }
+    }
+
+    /// Within a server, which lends what it has.
+    #[must_use]
+    pub fn within(mut self, server: Arc<ManagedServer>) -> Self {
+        self.server = Some(server);
+        self
+    }
+
+    /// The same for somebody else.
+    #[must_use]
+    pub fn acting_as(&self, actor: Actor) -> Self {
+        Self {
+            actor,
+            ..self.clone()
         }
     }
 
@@ -62,7 +87,7 @@ impl Management {
     pub async fn open(config: Arc<Config>, actor: Actor) -> anyhow::Result<Self> {
         let store = config.database.open_as_is(&Supervisor::new()).await?;
         let clock = Clock::new(config.time_zone());
-        Ok(Self::new(store, config, clock, actor))
+        Ok(Self::new((store, config, clock), actor))
     }
 
     /// Brings the schema of the database up to date, and tells what it was before. Nobody else may serve from it meanwhile: a server that runs from a file
@@ -80,7 +105,7 @@ impl Management {
         // There may have been no trail before.
         if before.version < before.wanted {
             let clock = Clock::new(config.time_zone());
-            let management = Self::new(Arc::clone(&store), Arc::clone(config), clock, actor);
+            let management = Self::new((Arc::clone(&store), Arc::clone(config), clock), actor);
             let change = Change::new("migrate");
             management.written(written).note(&change, None).await?;
         }

@@ -43,6 +43,7 @@ mod records;
 mod schema;
 mod session;
 mod sharing;
+mod views;
 mod waking;
 
 const CONNECTIONS: usize = 8;
