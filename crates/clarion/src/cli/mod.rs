@@ -256,3 +256,6 @@ fn row(value: &serde_json::Value) -> String {
         .trim_end()
         .to_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,7 +116,7 @@ impl Management {
             }
             Ok(billing.close_now(day, &node).await?.len())
         };
-        self.noted(change, close).await
+        self.noted(change, Box::pin(close)).await
     }
 
     /// Adds records of other services, all of them or none. `name` is that of the file.

@@ -18,8 +18,8 @@ use crate::placing::{Placing, PlacingTimes, RequestTimes, WillingCall, recipient
 impl Management {
     /// The callSid of the new call.
     pub async fn call_again(&self, sid: &CallSid) -> Result<CallSid, ManagementError> {
-        self.noted(Change::new("call again").on(sid), self.place_again(sid))
-            .await
+        let placing = Box::pin(self.place_again(sid));
+        self.noted(Change::new("call again").on(sid), placing).await
     }
 
     async fn place_again(&self, sid: &CallSid) -> Result<CallSid, ManagementError> {
