@@ -68,6 +68,17 @@ impl DiskRoom {
         Err(StatusCode::NoRoom.into())
     }
 
+    /// How much is free on each disk, and how much must be. It looks now, and may wait for the disks.
+    pub fn free(&self) -> Vec<FreeDisk> {
+        let disks = self.calls.iter().chain([&self.files]);
+        let free = disks.map(|disk| FreeDisk {
+            name: disk.name,
+            bytes: (disk.look)().ok(),
+            floor: self.floor,
+        });
+        free.collect()
+    }
+
     /// Why the server is not ready, in a sentence. It looks now, and may wait for the disks.
     pub fn readiness(&self) -> Result<(), String> {
         for disk in self.calls.iter().chain([&self.files]) {
@@ -83,6 +94,16 @@ impl DiskRoom {
         }
         Ok(())
     }
+}
+
+/// Room on a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreeDisk {
+    pub name: &'static str,
+    /// `None` if the disk does not tell.
+    pub bytes: Option<u64>,
+    /// Below this, calls are refused.
+    pub floor: u64,
 }
 
 /// A disk that is looked at now and then.

@@ -8,6 +8,7 @@ use anyhow::Context;
 use supervisor::{Supervisor, TaskFailure, TaskGuard, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 use crate::api::{self, Admission, Api};
 use crate::audio_files::AudioFiles;
@@ -21,10 +22,12 @@ use crate::config::Config;
 use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::{PooledTrunk, TrunkPool};
 use crate::dispatch::{Dispatch, DispatchNeeds, RenderedPrompts};
-use crate::domain::call::CallSids;
+use crate::domain::audit::Actor;
 use crate::domain::claim::NodeId;
 use crate::http::Front;
 use crate::http::tls::Certificates;
+use crate::management::{ManagedServer, Management, OverviewMemory};
+use crate::placing::{Listeners, Placing};
 use crate::private_files;
 use crate::random;
 use crate::readiness::Readiness;
@@ -40,6 +43,7 @@ pub struct Server {
     pub ca: Option<PathBuf>,
     supervisor: Supervisor,
     readiness: Arc<Readiness>,
+    management: Management,
     store: Arc<dyn Store>,
     stop: watch::Sender<bool>,
     listeners: Vec<TaskGuard>,
@@ -82,6 +86,7 @@ impl Server {
         let barred = Arc::new(BarredNumbers::open(&*store).await?);
         let (trunks, trace_door) = start_trunks(&config, &barred, &clock, &supervisor).await?;
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
+        let (pooled, pace) = (trunks.trunks().to_vec(), Arc::clone(&trunks.pace));
         let needs = DispatchNeeds {
             store: Arc::clone(&store) as _,
             clock: clock.clone(),
@@ -99,51 +104,48 @@ impl Server {
             holds,
             Arc::clone(&disk),
         ));
+        let listeners = Listeners {
+            accepted: dispatch.announcer(),
+            callback_owed: callbacks.owed(),
+        };
+        let parts = (Arc::clone(&store), Arc::clone(&config), clock.clone());
+        let placing = Placing::new(parts, Arc::clone(&barred), Arc::clone(&disk), listeners);
+        let placing = Arc::new(placing);
+        let parts = (Arc::clone(&store), Arc::clone(&config), clock.clone());
+        let managed = ManagedServer {
+            placing: Arc::clone(&placing),
+            callback_owed: callbacks.owed(),
+            trunks: pooled,
+            pace,
+            disk: Arc::clone(&disk),
+            overview: OverviewMemory::default(),
+        };
+        let management = Management::new(parts, Actor::default()).within(Arc::new(managed));
         let api = Api {
             admission: Admission::new(&config, Arc::clone(&store), &supervisor),
             store: Arc::clone(&store),
             audio_files,
             billing,
             clock: clock.clone(),
-            call_sids: CallSids::default(),
-            accepted: dispatch.announcer(),
+            placing,
             callback_owed: callbacks.owed(),
-            barred,
             disk,
             readiness: Arc::clone(&readiness),
             supervisor: supervisor.clone(),
             metrics,
             config: Arc::clone(&config),
         };
-        let background = start_background(&api, &node, &supervisor);
-        let (tls, ca) = if config.http.plain {
-            (None, None)
-        } else {
-            let folder = config.data_dir.join("tls");
-            let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
-            (Some(certificates.acceptor()?), certificates.ca)
-        };
+        let background = start_background(&api, &node, barred, &supervisor);
+        let (tls, ca) = certificates(&config, &clock)?;
         let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
         let (stop, stopped) = watch::channel(false);
-        let mut listeners = Vec::new();
-        let mut addresses = Vec::new();
-        for address in &config.http.listen {
-            let listener = TcpListener::bind(address).await.with_context(|| {
-                format!(
-                    "cannot listen on {address} (http.listen); is another server running there?"
-                )
-            })?;
-            addresses.push(listener.local_addr()?);
-            let (front, stopped) = (Arc::clone(&front), stopped.clone());
-            listeners.push(supervisor.require("http-listener", None, |watch| {
-                front.serve(listener, watch, stopped)
-            }));
-        }
+        let (listeners, addresses) = listen(&config, &front, &stopped, &supervisor).await?;
         Ok(Self {
             addresses,
             ca,
             supervisor,
             readiness,
+            management,
             store,
             stop,
             listeners,
@@ -158,6 +160,11 @@ impl Server {
     /// Comes back when a task has ended without which the server cannot go on.
     pub async fn failed(&self) -> TaskFailure {
         self.supervisor.failed().await
+    }
+
+    /// Manages this server from within, as this actor.
+    pub fn management(&self, actor: Actor) -> Management {
+        self.management.acting_as(actor)
     }
 
     /// Says that a callback has become owed, for whoever has written one beside the server.
@@ -185,6 +192,39 @@ impl Server {
         drop(self.background);
         self.store.close().await;
     }
+}
+
+/// What makes connections secret, and the CA file that clients must be given, where the certificate is our own.
+fn certificates(
+    config: &Config,
+    clock: &Clock,
+) -> anyhow::Result<(Option<TlsAcceptor>, Option<PathBuf>)> {
+    if config.http.plain {
+        return Ok((None, None));
+    }
+    let folder = config.data_dir.join("tls");
+    let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
+    Ok((Some(certificates.acceptor()?), certificates.ca))
+}
+
+async fn listen(
+    config: &Config,
+    front: &Arc<Front>,
+    stopped: &watch::Receiver<bool>,
+    supervisor: &Supervisor,
+) -> anyhow::Result<(Vec<TaskGuard>, Vec<SocketAddr>)> {
+    let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+    for address in &config.http.listen {
+        let listener = TcpListener::bind(address).await.with_context(|| {
+            format!("cannot listen on {address} (http.listen); is another server running there?")
+        })?;
+        addresses.push(listener.local_addr()?);
+        let (front, stopped) = (Arc::clone(front), stopped.clone());
+        listeners.push(supervisor.require("http-listener", None, |watch| {
+            front.serve(listener, watch, stopped)
+        }));
+    }
+    Ok((listeners, addresses))
 }
 
 /// The trunks, and the door to their messages where these are kept.
@@ -224,12 +264,16 @@ fn trace_door(
         .ok()
 }
 
-fn start_background(api: &Api, node: &NodeId, supervisor: &Supervisor) -> Vec<TaskGuard> {
+fn start_background(
+    api: &Api,
+    node: &NodeId,
+    barred: Arc<BarredNumbers>,
+    supervisor: &Supervisor,
+) -> Vec<TaskGuard> {
     let (metrics, folder) = (api.metrics.clone(), api.config.data_dir.clone());
     let (files, clock) = (api.audio_files.clone(), api.clock.clone());
     let (store, swept) = (Arc::clone(&api.store), Arc::clone(&api.store));
     let (billing, node) = (Arc::clone(&api.billing), node.clone());
-    let barred = Arc::clone(&api.barred);
     vec![
         supervisor.restart("metrics", None, move |watch| {
             telemetry::keep_up(metrics.clone(), watch)

@@ -6,12 +6,12 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::Api;
-use super::directory::unavailable;
 use super::request::Authenticated;
 use super::wire::{AnswerForm, Content, Field, Form};
 use crate::domain::call::{CallProgress, CallSid};
 use crate::domain::notice::ending::Confirmation;
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::store::unavailable;
 
 const GROUP: &str = "CallResult";
 

@@ -11,8 +11,7 @@ use moka::future::Cache;
 
 use crate::domain::account::{Account, AccountSid, AppId, Application};
 use crate::domain::status_code::{Refusal, StatusCode};
-use crate::seldom::Seldom;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, unavailable};
 
 const MOMENT: Duration = Duration::from_millis(500);
 const LIMIT: u64 = 10_000;
@@ -71,17 +70,5 @@ impl Directory {
             .try_get_with_by_ref(id, read)
             .await
             .map_err(|refusal| (*refusal).clone())
-    }
-}
-
-/// Returns the refusal for a request whose store access failed. The cause is for the log, not for the client.
-pub fn unavailable(error: &StoreError) -> Refusal {
-    static FAILURES: Seldom = Seldom::new();
-    if let Some(unsaid) = FAILURES.say() {
-        tracing::error!(%error, unsaid, "a request failed");
-    }
-    match error {
-        StoreError::NoRoom => StatusCode::NoRoom.into(),
-        _ => StatusCode::UnknownError.into(),
     }
 }

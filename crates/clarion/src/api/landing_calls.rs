@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use super::Api;
 use super::notice_fields::{self, WantedNotice};
-use super::placing::{self, CommonFields, NamedFiles, WantedCall};
+use super::placing::{self, CommonFields, WantedCall};
 use super::request::{APP_ID, Authenticated};
 use super::wire::{Field, Fields, Form};
 use super::{event_fields, key_fields};
@@ -16,6 +16,7 @@ use crate::domain::account::Account;
 use crate::domain::call::CallKind;
 use crate::domain::prompt::{self, FileOwner, Speech};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::placing::NamedFiles;
 
 /// The current names, and the names of the older interface that clients still send. A current name wins over its older one.
 pub const FORM: Form = Form {

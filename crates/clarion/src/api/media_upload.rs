@@ -8,7 +8,6 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::Response;
 
 use super::Api;
-use super::directory::unavailable;
 use super::query;
 use super::request::{Authenticated, Upload};
 use super::wire::{AnswerForm, Content, Field};
@@ -16,6 +15,7 @@ use crate::audio_files::AddedBy;
 use crate::disk_room::RoomFor;
 use crate::domain::prompt::{AudioOwner, FileName, FileOwner};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::store::unavailable;
 
 /// Of the query.
 pub const FIELDS: &[Field] = &[

@@ -22,16 +22,14 @@ use self::failed_logins::FailedLogins;
 use self::limiter::Limiter;
 use self::request::Authenticated;
 use self::wire::BodyFormat;
-use crate::accepted::Announcer;
 use crate::audio_files::AudioFiles;
-use crate::barred_numbers::BarredNumbers;
 use crate::billing::Billing;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
-use crate::domain::call::CallSids;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::fair_places::FairPlaces;
+use crate::placing::Placing;
 use crate::readiness::Readiness;
 use crate::store::Store;
 
@@ -42,7 +40,6 @@ mod bill_file;
 mod bill_records;
 mod call_cancel;
 mod call_result;
-mod callees;
 mod directory;
 mod event_fields;
 mod failed_logins;
@@ -58,7 +55,6 @@ mod placing;
 mod query;
 mod query_call_state;
 mod request;
-mod request_times;
 mod voice_verify;
 pub mod wire;
 
@@ -75,11 +71,9 @@ pub struct Api {
     pub audio_files: AudioFiles,
     pub billing: Arc<Billing>,
     pub clock: Clock,
-    pub call_sids: CallSids,
-    pub accepted: Announcer,
+    pub placing: Arc<Placing>,
     /// To be notified when something is owed to an application.
     pub callback_owed: Arc<Notify>,
-    pub barred: Arc<BarredNumbers>,
     pub disk: Arc<DiskRoom>,
     pub readiness: Arc<Readiness>,
     pub supervisor: Supervisor,

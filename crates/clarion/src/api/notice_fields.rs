@@ -7,7 +7,6 @@ use jiff::civil::DateTime;
 
 use super::event_fields;
 use super::key_fields::{WantedKeys, WantedQuestion};
-use super::request_times::{NoticeTimes, RequestTimes};
 use super::wire::{Field, Fields};
 use crate::config::Config;
 use crate::domain::account::Account;
@@ -15,10 +14,9 @@ use crate::domain::call::Priority;
 use crate::domain::call_window::CallWindow;
 use crate::domain::notice::plan::{NoticePlan, RedialReason};
 use crate::domain::notice::{NamedList, Notice, Recipient};
-use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::Prompt;
-use crate::domain::route;
-use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::status_code::Refusal;
+use crate::placing::{PlacingTimes, RequestTimes, recipient};
 
 const MOST_REDIALS: u16 = 10;
 const SHORTEST_PAUSE: i64 = 10;
@@ -179,7 +177,7 @@ impl WantedNotice {
         }))
     }
 
-    pub fn times(&self, request: &RequestTimes<'_>) -> Result<NoticeTimes, Refusal> {
+    pub fn times(&self, request: &RequestTimes<'_>) -> Result<PlacingTimes, Refusal> {
         let (zone, now) = (request.now.time_zone(), request.now.timestamp());
         let wished = match self.start_at {
             Some(start_at) => {
@@ -333,6 +331,7 @@ fn backups(
             "backupTo must have at most {MOST_BACKUPS} numbers and lists"
         )));
     }
+    let shown = fields.text("displayNum")?;
     let (mut backups, mut lists) = (Vec::<Recipient>::new(), Vec::<NamedList>::new());
     for part in parts {
         if let Some(name) = part.strip_prefix('@') {
@@ -345,38 +344,11 @@ fn backups(
             }
             continue;
         }
-        let backup = recipient("backupTo", part, fields, account, config)?;
+        let backup = recipient("backupTo", part, shown, account, config)?;
         let is_same = |known: &Recipient| known.number == backup.number;
         if !is_same(to) && !backups.iter().any(is_same) {
             backups.push(backup);
         }
     }
     Ok((backups, lists))
-}
-
-/// A number in a field, as it may be called: its form, what the platform calls, and who carries it.
-pub fn recipient(
-    field: &str,
-    text: &str,
-    fields: &Fields,
-    account: &Account,
-    config: &Config,
-) -> Result<Recipient, Refusal> {
-    let in_field = |refusal: Refusal| refusal.in_field("to", field);
-    let number = PhoneNumber::parse(text, &config.numbers).map_err(in_field)?;
-    number.check_allowed(&config.numbers).map_err(in_field)?;
-    if field != "to" {
-        number.check_no_emergency(field, &config.numbers)?;
-    }
-    let to = Recipient {
-        called: text.to_owned(),
-        callee: config.numbers.callee(&number),
-        caller: account.caller(fields.text("displayNum")?, &number, &config.numbers),
-        number,
-    };
-    let routes = config.trunks.iter().map(|trunk| &trunk.route);
-    if !route::is_carried(routes, to.ends()) {
-        return Err(StatusCode::NoRoute.into());
-    }
-    Ok(to)
 }

@@ -1,6 +1,5 @@
 //! What is the same for every operation that places a call: its fields are read, its files looked up, and it is made durable; then it is answered.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::HeaderValue;
@@ -8,29 +7,21 @@ use axum::response::Response;
 use jiff::{SignedDuration, Zoned};
 
 use super::Api;
-use super::callees;
-use super::directory::unavailable;
 use super::event_fields;
 use super::key_fields::{self, WantedQuestion};
-use super::notice_fields::{WantedNotice, recipient};
+use super::notice_fields::WantedNotice;
 use super::request::Authenticated;
-use super::request_times::RequestTimes;
 use super::wire::{Content, Field, Fields, Form};
 use crate::config::Config;
-use crate::disk_room::RoomFor;
 use crate::domain::account::{Account, AccountSid, AppId, Application};
-use crate::domain::bill::rating::Shortage;
 use crate::domain::call::{self, CallKind, CallSid, NewCall, Priority, Queueing};
-use crate::domain::callback::{EventWish, OwedEvent, RespUrl, StateEvent};
+use crate::domain::callback::{EventWish, RespUrl};
 use crate::domain::notice::Recipient;
-use crate::domain::prompt::{
-    self, AudioFile, ContentId, FileName, FileOwner, Prompt, Speech, TEST_FILE, VerifyCode,
-};
-use crate::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId, RequestKey};
-use crate::domain::route::RouteKey;
+use crate::domain::prompt::{self, AudioFile, FileName, FileOwner, Prompt, Speech, VerifyCode};
+use crate::domain::request_key::{Accepted, KnownRequest, RequestId, RequestKey};
 use crate::domain::status_code::{Refusal, StatusCode};
-use crate::random;
-use crate::store::{NOTICES, StoreError};
+use crate::placing::{NamedFiles, Placing, RequestTimes, WillingCall, recipient};
+use crate::store::{NOTICES, unavailable};
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says that an answer was given before.
@@ -141,10 +132,11 @@ async fn accept(
     form: &Form,
     read: ReadCall,
 ) -> Result<Placed, Refusal> {
+    let (account, placing) = (&request.account, &api.placing);
     let fields = request.fields(form)?;
     let application = request.application(api, &fields).await?;
     let id = RequestId::read(fields.text("requestId")?, request.header(IDEMPOTENCY_KEY))?;
-    let mut wanted = read(&fields, &request.account, &api.config)?;
+    let mut wanted = read(&fields, account, &api.config)?;
     let key = id.map(|id| wanted.key(id));
     if let Some(key) = &key {
         let known = api.store.find_request(&application.id, &key.id).await;
@@ -152,111 +144,40 @@ async fn accept(
             return Placed::again(api, key, known);
         }
     }
-    if api.store.oldest_node() < NOTICES {
+    if placing.oldest_node() < NOTICES {
         wanted.leave_out_what_was_ignored();
     }
-    let callees = match &wanted.notice {
-        Some(wanted) => callees::find(api, &request.account, &wanted.notice).await?,
-        None => vec![wanted.common.to.clone()],
-    };
-    let callees = callees::willing(api, &request.account, callees).await?;
-    api.disk.check(RoomFor::Calls)?;
-    let files = resolve(api, &application, &wanted.files).await?;
+    let notice = wanted.notice.as_ref().map(|wanted| &wanted.notice);
+    let callees = placing.callees(account, &wanted.common.to, notice).await?;
+    placing.check_room()?;
+    let mut files = Vec::new();
+    for named in &wanted.files {
+        files.extend(placing.find_files(&application.id, named).await?);
+    }
     let question = question(api, &application, &wanted).await?;
 
     let now = api.clock.wall();
-    let sid = api.call_sids.create(&now, random::bytes());
-    let queueing = wanted.queueing(&api.config, &request.account, &now)?;
+    let sid = placing.new_sid(&now);
+    let queueing = wanted.queueing(placing, account, &now)?;
     let prompts = (files, question);
-    let call = wanted.into_call(sid, prompts, &request.account.sid, &application.id, &now);
-    tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
-    check_callees(api, &callees, &queueing).await?;
-    let (account, prompt) = (call.account.clone(), call.prompt.clone());
+    let call = wanted.into_call(sid, prompts, &account.sid, &application.id, &now);
     let placed = Placed {
         call: call.sid.clone(),
         accepted_at: now,
         is_replay: false,
     };
-    let event = OwedEvent::new(
-        &call,
-        StateEvent::Queued,
-        None,
-        call.accepted_at,
-        api.clock.zone(),
-    );
-    let is_told = event.is_some();
-    let order = CallOrder {
+    let willing = WillingCall {
         call,
-        event,
         queueing,
+        callees,
         request: key.clone(),
     };
-    let accepted = make_durable(api, &request.account, order).await?;
+    let accepted = placing.accept(account, willing).await?;
     // Two requests of one name at the same time.
     if let (Accepted::Before(known), Some(key)) = (accepted, key) {
         return Placed::again(api, &key, known);
     }
-    if is_told {
-        api.callback_owed.notify_one();
-    }
-    api.accepted.call_accepted(account, prompt);
     Ok(placed)
-}
-
-/// Refuses callees who were called so often that the cap per day will not let a call to any of them through before it expires. Any other cap
-/// only makes the call wait.
-async fn check_callees(
-    api: &Api,
-    callees: &[Recipient],
-    queueing: &Queueing,
-) -> Result<(), Refusal> {
-    let cap = api.config.dispatch.callee_caps.per_day;
-    if cap == 0 {
-        return Ok(());
-    }
-    let counted_until_then = SignedDuration::from_hours(24) - queueing.valid_for;
-    let callees: BTreeSet<_> = callees.iter().map(|to| to.callee.as_str()).collect();
-    // A notice is refused only where every number of it is spent.
-    for callee in callees {
-        let calls = api.store.calls_to(callee, counted_until_then).await;
-        if calls.map_err(|error| unavailable(&error))? < cap {
-            return Ok(());
-        }
-    }
-    Err(Refusal::new(
-        StatusCode::TooManyCallsToNumber,
-        format!("to: this number has had its {cap} calls of the day"),
-    ))
-}
-
-/// Stores the call. If the account has a balance or a spending limit, the possible cost of the call is reserved with it.
-async fn make_durable(api: &Api, account: &Account, order: CallOrder) -> Result<Accepted, Refusal> {
-    let sid = order.call.sid.clone();
-    if account.balance.is_none() && account.spending_limit.is_none() {
-        let accepted = api.store.accept_call(order).await;
-        return accepted.map_err(|error| not_durable(&sid, &error));
-    }
-    let limit = api.config.reserved_talk();
-    let longest_talk = order.call.max_talk.unwrap_or(limit).min(limit);
-    let accepted = api
-        .store
-        .accept_call_within_limits(order, longest_talk)
-        .await;
-    match accepted.map_err(|error| not_durable(&sid, &error))? {
-        Ok(accepted) => Ok(accepted),
-        Err(Shortage::Balance) => Err(StatusCode::BalanceInsufficient.into()),
-        Err(Shortage::SpendingLimit) => Err(StatusCode::SpendingLimit.into()),
-    }
-}
-
-/// Nobody is told "no" about a call that may be made.
-fn not_durable(sid: &CallSid, error: &StoreError) -> Refusal {
-    let refusal = unavailable(error);
-    if !error.is_unknown() {
-        return refusal;
-    }
-    let code = StatusCode::AcceptUnknown;
-    Refusal::new(code, format!("{}; callSid {sid}", code.meaning()))
 }
 
 /// The fields that every such operation has.
@@ -276,7 +197,7 @@ impl CommonFields {
             .text("to")?
             .ok_or_else(|| Refusal::field("to is required"))?;
         Ok(Self {
-            to: recipient("to", to, fields, account, config)?,
+            to: recipient("to", to, fields.text("displayNum")?, account, config)?,
             plays: prompt::play_times(fields.text("playTimes")?)?,
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
@@ -284,14 +205,6 @@ impl CommonFields {
             events: event_fields::wish(fields),
         })
     }
-}
-
-/// The audio files of a field.
-#[derive(Debug)]
-pub struct NamedFiles {
-    pub field: &'static str,
-    pub owner: FileOwner,
-    pub names: Vec<FileName>,
 }
 
 /// A request whose fields keep all their rules. Its audio files are not looked up yet.
@@ -317,11 +230,10 @@ impl WantedCall {
 
     fn queueing(
         &self,
-        config: &Config,
+        placing: &Placing,
         account: &Account,
         now: &Zoned,
     ) -> Result<Queueing, Refusal> {
-        let routes = config.trunks.iter().map(|trunk| &trunk.route);
         let request = RequestTimes {
             now,
             hours: account.call_hours.as_ref(),
@@ -332,16 +244,8 @@ impl WantedCall {
             None if self.kind == CallKind::Verification => (request.of_code()?, Priority::USUAL),
             None => (request.usual()?, Priority::USUAL),
         };
-        Ok(Queueing {
-            route: RouteKey::of(routes, self.common.to.ends()),
-            priority,
-            pause: times.pause,
-            valid_for: times.valid_for,
-            patience: self
-                .notice
-                .as_ref()
-                .and_then(|wanted| wanted.notice.patience(&self.common.to.number, &[])),
-        })
+        let notice = self.notice.as_ref().map(|wanted| &wanted.notice);
+        Ok(placing.queueing(&self.common.to, notice, priority, times))
     }
 
     /// Tells this request from another one that has the same name. What a notification is told by never changes: names are remembered
@@ -445,7 +349,7 @@ async fn question(
         owner,
         names: vec![name],
     };
-    match resolve_field(api, application, &named).await {
+    match api.placing.find_files(&application.id, &named).await {
         Ok(files) => Ok(Some(Prompt {
             speech: None,
             files,
@@ -455,46 +359,4 @@ async fn question(
         Err(refusal) if refusal.code == StatusCode::VoiceFileMissing => Ok(None),
         Err(refusal) => Err(refusal),
     }
-}
-
-/// Looks all files up.
-async fn resolve(
-    api: &Api,
-    application: &Application,
-    files: &[NamedFiles],
-) -> Result<Vec<AudioFile>, Refusal> {
-    let mut found = Vec::new();
-    for named in files.iter().filter(|named| !named.names.is_empty()) {
-        found.extend(resolve_field(api, application, named).await?);
-    }
-    Ok(found)
-}
-
-/// The test file is found for either owner, unless that owner has a file of the same name.
-async fn resolve_field(
-    api: &Api,
-    application: &Application,
-    named: &NamedFiles,
-) -> Result<Vec<AudioFile>, Refusal> {
-    let contents = api
-        .store
-        .audio_files(&application.id, named.owner, &named.names)
-        .await
-        .map_err(|error| unavailable(&error))?;
-    let names = named.names.iter().zip(contents);
-    names
-        .map(|(name, content)| {
-            let builtin = || (name.as_str() == TEST_FILE).then(ContentId::test_file);
-            let content = content.or_else(builtin).ok_or_else(|| {
-                Refusal::new(
-                    StatusCode::VoiceFileMissing,
-                    format!("{}: there is no voice file {name}", named.field),
-                )
-            })?;
-            Ok(AudioFile {
-                name: name.clone(),
-                content,
-            })
-        })
-        .collect()
 }

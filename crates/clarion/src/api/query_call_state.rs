@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::directory::unavailable;
 use super::request::{APP_ID, Authenticated};
 use super::wire::{AnswerForm, Content, Field, Form};
 use super::{Api, call_result};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{OwedCallback, RespUrl};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::store::unavailable;
 
 const ELEMENT: &str = "QueryCallState";
 

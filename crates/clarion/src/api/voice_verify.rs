@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use super::Api;
 use super::event_fields;
-use super::placing::{self, CommonFields, NamedFiles, WantedCall};
+use super::placing::{self, CommonFields, WantedCall};
 use super::request::{APP_ID, Authenticated};
 use super::wire::{Field, Fields, Form};
 use crate::config::Config;
@@ -15,6 +15,7 @@ use crate::domain::account::Account;
 use crate::domain::call::CallKind;
 use crate::domain::prompt::{self, CodeLanguage, FileOwner, Speech, VerifyCode};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::placing::NamedFiles;
 use crate::store::VERIFICATION;
 
 pub const FORM: Form = Form {

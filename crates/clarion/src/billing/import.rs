@@ -30,6 +30,14 @@ pub struct ImportReport {
     pub refused: Vec<ImportError>,
 }
 
+impl ImportReport {
+    /// Why nothing was done.
+    pub fn failure(&self) -> Option<String> {
+        let refused = self.refused.len();
+        (refused > 0).then(|| format!("nothing was added: {refused} of the records were refused"))
+    }
+}
+
 /// A record from further in the future is a typing error, and would wait that long for its bill.
 const AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
 

@@ -1,24 +1,12 @@
 //! `clarion account …`: main accounts.
 
-use std::sync::Arc;
-
-use anyhow::ensure;
-use clap::{Args, Subcommand};
-use ipnet::IpNet;
-use jiff::Timestamp;
+use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{Given, OnOff, OrNone, limit, print};
-use crate::clock::Clock;
-use crate::config::parse_network;
-use crate::domain::account::{
-    Account, AccountChange, AccountLimits, AccountSid, AccountState, AuthToken, Permissions,
-};
-use crate::domain::call_window::CallWindow;
-use crate::domain::money::Money;
-use crate::domain::number_pattern::NumberPattern;
-use crate::random;
-use crate::store::{Store, StoreError};
+use super::setting_options::SettingOptions;
+use super::{Given, print};
+use crate::domain::account::{Account, AccountChange, AccountSid, AuthToken};
+use crate::management::{Management, NewAccount};
 
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
@@ -31,7 +19,7 @@ pub enum AccountCommand {
         #[arg(long, value_name = "TOKEN|@FILE|-")]
         token: Option<Given<AuthToken>>,
         #[command(flatten)]
-        settings: AccountSettings,
+        settings: SettingOptions<AccountChange>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -55,7 +43,7 @@ pub enum AccountCommand {
         /// The account sid
         sid: AccountSid,
         #[command(flatten)]
-        settings: AccountSettings,
+        settings: SettingOptions<AccountChange>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -84,108 +72,7 @@ pub enum AccountCommand {
     },
 }
 
-#[derive(Debug, Args)]
-pub struct AccountSettings {
-    /// Name of the account
-    #[arg(long)]
-    name: Option<String>,
-    /// State: active, not-activated, suspended or closed
-    #[arg(long)]
-    state: Option<AccountState>,
-    /// Allow bills to be downloaded: on or off
-    #[arg(long, value_name = "ON|OFF")]
-    bill_download: Option<OnOff>,
-    /// Allow requests to choose the caller number: on or off
-    #[arg(long, value_name = "ON|OFF")]
-    custom_display_number: Option<OnOff>,
-    /// Caller numbers that may be shown, such as +864001234567,+86400*. Replaces the list; "none" empties it
-    #[arg(long, value_name = "PATTERNS", allow_hyphen_values = true)]
-    display_numbers: Option<String>,
-    /// Addresses or networks that requests may come from. Replaces the list; "none" allows any
-    #[arg(long, value_name = "NETWORKS")]
-    allow_ips: Option<String>,
-    /// Limit of requests per second; "default" is that of the settings
-    #[arg(long, value_name = "N|default")]
-    requests_per_second: Option<OrNone<u32>>,
-    /// Limit of requests answered at the same time; "default" is that of the settings
-    #[arg(long, value_name = "N|default")]
-    requests_at_once: Option<OrNone<u32>>,
-    /// Limit of calls started per second; "default" is that of the settings
-    #[arg(long, value_name = "N|default")]
-    calls_per_second: Option<OrNone<u32>>,
-    /// Limit of calls in progress at the same time; "default" is that of the settings
-    #[arg(long, value_name = "N|default")]
-    calls_at_once: Option<OrNone<u32>>,
-    /// Hours in which calls may be made, such as "1-5 0800-2100;6-7 1000-1800" (1 is Monday); "none" for any
-    #[arg(long, value_name = "HOURS|none")]
-    call_hours: Option<OrNone<CallWindow>>,
-    /// Allow calls of priority 1 outside these hours: on or off
-    #[arg(long, value_name = "ON|OFF")]
-    urgent_outside_hours: Option<OnOff>,
-    /// Prepaid balance; "none" keeps no balance
-    #[arg(long, value_name = "AMOUNT|none")]
-    balance: Option<OrNone<Money>>,
-    /// Limit of what may be spent in all; "none" sets no limit
-    #[arg(long, value_name = "AMOUNT|none")]
-    spending_limit: Option<OrNone<Money>>,
-}
-
-impl AccountSettings {
-    fn into_change(self, now: Timestamp) -> anyhow::Result<AccountChange> {
-        Ok(AccountChange {
-            name: self.name,
-            auth_token: None,
-            state: self.state,
-            bill_download: self.bill_download.map(|switch| switch.0),
-            custom_display_number: self.custom_display_number.map(|switch| switch.0),
-            requests_per_second: limit("--requests-per-second", self.requests_per_second)?,
-            requests_at_once: limit("--requests-at-once", self.requests_at_once)?,
-            calls_per_second: limit("--calls-per-second", self.calls_per_second)?,
-            calls_at_once: limit("--calls-at-once", self.calls_at_once)?,
-            call_hours: self.call_hours.map(|value| value.0),
-            urgent_outside_hours: self.urgent_outside_hours.map(|switch| switch.0),
-            balance: self.balance.map(|value| value.0),
-            spending_limit: self.spending_limit.map(|value| value.0),
-            display_numbers: self
-                .display_numbers
-                .map(|text| list("--display-numbers", &text, str::parse::<NumberPattern>))
-                .transpose()?,
-            allowed_networks: self
-                .allow_ips
-                .map(|text| list::<IpNet>("--allow-ips", &text, parse_network))
-                .transpose()?,
-            changed_at: Some(now),
-        })
-    }
-}
-
-/// Reads a list. An empty one is a mistake: whoever wants to remove all of it writes "none".
-fn list<T>(
-    name: &str,
-    text: &str,
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> anyhow::Result<Vec<T>> {
-    if text == "none" {
-        return Ok(Vec::new());
-    }
-    let items = text.split(',').map(str::trim);
-    let items: Vec<_> = items.filter(|item| !item.is_empty()).collect();
-    ensure!(
-        !items.is_empty(),
-        "{name} is empty: write none to remove the list"
-    );
-    let items = items.into_iter();
-    items
-        .map(|item| parse(item).map_err(anyhow::Error::msg))
-        .collect()
-}
-
-pub async fn run(
-    command: AccountCommand,
-    store: Arc<dyn Store>,
-    clock: Clock,
-) -> anyhow::Result<()> {
-    let now = clock.now();
+pub async fn run(command: AccountCommand, management: &Management) -> anyhow::Result<()> {
     match command {
         AccountCommand::Add {
             sid,
@@ -193,85 +80,48 @@ pub async fn run(
             settings,
             json,
         } => {
-            let mut account = Account {
-                sid: sid.unwrap_or_else(|| random::id().parse().expect("hex digits are an id")),
-                name: "unnamed".to_owned(),
-                auth_token: token.map_or_else(new_token, |given| given.0),
-                state: AccountState::Active,
-                permissions: Permissions::default(),
-                limits: AccountLimits::default(),
-                balance: None,
-                spending_limit: None,
-                call_hours: None,
-                display_numbers: Vec::new(),
-                allowed_networks: Vec::new(),
-                has_do_not_call: false,
-                created_at: now,
-                updated_at: now,
+            let new = NewAccount {
+                sid,
+                token: token.map(|given| given.0),
+                settings: *settings.0,
             };
-            account.apply(settings.into_change(now)?);
-            store.add_account(account.clone()).await?;
-            print(json, &with_token(&account));
+            print(json, &with_token(&management.add_account(new).await?));
         }
         AccountCommand::Show { sid, json } => {
-            let found = store.account(&sid).await?;
-            let found = found.ok_or_else(|| StoreError::Missing(format!("account {sid}")))?;
-            let mut value = describe(&found);
-            if let Some(funds) = store.funds(&sid).await? {
+            let mut value = describe(&management.account(&sid).await?);
+            if let Some(funds) = management.funds(&sid).await? {
                 value["spent"] = funds.spent.to_string().into();
                 value["reserved"] = funds.reserved.to_string().into();
             }
             print(json, &value);
         }
         AccountCommand::List { json } => {
-            print(
-                json,
-                &store.accounts().await?.iter().map(describe).collect(),
-            );
+            let accounts = management.accounts().await?;
+            print(json, &accounts.iter().map(describe).collect());
         }
         AccountCommand::Set {
             sid,
             settings,
             json,
         } => {
-            print(
-                json,
-                &describe(
-                    &store
-                        .change_account(&sid, settings.into_change(now)?)
-                        .await?,
-                ),
-            );
+            let changed = management.set_account(&sid, *settings.0).await?;
+            print(json, &describe(&changed));
         }
         AccountCommand::Suspend { sid, hang_up, json } => {
-            let change = AccountChange {
-                state: Some(AccountState::Suspended),
-                changed_at: Some(now),
-                ..AccountChange::default()
-            };
-            let mut value = describe(&store.change_account(&sid, change).await?);
-            if hang_up {
-                value["callsToEnd"] = store.cancel_calls_of(&sid).await?.into();
+            let (account, to_end) = management.suspend_account(&sid, hang_up).await?;
+            let mut value = describe(&account);
+            if let Some(to_end) = to_end {
+                value["callsToEnd"] = to_end.into();
             }
             print(json, &value);
         }
         AccountCommand::RotateToken { sid, token, json } => {
-            let change = AccountChange {
-                auth_token: Some(token.map_or_else(new_token, |given| given.0)),
-                changed_at: Some(now),
-                ..AccountChange::default()
-            };
-            print(
-                json,
-                &with_token(&store.change_account(&sid, change).await?),
-            );
+            let token = token.map(|given| given.0);
+            let rotated = management.rotate_token(&sid, token).await?;
+            print(json, &with_token(&rotated));
         }
     }
     Ok(())
-}
-
-fn new_token() -> AuthToken {
-    random::id().parse().expect("hex digits are a token")
 }
 
 /// Describes an account with its token, which is never shown again.

@@ -1,18 +1,12 @@
 //! `clarion app …`: applications of an account.
 
-use std::sync::Arc;
-
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{Given, OrNone, limit, print};
-use crate::clock::Clock;
-use crate::domain::account::{
-    AccountSid, AppId, AppLimits, AppState, Application, ApplicationChange, BillJsonKey,
-    CallbackSecret,
-};
-use crate::random;
-use crate::store::{Store, StoreError};
+use super::print;
+use super::setting_options::SettingOptions;
+use crate::domain::account::{AccountSid, AppId, Application, ApplicationChange, BillJsonKey};
+use crate::management::{Management, NewApplication};
 
 #[derive(Debug, Subcommand)]
 pub enum AppCommand {
@@ -47,31 +41,15 @@ pub enum AppCommand {
     Set {
         /// The application id
         app_id: AppId,
-        /// Name of the application
-        #[arg(long)]
-        name: Option<String>,
-        /// State: active, disabled or deleted
-        #[arg(long)]
-        state: Option<AppState>,
-        /// Secret that signs callbacks, beginning with whsec_, better from a file or from standard input (-) than written out; "none" signs no callbacks
-        #[arg(long, value_name = "SECRET|@FILE|-|none")]
-        callback_secret: Option<OrNone<Given<CallbackSecret>>>,
-        /// Limit of calls started per second, beside that of the account; "none" sets no limit
-        #[arg(long, value_name = "N|none")]
-        calls_per_second: Option<OrNone<u32>>,
-        /// Limit of calls in progress at the same time, beside that of the account; "none" sets no limit
-        #[arg(long, value_name = "N|none")]
-        calls_at_once: Option<OrNone<u32>>,
-        /// What the answer with a bill calls the address in JSON, for clients that know only one: downurl or downUrl; "none" means the platform's
-        #[arg(long, value_name = "KEY|none")]
-        bill_json_key: Option<OrNone<BillJsonKey>>,
+        #[command(flatten)]
+        settings: SettingOptions<ApplicationChange>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
 }
 
-pub async fn run(command: AppCommand, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+pub async fn run(command: AppCommand, management: &Management) -> anyhow::Result<()> {
     match command {
         AppCommand::Add {
             account,
@@ -80,17 +58,13 @@ pub async fn run(command: AppCommand, store: Arc<dyn Store>, clock: Clock) -> an
             sign_callbacks,
             json,
         } => {
-            let application = Application {
-                id: app_id.unwrap_or_else(|| random::id().parse().expect("hex digits are an id")),
+            let new = NewApplication {
                 account,
+                id: app_id,
                 name,
-                state: AppState::Active,
-                callback_secret: sign_callbacks.then(|| CallbackSecret::from_key(&random::bytes())),
-                limits: AppLimits::default(),
-                created_at: clock.now(),
-                bill_json_key: None,
+                signs_callbacks: sign_callbacks,
             };
-            store.add_application(application.clone()).await?;
+            let application = management.add_application(new).await?;
             let mut value = describe(&application);
             if let Some(secret) = &application.callback_secret {
                 value["callbackSecret"] = secret.reveal().into();
@@ -98,41 +72,16 @@ pub async fn run(command: AppCommand, store: Arc<dyn Store>, clock: Clock) -> an
             print(json, &value);
         }
         AppCommand::List { account, json } => {
-            if store.account(&account).await?.is_none() {
-                return Err(StoreError::Missing(format!("account {account}")).into());
-            }
-            print(
-                json,
-                &store
-                    .applications(&account)
-                    .await?
-                    .iter()
-                    .map(describe)
-                    .collect(),
-            );
+            let applications = management.applications(&account).await?;
+            print(json, &applications.iter().map(describe).collect());
         }
         AppCommand::Set {
             app_id,
-            name,
-            state,
-            callback_secret,
-            calls_per_second,
-            calls_at_once,
-            bill_json_key,
+            settings,
             json,
         } => {
-            let change = ApplicationChange {
-                name,
-                state,
-                callback_secret: callback_secret.map(|value| value.0.map(|given| given.0)),
-                calls_per_second: limit("--calls-per-second", calls_per_second)?,
-                calls_at_once: limit("--calls-at-once", calls_at_once)?,
-                bill_json_key: bill_json_key.map(|key| key.0),
-            };
-            print(
-                json,
-                &describe(&store.change_application(&app_id, change).await?),
-            );
+            let changed = management.set_application(&app_id, *settings.0).await?;
+            print(json, &describe(&changed));
         }
     }
     Ok(())

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
@@ -13,14 +12,10 @@ use tokio::io::AsyncWriteExt;
 
 use super::audio_import::{self, ImportOptions};
 use super::print;
-use crate::audio_files::{AddedBy, AudioFiles, prompts};
-use crate::clock::Clock;
-use crate::config::Config;
+use crate::audio_files::prompts;
 use crate::domain::account::AppId;
-use crate::domain::prompt::{
-    AddedFile, AudioFile, AudioOwner, ContentId, FileName, Prompt, Speech, TEST_FILE,
-};
-use crate::store::{Store, StoreError};
+use crate::domain::prompt::{AddedFile, Prompt, Speech};
+use crate::management::{BroughtFile, Management};
 
 const COMMAND_LINE: Requester<'static> = Requester("the command line");
 
@@ -62,19 +57,7 @@ pub enum AudioCommand {
 pub struct Owner {
     /// The application that the files belong to [default: all applications]
     #[arg(long)]
-    app: Option<AppId>,
-}
-
-impl Owner {
-    pub async fn check(self, store: &dyn Store) -> anyhow::Result<AudioOwner> {
-        let Some(app) = self.app else {
-            return Ok(AudioOwner::Platform);
-        };
-        if store.application(&app).await?.is_none() {
-            return Err(StoreError::Missing(format!("application {app}")).into());
-        }
-        Ok(AudioOwner::Application(app))
-    }
+    pub app: Option<AppId>,
 }
 
 #[derive(Debug, Args)]
@@ -104,45 +87,37 @@ pub struct PlayOptions {
     out: Option<PathBuf>,
 }
 
-pub async fn run(
-    command: AudioCommand,
-    config: &Config,
-    store: Arc<dyn Store>,
-    clock: Clock,
-) -> anyhow::Result<()> {
-    let audio_files = AudioFiles::open(config)?;
+pub async fn run(command: AudioCommand, management: &Management) -> anyhow::Result<()> {
     match command {
         AudioCommand::Add { owner, files, json } => {
-            let owner = owner.check(&*store).await?;
-            let mut added = Vec::new();
-            for file in files {
-                let bytes = read(&file, config.audio_files.limits.bytes)?;
-                let name = file.file_name().and_then(|name| name.to_str());
-                let name = name.with_context(|| format!("{} has no name", file.display()))?;
-                let (owner, now) = (owner.clone(), clock.now());
-                let by = AddedBy::Operator;
-                let new = audio_files.add(&*store, by, owner, name, bytes.into(), now);
-                added.extend(
-                    new.await
-                        .map_err(|refusal| anyhow::anyhow!(refusal.message))?,
-                );
-            }
+            let limit = management.config().audio_files.limits.bytes;
+            let names = files.iter().map(|file| file.display().to_string());
+            let names: Vec<_> = names.collect();
+            let files = files.iter().map(|file| brought(file, limit));
+            let added = management.add_audio(owner.app, &names, files).await?;
             print(json, &added.iter().map(describe).collect());
         }
-        AudioCommand::Import(options) => {
-            audio_import::run(options, config, &audio_files, &*store, &clock).await?;
-        }
+        AudioCommand::Import(options) => audio_import::run(options, management).await?,
         AudioCommand::List { owner, json } => {
-            let files = store.audio_files_of(&owner.check(&*store).await?).await?;
+            let files = management.audio_files_of(owner.app).await?;
             print(json, &files.iter().map(describe).collect());
         }
-        AudioCommand::Play(play) => play.run(config, &audio_files, &*store).await?,
-        AudioCommand::Remove { owner, name } => {
-            let owner = owner.check(&*store).await?;
-            store.remove_audio_file(&owner, &named(&name)?).await?;
-        }
+        AudioCommand::Play(play) => play.run(management).await?,
+        AudioCommand::Remove { owner, name } => management.remove_audio(owner.app, &name).await?,
     }
     Ok(())
+}
+
+fn brought(file: &Path, limit: usize) -> BroughtFile {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let bytes = match name {
+        Some(_) => read(file, limit).map_err(|error| format!("{error:#}")),
+        None => Err(format!("{} has no name", file.display())),
+    };
+    BroughtFile {
+        name: name.unwrap_or_default().to_owned(),
+        bytes: bytes.map(Into::into),
+    }
 }
 
 /// Reads a file. Checks its size first, because a mistyped name may be a disk image.
@@ -157,17 +132,8 @@ pub fn read(file: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
     std::fs::read(file).with_context(context)
 }
 
-fn named(name: &str) -> anyhow::Result<FileName> {
-    FileName::named_by("name", name).map_err(|refusal| anyhow::anyhow!(refusal.message))
-}
-
 impl PlayOptions {
-    async fn run(
-        self,
-        config: &Config,
-        audio_files: &AudioFiles,
-        store: &dyn Store,
-    ) -> anyhow::Result<()> {
+    async fn run(self, management: &Management) -> anyhow::Result<()> {
         let speech = self.text.map(|text| Speech {
             text,
             speed: self.speed,
@@ -175,9 +141,9 @@ impl PlayOptions {
             pitch: self.pitch,
             background: self.background,
         });
-        let owner = self.owner.check(store).await?;
+        let owner = management.audio_owner(self.owner.app).await?;
         let files = match self.name {
-            Some(name) => vec![find(store, &owner, named(&name)?).await?],
+            Some(name) => vec![management.audio_file(&owner, &name).await?],
             None => vec![],
         };
         let prompt = Prompt {
@@ -187,10 +153,11 @@ impl PlayOptions {
             plays: 1,
         };
         // The prompts on disk belong to the server, which may be running.
-        let mut config = config.clone();
+        let mut config = management.config().clone();
         config.prompts.disk_bytes = None;
+        let audio_files = management.audio_files()?;
         let renderer = prompts::open(&Supervisor::new(), &config)?;
-        let list = prompts::make_ready(&renderer, audio_files, COMMAND_LINE, &prompt).await?;
+        let list = prompts::make_ready(&renderer, &audio_files, COMMAND_LINE, &prompt).await?;
         let heard = list.heard();
         let wav = sound::wav::mono_16_bit(&heard, sound::RATE);
         match self.out {
@@ -199,15 +166,6 @@ impl PlayOptions {
             None => play(&wav).await,
         }
     }
-}
-
-async fn find(store: &dyn Store, owner: &AudioOwner, name: FileName) -> anyhow::Result<AudioFile> {
-    let files = store.audio_files_of(owner).await?;
-    let own = files.into_iter().find(|file| file.name == name);
-    let builtin = (name.as_str() == TEST_FILE).then(ContentId::test_file);
-    let content = own.map(|file| file.content).or(builtin);
-    let content = content.with_context(|| format!("there is no audio file {name}"))?;
-    Ok(AudioFile { name, content })
 }
 
 async fn play(wav: &[u8]) -> anyhow::Result<()> {

@@ -11,11 +11,8 @@ use serde_json::{Value, json};
 
 use super::audio::{Owner, read};
 use super::print;
-use crate::audio_files::{AddedBy, AudioFiles, names};
-use crate::clock::Clock;
-use crate::config::Config;
-use crate::domain::prompt::{AudioOwner, ContentId};
-use crate::store::Store;
+use crate::audio_files::names;
+use crate::management::{BroughtFile, ImportedAudio, Management};
 
 /// Stands for what could not be read.
 const UNREADABLE: char = char::REPLACEMENT_CHARACTER;
@@ -34,126 +31,65 @@ pub struct ImportOptions {
     json: bool,
 }
 
-/// What becomes of one file.
-#[derive(Debug)]
-enum Fate {
-    Added,
-    Replaced,
-    /// It is there already, with the same content.
-    Unchanged,
-    Refused(String),
-}
-
-impl Fate {
-    fn word(&self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Replaced => "replaced",
-            Self::Unchanged => "unchanged",
-            Self::Refused(_) => "refused",
-        }
-    }
-}
-
-pub async fn run(
-    options: ImportOptions,
-    config: &Config,
-    audio_files: &AudioFiles,
-    store: &dyn Store,
-    clock: &Clock,
-) -> anyhow::Result<()> {
-    let owner = options.owner.check(store).await?;
+pub async fn run(options: ImportOptions, management: &Management) -> anyhow::Result<()> {
     let files = named_files(&options.folder)?;
     if files.is_empty() {
         bail!("there is no file in {}", options.folder.display());
     }
-    let there = store.audio_files_of(&owner).await?.into_iter();
-    let import = Import {
-        there: there
-            .map(|file| (file.name.to_string(), file.content))
-            .collect(),
-        owner,
-        limit: config.audio_files.limits.bytes,
-        is_trial: options.dry_run,
-        audio_files,
-        store,
-        clock,
-    };
-    let (mut told, mut refused) = (Vec::new(), 0);
-    for (name, paths) in files {
-        let fate = import.file(&name, &paths).await;
-        if let Fate::Refused(reason) = &fate {
-            refused += 1;
+    let limit = management.config().audio_files.limits.bytes;
+    let files = files.iter().map(|(name, paths)| BroughtFile {
+        name: name.clone(),
+        bytes: bytes_of(name, paths, limit).map(Into::into),
+    });
+    let (app, folder) = (options.owner.app, options.folder.display().to_string());
+    let import = management.import_audio(app, &folder, options.dry_run, files);
+    let import = import.await?;
+    for (name, fate) in &import.files {
+        if let ImportedAudio::Refused(reason) = fate {
             eprintln!("{name}: {reason}");
         }
-        told.push(describe(&name, &fate));
     }
-    let count = told.len();
-    print(options.json, &Value::Array(told));
-    if refused > 0 {
-        bail!("{refused} of {count} files were not imported");
+    let told = import.files.iter();
+    print(
+        options.json,
+        &told.map(|(name, fate)| describe(name, fate)).collect(),
+    );
+    match import.failure() {
+        Some(failure) => bail!(failure),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-struct Import<'a> {
-    owner: AudioOwner,
-    /// What the owner has already.
-    there: BTreeMap<String, ContentId>,
-    limit: usize,
-    is_trial: bool,
-    audio_files: &'a AudioFiles,
-    store: &'a dyn Store,
-    clock: &'a Clock,
+/// The bytes of the one file of this name, or why there are none.
+fn bytes_of(name: &str, paths: &[PathBuf], limit: usize) -> Result<Vec<u8>, String> {
+    let [path] = paths else {
+        let paths = paths.iter().map(|path| path.display().to_string());
+        let paths: Vec<_> = paths.collect();
+        return Err(format!(
+            "several files have this name: {}",
+            paths.join(", ")
+        ));
+    };
+    if name.contains(UNREADABLE) {
+        return Err("its name is neither UTF-8 nor GBK: rename it".to_owned());
+    }
+    if !name.to_lowercase().ends_with(".wav") {
+        let rule = "only .wav files are played; convert it, for instance with `sox IN OUT.wav`";
+        return Err(rule.to_owned());
+    }
+    read(path, limit).map_err(|error| format!("{error:#}"))
 }
 
-impl Import<'_> {
-    async fn file(&self, name: &str, paths: &[PathBuf]) -> Fate {
-        let [path] = paths else {
-            let paths: Vec<_> = paths
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect();
-            return Fate::Refused(format!(
-                "several files have this name: {}",
-                paths.join(", ")
-            ));
-        };
-        if name.contains(UNREADABLE) {
-            return Fate::Refused("its name is neither UTF-8 nor GBK: rename it".to_owned());
+fn describe(name: &str, fate: &ImportedAudio) -> Value {
+    let word = match fate {
+        ImportedAudio::Added => "added",
+        ImportedAudio::Replaced => "replaced",
+        ImportedAudio::Unchanged => "unchanged",
+        ImportedAudio::Refused(reason) => {
+            return json!({ "name": name, "result": "refused", "reason": reason });
         }
-        if !name.to_lowercase().ends_with(".wav") {
-            let rule = "only .wav files are played; convert it, for instance with `sox IN OUT.wav`";
-            return Fate::Refused(rule.to_owned());
-        }
-        let bytes = match read(path, self.limit) {
-            Ok(bytes) => bytes,
-            Err(error) => return Fate::Refused(format!("{error:#}")),
-        };
-        let fate = match self.there.get(name) {
-            Some(content) if *content == ContentId::of(&bytes) => return Fate::Unchanged,
-            Some(_) => Fate::Replaced,
-            None => Fate::Added,
-        };
-        let done = if self.is_trial {
-            self.audio_files.check(name, bytes.into()).await
-        } else {
-            let (owner, now) = (self.owner.clone(), self.clock.now());
-            let by = AddedBy::Operator;
-            let added = self
-                .audio_files
-                .add(self.store, by, owner, name, bytes.into(), now);
-            added.await.map(|_| ())
-        };
-        done.map_or_else(|refusal| Fate::Refused(refusal.message), |()| fate)
-    }
-}
-
-fn describe(name: &str, fate: &Fate) -> Value {
-    match fate {
-        Fate::Refused(reason) => json!({ "name": name, "result": fate.word(), "reason": reason }),
-        _ => json!({ "name": name, "result": fate.word() }),
-    }
+    };
+    json!({ "name": name, "result": word })
 }
 
 /// Every file below the folder, by its name. Hidden ones are left out, and so are links to folders, which may lead in a circle.

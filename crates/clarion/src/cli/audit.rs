@@ -1,26 +1,15 @@
-//! `clarion audit`: who changed what and when. Every command that changes something is noted here, before it does.
-
-use std::sync::Arc;
+//! `clarion audit`: who changed what and when; and who runs this program, by which command, as the trail knows them.
 
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::account::AccountCommand;
-use super::app::AppCommand;
-use super::audio::AudioCommand;
-use super::bill::BillCommand;
-use super::call::CallCommand;
-use super::callback::CallbackCommand;
-use super::do_not_call::DoNotCallCommand;
-use super::list::ListCommand;
-use super::rate::RateCommand;
-use super::trunk::TrunkCommand;
-use super::{StoreCommand, print};
+use super::print;
 use crate::clock::Clock;
 use crate::config::Login;
 use crate::domain::audit::{Actor, AuditEntry, AuditFilter};
-use crate::store::{Store, StoreError};
+use crate::management::Management;
+use crate::management::change::{self, quoted};
 
 /// Options whose values are secrets, unless they name a file.
 const SECRETS: [&str; 2] = ["--token", "--callback-secret"];
@@ -37,8 +26,6 @@ const PRIVATE: [&str; 10] = [
     "--call-state-url",
     "--callStateUrl",
 ];
-/// A longer command line is cut off.
-const LONGEST: usize = 4000;
 const USERS: &str = "/etc/passwd";
 
 #[derive(Debug, Args)]
@@ -56,13 +43,13 @@ pub struct Audit {
     json: bool,
 }
 
-pub async fn run(audit: Audit, store: Arc<dyn Store>, clock: Clock) -> anyhow::Result<()> {
+pub async fn run(audit: Audit, management: &Management) -> anyhow::Result<()> {
     let filter = AuditFilter {
         since: audit.since,
         about: audit.about,
         limit: audit.limit,
     };
-    let changes = store.changes(filter).await?;
+    let changes = management.changes(filter).await?;
     if audit.json {
         print(true, &changes.iter().map(describe).collect());
         return Ok(());
@@ -71,7 +58,7 @@ pub async fn run(audit: Audit, store: Arc<dyn Store>, clock: Clock) -> anyhow::R
         println!("none");
     }
     for change in changes {
-        println!("{}", line(&change, &clock));
+        println!("{}", line(&change, management.clock()));
     }
     Ok(())
 }
@@ -105,115 +92,10 @@ fn line(entry: &AuditEntry, clock: &Clock) -> String {
     )
 }
 
-/// A command that changes something, as it will be noted.
-#[derive(Debug)]
-pub struct NotedChange {
-    action: &'static str,
-    detail: String,
-}
-
-impl NotedChange {
-    /// `None` if the command only shows something.
-    pub fn of(command: &StoreCommand) -> Option<Self> {
-        action(command).map(Self::named)
-    }
-
-    /// The command line of this process, under a name.
-    pub fn named(action: &'static str) -> Self {
-        let words = std::env::args_os().skip(1);
-        let words = words.map(|word| word.to_string_lossy().into_owned());
-        Self {
-            action,
-            detail: without_secrets(words),
-        }
-    }
-
-    pub async fn note(
-        &self,
-        store: &dyn Store,
-        now: Timestamp,
-        failure: Option<String>,
-    ) -> Result<(), StoreError> {
-        let entry = AuditEntry {
-            at: now,
-            actor: this_user(),
-            action: self.action.to_owned(),
-            detail: self.detail.clone(),
-            failure,
-        };
-        store.note_change(entry).await
-    }
-}
-
-fn action(command: &StoreCommand) -> Option<&'static str> {
-    Some(match command {
-        StoreCommand::Account(command) => match command {
-            AccountCommand::Add { .. } => "account add",
-            AccountCommand::Set { .. } => "account set",
-            AccountCommand::Suspend { .. } => "account suspend",
-            AccountCommand::RotateToken { .. } => "account rotate-token",
-            AccountCommand::Show { .. } | AccountCommand::List { .. } => return None,
-        },
-        StoreCommand::App(command) => match command {
-            AppCommand::Add { .. } => "app add",
-            AppCommand::Set { .. } => "app set",
-            AppCommand::List { .. } => return None,
-        },
-        StoreCommand::Rate(command) => match command {
-            RateCommand::Set { .. } => "rate set",
-            RateCommand::Remove { .. } => "rate remove",
-            RateCommand::List { .. } => return None,
-        },
-        StoreCommand::Bill(command) => match command {
-            BillCommand::Close { .. } => "bill close",
-            BillCommand::Import { .. } => "bill import",
-            BillCommand::List { .. }
-            | BillCommand::Show { .. }
-            | BillCommand::Export { .. }
-            | BillCommand::Verify { .. } => return None,
-        },
-        StoreCommand::Audio(command) => match command {
-            AudioCommand::Add { .. } => "audio add",
-            AudioCommand::Import(_) => "audio import",
-            AudioCommand::Remove { .. } => "audio remove",
-            AudioCommand::List { .. } | AudioCommand::Play(_) => return None,
-        },
-        StoreCommand::Call(command) => match command {
-            CallCommand::Place(_) => "call place",
-            CallCommand::Cancel { .. } => "call cancel",
-            CallCommand::StopAll => "call stop-all",
-            CallCommand::Resume => "call resume",
-            CallCommand::Bar { .. } => "call bar",
-            CallCommand::Unbar { .. } => "call unbar",
-            CallCommand::List { .. }
-            | CallCommand::Show { .. }
-            | CallCommand::Trace(_)
-            | CallCommand::Watch(_)
-            | CallCommand::Barred { .. } => return None,
-        },
-        StoreCommand::List(command) => match command {
-            ListCommand::Add(_) => "list add",
-            ListCommand::Set(_) => "list set",
-            ListCommand::Remove { .. } => "list remove",
-            ListCommand::Show { .. } => return None,
-        },
-        StoreCommand::DoNotCall(command) => match command {
-            DoNotCallCommand::Add { .. } => "do-not-call add",
-            DoNotCallCommand::Remove { .. } => "do-not-call remove",
-            DoNotCallCommand::Import { .. } => "do-not-call import",
-            DoNotCallCommand::Show { .. } | DoNotCallCommand::Export { .. } => return None,
-        },
-        StoreCommand::Trunk(command) => match command {
-            TrunkCommand::Drain { .. } => "trunk drain",
-            TrunkCommand::Open { .. } => "trunk open",
-            TrunkCommand::List { .. } => return None,
-        },
-        StoreCommand::Callback(command) => match command {
-            CallbackCommand::Replay { .. } => "callback replay",
-            CallbackCommand::List { .. } | CallbackCommand::Show { .. } => return None,
-        },
-        StoreCommand::Audit(_) => return None,
-    })
+/// The command line of this process as it is noted.
+pub fn command_line() -> String {
+    let words = std::env::args_os().skip(1);
+    without_secrets(words.map(|word| word.to_string_lossy().into_owned()))
 }
 
 /// The command line as one text. A value that is a secret is left out; the name of the file that it came from is not.
@@ -228,12 +110,7 @@ fn without_secrets(words: impl Iterator<Item = String>) -> String {
         });
         option = word;
     }
-    let mut line = line.join(" ");
-    if let Some((end, _)) = line.char_indices().nth(LONGEST) {
-        line.truncate(end);
-        line.push('…');
-    }
-    line
+    change::cut(line.join(" "))
 }
 
 fn is_hidden(option: &str) -> bool {
@@ -245,18 +122,11 @@ fn shown(option: &str, value: &str) -> String {
     if is_place && SECRETS.contains(&option) {
         return quoted(value);
     }
-    "(hidden)".to_owned()
+    change::HIDDEN.to_owned()
 }
 
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+@=*".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("{word:?}")
-}
-
-fn this_user() -> Actor {
+/// Whoever runs this process.
+pub fn this_user() -> Actor {
     let login = Login::of_this_process();
     let id = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string(USERS).unwrap_or_default();
@@ -321,7 +191,7 @@ mod tests {
         ] {
             assert_eq!(noted(line), wanted);
         }
-        assert!(noted(&"字".repeat(9000)).chars().count() <= LONGEST + 1);
+        assert!(noted(&"字".repeat(9000)).chars().count() < 5000);
     }
 
     #[test]

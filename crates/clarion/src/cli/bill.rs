@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Subcommand, ValueEnum};
@@ -10,19 +9,12 @@ use jiff::civil::Date;
 use serde_json::{Value, json};
 
 use super::print;
-use crate::billing::Billing;
-use crate::billing::close::{CloseStep, Closer};
-use crate::billing::import::{self, ImportReport, MAX_BYTES};
+use crate::billing::import::{ImportReport, MAX_BYTES};
 use crate::billing::stream::{BillFormat, BillStream};
 use crate::billing::verify::FileVerification;
-use crate::clock::Clock;
-use crate::config::Config;
 use crate::domain::account::AppId;
-use crate::domain::bill::{BillFile, BillOf, calendar};
-use crate::domain::claim::NodeId;
-use crate::domain::money::Money;
-use crate::random;
-use crate::store::{Store, StoreError};
+use crate::domain::bill::BillFile;
+use crate::management::{BilledDay, Management};
 
 #[derive(Debug, Subcommand)]
 pub enum BillCommand {
@@ -90,23 +82,19 @@ pub enum As {
     Jsonl,
 }
 
-pub async fn run(
-    command: BillCommand,
-    config: &Config,
-    store: Arc<dyn Store>,
-    clock: Clock,
-) -> anyhow::Result<()> {
-    let billing = Arc::new(Billing::open(config, Arc::clone(&store), clock.clone())?);
+pub async fn run(command: BillCommand, management: &Management) -> anyhow::Result<()> {
     match command {
-        BillCommand::Close { day, json } => close(billing, day, &clock, json).await,
+        BillCommand::Close { day, json } => {
+            let closed = management.close_days(day).await?;
+            print(json, &json!({ "daysClosed": closed }));
+        }
         BillCommand::List { json } => {
-            print(json, &Value::Array(days(&*store).await?));
-            Ok(())
+            let days = management.billed_days().await?;
+            print(json, &days.iter().map(describe_day).collect());
         }
         BillCommand::Show { day, json } => {
-            let files = store.bill_files(day).await?;
+            let files = management.bill_files(day).await?;
             print(json, &files.iter().map(describe).collect());
-            Ok(())
         }
         BillCommand::Export {
             day,
@@ -114,82 +102,36 @@ pub async fn run(
             format,
             out,
         } => {
-            let of = bill_of(&*store, app, day).await?;
             let format = match format {
                 As::Csv => BillFormat::Csv,
                 As::Jsonl => BillFormat::JsonLines,
             };
-            let stream = BillStream::new(store, of, clock.zone().clone(), format, None);
-            export(stream, out.as_deref()).await
+            let stream = management.export_bill(day, app, format).await?;
+            export(stream, out.as_deref()).await?;
         }
         BillCommand::Verify { day, json } => {
-            let open = store.first_open_day().await?;
-            ensure!(day < open, "{day} is not closed yet");
-            let verdict = billing.verify(day).await?;
+            let verdict = management.verify_bill(day).await?;
             print(json, &told(&verdict));
             ensure!(verdict.is_good(), "the bill of {day} is not right");
-            Ok(())
         }
         BillCommand::Import { file, late, json } => {
-            let text = read(&file)?;
-            let report = import::import(&*store, &text, &clock, late).await?;
-            tell(&report, json)
+            let (name, text) = (file.display().to_string(), read(&file)?);
+            let report = management.import_bill_records(&name, &text, late).await?;
+            tell(&report, json)?;
         }
     }
-}
-
-async fn close(
-    billing: Arc<Billing>,
-    day: Option<Date>,
-    clock: &Clock,
-    json: bool,
-) -> anyhow::Result<()> {
-    let node = NodeId::new(random::bytes());
-    let closed = match day {
-        Some(day) => {
-            let over = day < calendar::day_of(clock.now(), clock.zone());
-            ensure!(over, "{day} is not over yet");
-            billing.close_now(day, &node).await?.len()
-        }
-        None => match Closer::new(billing, node).step().await? {
-            CloseStep::Nothing => 0,
-            CloseStep::Closed(days) => days,
-            CloseStep::Elsewhere => bail!("a server is closing a day at this moment"),
-        },
-    };
-    print(json, &json!({ "daysClosed": closed }));
     Ok(())
 }
 
-async fn days(store: &dyn Store) -> anyhow::Result<Vec<Value>> {
-    let mut days = Vec::new();
-    for day in store.closed_days().await? {
-        let files = store.bill_files(day.day).await?;
-        let whole: Vec<_> = files
-            .iter()
-            .filter(|file| file.keywords.is_empty())
-            .collect();
-        let fees = whole.iter().map(|file| file.totals.fee);
-        let fee = fees.fold(Money::ZERO, Money::plus);
-        days.push(json!({
-            "day": day.day.to_string(),
-            "lines": whole.iter().map(|file| file.totals.lines).sum::<u64>(),
-            "fee": fee.to_string(),
-            "files": whole.len(),
-            "closedAt": day.closed_at.to_string(),
-            "filedAt": day.filed_at.map(|at| at.to_string()),
-        }));
-    }
-    Ok(days)
-}
-
-async fn bill_of(store: &dyn Store, app: AppId, day: Date) -> anyhow::Result<BillOf> {
-    let found = store.application(&app).await?;
-    let found = found.ok_or_else(|| StoreError::Missing(format!("application {app}")))?;
-    Ok(BillOf {
-        account: found.account,
-        app,
-        day,
+fn describe_day(day: &BilledDay) -> Value {
+    let closed = &day.closed;
+    json!({
+        "day": closed.day.to_string(),
+        "lines": day.totals.lines,
+        "fee": day.totals.fee.to_string(),
+        "files": day.files,
+        "closedAt": closed.closed_at.to_string(),
+        "filedAt": closed.filed_at.map(|at| at.to_string()),
     })
 }
 
@@ -246,12 +188,10 @@ fn tell(report: &ImportReport, json: bool) -> anyhow::Result<()> {
         }
         println!("{} added, {} there already", report.added, report.known);
     }
-    ensure!(
-        report.refused.is_empty(),
-        "nothing was added: {} of the records were refused",
-        report.refused.len()
-    );
-    Ok(())
+    match report.failure() {
+        Some(failure) => bail!(failure),
+        None => Ok(()),
+    }
 }
 
 fn describe(file: &BillFile) -> Value {

@@ -20,12 +20,12 @@ use crate::api::wire::Field;
 use crate::client::{ApiCredentials, Client};
 use crate::clock::Clock;
 use crate::config::{Config, HttpUrl};
-use crate::domain::account::{AccountState, AppId, AppState, Application};
+use crate::domain::account::{AppId, Application};
 use crate::domain::call::CallSid;
 use crate::domain::status_code::StatusCode;
 use crate::http::tls::Certificates;
+use crate::management::{Change, Management};
 use crate::outgoing::{add_roots, trusted_roots};
-use crate::store::Store;
 
 /// The field that `--app` sets.
 const APP_ID: &str = "appId";
@@ -134,15 +134,20 @@ impl CallFields {
 }
 
 impl PlaceCall {
-    pub async fn run(
-        self,
-        config: &Config,
-        store: &dyn Store,
-        clock: &Clock,
-    ) -> anyhow::Result<ExitCode> {
-        let application = self.application(store).await?;
-        let account = store.account(&application.account).await?;
-        let account = account.with_context(|| format!("{} has no account", application.id))?;
+    /// The request is noted as the change that it is, although the server makes it.
+    pub async fn run(self, management: &Management) -> anyhow::Result<ExitCode> {
+        let change = Change::new("call place");
+        let call = management.noted(change, self.place(management)).await?;
+        if !self.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        call_watch::watch(&call, self.json, management).await
+    }
+
+    async fn place(&self, management: &Management) -> anyhow::Result<CallSid> {
+        let (config, clock) = (management.config(), management.clock());
+        let application = self.application(management).await?;
+        let account = management.account(&application.account).await?;
         let credentials = ApiCredentials {
             sid: account.sid,
             token: account.auth_token,
@@ -154,25 +159,14 @@ impl PlaceCall {
         let body = self.fields.body(&application.id);
         let answer = tokio::time::timeout(PATIENCE, send(&client, &credentials, body, clock));
         let answer = answer.await.context("the server does not answer")??;
-        let call = self.show(&answer)?;
-        if !self.watch {
-            return Ok(ExitCode::SUCCESS);
-        }
-        call_watch::watch(&call, self.json, store, clock).await
+        self.show(&answer)
     }
 
-    async fn application(&self, store: &dyn Store) -> anyhow::Result<Application> {
+    async fn application(&self, management: &Management) -> anyhow::Result<Application> {
         if let Some(id) = &self.app {
-            let found = store.application(id).await?;
-            return found.with_context(|| format!("there is no application {id}"));
+            return Ok(management.application(id).await?);
         }
-        let mut usable = Vec::new();
-        for account in store.accounts().await? {
-            if account.state == AccountState::Active {
-                let applications = store.applications(&account.sid).await?.into_iter();
-                usable.extend(applications.filter(|app| app.state == AppState::Active));
-            }
-        }
+        let mut usable = management.usable_applications().await?;
         match usable.len() {
             0 => bail!(
                 "there is no application that may call: `clarion account add`, then `clarion app add`"

@@ -5,8 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::call_steps::{SeenCall, callback_step};
-use super::plain;
+use super::{call_steps, plain};
 use crate::clock::Clock;
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
@@ -17,6 +16,7 @@ use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::notice::keys::{CalleeChoice, NoticeKeys};
 use crate::domain::notice::plan::FollowUp;
 use crate::domain::outcome::Outcome;
+use crate::management::{CallStep, SeenCall};
 
 /// The call itself, without attempts and legs.
 pub fn outline(call: &CallRecord, clock: &Clock) -> Value {
@@ -70,7 +70,8 @@ pub fn tell(seen: &SeenCall, clock: &Clock, json: bool) -> Value {
         return story;
     }
     if let Some(callback) = callback {
-        story["callback"] = callback_step(callback, clock).sentence().into();
+        let step = CallStep::of_callback(callback, clock.now());
+        story["callback"] = call_steps::sentence(&step.kind, clock).into();
     }
     if let Some(notice) = call.notice.as_deref() {
         story["notice"] = tell_notice(seen, notice).into();
@@ -302,7 +303,7 @@ fn tell_leg(leg: &Leg, clock: &Clock) -> Map<String, Value> {
         ("answered", leg.answered_at.map(since)),
         ("ended", Some(since(leg.ended_at))),
         ("hung up by", Some(hung_up_by(leg.hung_up_by).to_owned())),
-        ("response", response(leg)),
+        ("response", leg.response()),
         ("Q.850 cause", leg.q850_cause.map(|cause| cause.to_string())),
         ("keys", Some(keys).filter(|keys| !keys.is_empty())),
     ];
@@ -372,14 +373,6 @@ fn hung_up_by(side: HungUpBy) -> &'static str {
         HungUpBy::Us => "us",
         HungUpBy::Them => "the other side",
         HungUpBy::Unknown => "unknown: the server was lost",
-    }
-}
-
-pub fn response(leg: &Leg) -> Option<String> {
-    match (leg.sip_code, &leg.phrase) {
-        (Some(code), Some(phrase)) => Some(format!("{code} {phrase}")),
-        (Some(code), None) => Some(code.to_string()),
-        (None, phrase) => phrase.clone(),
     }
 }
 

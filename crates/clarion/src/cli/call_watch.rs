@@ -12,11 +12,11 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tokio::time::Instant;
 
-use super::call_steps::{CallStep, SeenCall};
+use super::call_steps;
 use crate::clock::Clock;
 use crate::domain::call::CallSid;
 use crate::domain::callback::{Callback, CallbackState};
-use crate::store::{Store, StoreError};
+use crate::management::{CallStep, Management, ManagementError};
 
 /// From one look at the database to the next.
 const LOOK: Duration = Duration::from_millis(250);
@@ -43,16 +43,16 @@ pub struct WatchCall {
 pub async fn watch(
     call: &CallSid,
     json: bool,
-    store: &dyn Store,
-    clock: &Clock,
+    management: &Management,
 ) -> anyhow::Result<ExitCode> {
+    let clock = management.clock();
     let (mut seen, mut told) = (None, HashSet::new());
     let (mut failures, mut over_since) = (0, None);
     loop {
-        match SeenCall::again(seen.take(), store, call).await {
+        match management.look_again(seen.take(), call).await {
             Ok(Some(now)) => {
                 failures = 0;
-                let steps = now.steps(clock);
+                let steps = now.steps(clock.now());
                 let steps = steps.into_iter();
                 let new = steps.filter(|step| told.insert(step.identity.clone()));
                 if let Err(error) = print(new, json, clock) {
@@ -80,7 +80,7 @@ pub async fn watch(
 }
 
 /// A database may be away for a moment.
-fn give_up_after(failures: u32, error: StoreError) -> anyhow::Result<()> {
+fn give_up_after(failures: u32, error: ManagementError) -> anyhow::Result<()> {
     if failures < FAILURES {
         return Ok(());
     }
@@ -108,9 +108,9 @@ fn print(steps: impl Iterator<Item = CallStep>, json: bool, clock: &Clock) -> io
     let mut out = io::stdout().lock();
     for step in steps {
         if json {
-            writeln!(out, "{}", step.describe(clock))?;
+            writeln!(out, "{}", call_steps::describe(&step, clock))?;
         } else {
-            writeln!(out, "{}", step.line(clock))?;
+            writeln!(out, "{}", call_steps::line(&step, clock))?;
         }
     }
     out.flush()

@@ -1,14 +1,15 @@
 //! `clarion callback …`: shows callbacks and their attempts, and sends one again.
 
-use std::sync::Arc;
-
-use clap::Subcommand;
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::print;
 use crate::domain::account::AppId;
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey, CallbackState};
-use crate::store::{CallbackFilter, Store, StoreError};
+use crate::management::{CallbackReplay, Management};
+use crate::store::{CallbackFilter, ReplayFrom};
 
 #[derive(Debug, Subcommand)]
 pub enum CallbackCommand {
@@ -45,18 +46,73 @@ pub enum CallbackCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Send a callback again, whatever its state; a running server does so within seconds
-    Replay {
-        /// The callSid; for an event with its number, such as CALLSID/3
-        #[arg(value_name = "CALL_SID")]
-        key: CallbackKey,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    /// Send a callback again, whatever its state, or many of them; a running server does so within seconds
+    Replay(ReplayOptions),
 }
 
-pub async fn run(command: CallbackCommand, store: Arc<dyn Store>) -> anyhow::Result<()> {
+#[derive(Debug, Args)]
+pub struct ReplayOptions {
+    /// The callSid; for an event with its number, such as CALLSID/3
+    #[arg(
+        value_name = "CALL_SID",
+        required_unless_present = "since",
+        conflicts_with = "since"
+    )]
+    key: Option<CallbackKey>,
+    /// Send the final callbacks of all calls again that were accepted since this moment, such as 2026-11-15T08:00:00Z, and were given up
+    #[arg(long, value_name = "TIME")]
+    since: Option<Timestamp>,
+    /// Only those of this application
+    #[arg(long, requires = "since")]
+    app: Option<AppId>,
+    /// Only those to this receiver: name and port, such as example.com:443
+    #[arg(long, requires = "since")]
+    host: Option<String>,
+    /// Those that were delivered, in place of those that were given up
+    #[arg(long, requires = "since")]
+    delivered: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ReplayOptions {
+    async fn run(self, management: &Management) -> anyhow::Result<()> {
+        if let Some(key) = &self.key {
+            management.replay_callback(key).await?;
+            return show(management, key, false, self.json).await;
+        }
+        let wanted = CallbackReplay {
+            app: self.app,
+            host: self.host,
+            since: self
+                .since
+                .context("name a callSid, or a time with --since")?,
+            from: if self.delivered {
+                ReplayFrom::Delivered
+            } else {
+                ReplayFrom::GivenUp
+            },
+        };
+        let (mut replayed, mut after) = (0, None);
+        loop {
+            let step = management.replay_callbacks(&wanted, after.take()).await;
+            let step = step.with_context(|| match replayed {
+                0 => "no callback is sent again".to_owned(),
+                _ => format!("{replayed} callbacks are sent again, the others are not"),
+            })?;
+            replayed += step.count;
+            match step.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        print(self.json, &json!({ "replayed": replayed }));
+        Ok(())
+    }
+}
+
+pub async fn run(command: CallbackCommand, management: &Management) -> anyhow::Result<()> {
     match command {
         CallbackCommand::List {
             state,
@@ -73,22 +129,22 @@ pub async fn run(command: CallbackCommand, store: Arc<dyn Store>) -> anyhow::Res
                 before,
                 limit,
             };
-            let found = store.callbacks(filter).await?;
+            let found = management.callbacks(filter).await?;
             print(json, &found.iter().map(|one| summary(one, json)).collect());
         }
-        CallbackCommand::Show { key, body, json } => show(&*store, &key, body, json).await?,
-        CallbackCommand::Replay { key, json } => {
-            store.replay_callback(&key).await?;
-            show(&*store, &key, false, json).await?;
-        }
+        CallbackCommand::Show { key, body, json } => show(management, &key, body, json).await?,
+        CallbackCommand::Replay(replay) => replay.run(management).await?,
     }
     Ok(())
 }
 
-async fn show(store: &dyn Store, key: &CallbackKey, body: bool, json: bool) -> anyhow::Result<()> {
-    let found = store.callback(key).await?;
-    let missing = || StoreError::Missing(format!("callback of call {key}"));
-    let (callback, attempts) = found.ok_or_else(missing)?;
+async fn show(
+    management: &Management,
+    key: &CallbackKey,
+    body: bool,
+    json: bool,
+) -> anyhow::Result<()> {
+    let (callback, attempts) = management.callback(key).await?;
     let mut value = summary(&callback, json);
     value["appId"] = callback.app.as_str().into();
     value["url"] = callback.url.without_query().into();

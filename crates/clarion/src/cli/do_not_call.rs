@@ -1,26 +1,20 @@
 //! `clarion do-not-call …`: numbers that an account must not call. What is imported and exported is one number a line.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write, stdin, stdout};
+use std::io::{BufRead, BufReader, BufWriter, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::print;
-use crate::clock::Clock;
-use crate::config::Config;
 use crate::domain::account::AccountSid;
-use crate::domain::do_not_call::{DoNotCallEntry, DoNotCallSource, parse_number};
-use crate::store::{Store, StoreError};
+use crate::domain::do_not_call::DoNotCallEntry;
+use crate::management::{DoNotCallChange, DoNotCallImport, Management};
 
-/// Numbers that are added, or read, together.
-const BATCH: usize = 5_000;
+/// Numbers that are read together.
 const PAGE: u32 = 5_000;
-/// In bytes. A mistyped name may be a disk image.
-const LONGEST_LINE: u64 = 1_000;
 
 #[derive(Debug, Subcommand)]
 pub enum DoNotCallCommand {
@@ -81,82 +75,59 @@ pub enum DoNotCallCommand {
     },
 }
 
-pub async fn run(
-    command: DoNotCallCommand,
-    config: &Config,
-    store: Arc<dyn Store>,
-    clock: Clock,
-) -> anyhow::Result<()> {
-    let number = |text: &str| {
-        parse_number(text, &config.numbers).map_err(|rule| anyhow::anyhow!("{text:?}: {rule}"))
-    };
-    let all = |texts: &[String]| {
-        let numbers = texts.iter().map(|text| number(text));
-        numbers.collect::<anyhow::Result<Vec<_>>>()
-    };
+pub async fn run(command: DoNotCallCommand, management: &Management) -> anyhow::Result<()> {
     match command {
         DoNotCallCommand::Add { account, numbers } => {
-            let numbers = all(&numbers)?;
-            check_account(&*store, &account).await?;
-            for digits in numbers {
-                let source = DoNotCallSource::Operator;
-                let added =
-                    store.add_do_not_call(&account, vec![digits.clone()], source, clock.now());
-                let before = if added.await? == 1 { "" } else { ", as before" };
-                println!("+{digits} is not called{before}");
+            for DoNotCallChange { digits, is_new } in
+                management.add_do_not_call(&account, &numbers).await?
+            {
+                println!("+{digits} is not called{}", as_before(is_new));
             }
         }
         DoNotCallCommand::Remove { account, numbers } => {
-            let numbers = all(&numbers)?;
-            check_account(&*store, &account).await?;
-            for digits in numbers {
-                let removed = store.remove_do_not_call(&account, &digits).await?;
-                let before = if removed { "" } else { ", as before" };
-                println!("+{digits} may be called{before}");
+            for DoNotCallChange { digits, is_new } in
+                management.remove_do_not_call(&account, &numbers).await?
+            {
+                println!("+{digits} may be called{}", as_before(is_new));
             }
         }
         DoNotCallCommand::Show {
             account,
-            number: text,
+            number: Some(number),
+            json,
+            ..
+        } => {
+            let entry = management.do_not_call_entry(&account, &number).await?;
+            print(json, &describe(&entry));
+        }
+        DoNotCallCommand::Show {
+            account,
+            number: None,
             after,
             limit,
             json,
         } => {
-            check_account(&*store, &account).await?;
-            if let Some(text) = text {
-                let digits = number(&text)?;
-                let entry = store.do_not_call_entry(&account, &digits).await?;
-                let missing = || format!("+{digits} is not on the do-not-call list of {account}");
-                print(json, &describe(&entry.with_context(missing)?));
-                return Ok(());
-            }
-            let after = after.map(|text| number(&text)).transpose()?;
-            let after = after.unwrap_or_default();
-            let page = store.do_not_call_page(&account, &after, limit).await?;
-            print(json, &page.iter().map(describe).collect());
+            let page = management.do_not_call_page(&account, after.as_deref(), limit);
+            print(json, &page.await?.iter().map(describe).collect());
         }
         DoNotCallCommand::Import {
             account,
             file,
             json,
         } => {
-            check_account(&*store, &account).await?;
-            let report = import(&*store, &account, open(&file)?, config, &clock).await?;
-            report.tell(json)?;
+            let (name, lines) = (file.display().to_string(), open(&file)?);
+            let report = management.import_do_not_call(&account, &name, lines);
+            tell(&report.await?, json)?;
         }
         DoNotCallCommand::Export { account, out } => {
-            check_account(&*store, &account).await?;
-            export(&*store, &account, out.as_deref()).await?;
+            export(management, &account, out.as_deref()).await?;
         }
     }
     Ok(())
 }
 
-async fn check_account(store: &dyn Store, sid: &AccountSid) -> Result<(), StoreError> {
-    match store.account(sid).await? {
-        Some(_) => Ok(()),
-        None => Err(StoreError::Missing(format!("account {sid}"))),
-    }
+fn as_before(is_new: bool) -> &'static str {
+    if is_new { "" } else { ", as before" }
 }
 
 fn describe(entry: &DoNotCallEntry) -> Value {
@@ -168,7 +139,7 @@ fn describe(entry: &DoNotCallEntry) -> Value {
     })
 }
 
-fn open(file: &Path) -> anyhow::Result<Box<dyn BufRead>> {
+fn open(file: &Path) -> anyhow::Result<Box<dyn BufRead + Send>> {
     if file == Path::new("-") {
         return Ok(Box::new(BufReader::new(stdin())));
     }
@@ -177,97 +148,33 @@ fn open(file: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::new(opened)))
 }
 
-/// What became of the lines of a file.
-#[derive(Debug, Default)]
-struct DoNotCallImport {
-    added: u64,
-    known: u64,
-    /// Lines with no number that can be on the list, and why.
-    wrong: Vec<(usize, String)>,
-}
-
-impl DoNotCallImport {
-    async fn add(
-        &mut self,
-        store: &dyn Store,
-        account: &AccountSid,
-        numbers: Vec<String>,
-        clock: &Clock,
-    ) -> Result<(), StoreError> {
-        let count = numbers.len() as u64;
-        let source = DoNotCallSource::Import;
-        let added = store.add_do_not_call(account, numbers, source, clock.now());
-        let added = added.await?;
-        self.added += added;
-        self.known += count - added;
-        Ok(())
-    }
-
-    fn tell(&self, json: bool) -> anyhow::Result<()> {
-        let wrong = self.wrong.iter();
-        if json {
-            let wrong: Vec<_> = wrong
-                .map(|(line, rule)| json!({ "line": line, "rule": rule }))
-                .collect();
-            let value = json!({ "added": self.added, "known": self.known, "wrong": wrong });
-            print(true, &value);
-        } else {
-            for (line, rule) in wrong {
-                println!("line {line}: {rule}");
-            }
-            let (added, known, wrong) = (self.added, self.known, self.wrong.len());
-            println!("{added} added, {known} there already, {wrong} wrong");
+fn tell(report: &DoNotCallImport, json: bool) -> anyhow::Result<()> {
+    let wrong = report.wrong.iter();
+    if json {
+        let wrong: Vec<_> = wrong
+            .map(|(line, rule)| json!({ "line": line, "rule": rule }))
+            .collect();
+        let value = json!({ "added": report.added, "known": report.known, "wrong": wrong });
+        print(true, &value);
+    } else {
+        for (line, rule) in wrong {
+            println!("line {line}: {rule}");
         }
-        ensure!(
-            self.wrong.is_empty(),
-            "{} of {} lines have no number for the list; the others are on it",
-            self.wrong.len(),
-            self.added + self.known + self.wrong.len() as u64
-        );
-        Ok(())
+        let (added, known, wrong) = (report.added, report.known, report.wrong.len());
+        println!("{added} added, {known} there already, {wrong} wrong");
+    }
+    match report.failure() {
+        Some(failure) => bail!(failure),
+        None => Ok(()),
     }
 }
 
-/// Empty lines are skipped. What was added before the database or the file fails stays.
-async fn import(
-    store: &dyn Store,
+async fn export(
+    management: &Management,
     account: &AccountSid,
-    mut lines: Box<dyn BufRead>,
-    config: &Config,
-    clock: &Clock,
-) -> anyhow::Result<DoNotCallImport> {
-    let mut report = DoNotCallImport::default();
-    let mut numbers = Vec::with_capacity(BATCH);
-    let mut line = Vec::new();
-    for place in 1.. {
-        line.clear();
-        let read = (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line);
-        match read.with_context(|| format!("cannot read line {place}"))? as u64 {
-            0 => break,
-            LONGEST_LINE => bail!("line {place} is too long: this is no file of numbers"),
-            _ => {}
-        }
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim_start_matches('\u{feff}').trim();
-        if text.is_empty() {
-            continue;
-        }
-        match parse_number(text, &config.numbers) {
-            Ok(digits) => numbers.push(digits),
-            Err(rule) => report.wrong.push((place, rule)),
-        }
-        if numbers.len() == BATCH {
-            let batch = std::mem::replace(&mut numbers, Vec::with_capacity(BATCH));
-            report.add(store, account, batch, clock).await?;
-        }
-    }
-    if !numbers.is_empty() {
-        report.add(store, account, numbers, clock).await?;
-    }
-    Ok(report)
-}
-
-async fn export(store: &dyn Store, account: &AccountSid, out: Option<&Path>) -> anyhow::Result<()> {
+    out: Option<&Path>,
+) -> anyhow::Result<()> {
+    let first = management.do_not_call_page(account, None, PAGE).await?;
     let mut out: Box<dyn Write> = match out {
         Some(path) => {
             let file = File::create(path);
@@ -277,16 +184,14 @@ async fn export(store: &dyn Store, account: &AccountSid, out: Option<&Path>) -> 
         }
         None => Box::new(BufWriter::new(stdout())),
     };
-    let mut after = String::new();
-    loop {
-        let page = store.do_not_call_page(account, &after, PAGE).await?;
+    let mut page = first;
+    while let Some(last) = page.last() {
+        let after = format!("+{}", last.digits);
         for entry in &page {
             writeln!(out, "+{}", entry.digits)?;
         }
-        match page.last() {
-            Some(last) => after.clone_from(&last.digits),
-            None => break,
-        }
+        let next = management.do_not_call_page(account, Some(&after), PAGE);
+        page = next.await?;
     }
     out.flush().context("the list could not be written")
 }

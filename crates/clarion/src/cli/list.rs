@@ -1,16 +1,13 @@
 //! `clarion list …`: lists of numbers that an account keeps, whom notices call by `@name`.
 
-use std::sync::Arc;
-
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::print;
 use crate::clock::Clock;
-use crate::config::Config;
 use crate::domain::account::AccountSid;
-use crate::domain::call_list::{CallList, ListName, ListedNumber};
-use crate::store::{Store, StoreError};
+use crate::domain::call_list::{CallList, ListName};
+use crate::management::{Management, WrittenList};
 
 #[derive(Debug, Subcommand)]
 pub enum ListCommand {
@@ -54,87 +51,54 @@ pub struct ListNumbers {
     json: bool,
 }
 
-impl ListNumbers {
-    fn read(self, config: &Config, clock: &Clock) -> anyhow::Result<CallList> {
-        let numbers = self.numbers.iter();
-        let numbers = numbers.map(|text| ListedNumber::parse(text, &config.numbers));
-        let list = numbers
-            .collect::<Result<_, _>>()
-            .and_then(|numbers| CallList::new(self.account, self.name, numbers, clock.now()));
-        list.map_err(anyhow::Error::msg)
-    }
-}
-
-pub async fn run(
-    command: ListCommand,
-    config: &Config,
-    store: Arc<dyn Store>,
-    clock: Clock,
-) -> anyhow::Result<()> {
+pub async fn run(command: ListCommand, management: &Management) -> anyhow::Result<()> {
+    let clock = management.clock();
     match command {
         ListCommand::Add(numbers) => {
-            let is_json = numbers.json;
-            let list = numbers.read(config, &clock)?;
-            store.add_list(list.clone()).await?;
-            let added = find(&*store, &list.account, &list.name).await?;
-            show(is_json, &added, &clock);
+            let (json, written) = numbers.written();
+            show(json, &management.add_list(written).await?, clock);
         }
         ListCommand::Set(numbers) => {
-            let is_json = numbers.json;
-            let list = numbers.read(config, &clock)?;
-            store.set_list(list.clone()).await?;
-            let changed = find(&*store, &list.account, &list.name).await?;
-            show(is_json, &changed, &clock);
+            let (json, written) = numbers.written();
+            show(json, &management.set_list(written).await?, clock);
         }
         ListCommand::Show {
             account,
             name: Some(name),
             json,
-        } => {
-            let list = find(&*store, &account, &name).await?;
-            show(json, &list, &clock);
-        }
+        } => show(json, &management.list(&account, &name).await?, clock),
         ListCommand::Show {
             account,
             name: None,
             json,
-        } => show_all(&*store, &account, json, &clock).await?,
+        } => show_all(json, &management.lists(&account).await?, clock),
         ListCommand::Remove { account, name } => {
-            store.remove_list(&account, &name).await?;
+            management.remove_list(&account, &name).await?;
             println!("the list {name} is removed");
         }
     }
     Ok(())
 }
 
-async fn find(
-    store: &dyn Store,
-    account: &AccountSid,
-    name: &ListName,
-) -> Result<CallList, StoreError> {
-    let lists = store.lists_named(account, std::slice::from_ref(name));
-    let missing = || StoreError::Missing(format!("list {name} of account {account}"));
-    lists.await?.into_iter().next().ok_or_else(missing)
+impl ListNumbers {
+    fn written(self) -> (bool, WrittenList) {
+        let written = WrittenList {
+            account: self.account,
+            name: self.name,
+            numbers: self.numbers,
+        };
+        (self.json, written)
+    }
 }
 
-async fn show_all(
-    store: &dyn Store,
-    account: &AccountSid,
-    json: bool,
-    clock: &Clock,
-) -> anyhow::Result<()> {
-    if store.account(account).await?.is_none() {
-        return Err(StoreError::Missing(format!("account {account}")).into());
-    }
-    let lists = store.lists(account).await?;
+fn show_all(json: bool, lists: &[CallList], clock: &Clock) {
     if json || lists.is_empty() {
         print(json, &lists.iter().map(describe).collect());
-        return Ok(());
+        return;
     }
-    for list in &lists {
+    for list in lists {
         show(false, list, clock);
     }
-    Ok(())
 }
 
 fn show(json: bool, list: &CallList, clock: &Clock) {

@@ -7,6 +7,7 @@ mod audio_import;
 mod audit;
 mod bill;
 mod call;
+mod call_list;
 mod call_place;
 mod call_steps;
 mod call_story;
@@ -22,6 +23,7 @@ mod migrate;
 mod phone;
 mod rate;
 mod serve;
+mod setting_options;
 mod trunk;
 
 use std::path::{Path, PathBuf};
@@ -31,13 +33,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
-use supervisor::Supervisor;
 
-use self::audit::NotedChange;
-use crate::clock::Clock;
 use crate::config::{self, Config};
+use crate::management::Management;
 use crate::private_files;
-use crate::store::Store;
 use crate::telemetry;
 
 /// Voice-notification server: one HTTPS request, one telephone call, one report, one bill line
@@ -137,7 +136,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             println!("{:#}", crate::api::openapi::describe());
         }
         Command::Serve(serve) => serve::run(&serve, load()?)?,
-        Command::Migrate => migrate::run(&load()?)?,
+        Command::Migrate => migrate::run(load()?)?,
         Command::Check(check) => block_on(check.run(cli.config.as_deref()))?,
         Command::Phone(phone) => block_on(phone.run())?,
         Command::Demo(demo) => block_on(demo.run())?,
@@ -145,66 +144,27 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::OnStore(StoreCommand::Call(call::CallCommand::Trace(trace))) => {
             block_on(trace.run(&load()?))?;
         }
-        Command::OnStore(command) => return with_store(&load()?, command),
+        Command::OnStore(command) => return with_store(load()?, command),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl StoreCommand {
-    async fn run(
-        self,
-        config: &Config,
-        store: Arc<dyn Store>,
-        clock: Clock,
-    ) -> anyhow::Result<ExitCode> {
+    async fn run(self, management: &Management) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Account(command) => account::run(command, store, clock).await?,
-            Self::App(command) => app::run(command, store, clock).await?,
-            Self::Rate(command) => rate::run(command, store).await?,
-            Self::Bill(command) => bill::run(command, config, store, clock).await?,
-            Self::Callback(command) => callback::run(command, store).await?,
-            Self::Call(command) => return call::run(command, config, store, clock).await,
-            Self::List(command) => list::run(command, config, store, clock).await?,
-            Self::DoNotCall(command) => do_not_call::run(command, config, store, clock).await?,
-            Self::Trunk(command) => trunk::run(command, config, store, clock).await?,
-            Self::Audio(command) => audio::run(command, config, store, clock).await?,
-            Self::Audit(audit) => audit::run(audit, store, clock).await?,
+            Self::Account(command) => account::run(command, management).await?,
+            Self::App(command) => app::run(command, management).await?,
+            Self::Rate(command) => rate::run(command, management).await?,
+            Self::Bill(command) => bill::run(command, management).await?,
+            Self::Callback(command) => callback::run(command, management).await?,
+            Self::Call(command) => return call::run(command, management).await,
+            Self::List(command) => list::run(command, management).await?,
+            Self::DoNotCall(command) => do_not_call::run(command, management).await?,
+            Self::Trunk(command) => trunk::run(command, management).await?,
+            Self::Audio(command) => audio::run(command, management).await?,
+            Self::Audit(audit) => audit::run(audit, management).await?,
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// Runs a command that changes something: the change is noted before it is made, and if it fails, that is noted too.
-    async fn run_noted(
-        self,
-        change: NotedChange,
-        config: &Config,
-        store: Arc<dyn Store>,
-        clock: Clock,
-    ) -> anyhow::Result<ExitCode> {
-        let noted = change.note(&*store, clock.now(), None).await;
-        noted.context("the change cannot be noted in the audit trail, so it is not made")?;
-        let result = self.run(config, Arc::clone(&store), clock.clone()).await;
-        if let Err(error) = &result {
-            let failure = Some(format!("{error:#}"));
-            if let Err(error) = change.note(&*store, clock.now(), failure).await {
-                tracing::error!(%error, "the failure could not be noted in the audit trail");
-            }
-        }
-        result
-    }
-}
-
-/// A higher limit is a typing error.
-const HIGHEST_LIMIT: u32 = 1_000_000;
-
-/// Reads a limit that may be removed. `name` is the name of the option.
-#[expect(clippy::option_option, reason = "not changed, taken away, or set")]
-fn limit(name: &str, value: Option<OrNone<u32>>) -> anyhow::Result<Option<Option<u32>>> {
-    match value {
-        Some(OrNone(Some(number))) if !(1..=HIGHEST_LIMIT).contains(&number) => {
-            anyhow::bail!("{name} must be from 1 to {HIGHEST_LIMIT}")
-        }
-        other => Ok(other.map(|value| value.0)),
     }
 }
 
@@ -212,21 +172,14 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
     tokio::runtime::Runtime::new()?.block_on(work)
 }
 
-fn with_store(config: &Config, command: StoreCommand) -> anyhow::Result<ExitCode> {
+fn with_store(config: Config, command: StoreCommand) -> anyhow::Result<ExitCode> {
     telemetry::start_logging(&config.log)?;
     block_on(async {
         private_files::data_folder(&config.data_dir).context("data_dir")?;
-        let store = config.database.open_as_is(&Supervisor::new()).await?;
-        let clock = Clock::new(config.time_zone());
-        let result = match NotedChange::of(&command) {
-            Some(change) => {
-                command
-                    .run_noted(change, config, Arc::clone(&store), clock)
-                    .await
-            }
-            None => command.run(config, Arc::clone(&store), clock).await,
-        };
-        store.close().await;
+        let management = Management::open(Arc::new(config), audit::this_user()).await?;
+        let management = management.written(&audit::command_line());
+        let result = command.run(&management).await;
+        management.close().await;
         result
     })
 }
@@ -239,47 +192,16 @@ impl<T: FromStr<Err: ToString>> FromStr for Given<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let secret = match text.strip_prefix('@') {
-            Some(path) => config::secret_in(Path::new(path))?,
-            None if text == "-" => config::read_secret(std::io::stdin())?,
-            None => text.to_owned(),
-        };
-        let parsed = secret.parse();
+        let parsed = given_text(text)?.parse();
         parsed.map(Self).map_err(|error: T::Err| error.to_string())
     }
 }
 
-/// A switch on the command line.
-#[derive(Debug, Clone, Copy)]
-struct OnOff(bool);
-
-impl FromStr for OnOff {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "on" => Ok(Self(true)),
-            "off" => Ok(Self(false)),
-            _ => Err("write on or off".to_owned()),
-        }
-    }
-}
-
-/// A value, or a word that removes it.
-#[derive(Debug, Clone, Copy)]
-struct OrNone<T>(Option<T>);
-
-impl<T: FromStr<Err: ToString>> FromStr for OrNone<T> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "none" | "default" => Ok(Self(None)),
-            _ => text
-                .parse()
-                .map(|value| Self(Some(value)))
-                .map_err(|error: T::Err| error.to_string()),
-        }
+fn given_text(text: &str) -> Result<String, String> {
+    match text.strip_prefix('@') {
+        Some(path) => config::secret_in(Path::new(path)),
+        None if text == "-" => config::read_secret(std::io::stdin()),
+        None => Ok(text.to_owned()),
     }
 }
 
@@ -334,3 +256,6 @@ fn row(value: &serde_json::Value) -> String {
         .trim_end()
         .to_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,5 @@
 //! `clarion rate …`: what an account's calls cost. The rates for all other accounts are in the settings (`[rates]`).
 
-use std::sync::Arc;
-
 use clap::Subcommand;
 use serde_json::{Value, json};
 
@@ -9,7 +7,7 @@ use super::print;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::rating::{Prefix, Rate};
 use crate::domain::money::Money;
-use crate::store::{Store, StoreError};
+use crate::management::Management;
 
 #[derive(Debug, Subcommand)]
 pub enum RateCommand {
@@ -52,7 +50,7 @@ pub enum RateCommand {
     },
 }
 
-pub async fn run(command: RateCommand, store: Arc<dyn Store>) -> anyhow::Result<()> {
+pub async fn run(command: RateCommand, management: &Management) -> anyhow::Result<()> {
     match command {
         RateCommand::Set {
             account,
@@ -68,34 +66,17 @@ pub async fn run(command: RateCommand, store: Arc<dyn Store>) -> anyhow::Result<
                 price,
                 unanswered,
             };
-            let rate = rate.check().map_err(anyhow::Error::msg)?;
-            check_account(&*store, &account).await?;
-            store.set_rate(&account, rate.clone()).await?;
-            print(json, &describe(&rate));
+            print(json, &describe(&management.set_rate(&account, rate).await?));
         }
         RateCommand::List { account, json } => {
-            if let Some(account) = &account {
-                check_account(&*store, account).await?;
-            }
-            let rates = store.rates(account.as_ref()).await?;
+            let rates = management.rates(account.as_ref()).await?;
             print(json, &rates.iter().map(describe).collect());
         }
         RateCommand::Remove { account, prefix } => {
-            if !store.remove_rate(&account, &prefix).await? {
-                return Err(
-                    StoreError::Missing(format!("rate {prefix} of account {account}")).into(),
-                );
-            }
+            management.remove_rate(&account, &prefix).await?;
         }
     }
     Ok(())
-}
-
-async fn check_account(store: &dyn Store, sid: &AccountSid) -> Result<(), StoreError> {
-    match store.account(sid).await? {
-        Some(_) => Ok(()),
-        None => Err(StoreError::Missing(format!("account {sid}"))),
-    }
 }
 
 fn describe(rate: &Rate) -> Value {

@@ -74,6 +74,10 @@ impl PooledTrunk {
         self.settings.name()
     }
 
+    pub fn settings(&self) -> &TrunkSettings {
+        &self.settings
+    }
+
     pub fn transport(&self) -> Transport {
         self.settings.transport()
     }

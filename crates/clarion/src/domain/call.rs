@@ -36,6 +36,11 @@ impl CallSid {
         Self::stamped(wall_micros(now), random)
     }
 
+    /// Not greater than any that is made at this moment or later.
+    pub fn first_at(moment: &Zoned) -> Self {
+        Self::new(moment, [0; 8])
+    }
+
     fn stamped(wall_micros: i64, random: [u8; 8]) -> Self {
         let wall = Timestamp::from_microsecond(wall_micros).unwrap_or(Timestamp::MAX);
         let wall = Offset::UTC.to_datetime(wall);

@@ -64,13 +64,47 @@ pub struct CurrentAttempt {
     pub to: PhoneNumber,
 }
 
-/// The calls that an operator wants to see, the newest first.
-#[derive(Debug, Clone, Default)]
+/// The calls that an operator wants to see, the newest first. What is asked directly goes by an index; what is asked by `search` looks at a stretch of calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallFilter {
     pub account: Option<AccountSid>,
+    pub app: Option<AppId>,
+    /// Canonical digits of the number that the request named first.
+    pub number: Option<String>,
     /// Only calls that have not ended.
     pub alive: bool,
+    /// Only calls from this callSid on.
+    pub from: Option<CallSid>,
     /// Only calls before this one, for the next page.
     pub before: Option<CallSid>,
+    pub search: CallSearch,
     pub limit: u32,
+}
+
+/// What no index answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallSearch {
+    pub outcome: Option<Outcome>,
+    pub state: Option<CallState>,
+    pub trunk: Option<String>,
+    /// Canonical digits.
+    pub caller: Option<String>,
+    /// What the data of the application contains.
+    pub user_data: Option<String>,
+}
+
+impl CallSearch {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A page of a list of calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallPage {
+    pub calls: Vec<CallRecord>,
+    /// The next page is before this call; `None`: there is none.
+    pub next: Option<CallSid>,
+    /// The search stopped here before the page was full: it can go on.
+    pub searched_until: Option<CallSid>,
 }

@@ -1,5 +1,7 @@
 //! The life of a call: which state may follow which. Every store guards its updates with this one table.
 
+use std::str::FromStr;
+
 use serde::Serialize;
 
 /// Stored as its number. The numbers never change their meaning.
@@ -37,6 +39,18 @@ impl CallState {
         Self::ALL.into_iter().find(|state| state.number() == number)
     }
 
+    /// The word in JSON and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Claimed => "claimed",
+            Self::Dialling => "dialling",
+            Self::Ringing => "ringing",
+            Self::Answered => "answered",
+            Self::Ended => "ended",
+        }
+    }
+
     /// Returns whether this state may become `next`: the transition table.
     pub fn may_become(self, next: CallState) -> bool {
         use CallState::{Answered, Claimed, Dialling, Ended, Queued, Ringing};
@@ -50,6 +64,18 @@ impl CallState {
             Answered => matches!(next, Ended),
             Ended => false,
         }
+    }
+}
+
+impl FromStr for CallState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| {
+            let words = Self::ALL.map(Self::as_str).join(", ");
+            format!("`{text}` is not one of: {words}")
+        })
     }
 }
 

@@ -29,6 +29,17 @@ pub struct Leg {
     pub media: LegMedia,
 }
 
+impl Leg {
+    /// What the far end said: the code of its final response and its words, as far as there are any.
+    pub fn response(&self) -> Option<String> {
+        match (self.sip_code, &self.phrase) {
+            (Some(code), Some(phrase)) => Some(format!("{code} {phrase}")),
+            (Some(code), None) => Some(code.to_string()),
+            (None, phrase) => phrase.clone(),
+        }
+    }
+}
+
 /// A key that the callee pressed, so long after the answer. Written as `1@2340`, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LegKey {

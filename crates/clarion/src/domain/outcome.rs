@@ -1,5 +1,7 @@
 //! Every outcome of a call, one row each. The API, the bills and the documents read this table.
 
+use std::str::FromStr;
+
 use serde::Serialize;
 
 macro_rules! outcomes {
@@ -45,6 +47,19 @@ outcomes! {
     Confirmed = 11, "confirmed", '0', "someone answered and pressed the key that was asked for";
     Unconfirmed = 12, "unconfirmed", '1', "someone answered, and nobody pressed the key that was asked for";
     Stopped = 13, "stopped", '1', "someone answered, and wants no more calls";
+}
+
+impl FromStr for Outcome {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut outcomes = Self::ALL.iter().copied();
+        let found = outcomes.find(|outcome| outcome.as_str() == text);
+        found.ok_or_else(|| {
+            let words: Vec<_> = Self::ALL.iter().map(|outcome| outcome.as_str()).collect();
+            format!("`{text}` is not one of: {}", words.join(", "))
+        })
+    }
 }
 
 impl Outcome {

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
 use crate::domain::account::{AccountSid, AppId};
+use crate::domain::call::CallSid;
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, CallbackState, ClaimedCallback,
     DueReceiver, EndedAttempt, OwedCallback, ReceiverShare,
@@ -43,6 +44,8 @@ pub trait CallbackQueue: Send + Sync {
     ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError>;
     /// Makes a callback due now, at the beginning of the schedule, whatever became of it. Its attempts are kept.
     async fn replay_callback(&self, key: &CallbackKey) -> Result<(), StoreError>;
+    /// Does that to many final callbacks, a step at a time.
+    async fn replay_callbacks(&self, step: ReplayStep) -> Result<Replayed, StoreError>;
     /// Owes an event about a call, after those that it has. False if it has had too many of them.
     async fn owe_event(&self, owed: OwedCallback) -> Result<bool, StoreError>;
     async fn callback_backlog(&self) -> Result<CallbackBacklog, StoreError>;
@@ -137,6 +140,44 @@ impl DueReceivers {
     fn later(&mut self, wait: SignedDuration) {
         self.next_due = Some(self.next_due.map_or(wait, |known| known.min(wait)));
     }
+}
+
+/// Final callbacks that are to be sent again.
+#[derive(Debug, Clone)]
+pub struct ReplayStep {
+    pub from: ReplayFrom,
+    pub app: Option<AppId>,
+    /// Name and port.
+    pub host: Option<String>,
+    /// Of calls after this one.
+    pub after: CallSid,
+    /// Callbacks that are looked at.
+    pub limit: u32,
+}
+
+/// What became of the callbacks that are sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplayFrom {
+    #[default]
+    GivenUp,
+    Delivered,
+}
+
+impl ReplayStep {
+    pub(super) fn is_wanted(&self, app: &str, host: &str) -> bool {
+        self.app
+            .as_ref()
+            .is_none_or(|wanted| wanted.as_str() == app)
+            && self.host.as_ref().is_none_or(|wanted| wanted == host)
+    }
+}
+
+/// What a step has done.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replayed {
+    pub count: u64,
+    /// The next step goes on after this call; `None`: it is all done.
+    pub next: Option<CallSid>,
 }
 
 #[derive(Debug, Clone, Default)]

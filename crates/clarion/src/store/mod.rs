@@ -10,6 +10,7 @@
 //! | `CallbackQueue` | callbacks that are owed |
 //! | `AuditTrail` | who changed what |
 //! | `Records` | what applications and operators ask and switch |
+//! | `OperatorViews` | what operators look at |
 //! | `BillBook` | rates, funds, bill lines, closed days, bill files |
 //!
 //! SQLite is the embedded default, PostgreSQL is what several nodes share. Each is complete in its own folder, and nothing outside them
@@ -46,6 +47,8 @@ mod records;
 mod serve_lock;
 pub mod sqlite;
 mod statements;
+mod unavailable;
+mod views;
 
 pub use self::accounts::AccountBook;
 pub use self::audio_files::AudioCatalog;
@@ -55,6 +58,7 @@ pub use self::call_lists::ListBook;
 pub use self::call_queue::CallQueue;
 pub use self::callbacks::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
+    ReplayFrom, ReplayStep, Replayed,
 };
 pub use self::dispatch_store::{CustomerTerms, DispatchStore};
 pub use self::do_not_call::DoNotCallBook;
@@ -63,6 +67,10 @@ use self::migrations::SchemaRight;
 pub use self::migrations::{LISTS, NOTICES, VERIFICATION};
 pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;
+pub use self::unavailable::unavailable;
+pub use self::views::{
+    BilledAccount, OperatorViews, QueueOverview, SeenNode, WaitingAccount, WaitingReceiver,
+};
 pub use crate::config::Database;
 
 #[async_trait]
@@ -75,6 +83,7 @@ pub trait Store:
     + CallQueue
     + CallbackQueue
     + Records
+    + OperatorViews
     + BillBook
     + DispatchStore
 {

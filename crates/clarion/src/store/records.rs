@@ -7,7 +7,7 @@ use super::StoreError;
 use crate::domain::account::AccountSid;
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
-use crate::domain::call_record::{CallFilter, CallRecord};
+use crate::domain::call_record::CallRecord;
 use crate::domain::call_state::CallState;
 
 /// A number was barred, or is not any more.
@@ -28,8 +28,6 @@ pub trait Records: Send + Sync {
     /// Its attempts that have ended, and its legs.
     async fn call_history(&self, sid: &CallSid) -> Result<CallHistory, StoreError>;
     async fn call_record(&self, sid: &CallSid) -> Result<Option<CallRecord>, StoreError>;
-    /// The newest first.
-    async fn list_calls(&self, filter: CallFilter) -> Result<Vec<CallRecord>, StoreError>;
     /// `None` puts the switch back to where it was.
     async fn set_switch(
         &self,

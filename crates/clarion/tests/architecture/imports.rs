@@ -11,7 +11,7 @@ fn source() -> PathBuf {
 }
 
 /// All sources, as paths below `src`, with their text. Modules of tests are left out: what a test reaches for is no part of the design.
-fn sources() -> Vec<(PathBuf, String)> {
+pub fn sources() -> Vec<(PathBuf, String)> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -37,7 +37,7 @@ fn sources() -> Vec<(PathBuf, String)> {
 }
 
 /// The module of the crate that a file belongs to.
-fn module_of(file: &Path) -> &str {
+pub fn module_of(file: &Path) -> &str {
     let first = file.components().next().unwrap().as_os_str();
     first.to_str().unwrap().trim_end_matches(".rs")
 }

@@ -87,7 +87,7 @@ async fn only_call(installation: &Installation) -> CallSid {
         limit: 2,
         ..CallFilter::default()
     };
-    let mut calls = store.list_calls(filter).await.unwrap();
+    let mut calls = store.list_calls(filter).await.unwrap().calls;
     store.close().await;
     assert_eq!(calls.len(), 1);
     calls.remove(0).sid

@@ -159,7 +159,7 @@ async fn ended(server: &TestServer, count: usize) -> Vec<CallRecord> {
     };
     let mut records = Vec::new();
     eventually("they have ended", async || {
-        records = server.store.list_calls(all.clone()).await.unwrap();
+        records = server.store.list_calls(all.clone()).await.unwrap().calls;
         records
             .iter()
             .filter(|call| call.ended_at.is_some())

@@ -45,6 +45,7 @@ mod limits;
 #[path = "../../../sound/tests/it/listener.rs"]
 mod listener;
 mod lives;
+mod management;
 mod migrating;
 mod notices;
 mod operations;

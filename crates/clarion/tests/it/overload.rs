@@ -135,7 +135,7 @@ impl World {
                 ..CallFilter::default()
             };
             let backlog = self.store.callback_backlog().await.unwrap();
-            self.store.list_calls(alive).await.unwrap().is_empty() && backlog.waiting == 0
+            self.store.list_calls(alive).await.unwrap().calls.is_empty() && backlog.waiting == 0
         })
         .await;
     }

@@ -13,6 +13,7 @@ mod migrations;
 mod readiness;
 mod said_once;
 mod supervision;
+mod views;
 
 use std::sync::Arc;
 

@@ -103,7 +103,7 @@ async fn upgrade(installation: &Installation, dump: &str) {
             ..CallFilter::default()
         };
         let backlog = store.callback_backlog().await.unwrap();
-        store.list_calls(alive).await.unwrap().is_empty() && backlog.waiting == 0
+        store.list_calls(alive).await.unwrap().calls.is_empty() && backlog.waiting == 0
     })
     .await;
     every_call_has_ended_once(installation, &sids).await;

@@ -1,20 +1,20 @@
 //! Checks the database: whether it exists, is ours and can be written, and what the operator has switched in it.
 
-use supervisor::Supervisor;
+use std::sync::Arc;
 
 use super::OtherClock;
 use super::report::Finding;
-use crate::audio_files::AudioFiles;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::dispatch::{STOP_ALL, drained_switch};
-use crate::store::{Database, DatabaseRoute, Inspection, Store};
+use crate::domain::audit::Actor;
+use crate::management::{Management, ManagementError};
+use crate::store::{Database, DatabaseRoute, Inspection};
 
 const SUBJECT: &str = "database";
 
 pub async fn check(
     database: &Database,
-    config: &Config,
+    config: &Arc<Config>,
     clock: &Clock,
 ) -> (Vec<Finding>, Vec<OtherClock>) {
     let before = clock.now();
@@ -47,7 +47,7 @@ pub async fn check(
         Finding::problem(SUBJECT, format!("{database} is damaged: {damage}"), remedy)
     }));
     if found.version >= found.wanted && found.is_usable {
-        findings.extend(contents(database, config).await);
+        findings.extend(contents(config).await);
     }
     (findings, clocks.into_iter().collect())
 }
@@ -115,18 +115,18 @@ fn schema(database: &Database, found: &Inspection) -> Finding {
     )
 }
 
-/// Checks the contents. The schema is the one that we know, so opening the store changes nothing.
-async fn contents(database: &Database, config: &Config) -> Vec<Finding> {
-    let store = match database.open_as_is(&Supervisor::new()).await {
-        Ok(store) => store,
+/// Checks the contents. The schema is the one that we know, so opening the database changes nothing.
+async fn contents(config: &Arc<Config>) -> Vec<Finding> {
+    let management = match Management::open(Arc::clone(config), Actor::default()).await {
+        Ok(management) => management,
         Err(error) => {
             let remedy = "see the message";
             return vec![Finding::problem(SUBJECT, format!("{error:#}"), remedy)];
         }
     };
-    let findings = switches_and_accounts(&*store, config).await;
-    let missing = missing_audio_files(&*store, config).await;
-    store.close().await;
+    let findings = switches_and_accounts(&management).await;
+    let missing = missing_audio_files(&management).await;
+    management.close().await;
     let findings = findings.map(|findings| findings.into_iter().chain(missing).collect());
     findings.unwrap_or_else(|error| {
         vec![Finding::problem(
@@ -137,33 +137,29 @@ async fn contents(database: &Database, config: &Config) -> Vec<Finding> {
     })
 }
 
-async fn switches_and_accounts(
-    store: &dyn Store,
-    config: &Config,
-) -> Result<Vec<Finding>, crate::store::StoreError> {
+async fn switches_and_accounts(management: &Management) -> Result<Vec<Finding>, ManagementError> {
     let mut findings = Vec::new();
-    let switches = store.switches().await?;
-    let set = |name: &str| switches.iter().any(|(known, _)| known == name);
-    if set(STOP_ALL) {
+    if management.is_stopped().await? {
         findings.push(Finding::warning(
             "dialling",
             "stopped by the operator: calls are accepted and wait",
             "`clarion call resume`",
         ));
     }
-    for trunk in &config.trunks {
-        if set(&drained_switch(trunk.name())) {
+    for trunk in management.trunks().await? {
+        if trunk.is_drained {
+            let name = trunk.settings.name();
             findings.push(Finding::warning(
-                format!("trunk {}", trunk.name()),
+                format!("trunk {name}"),
                 "drained by the operator: it gets no calls",
-                format!("`clarion trunk open {}`", trunk.name()),
+                format!("`clarion trunk open {name}`"),
             ));
         }
     }
-    let accounts = store.accounts().await?;
+    let accounts = management.accounts().await?;
     let mut applications = 0;
     for account in &accounts {
-        applications += store.applications(&account.sid).await?.len();
+        applications += management.applications(&account.sid).await?.len();
     }
     findings.push(if applications == 0 {
         Finding::warning(
@@ -182,14 +178,13 @@ async fn switches_and_accounts(
 }
 
 /// Audio files that have a name but no bytes: a call that wants one fails.
-async fn missing_audio_files(store: &dyn Store, config: &Config) -> Option<Finding> {
+async fn missing_audio_files(management: &Management) -> Option<Finding> {
+    let folder = &management.config().audio_files.folder;
     // Where the folder is missing, no file was ever added; opening it would make it.
-    if !config.audio_files.folder.is_dir() {
+    if !folder.is_dir() {
         return None;
     }
-    let files = AudioFiles::open(config).ok()?;
-    let wanted = store.audio_contents_in_use().await.ok()?;
-    let (count, missing) = (wanted.len(), files.missing(wanted).await);
+    let (count, missing) = management.missing_audio().await.ok()?;
     let Some(first) = missing.first() else {
         return Some(Finding::ok("audio files", format!("{count} are there")));
     };
@@ -198,7 +193,7 @@ async fn missing_audio_files(store: &dyn Store, config: &Config) -> Option<Findi
         format!(
             "{} of {count} are missing in {}, such as {}",
             missing.len(),
-            config.audio_files.folder.display(),
+            folder.display(),
             first.as_str()
         ),
         "restore the folder from a backup, or add the files again (`clarion audio add`, or an upload of the same name)",

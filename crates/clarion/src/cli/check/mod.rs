@@ -15,6 +15,7 @@ mod speech;
 mod trunks;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::Args;
@@ -58,7 +59,7 @@ impl Check {
                     "can be read, and holds together",
                 )]);
                 report.tell(privacy::settings(&config, file.as_deref()));
-                examine(&config, &mut report).await;
+                examine(&Arc::new(config), &mut report).await;
             }
             Err(ConfigError(mistakes)) => report.tell(mistakes.into_iter().map(|mistake| {
                 let remedy = "correct it; `clarion config` prints every setting with its meaning";
@@ -73,7 +74,7 @@ impl Check {
     }
 }
 
-async fn examine(config: &Config, report: &mut CheckReport) {
+async fn examine(config: &Arc<Config>, report: &mut CheckReport) {
     let database = &config.database;
     let clock = Clock::new(config.time_zone());
     report.tell(doors::parts(config));

@@ -9,6 +9,8 @@ use tokio_postgres::types::ToSql;
 
 use super::session::Session;
 use super::{PostgresStore, bound, column};
+use crate::domain::account::AppId;
+use crate::domain::call::CallSid;
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
     MOST_EVENTS, OwedCallback, OwedEvent,
@@ -22,7 +24,7 @@ use crate::store::statements::callbacks::{
 use crate::store::statements::postgres;
 use crate::store::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
-    StoreError,
+    ReplayFrom, ReplayStep, Replayed, StoreError,
 };
 
 const OWE: &str = postgres!(
@@ -92,6 +94,21 @@ const RELEASE: &str = postgres!(
      WHERE callbacks.call_sid = held.call_sid AND callbacks.seq = held.seq AND callbacks.fence = held.fence AND state = {delivering}"
 );
 const REPLAY: &str = postgres!(callbacks::REPLAY, "{now}", UNLESS_DELIVERING);
+/// One statement is one commit. $3 and $4 are the application and the host, where they are asked for.
+const REPLAY_THEM: &str = "), replayed AS (UPDATE callbacks AS this SET state = {waiting}, failures = 0, finished_at = NULL, due_at = {now} \
+       FROM stretch WHERE this.call_sid = stretch.call_sid AND this.seq = 0 AND this.state >= {delivered} \
+       AND (CAST($3 AS TEXT) IS NULL OR stretch.app_id = $3) AND (CAST($4 AS TEXT) IS NULL OR stretch.host = $4) RETURNING this.call_sid) \
+     SELECT (SELECT count(*) FROM replayed), count(*), max(call_sid) FROM stretch";
+const REPLAY_GIVEN_UP: &str = postgres!(
+    "WITH stretch AS MATERIALIZED (",
+    callbacks::GIVEN_UP_AFTER,
+    REPLAY_THEM
+);
+const REPLAY_DELIVERED: &str = postgres!(
+    "WITH stretch AS MATERIALIZED (",
+    callbacks::DELIVERED_AFTER,
+    REPLAY_THEM
+);
 const RECLAIM: &str = postgres!(
     "UPDATE callbacks SET state = {waiting}, node = NULL, lease_until = NULL WHERE state = {delivering} AND lease_until < {now}"
 );
@@ -171,6 +188,28 @@ impl CallbackQueue for PostgresStore {
         Err(match find(&client, key).await? {
             Some(_) => StoreError::being_delivered(key),
             None => StoreError::no_callback(key),
+        })
+    }
+
+    async fn replay_callbacks(&self, step: ReplayStep) -> Result<Replayed, StoreError> {
+        let statement = match step.from {
+            ReplayFrom::GivenUp => REPLAY_GIVEN_UP,
+            ReplayFrom::Delivered => REPLAY_DELIVERED,
+        };
+        let app = step.app.as_ref().map(AppId::as_str);
+        let values: super::Values<'_> = &[
+            &step.after.as_str(),
+            &i64::from(step.limit),
+            &app,
+            &step.host,
+        ];
+        let client = self.long_client().await?;
+        let row = client.query_one_once(statement, values).await?;
+        let is_cut = row.number::<u32>(1)? >= step.limit;
+        let last: Option<CallSid> = row.optional_parsed(2)?;
+        Ok(Replayed {
+            count: row.number(0)?,
+            next: last.filter(|_| is_cut),
         })
     }
 

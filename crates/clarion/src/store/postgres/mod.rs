@@ -44,6 +44,7 @@ mod schema;
 mod session;
 mod sharing;
 mod taking_over;
+mod views;
 mod waking;
 
 const CONNECTIONS: usize = 8;

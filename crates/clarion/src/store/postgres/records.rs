@@ -7,7 +7,7 @@ use super::PostgresStore;
 use crate::domain::account::AccountSid;
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
-use crate::domain::call_record::{CallFilter, CallRecord};
+use crate::domain::call_record::CallRecord;
 use crate::domain::call_state::CallState;
 use crate::store::columns::Columns;
 use crate::store::statements::{legs, postgres, queue, records};
@@ -58,20 +58,6 @@ impl Records for PostgresStore {
                 .collect::<Result<_, _>>()?,
             legs: legs.iter().map(legs::leg).collect::<Result<_, _>>()?,
         })
-    }
-
-    async fn list_calls(&self, filter: CallFilter) -> Result<Vec<CallRecord>, StoreError> {
-        let rows = self
-            .query(
-                records::list(&filter).postgres,
-                &[
-                    &filter.account.as_ref().map(AccountSid::as_str),
-                    &filter.before.as_ref().map(CallSid::as_str),
-                    &i64::from(filter.limit),
-                ],
-            )
-            .await?;
-        rows.iter().map(records::record).collect()
     }
 
     async fn set_switch(

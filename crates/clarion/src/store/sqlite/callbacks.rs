@@ -8,6 +8,7 @@ use super::SqliteStore;
 use super::query::Query;
 use super::queue_clock::QueueClock;
 use crate::domain::account::AppId;
+use crate::domain::call::CallSid;
 use crate::domain::callback::{
     Callback, CallbackAttempt, CallbackKey, CallbackLease, ClaimedCallback, EndedAttempt,
     MOST_EVENTS, NextDelivery, OwedCallback, OwedEvent,
@@ -21,7 +22,7 @@ use crate::store::statements::callbacks::{
 use crate::store::statements::sqlite;
 use crate::store::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
-    StoreError,
+    ReplayFrom, ReplayStep, Replayed, StoreError,
 };
 
 const OWE: &str = sqlite!(
@@ -65,6 +66,8 @@ const RELEASE: &str = sqlite!(
     "UPDATE callbacks SET state = {waiting}, node = NULL WHERE call_sid = $1 AND seq = $2 AND fence = $3 AND state = {delivering}"
 );
 const REPLAY: &str = sqlite!(callbacks::REPLAY, "$3", UNLESS_DELIVERING);
+const GIVEN_UP_AFTER: &str = sqlite!(callbacks::GIVEN_UP_AFTER);
+const DELIVERED_AFTER: &str = sqlite!(callbacks::DELIVERED_AFTER);
 const RECLAIM: &str = sqlite!(
     "UPDATE callbacks SET state = {waiting}, node = NULL WHERE state = {delivering} AND node <> $1"
 );
@@ -153,6 +156,11 @@ impl CallbackQueue for SqliteStore {
             })
         })
         .await
+    }
+
+    async fn replay_callbacks(&self, step: ReplayStep) -> Result<Replayed, StoreError> {
+        let clock = self.clock.clone();
+        self.write(move |db| replay(db, &step, clock.now())).await
     }
 
     async fn owe_event(&self, owed: OwedCallback) -> Result<bool, StoreError> {
@@ -307,6 +315,26 @@ fn record(db: &Connection, ended: &EndedAttempt, clock: &QueueClock) -> Result<b
     ];
     db.run(RECORD_ATTEMPT, values)?;
     Ok(true)
+}
+
+fn replay(db: &Connection, step: &ReplayStep, now: i64) -> Result<Replayed, StoreError> {
+    let statement = match step.from {
+        ReplayFrom::GivenUp => GIVEN_UP_AFTER,
+        ReplayFrom::Delivered => DELIVERED_AFTER,
+    };
+    let values = params![step.after.as_str(), step.limit];
+    let found = db.rows(statement, values, |row| {
+        let is_wanted = step.is_wanted(row.text(1)?, row.text(2)?);
+        Ok((row.parsed::<CallSid>(0)?, is_wanted))
+    })?;
+    let mut count = 0;
+    for (call, _) in found.iter().filter(|(_, is_wanted)| *is_wanted) {
+        count += db.run(REPLAY, params![call.as_str(), 0, now])? as u64;
+    }
+    let is_cut = found.len() >= usize::try_from(step.limit).unwrap_or(usize::MAX);
+    let last = found.into_iter().next_back().filter(|_| is_cut);
+    let next = last.map(|(call, _)| call);
+    Ok(Replayed { count, next })
 }
 
 fn find(

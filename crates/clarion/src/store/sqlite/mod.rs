@@ -46,6 +46,7 @@ pub mod queue_clock;
 mod records;
 mod reserve;
 mod schema;
+mod views;
 mod writer;
 
 /// Another process (the command line beside a server) may hold the write lock for a moment; nobody holds it for seconds.

@@ -9,7 +9,7 @@ use super::query::Query;
 use crate::domain::account::AccountSid;
 use crate::domain::attempt::CallHistory;
 use crate::domain::call::{CallProgress, CallSid};
-use crate::domain::call_record::{CallFilter, CallRecord};
+use crate::domain::call_record::CallRecord;
 use crate::domain::call_state::CallState;
 use crate::store::columns::Columns;
 use crate::store::migrations::WANTED;
@@ -58,19 +58,6 @@ impl Records for SqliteStore {
                 attempts: db.rows(legs::ATTEMPTS.sqlite, sid, |row| legs::attempt(row))?,
                 legs: db.rows(legs::LEGS.sqlite, sid, |row| legs::leg(row))?,
             })
-        })
-        .await
-    }
-
-    async fn list_calls(&self, filter: CallFilter) -> Result<Vec<CallRecord>, StoreError> {
-        self.read(move |db| {
-            let statement = records::list(&filter);
-            let values = params![
-                filter.account.as_ref().map(AccountSid::as_str),
-                filter.before.as_ref().map(CallSid::as_str),
-                filter.limit
-            ];
-            db.rows(statement.sqlite, values, |row| records::record(row))
         })
         .await
     }

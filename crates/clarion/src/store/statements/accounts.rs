@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{Statement, statement};
 use crate::domain::account::{
-    Account, AccountLimits, AppLimits, Application, BillJsonKey, CallbackSecret, Permissions,
+    Account, AccountLimits, AppId, AppLimits, Application, BillJsonKey, CallbackSecret, Permissions,
 };
 use crate::store::StoreError;
 use crate::store::binding::Bind;
@@ -18,6 +18,8 @@ const ACCOUNT: &str = "SELECT sid, name, auth_token, state, bill_download, custo
     call_hours, urgent_outside_hours, EXISTS (SELECT 1 FROM account_do_not_call WHERE account_do_not_call.account_sid = accounts.sid) FROM accounts";
 const APPLICATION: &str = "SELECT id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at, bill_json_key FROM applications";
 
+pub const APP_IDS: Statement =
+    statement!("SELECT id FROM applications WHERE account_sid = $1 ORDER BY id");
 pub const FIND: Statement = statement!(ACCOUNT, " WHERE sid = $1");
 pub const FIND_TO_CHANGE: Statement = statement!(ACCOUNT, " WHERE sid = $1{for_update}");
 pub const ALL: Statement = statement!(ACCOUNT, " ORDER BY created_at, sid");
@@ -113,6 +115,10 @@ pub fn account_values(account: &Account) -> [Bind<'_>; 16] {
         account.call_hours.as_ref().map(ToString::to_string).into(),
         account.permissions.urgent_outside_hours.into(),
     ]
+}
+
+pub fn app_id(row: &impl Columns) -> Result<AppId, StoreError> {
+    row.parsed(0)
 }
 
 pub fn application(row: &impl Columns) -> Result<Application, StoreError> {

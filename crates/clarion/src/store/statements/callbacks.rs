@@ -17,6 +17,8 @@ const CALLBACK: &str = "SELECT call_sid, callbacks.app_id, calls.number, calls.e
     callbacks.attempts, owed_at, due_at, finished_at, seq FROM callbacks LEFT JOIN calls USING (call_sid)";
 
 pub const FIND: Statement = statement!(CALLBACK, " WHERE call_sid = $1 AND seq = $2");
+/// The final one is the first.
+pub const OF_CALL: Statement = statement!(CALLBACK, " WHERE call_sid = $1 ORDER BY seq LIMIT $2");
 pub const ATTEMPTS: Statement = statement!(
     "SELECT started_at, duration, verdict, status, error, answer FROM callback_attempts WHERE call_sid = $1 AND seq = $2 \
      ORDER BY attempt"
@@ -28,6 +30,11 @@ pub const REPLAY: &str =
     "UPDATE callbacks SET state = {waiting}, failures = 0, finished_at = NULL, due_at = ";
 /// After that.
 pub const UNLESS_DELIVERING: &str = " WHERE call_sid = $1 AND seq = $2 AND state <> {delivering}";
+/// Final callbacks of calls after $1, at most $2.
+pub const GIVEN_UP_AFTER: &str = "SELECT call_sid, app_id, host FROM callbacks \
+     WHERE state = {given_up} AND seq = 0 AND call_sid > $1 ORDER BY call_sid LIMIT $2";
+pub const DELIVERED_AFTER: &str = "SELECT call_sid, app_id, host FROM callbacks \
+     WHERE state = {delivered} AND seq = 0 AND call_sid > $1 ORDER BY call_sid LIMIT $2";
 /// What may be delivered of the things that are due: every final callback (`this`), and of each call's events the earliest while none is under
 /// way. Before the moment by which they are due.
 pub const IN_ORDER: &str = " AND (this.seq = 0 OR NOT EXISTS (SELECT 1 FROM callbacks AS other \

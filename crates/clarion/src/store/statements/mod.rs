@@ -21,6 +21,7 @@ pub mod queue;
 pub mod rates;
 pub mod records;
 pub mod requests;
+pub mod views;
 
 use self::names::word;
 

@@ -15,6 +15,7 @@ const NAMES: &[Name] = &[
     same("queued", number(CallState::Queued as i16)),
     same("claimed", number(CallState::Claimed as i16)),
     same("answered", number(CallState::Answered as i16)),
+    same("ended", number(CallState::Ended as i16)),
     // Where a call waits. One that is held and not set aside keeps its callee busy.
     // So long an event is tried, and so many a call may have.
     same("event_time", "60000"),
@@ -26,6 +27,7 @@ const NAMES: &[Name] = &[
     same("waiting", number(CallbackState::Waiting as i16)),
     same("delivering", number(CallbackState::Delivering as i16)),
     same("delivered", number(CallbackState::Delivered as i16)),
+    same("given_up", number(CallbackState::GivenUp as i16)),
     same("superseded", number(CallbackState::Superseded as i16)),
     same("active", AccountState::Active.as_str()),
     // Milliseconds.
@@ -67,7 +69,9 @@ const fn number(number: i16) -> &'static str {
         0 => "0",
         1 => "1",
         2 => "2",
+        3 => "3",
         4 => "4",
+        5 => "5",
         _ => panic!("no statement needs this number yet"),
     }
 }

@@ -4,7 +4,7 @@ use super::queue::{call_kind, notice};
 use super::{Statement, statement};
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::call::{CallProgress, NoticeProgress};
-use crate::domain::call_record::{CallFilter, CallRecord, CurrentAttempt};
+use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::EventWish;
 use crate::domain::notice::ending::{Confirmation, NoticeEnding};
@@ -14,22 +14,18 @@ use crate::domain::phone_number::PhoneNumber;
 use crate::store::columns::Columns;
 use crate::store::{BarredChange, StoreError};
 
-const RECORD: &str = "SELECT calls.call_sid, calls.account_sid, calls.app_id, calls.called, calls.number, calls.extension, calls.caller, \
+/// What a record is read from: `calls`, and `call_queue` as `queue`.
+pub const RECORD: &str = "SELECT calls.call_sid, calls.account_sid, calls.app_id, calls.called, calls.number, calls.extension, calls.caller, \
   queue.state, calls.outcome, coalesce(calls.trunk, queue.trunk), coalesce(calls.attempts, queue.attempts, 0), calls.accepted_at, \
   queue.due_at, coalesce(calls.dialled_at, queue.dialled_at), coalesce(calls.rang_at, queue.rang_at), \
   coalesce(calls.answered_at, queue.answered_at), calls.ended_at, calls.sip_code, calls.reason, calls.type, \
   queue.attempt, coalesce(queue.to_number, calls.number), \
   CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, calls.notice, calls.ending, calls.events FROM calls";
-const NEWEST_FIRST: &str = " call_queue AS queue USING (call_sid) WHERE (CAST($1 AS TEXT) IS NULL OR calls.account_sid = $1) \
-  AND (CAST($2 AS TEXT) IS NULL OR call_sid < $2) ORDER BY call_sid DESC LIMIT $3";
 
 pub const CALL: Statement = statement!(
     RECORD,
     " LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1"
 );
-const CALLS: Statement = statement!(RECORD, " LEFT JOIN", NEWEST_FIRST);
-/// Those that have not ended.
-const LIVE_CALLS: Statement = statement!(RECORD, " JOIN", NEWEST_FIRST);
 pub const PROGRESS: Statement = statement!(
     "SELECT queue.state, calls.outcome, coalesce(calls.answered_at, queue.answered_at), calls.ended_at, \
        CASE WHEN calls.notice IS NOT NULL THEN (SELECT count(*) FROM attempts \
@@ -128,8 +124,4 @@ fn outcome(row: &impl Columns, column: usize) -> Result<Option<Outcome>, StoreEr
 
 pub fn switch(row: &impl Columns) -> Result<(String, String), StoreError> {
     Ok((row.string(0)?, row.string(1)?))
-}
-
-pub fn list(filter: &CallFilter) -> Statement {
-    if filter.alive { LIVE_CALLS } else { CALLS }
 }

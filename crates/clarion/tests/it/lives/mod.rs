@@ -171,7 +171,7 @@ async fn under_way(store: &dyn Store) -> Option<String> {
         limit: 5,
         ..CallFilter::default()
     };
-    let calls = store.list_calls(filter).await.unwrap();
+    let calls = store.list_calls(filter).await.unwrap().calls;
     if !calls.is_empty() {
         let (waiting, _) = store.queue_depth().await.unwrap();
         return Some(format!("{waiting} calls wait; the newest: {calls:#?}"));

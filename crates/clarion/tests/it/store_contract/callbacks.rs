@@ -6,7 +6,7 @@ use clarion::domain::account::{ApplicationChange, CallbackSecret};
 use clarion::domain::callback::{
     CallbackAttempt, CallbackState, ClaimedCallback, DeliveryResult, EndedAttempt, NextDelivery,
 };
-use clarion::store::{CallbackFilter, Database, Store, StoreError};
+use clarion::store::{CallbackFilter, Database, ReplayFrom, ReplayStep, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
 use super::order;
@@ -23,6 +23,7 @@ contract! {
     a_lost_lease_records_nothing,
     released_and_lost_callbacks_are_due_again,
     a_replay_starts_the_schedule_again_and_keeps_the_attempts,
+    many_callbacks_are_replayed_a_step_at_a_time,
     lists_are_filtered_and_paged,
     the_backlog_is_what_has_not_been_delivered,
 }
@@ -293,6 +294,63 @@ async fn a_replay_starts_the_schedule_again_and_keeps_the_attempts(database: Dat
     let missing = store.replay_callback(&key(2)).await;
     assert!(matches!(missing, Err(StoreError::Missing(_))));
     assert_eq!(store.callback(&key(2)).await.unwrap(), None);
+}
+
+async fn many_callbacks_are_replayed_a_step_at_a_time(database: Database) {
+    let urls = [
+        "http://a/",
+        "http://b/",
+        "http://a/",
+        "http://a/",
+        "http://a/",
+        "http://a/",
+    ];
+    let store = owing(&database, &urls).await;
+    // The sixth waits; an event of the first was given up too.
+    owe(&database, vec![owed::event_to("http://a/", 1, 1)]).await;
+    let given_up = format!(
+        "UPDATE callbacks SET state = 3, due_at = NULL, finished_at = 1, failures = 4 WHERE call_sid <= '{}'; \
+         UPDATE callbacks SET state = 2, due_at = NULL, finished_at = 1 WHERE call_sid = '{}'",
+        call(4),
+        call(5)
+    );
+    support::execute(&database, &given_up).await;
+    let mut step = ReplayStep {
+        from: ReplayFrom::GivenUp,
+        app: Some(app_id()),
+        host: Some("a:80".to_owned()),
+        after: call(0),
+        limit: 3,
+    };
+    let first = store.replay_callbacks(step.clone()).await.unwrap();
+    assert_eq!((first.count, &first.next), (2, &Some(call(3))));
+    step.after = first.next.unwrap();
+    let second = store.replay_callbacks(step.clone()).await.unwrap();
+    assert_eq!((second.count, second.next), (1, None));
+    let states = async || {
+        let mut states = Vec::new();
+        for number in 1..=6 {
+            let (callback, _) = store.callback(&key(number)).await.unwrap().unwrap();
+            states.push(callback.state);
+        }
+        states
+    };
+    use CallbackState::{Delivered, GivenUp, Waiting};
+    let wanted = [Waiting, GivenUp, Waiting, Waiting, Delivered, Waiting];
+    assert_eq!(states().await, wanted);
+    let event = store.callback(&owed::event_to("http://a/", 1, 1).key).await;
+    assert_eq!(event.unwrap().unwrap().0.state, GivenUp, "events are not");
+    // Nobody else's, and not what was not asked for.
+    step.after = call(0);
+    step.app = Some("f".repeat(32).parse().unwrap());
+    assert_eq!(store.replay_callbacks(step.clone()).await.unwrap().count, 0);
+    (step.app, step.host) = (None, None);
+    step.from = ReplayFrom::Delivered;
+    let last = store.replay_callbacks(step).await.unwrap();
+    assert_eq!((last.count, last.next), (1, None));
+    let found = claimed(&*store, by("n")).await;
+    assert_eq!(found.len(), 5);
+    assert!(found.iter().all(|callback| callback.failures == 0));
 }
 
 async fn lists_are_filtered_and_paged(database: Database) {

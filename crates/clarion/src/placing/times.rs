@@ -8,7 +8,7 @@ use crate::domain::status_code::Refusal;
 
 /// Both counted from the moment of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoticeTimes {
+pub struct PlacingTimes {
     pub pause: SignedDuration,
     pub valid_for: SignedDuration,
 }
@@ -25,13 +25,13 @@ pub struct RequestTimes<'a> {
 
 impl RequestTimes<'_> {
     /// Of a request that says nothing of times.
-    pub fn usual(&self) -> Result<NoticeTimes, Refusal> {
+    pub fn usual(&self) -> Result<PlacingTimes, Refusal> {
         let windows: Vec<_> = self.hours.into_iter().collect();
         self.within(&windows, self.now.timestamp(), self.valid_for)
     }
 
     /// Of a code: when its seconds are over by the clock, it is worth nothing, whether or not the account could call meanwhile.
-    pub fn of_code(&self) -> Result<NoticeTimes, Refusal> {
+    pub fn of_code(&self) -> Result<PlacingTimes, Refusal> {
         let windows: Vec<_> = self.hours.into_iter().collect();
         let (now, hours) = (self.now.timestamp(), self.open_in(&windows));
         let pause = hours.next_open(now).map(|opens| opens.duration_since(now));
@@ -42,7 +42,7 @@ impl RequestTimes<'_> {
                 "to: the call hours of the account stay closed for longer than a code is valid, which is {seconds} seconds"
             ))
         };
-        Ok(NoticeTimes {
+        Ok(PlacingTimes {
             pause: pause.ok_or_else(closed)?,
             valid_for: self.valid_for,
         })
@@ -54,7 +54,7 @@ impl RequestTimes<'_> {
         windows: &[&CallWindow],
         wished: Timestamp,
         valid_for: SignedDuration,
-    ) -> Result<NoticeTimes, Refusal> {
+    ) -> Result<PlacingTimes, Refusal> {
         let (now, hours) = (self.now.timestamp(), self.open_in(windows));
         let never = || {
             Refusal::field(
@@ -64,7 +64,7 @@ impl RequestTimes<'_> {
         let begins = hours.next_open(wished).ok_or_else(never)?;
         let ends = hours.after(wished, valid_for).ok_or_else(never)?;
         let after = |moment: Timestamp| moment.duration_since(now);
-        Ok(NoticeTimes {
+        Ok(PlacingTimes {
             pause: after(begins),
             valid_for: after(ends),
         })

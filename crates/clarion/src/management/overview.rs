@@ -1,0 +1,106 @@
+//! What there is to see at this moment: calls that have not ended, callbacks that wait, nodes, trunks and disks.
+//!
+//! What grows with the queue is counted once for all who look, and so seldom that counting takes a hundredth of the time at most.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::{Management, ManagementError};
+use crate::disk_room::FreeDisk;
+use crate::dispatch::STOP_ALL;
+use crate::store::{QueueOverview, SeenNode, StoreError, WaitingReceiver};
+
+/// An answer is good for at least this long.
+const REMEMBERED: Duration = Duration::from_secs(1);
+/// And for so many times as long as it took.
+const PAUSES: u32 = 100;
+/// Receivers that are told.
+const RECEIVERS: u32 = 100;
+
+/// Everything that is counted.
+#[derive(Debug, Clone)]
+pub struct Overview {
+    pub queue: QueueOverview,
+    /// Those whose callbacks fail first.
+    pub receivers: Vec<WaitingReceiver>,
+    pub nodes: Vec<SeenNode>,
+    pub is_stopped: bool,
+}
+
+/// The last overview, for all who look.
+#[derive(Debug, Default)]
+pub struct OverviewMemory(Mutex<Option<(Instant, Arc<Overview>)>>);
+
+/// A trunk as this node has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrunkUse {
+    pub name: String,
+    /// In a word, or `down` and why.
+    pub state: String,
+    pub calls: u32,
+    /// What all nodes may use of it together.
+    pub channels: u32,
+    pub calls_per_second: u32,
+}
+
+/// What this node knows about itself.
+#[derive(Debug, Clone)]
+pub struct NodeUse {
+    pub trunks: Vec<TrunkUse>,
+    /// Since its start: packets that have left, and those of them that were late.
+    pub packets: (u64, u64),
+    pub disks: Vec<FreeDisk>,
+}
+
+impl Management {
+    /// As it was a moment ago, where there is a server that remembers it.
+    pub async fn overview(&self) -> Result<Arc<Overview>, ManagementError> {
+        let Some(server) = &self.server else {
+            return Ok(Arc::new(self.count().await?));
+        };
+        // Whoever comes while it is counted waits for that.
+        let mut memory = server.overview.0.lock().await;
+        if let Some((until, known)) = &*memory
+            && Instant::now() < *until
+        {
+            return Ok(Arc::clone(known));
+        }
+        let began = Instant::now();
+        let counted = Arc::new(self.count().await?);
+        let pause = (began.elapsed() * PAUSES).max(REMEMBERED);
+        *memory = Some((Instant::now() + pause, Arc::clone(&counted)));
+        Ok(counted)
+    }
+
+    /// `None` beside a server: what it knows is in its memory.
+    pub fn node_use(&self) -> Option<NodeUse> {
+        let server = self.server.as_ref()?;
+        let trunks = server.trunks.iter().map(|trunk| TrunkUse {
+            name: trunk.name().to_owned(),
+            state: trunk.state(),
+            calls: trunk.calls(),
+            channels: trunk.settings().channels,
+            calls_per_second: trunk.settings().calls_per_second,
+        });
+        Some(NodeUse {
+            trunks: trunks.collect(),
+            packets: server.pace.sent_and_missed(),
+            disks: server.disk.free(),
+        })
+    }
+
+    async fn count(&self) -> Result<Overview, StoreError> {
+        let mut receivers = self.store.waiting_receivers(RECEIVERS).await?;
+        receivers.sort_by_key(|receiver| receiver.failures == 0);
+        let switches = self.store.switches().await?;
+        Ok(Overview {
+            queue: self.store.queue_overview().await?,
+            receivers,
+            nodes: self.store.nodes().await?,
+            is_stopped: switches.iter().any(|(name, _)| name == STOP_ALL),
+        })
+    }
+}
