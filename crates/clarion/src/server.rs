@@ -65,9 +65,8 @@ impl Server {
         let metrics = telemetry::start_metrics();
         let supervisor = Supervisor::new();
         let store = database.open(&supervisor).await?;
-        store
-            .set_default_rates(config.rates.default.clone())
-            .await?;
+        let rates = config.rates.default.clone();
+        store.set_default_rates(rates).await?;
         let audio_files = AudioFiles::open(&config)?;
         let billing = Arc::new(Billing::open(&config, Arc::clone(&store), clock.clone())?);
         // This life of this process: what an earlier one held is not ours.
@@ -97,21 +96,24 @@ impl Server {
             holds: holds.clone(),
             barred: Arc::clone(&barred),
         };
-        let dispatch = Dispatch::start(&config, needs, &supervisor).await?;
+        let dispatch = Box::pin(Dispatch::start(&config, needs, &supervisor)).await?;
         let readiness = Arc::new(Readiness::new(
             Arc::clone(&store),
             supervisor.clone(),
             holds,
             Arc::clone(&disk),
         ));
-        let listeners = Listeners {
-            accepted: dispatch.announcer(),
-            callback_owed: callbacks.owed(),
-        };
-        let parts = (Arc::clone(&store), Arc::clone(&config), clock.clone());
-        let placing = Placing::new(parts, Arc::clone(&barred), Arc::clone(&disk), listeners);
-        let placing = Arc::new(placing);
-        let parts = (Arc::clone(&store), Arc::clone(&config), clock.clone());
+        let placing = Arc::new(Placing::new(
+            Arc::clone(&store),
+            Arc::clone(&config),
+            clock.clone(),
+            Arc::clone(&barred),
+            Arc::clone(&disk),
+            Listeners {
+                accepted: dispatch.announcer(),
+                callback_owed: callbacks.owed(),
+            },
+        ));
         let managed = ManagedServer {
             placing: Arc::clone(&placing),
             callback_owed: callbacks.owed(),
@@ -120,7 +122,7 @@ impl Server {
             disk: Arc::clone(&disk),
             overview: OverviewMemory::default(),
         };
-        let management = Management::new(parts, Actor::default()).within(Arc::new(managed));
+        let management = managed.manage(&store, &config, &clock);
         let api = Api {
             admission: Admission::new(&config, Arc::clone(&store), &supervisor),
             store: Arc::clone(&store),

@@ -284,6 +284,31 @@ pub struct AccountChange {
     pub changed_at: Option<Timestamp>,
 }
 
+impl AccountChange {
+    /// What would make any account into this one, but for its token.
+    pub fn of(account: &Account) -> Self {
+        let (permissions, limits) = (account.permissions, account.limits);
+        Self {
+            name: Some(account.name.clone()),
+            auth_token: None,
+            state: Some(account.state),
+            bill_download: Some(permissions.bill_download),
+            custom_display_number: Some(permissions.custom_display_number),
+            requests_per_second: Some(limits.requests_per_second),
+            requests_at_once: Some(limits.requests_at_once),
+            calls_per_second: Some(limits.calls_per_second),
+            calls_at_once: Some(limits.calls_at_once),
+            balance: Some(account.balance),
+            spending_limit: Some(account.spending_limit),
+            call_hours: Some(account.call_hours.clone()),
+            urgent_outside_hours: Some(permissions.urgent_outside_hours),
+            display_numbers: Some(account.display_numbers.clone()),
+            allowed_networks: Some(account.allowed_networks.clone()),
+            changed_at: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
     pub id: AppId,
@@ -354,6 +379,20 @@ pub struct ApplicationChange {
     pub calls_per_second: Option<Option<u32>>,
     pub calls_at_once: Option<Option<u32>>,
     pub bill_json_key: Option<Option<BillJsonKey>>,
+}
+
+impl ApplicationChange {
+    /// What would make any application of its account into this one.
+    pub fn of(application: &Application) -> Self {
+        Self {
+            name: Some(application.name.clone()),
+            state: Some(application.state),
+            callback_secret: Some(application.callback_secret.clone()),
+            calls_per_second: Some(application.limits.calls_per_second),
+            calls_at_once: Some(application.limits.calls_at_once),
+            bill_json_key: Some(application.bill_json_key),
+        }
+    }
 }
 
 /// The key that signs callbacks (Standard Webhooks): 24 to 64 bytes, written as `whsec_` and Base64.

@@ -56,7 +56,7 @@ pub struct Management {
 }
 
 impl Management {
-    pub fn new((store, config, clock): (Arc<dyn Store>, Arc<Config>, Clock), actor: Actor) -> Self {
+    pub fn new(store: Arc<dyn Store>, config: Arc<Config>, clock: Clock, actor: Actor) -> Self {
         Self {
             store,
             config,
@@ -65,13 +65,6 @@ impl Management {
             written: None,
             server: None,
         }
-    }
-
-    /// Within a server, which lends what it has.
-    #[must_use]
-    pub fn within(mut self, server: Arc<ManagedServer>) -> Self {
-        self.server = Some(server);
-        self
     }
 
     /// The same for somebody else.
@@ -87,7 +80,7 @@ impl Management {
     pub async fn open(config: Arc<Config>, actor: Actor) -> anyhow::Result<Self> {
         let store = config.database.open_as_is(&Supervisor::new()).await?;
         let clock = Clock::new(config.time_zone());
-        Ok(Self::new((store, config, clock), actor))
+        Ok(Self::new(store, config, clock, actor))
     }
 
     /// Brings the schema of the database up to date, and tells what it was before. Nobody else may serve from it meanwhile: a server that runs from a file
@@ -105,7 +98,7 @@ impl Management {
         // There may have been no trail before.
         if before.version < before.wanted {
             let clock = Clock::new(config.time_zone());
-            let management = Self::new((Arc::clone(&store), Arc::clone(config), clock), actor);
+            let management = Self::new(Arc::clone(&store), Arc::clone(config), clock, actor);
             let change = Change::new("migrate");
             management.written(written).note(&change, None).await?;
         }

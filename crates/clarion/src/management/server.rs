@@ -7,9 +7,13 @@ use tokio::sync::Notify;
 
 use super::overview::OverviewMemory;
 use super::{Management, ManagementError};
+use crate::clock::Clock;
+use crate::config::Config;
 use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::PooledTrunk;
+use crate::domain::audit::Actor;
 use crate::placing::Placing;
+use crate::store::Store;
 
 #[derive(Debug)]
 pub struct ManagedServer {
@@ -21,6 +25,17 @@ pub struct ManagedServer {
     pub pace: Arc<PaceCounts>,
     pub disk: Arc<DiskRoom>,
     pub overview: OverviewMemory,
+}
+
+impl ManagedServer {
+    /// Manages the server that these belong to, as nobody yet.
+    pub fn manage(self, store: &Arc<dyn Store>, config: &Arc<Config>, clock: &Clock) -> Management {
+        let (store, config) = (Arc::clone(store), Arc::clone(config));
+        Management {
+            server: Some(Arc::new(self)),
+            ..Management::new(store, config, clock.clone(), Actor::default())
+        }
+    }
 }
 
 impl Management {

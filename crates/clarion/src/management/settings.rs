@@ -61,7 +61,7 @@ impl<C> Setting<C> {
         })
     }
 
-    /// As it is written, where the change has it.
+    /// As it is written, where the change has it. What an account has now is the change that makes it (`AccountChange::of`).
     pub fn written(&self, change: &C) -> Option<String> {
         (self.write)(change)
     }
@@ -252,6 +252,43 @@ mod tests {
         let words = noted(Change::new("account set").on("a"), &change).words();
         assert!(words.starts_with("account set a --name \"A, B\" --state suspended "));
         assert!(words.ends_with(" --balance 12.5 --spending-limit none"));
+    }
+
+    #[test]
+    fn what_an_account_has_is_shown_as_it_would_be_written() {
+        let texts = [
+            ("calls-at-once", "7"),
+            ("call-hours", "none"),
+            ("bill-download", "on"),
+        ];
+        let change = AccountChange::from_texts(texts).unwrap();
+        let mut account = crate::domain::account::Account {
+            sid: "a".repeat(32).parse().unwrap(),
+            name: "A".to_owned(),
+            auth_token: "b".repeat(32).parse().unwrap(),
+            state: crate::domain::account::AccountState::Active,
+            permissions: crate::domain::account::Permissions::default(),
+            limits: crate::domain::account::AccountLimits::default(),
+            balance: None,
+            spending_limit: None,
+            call_hours: None,
+            display_numbers: Vec::new(),
+            allowed_networks: Vec::new(),
+            has_do_not_call: false,
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            updated_at: jiff::Timestamp::UNIX_EPOCH,
+        };
+        account.apply(change);
+        let now = AccountChange::of(&account);
+        let shown = |name: &str| {
+            let setting = ACCOUNT_SETTINGS.iter().find(|setting| setting.name == name);
+            setting.unwrap().written(&now).unwrap()
+        };
+        for (name, text) in texts {
+            assert_eq!(shown(name), text);
+        }
+        assert_eq!(shown("allow-ips"), "none");
+        assert_eq!(shown("calls-per-second"), "default");
     }
 
     #[test]

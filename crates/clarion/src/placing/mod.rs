@@ -69,7 +69,9 @@ pub struct WillingCall {
 impl Placing {
     /// In the server.
     pub fn new(
-        (store, config, clock): (Arc<dyn Store>, Arc<Config>, Clock),
+        store: Arc<dyn Store>,
+        config: Arc<Config>,
+        clock: Clock,
         barred: Arc<BarredNumbers>,
         disk: Arc<DiskRoom>,
         server: Listeners,

@@ -335,11 +335,12 @@ async fn many_callbacks_are_replayed_a_step_at_a_time(database: Database) {
         }
         states
     };
-    use CallbackState::{Delivered, GivenUp, Waiting};
-    let wanted = [Waiting, GivenUp, Waiting, Waiting, Delivered, Waiting];
+    let (waiting, given_up) = (CallbackState::Waiting, CallbackState::GivenUp);
+    let delivered = CallbackState::Delivered;
+    let wanted = [waiting, given_up, waiting, waiting, delivered, waiting];
     assert_eq!(states().await, wanted);
     let event = store.callback(&owed::event_to("http://a/", 1, 1).key).await;
-    assert_eq!(event.unwrap().unwrap().0.state, GivenUp, "events are not");
+    assert_eq!(event.unwrap().unwrap().0.state, given_up, "events are not");
     // Nobody else's, and not what was not asked for.
     step.after = call(0);
     step.app = Some("f".repeat(32).parse().unwrap());

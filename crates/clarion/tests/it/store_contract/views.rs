@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{call, order, with_account};
 use crate::support::owed::{self, Claiming, owe, owed_to};
-use crate::support::{self, APP, SID, account, app_id, application, eventually, postgres};
+use crate::support::{self, APP, SID, account, app_id, application, eventually};
 
 contract! {
     calls_are_listed_by_account_application_and_number_page_by_page,
@@ -484,7 +484,7 @@ async fn closed_days_are_told_by_account(database: Database) {
 /// PostgreSQL would walk through all calls for those of an application that has none, where it takes it for one of a few busy ones.
 #[tokio::test]
 async fn the_calls_of_an_idle_application_are_found_without_reading_those_of_others() {
-    let url = postgres::empty_database().await;
+    let url = support::postgres::empty_database().await;
     let database = Database::parse(&url).unwrap();
     let store = with_customers(&database).await;
     let fill = format!(
@@ -493,7 +493,7 @@ async fn the_calls_of_an_idle_application_are_found_without_reading_those_of_oth
          ANALYZE calls"
     );
     support::execute(&database, &fill).await;
-    let db = postgres::connect(&url).await;
+    let db = support::postgres::connect(&url).await;
     for asked in [
         CallFilter {
             app: Some(OTHER_APP.parse().unwrap()),
