@@ -89,7 +89,7 @@ fn absent(base: Base, field: &'static str, code: &'static str) -> Case {
 }
 
 async fn check(cases: impl IntoIterator<Item = Case>) {
-    let server = TestServer::start().await;
+    let server = Box::pin(TestServer::start()).await;
     for case in cases {
         for (format, body) in [("xml", case.xml()), ("json", case.json())] {
             let answer = server.ask("Calls/LandingCalls", format, Some(&body)).await;

@@ -101,9 +101,9 @@ async fn the_way_works(page: &str) {
         })
         .await
         .unwrap();
-    let outcomes: Vec<_> = calls.iter().map(|call| call.outcome).collect();
+    let outcomes: Vec<_> = calls.calls.iter().map(|call| call.outcome).collect();
     assert_eq!(outcomes, [Some(Outcome::Talked)]);
-    assert_eq!(calls[0].number.digits(), "8613800000001");
+    assert_eq!(calls.calls[0].number.digits(), "8613800000001");
     store.close().await;
 }
 
