@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::{PooledTrunk, TrunkPool};
-use crate::dispatch::{Dispatch, DispatchNeeds, RenderedPrompts};
+use crate::dispatch::{AnswerNotes, Dispatch, DispatchNeeds, RenderedPrompts};
 use crate::domain::call::CallSids;
 use crate::domain::claim::NodeId;
 use crate::http::Front;
@@ -91,6 +91,7 @@ impl Server {
             owed: callbacks.owed(),
             holds: holds.clone(),
             barred: Arc::clone(&barred),
+            notes: AnswerNotes::open(&config.data_dir, clock.now()),
         };
         let dispatch = Dispatch::start(&config, needs, &supervisor).await?;
         let readiness = Arc::new(Readiness::new(
@@ -116,13 +117,11 @@ impl Server {
             config: Arc::clone(&config),
         };
         let background = start_background(&api, &node, &supervisor);
-        let (tls, ca) = if config.http.plain {
-            (None, None)
-        } else {
-            let folder = config.data_dir.join("tls");
-            let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
-            (Some(certificates.acceptor()?), certificates.ca)
-        };
+        let certificates = find_certificates(&config, &clock)?;
+        let tls = certificates
+            .as_ref()
+            .map(Certificates::acceptor)
+            .transpose()?;
         let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
         let (stop, stopped) = watch::channel(false);
         let mut listeners = Vec::new();
@@ -141,7 +140,7 @@ impl Server {
         }
         Ok(Self {
             addresses,
-            ca,
+            ca: certificates.and_then(|certificates| certificates.ca),
             supervisor,
             readiness,
             store,
@@ -185,6 +184,15 @@ impl Server {
         drop(self.background);
         self.store.close().await;
     }
+}
+
+/// None where the server speaks plain HTTP.
+fn find_certificates(config: &Config, clock: &Clock) -> anyhow::Result<Option<Certificates>> {
+    if config.http.plain {
+        return Ok(None);
+    }
+    let folder = config.data_dir.join("tls");
+    Certificates::find_or_make(&config.http, &folder, &clock.wall()).map(Some)
 }
 
 /// The trunks, and the door to their messages where these are kept.
