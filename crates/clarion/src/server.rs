@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::{PooledTrunk, TrunkPool};
-use crate::dispatch::{Dispatch, DispatchNeeds, RenderedPrompts};
+use crate::dispatch::{AnswerNotes, Dispatch, DispatchNeeds, RenderedPrompts};
 use crate::domain::audit::Actor;
 use crate::domain::claim::NodeId;
 use crate::http::Front;
@@ -95,6 +95,7 @@ impl Server {
             owed: callbacks.owed(),
             holds: holds.clone(),
             barred: Arc::clone(&barred),
+            notes: AnswerNotes::open(&config.data_dir, clock.now()),
         };
         let dispatch = Box::pin(Dispatch::start(&config, needs, &supervisor)).await?;
         let readiness = Arc::new(Readiness::new(

@@ -7,6 +7,9 @@ use super::operations::{OPERATIONS, Operation};
 use super::wire::{Field, Form};
 use crate::domain::status_code::StatusCode;
 
+/// Of every successful answer.
+const STATUS_CODE: Field = Field::required("statusCode", "000000");
+
 pub async fn document() -> Json<Value> {
     Json(describe())
 }
@@ -102,15 +105,14 @@ fn operation(offered: &Operation, method: &str) -> Value {
 
 /// A group of values, or values beside the statusCode.
 fn answer(offered: &Operation) -> Value {
-    let mut values = object(offered.answer.fields);
-    if let Some(group) = offered.answer.group {
-        return json!({ "type": "object", "required": ["statusCode", group],
-            "properties": { "statusCode": text("000000"), group: values } });
-    }
-    values["properties"]["statusCode"] = text("000000");
-    let required = values["required"].as_array_mut();
-    required.expect("it has one").push("statusCode".into());
-    values
+    let fields = offered.answer.fields;
+    let Some(group) = offered.answer.group else {
+        return object([&STATUS_CODE].into_iter().chain(fields));
+    };
+    let mut whole = object([&STATUS_CODE]);
+    whole["properties"][group] = object(fields);
+    whole["required"] = json!([STATUS_CODE.name, group]);
+    whole
 }
 
 /// The download of a bill file, which needs only its token.
@@ -137,13 +139,12 @@ fn schema(form: &Form) -> Value {
     schema
 }
 
-fn object(fields: &[Field]) -> Value {
-    let properties: serde_json::Map<_, _> = fields
-        .iter()
-        .map(|field| (field.name.to_owned(), text(field.rule)))
-        .collect();
-    let required = fields.iter().filter(|field| field.required);
-    let required: Vec<_> = required.map(|field| field.name).collect();
+fn object<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Value {
+    let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
+    for field in fields {
+        properties.insert(field.name.to_owned(), text(field.rule));
+        required.extend(field.required.then_some(field.name));
+    }
     json!({ "type": "object", "required": required, "properties": properties })
 }
 

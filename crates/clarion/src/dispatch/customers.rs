@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::capacity::WaitingLane;
 use super::lock;
+use crate::config::DispatchConfig;
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call_window::CallWindow;
 use crate::domain::claim::{ClaimedCall, DueLane, LaneShare};
@@ -64,10 +65,13 @@ pub struct CustomerLimits {
 }
 
 impl CustomerLimits {
-    pub fn new(store: Arc<dyn DispatchStore>, defaults: CallLimits) -> Self {
+    pub fn new(store: Arc<dyn DispatchStore>, settings: &DispatchConfig) -> Self {
         Self {
             store,
-            defaults,
+            defaults: CallLimits {
+                at_once: settings.calls_at_once,
+                per_second: settings.calls_per_second,
+            },
             known: Mutex::default(),
         }
     }

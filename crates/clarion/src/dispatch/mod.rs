@@ -4,6 +4,7 @@
 //! and every change there is guarded by the call's lease. A part that panics is started anew by the supervisor. The calls that run are
 //! tasks of their own and go on; a claimed call that has no task is recovered by the heartbeat.
 
+mod answer_notes;
 mod breaker;
 mod call_task;
 mod capacity;
@@ -41,6 +42,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::answer_notes::AnswerNotes;
 use self::call_task::{CallRunner, DialTimes};
 use self::claiming::{Claimer, NodeCapacity};
 use self::clock_check::ClockCheck;
@@ -69,7 +71,6 @@ use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::claim::NodeId;
-use crate::domain::customer_limits::CallLimits;
 use crate::store::DispatchStore;
 
 const HOUSEKEEPING_PATIENCE: Duration = Duration::from_secs(60);
@@ -102,6 +103,7 @@ pub struct DispatchNeeds {
     pub owed: Arc<Notify>,
     pub holds: ClaimHolds,
     pub barred: Arc<BarredNumbers>,
+    pub notes: AnswerNotes,
 }
 
 impl Dispatch {
@@ -119,6 +121,7 @@ impl Dispatch {
             owed,
             holds,
             barred,
+            notes,
         } = needs;
         let settings = &config.dispatch;
         let pool = Arc::new(trunks);
@@ -126,15 +129,12 @@ impl Dispatch {
         let queued = Arc::new(Notify::new());
         let (announcer, accepted) = Announcer::new(Arc::clone(&queued));
         let running = Arc::new(RunningCalls::default());
-        let defaults = CallLimits {
-            at_once: settings.calls_at_once,
-            per_second: settings.calls_per_second,
-        };
-        let customers = Arc::new(CustomerLimits::new(Arc::clone(&store), defaults));
+        let customers = Arc::new(CustomerLimits::new(Arc::clone(&store), settings));
         let recorder = CallRecorder {
             node: node.clone(),
             running: Arc::clone(&running),
             planner: NoticePlanner::new(config, &node, &barred, &customers),
+            notes: Arc::new(notes),
             owed,
             recorded_point: supervisor.panic_point("call-recorded"),
         };
@@ -157,6 +157,7 @@ impl Dispatch {
         });
         // The legs of the life before this one still use channels: they are hung up before anything is dialled.
         heartbeat.recovery.recover_orphans(&[]).await?;
+        heartbeat.recovery.hang_up_noted().await;
         let prompt_guard = Arc::new(PromptGuard::new(holds.clone()));
         let pace = Arc::clone(&pool.pace);
         let housekeeping = Arc::new(Housekeeping {

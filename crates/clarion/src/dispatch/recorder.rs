@@ -1,5 +1,6 @@
 //! Writes down what happens to a call: how far it has come, its return to the queue, its end. Every change is guarded by the call's lease.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,9 @@ use phone::call::{AnswerRecorded, CallEvent, ChoiceRecorded, KeyChoice, LeaveReq
 use phone::signalling::{DialogSnapshot, Leave};
 use supervisor::PanicPoint;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
+use super::answer_notes::{AnswerNote, AnswerNotes};
 use super::dial_progress::{DialProgress, TrunkTry};
 use super::end_reason::EndReason;
 use super::node::Node;
@@ -25,6 +28,8 @@ use crate::domain::outcome::Outcome;
 use crate::seldom::Seldom;
 use crate::store::StoreError;
 
+/// A callee is kept waiting for less than twice this time by a database that is away (`LONGEST_HOLD` of `phone::signalling`).
+const SLOW_COMMIT: Duration = Duration::from_millis(100);
 /// A commit that fails is tried again: the database may be away for a moment.
 pub const RETRY_COMMIT: Duration = Duration::from_millis(500);
 /// Commits that failed: while a database is away, every call tries again.
@@ -72,6 +77,7 @@ pub struct CallRecorder {
     pub node: Node,
     pub running: Arc<RunningCalls>,
     pub planner: Arc<NoticePlanner>,
+    pub notes: Arc<AnswerNotes>,
     /// Notified when a callback or an event may be owed.
     pub owed: Arc<Notify>,
     /// A call's progress has been recorded.
@@ -148,8 +154,8 @@ impl CallRecorder {
         self.recorded_point.reach();
     }
 
-    async fn write(&self, progress: &mut DialProgress, unrecorded: Unrecorded) {
-        if let Some(update) = unrecorded.furthest {
+    async fn write(&self, progress: &mut DialProgress, mut unrecorded: Unrecorded) {
+        if let Some(update) = unrecorded.furthest.take() {
             let sid = &progress.claimed.call.sid;
             self.running.set_state(sid, update.state());
             let event = match &update {
@@ -162,12 +168,40 @@ impl CallRecorder {
                 event,
             };
             // If the call is not ours any more, the next heartbeat hangs it up. What could not be written is made good by the end at the
-            // latest; until then nobody else could hang up.
-            let advanced = self.advance(&progress.claimed, step).await;
+            // latest.
+            let mut advancing = pin!(self.advance(&progress.claimed, step));
+            let advanced = match timeout(SLOW_COMMIT, &mut advancing).await {
+                Ok(Ok(ours)) => Ok(ours),
+                Ok(Err(error)) => {
+                    self.note(progress, &update).await;
+                    Err(error)
+                }
+                Err(_slow) => {
+                    self.note(progress, &update).await;
+                    unrecorded.waiting.clear();
+                    advancing.await
+                }
+            };
             progress.unwritten = advanced.is_err().then_some(update);
             self.recorded_point.reach();
         }
         drop(unrecorded.waiting);
+    }
+
+    /// An answer that the database does not take now is noted beside it: should this process be lost, the next one can hang up.
+    async fn note(&self, progress: &DialProgress, update: &CallUpdate) {
+        let CallUpdate::Answered { at, dialog } = update else {
+            return;
+        };
+        let (Some(dialog), Some(trunk)) = (dialog, &progress.trunk) else {
+            return;
+        };
+        let note = AnswerNote {
+            at: *at,
+            trunk: trunk.clone(),
+            dialog: dialog.clone(),
+        };
+        self.notes.keep(&note).await;
     }
 
     /// Commits that the call is dialled, with what it takes to end the leg, and then gives leave to send the INVITE while the lease holds.

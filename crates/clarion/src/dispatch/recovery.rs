@@ -63,6 +63,19 @@ impl Recovery {
         }
     }
 
+    /// Hangs up legs that the life before this one had noted, because the database did not know of their answers. Some of them may be over.
+    pub async fn hang_up_noted(&self) {
+        futures_util::stream::iter(self.recorder.notes.take_found())
+            .for_each_concurrent(ENDS_AT_ONCE, async |note| {
+                let dialog = serde_json::from_str::<DialogSnapshot>(&note.dialog);
+                if let (Ok(dialog), Some(trunk)) = (dialog, self.pool.named(&note.trunk)) {
+                    let ended = timeout(HANG_UP_FIRST, trunk.line.end_orphan(&dialog)).await;
+                    tracing::info!(noted = %note.at, ended = ?ended, "a leg whose answer only a note knows of was hung up");
+                }
+            })
+            .await;
+    }
+
     async fn recover(&self, orphan: OrphanedCall) {
         let sid = &orphan.claimed.call.sid;
         let may_dial = match orphan.state {

@@ -219,7 +219,8 @@ async fn a_sound_installation_passes_before_its_first_start_and_is_left_as_it_wa
     said.holds("ok", "server", "is not running here");
     said.holds("ok", "database", "is empty; the first start makes schema");
     said.holds("ok", "disk", "syncs 4 KiB in");
-    said.holds("ok", "disk", "GiB free");
+    // Whether that is enough depends on the machine.
+    assert!(said.text.contains("GiB free"), "{}", said.text);
     said.holds("ok", "open files", "are wanted");
     said.holds("ok", "certificate", "made at the first start");
     said.holds("ok", "speech", "Chinese: ");

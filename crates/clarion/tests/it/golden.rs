@@ -1,7 +1,7 @@
 //! What clients of today get, to the byte: answers and callbacks, compared with files that were written by the version before notices. Only what differs from call to
 //! call is masked. `UPDATE_GOLDEN=1` writes the files anew, which is right only where the wire was meant to change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::calls::stage::Stage;
 use crate::captures::freshly_signed;
@@ -82,6 +82,10 @@ fn is_time(text: &str) -> bool {
         })
 }
 
+fn heading(request: &Path) -> String {
+    format!("== {}", request.file_name().unwrap().to_string_lossy())
+}
+
 #[tokio::test]
 async fn answers_to_the_clients_of_today_are_those_of_before() {
     let server = TestServer::start_with("[bills]\ngrace_seconds = 0").await;
@@ -91,12 +95,18 @@ async fn answers_to_the_clients_of_today_are_those_of_before() {
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
+    // Requests that came later have no answer of the version before.
+    if std::env::var_os("UPDATE_GOLDEN").is_none() {
+        let recorded = std::fs::read_to_string(folder().join("golden/answers.txt")).unwrap();
+        let is_recorded = |line| recorded.lines().any(|recorded| recorded == line);
+        files.retain(|file| is_recorded(heading(file)));
+        assert_eq!(files.len(), 29);
+    }
     let mut answers = String::new();
     for file in &files {
         let request = freshly_signed(&server, &std::fs::read(file).unwrap());
         let answer = server.send_raw(&request).await;
-        let name = file.file_name().unwrap().to_string_lossy();
-        answers.push_str(&format!("== {name}\n{}\n", masked(&answer)));
+        answers.push_str(&format!("{}\n{}\n", heading(file), masked(&answer)));
     }
     compare("answers.txt", &answers);
 }

@@ -43,6 +43,34 @@ async fn every_operation_is_where_the_table_has_it() {
     }
 }
 
+#[test]
+fn the_description_has_every_value_of_an_answer_and_every_reason_of_a_refusal() {
+    let document = clarion::api::openapi::describe();
+    for operation in OPERATIONS {
+        let path = format!(
+            "/{{SoftVersion}}/Accounts/{{accountSid}}/{}",
+            operation.path
+        );
+        let described = &document["paths"][path]["post"];
+        let content = &described["responses"]["200"]["content"]["application/json"];
+        let answer = &content["schema"]["oneOf"][0];
+        assert_eq!(answer["required"][0], "statusCode", "{answer}");
+        let values = operation.answer.group;
+        let values = values.map_or(answer, |group| &answer["properties"][group]);
+        for field in operation.answer.fields {
+            let rule = &values["properties"][field.name]["description"];
+            assert_eq!(rule, field.rule, "{} {}", operation.path, field.name);
+            let required = values["required"].as_array().unwrap();
+            assert_eq!(required.contains(&field.name.into()), field.required);
+        }
+        for (code, when) in operation.refusals() {
+            let reason = format!("{}: {when}.", code.code());
+            let reasons = described["description"].as_str().unwrap();
+            assert!(reasons.contains(&reason), "{reasons}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_offered_is_answered_with_what_is() {
     let server = TestServer::start().await;

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
+use phone::test_phone::Script;
 use tokio_postgres::NoTls;
 
+use crate::support::child::{Caller, Installation};
+use crate::support::proxy::{Fault, Proxy};
+use crate::support::telephone::Telephone;
 use crate::support::{TestServer, call_sid, eventually, postgres, status_code};
 
 async fn on_postgres() -> (TestServer, String) {
@@ -182,7 +187,7 @@ async fn calls_go_on_while_the_database_is_away_for_longer_than_a_lease() {
     administrator.batch_execute(&away).await.unwrap();
     let since = std::time::Instant::now();
     eventually("longer than a lease", async || {
-        since.elapsed() > std::time::Duration::from_millis(2500)
+        since.elapsed() > Duration::from_millis(2500)
     })
     .await;
     let back = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true");
@@ -293,4 +298,38 @@ async fn an_answer_that_the_database_does_not_take_is_written_while_the_call_las
     let tries = client.query_one("SELECT last_value FROM answers", &[]);
     assert_eq!(tries.await.unwrap().get::<_, i64>(0), 3);
     server.store.cancel_call(&sid).await.unwrap();
+}
+
+/// Nobody who has picked up waits for a database, and nobody stays on a line that no process knows of.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leg_that_was_answered_while_the_database_was_silent_is_hung_up_by_the_next_life() {
+    let silence = Duration::from_secs(1);
+    let telephone = Telephone::that(Script {
+        ring: None,
+        ..Script::answer_after(silence)
+    })
+    .await;
+    let settings = format!(
+        "[dispatch]\nlead_in_ms = 100\n{}",
+        telephone.wide_trunk("telephone", "")
+    );
+    let database = postgres::empty_database().await;
+    let proxy = Proxy::before(&database).await;
+    let installation = Installation::with_settings(Some(proxy.url(&database)), &settings).await;
+    let mut server = installation.start().await;
+    let mut caller = Caller::connect(&server.client).await.unwrap();
+    let long = "\"to\":\"13800000001\",\"mediaName\":\"ccp_marketingcall.wav\",\"playTimes\":\"3\"";
+    caller.place(long).await.unwrap();
+    eventually("it is dialled", async || !telephone.dialled().is_empty()).await;
+    proxy.all(Fault::Stall);
+    eventually("it is answered, and the answer is noted", async || {
+        let notes = std::fs::read(installation.folder.path().join("answers"));
+        telephone.open() == (1, 0) && notes.is_ok_and(|notes| notes[..4] != [0; 4])
+    })
+    .await;
+    server.process.kill().await.unwrap();
+    assert_eq!(telephone.open().0, 1, "it is still up");
+    proxy.all(Fault::Pass);
+    let _server = installation.start().await;
+    eventually("it is hung up", async || telephone.open().0 == 0).await;
 }

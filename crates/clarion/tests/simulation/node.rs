@@ -10,7 +10,7 @@ use clarion::clock::Clock;
 use clarion::config::Config;
 use clarion::dispatch::trunk_line::TrunkLine;
 use clarion::dispatch::trunk_pool::TrunkPool;
-use clarion::dispatch::{Dispatch, DispatchNeeds, PromptSource};
+use clarion::dispatch::{AnswerNotes, Dispatch, DispatchNeeds, PromptSource};
 use clarion::domain::account::AccountSid;
 use clarion::domain::claim::NodeId;
 use clarion::domain::prompt::Prompt;
@@ -100,6 +100,7 @@ impl SimulatedNode {
             owed: Arc::default(),
             holds: ClaimHolds::default(),
             barred: Arc::default(),
+            notes: AnswerNotes::default(),
         };
         let dispatch = Dispatch::start(config, needs, &supervisor).await?;
         Ok(Self {

@@ -1,0 +1,195 @@
+//! Notes of answers that the database has not taken in time.
+//!
+//! Somebody who has picked up is not kept waiting for a database that is away or a disk that is full: the answer is acknowledged all the same. If
+//! the process died before the database knows of it, nobody could hang up. So what that takes is noted in a file whose room on the disk was taken
+//! when the server started. The next start reads it, hangs up what it finds, and begins a new one. A note about a call that is over costs one BYE, to which
+//! nobody listens any more.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+const FILE: &str = "answers";
+/// So many notes are kept; the next one takes the place of the oldest.
+const SLOTS: u64 = 256;
+/// The room of a note, and of its length before it.
+const ROOM: usize = 4096;
+const LENGTH: usize = 4;
+/// An older note is about a call that has long been given up by the network.
+const WORTH: SignedDuration = SignedDuration::from_hours(2);
+
+/// A leg that may still be up.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AnswerNote {
+    pub at: Timestamp,
+    pub trunk: String,
+    /// What it takes to hang up, as the database would have it.
+    pub dialog: String,
+}
+
+#[derive(Debug, Default)]
+pub struct AnswerNotes {
+    /// The file, where one could be made.
+    slots: Option<Slots>,
+    /// What the life before this one has noted.
+    found: Mutex<Vec<AnswerNote>>,
+}
+
+#[derive(Debug)]
+struct Slots {
+    file: Arc<File>,
+    next: AtomicU64,
+}
+
+impl AnswerNotes {
+    /// Reads what is there, and begins anew. A server that can keep no notes makes calls all the same.
+    pub fn open(folder: &Path, now: Timestamp) -> Self {
+        let opened = open(&folder.join(FILE), now).inspect_err(|error| {
+            tracing::warn!(%error, "answers cannot be noted: where the database fails, too, the calls of a process that dies may stay up");
+        });
+        let Ok((file, found)) = opened else {
+            return Self::default();
+        };
+        let slots = Slots {
+            file: Arc::new(file),
+            next: AtomicU64::new(0),
+        };
+        Self {
+            slots: Some(slots),
+            found: Mutex::new(found),
+        }
+    }
+
+    /// Legs that may still be up; told once.
+    pub fn take_found(&self) -> Vec<AnswerNote> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut found)
+    }
+
+    /// Comes back when it is on the disk, or cannot be.
+    pub async fn keep(&self, note: &AnswerNote) {
+        let Some(slots) = &self.slots else {
+            return;
+        };
+        let Some(bytes) = written(note) else {
+            return;
+        };
+        let place = slots.next.fetch_add(1, Ordering::Relaxed) % SLOTS;
+        let file = Arc::clone(&slots.file);
+        let kept = tokio::task::spawn_blocking(move || {
+            file.write_all_at(&bytes, place * ROOM as u64)?;
+            file.sync_data()
+        });
+        match kept.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "an answer could not be noted"),
+            Err(error) => tracing::warn!(%error, "an answer could not be noted"),
+        }
+    }
+}
+
+/// The whole room of the file is written, so that later notes need none.
+fn open(path: &Path, now: Timestamp) -> std::io::Result<(File, Vec<AnswerNote>)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = options.mode(0o600).open(path)?;
+    let mut room = [0; ROOM];
+    let mut found = Vec::new();
+    for place in 0..SLOTS {
+        if file.read_exact_at(&mut room, place * ROOM as u64).is_err() {
+            break;
+        }
+        found.extend(read(&room).filter(|note| now.duration_since(note.at).abs() < WORTH));
+    }
+    for place in 0..SLOTS {
+        file.write_all_at(&[0; ROOM], place * ROOM as u64)?;
+    }
+    file.sync_all()?;
+    Ok((file, found))
+}
+
+/// `None` if it is too long for its room, which no honest peer makes it.
+fn written(note: &AnswerNote) -> Option<Vec<u8>> {
+    let text = serde_json::to_vec(note).ok()?;
+    let length = u32::try_from(text.len()).ok()?;
+    let bytes = [&length.to_le_bytes()[..], &text].concat();
+    (bytes.len() <= ROOM).then_some(bytes)
+}
+
+/// `None` if there is none, or only a part of one.
+fn read(room: &[u8; ROOM]) -> Option<AnswerNote> {
+    let (length, text) = room.split_first_chunk::<LENGTH>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    serde_json::from_slice(text.get(..length)?).ok()
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(at: Timestamp, dialog: &str) -> AnswerNote {
+        AnswerNote {
+            at,
+            trunk: "main".to_owned(),
+            dialog: dialog.to_owned(),
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-17T03:00:00Z".parse().unwrap()
+    }
+
+    fn told(folder: &Path) -> Vec<String> {
+        let found = AnswerNotes::open(folder, now()).take_found();
+        found.into_iter().map(|note| note.dialog).collect()
+    }
+
+    #[tokio::test]
+    async fn what_is_noted_is_told_once_to_the_next_life_and_takes_no_more_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = AnswerNotes::open(folder.path(), now());
+        assert!(notes.take_found().is_empty());
+        let length = || folder.path().join(FILE).metadata().unwrap().len();
+        assert_eq!(length(), SLOTS * ROOM as u64);
+        notes.keep(&note(now(), "first")).await;
+        notes.keep(&note(now(), "second")).await;
+        assert_eq!(length(), SLOTS * ROOM as u64);
+        assert_eq!(told(folder.path()), ["first", "second"]);
+        assert!(told(folder.path()).is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_old_or_torn_or_too_long_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = AnswerNotes::open(folder.path(), now());
+        notes.keep(&note(now() - WORTH, "old")).await;
+        notes.keep(&note(now(), &"x".repeat(ROOM))).await;
+        notes.keep(&note(now(), "torn")).await;
+        notes.keep(&note(now(), "whole")).await;
+        let file = OpenOptions::new()
+            .write(true)
+            .open(folder.path().join(FILE));
+        // The one that was too long has taken no slot.
+        file.unwrap()
+            .write_all_at(&[0; 8], ROOM as u64 + 20)
+            .unwrap();
+        assert_eq!(told(folder.path()), ["whole"]);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_makes_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = AnswerNotes::open(folder.path(), now());
+        for number in 0..=SLOTS {
+            notes.keep(&note(now(), &number.to_string())).await;
+        }
+        let told = told(folder.path());
+        assert_eq!(told.len(), usize::try_from(SLOTS).unwrap());
+        assert_eq!(told[0], SLOTS.to_string());
+        assert_eq!(told[1], "1");
+    }
+}
