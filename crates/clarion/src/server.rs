@@ -96,7 +96,7 @@ impl Server {
             holds: holds.clone(),
             barred: Arc::clone(&barred),
         };
-        let dispatch = Box::pin(Dispatch::start(&config, needs, &supervisor)).await?;
+        let dispatch = Dispatch::start(&config, needs, &supervisor).await?;
         let readiness = Arc::new(Readiness::new(
             Arc::clone(&store),
             supervisor.clone(),
