@@ -27,7 +27,7 @@ use crate::domain::claim::NodeId;
 use crate::http::Front;
 use crate::http::tls::Certificates;
 use crate::management::{ManagedServer, Management, OverviewMemory};
-use crate::placing::{Listeners, Placing};
+use crate::placing::{CallPlacing, Listeners};
 use crate::private_files;
 use crate::random;
 use crate::readiness::Readiness;
@@ -103,7 +103,7 @@ impl Server {
             holds,
             Arc::clone(&disk),
         ));
-        let placing = Arc::new(Placing::new(
+        let placing = Arc::new(CallPlacing::new(
             Arc::clone(&store),
             Arc::clone(&config),
             clock.clone(),

@@ -147,6 +147,9 @@ async fn a_call_is_made_again_only_where_a_request_would_be_accepted() {
             .contains("was erased when the call ended")
     );
     assert!(refused(&"2".repeat(32)).await.contains("there is no call"));
+    desk.site
+        .says(&["rate", "set", "--account", SID, "*", "0.1"])
+        .await;
     for (change, back, said) in [
         (
             vec!["call", "bar", "13800000002"],
