@@ -27,7 +27,7 @@ use crate::domain::claim::NodeId;
 use crate::http::Front;
 use crate::http::tls::Certificates;
 use crate::management::{ManagedServer, Management, OverviewMemory};
-use crate::placing::{Listeners, Placing};
+use crate::placing::{CallPlacing, Listeners};
 use crate::private_files;
 use crate::random;
 use crate::readiness::Readiness;
@@ -97,14 +97,14 @@ impl Server {
             barred: Arc::clone(&barred),
             notes: AnswerNotes::open(&config.data_dir, clock.now()),
         };
-        let dispatch = Box::pin(Dispatch::start(&config, needs, &supervisor)).await?;
+        let dispatch = Dispatch::start(&config, needs, &supervisor).await?;
         let readiness = Arc::new(Readiness::new(
             Arc::clone(&store),
             supervisor.clone(),
             holds,
             Arc::clone(&disk),
         ));
-        let placing = Arc::new(Placing::new(
+        let placing = Arc::new(CallPlacing::new(
             Arc::clone(&store),
             Arc::clone(&config),
             clock.clone(),

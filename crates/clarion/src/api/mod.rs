@@ -29,7 +29,7 @@ use crate::config::Config;
 use crate::disk_room::DiskRoom;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::fair_places::FairPlaces;
-use crate::placing::Placing;
+use crate::placing::CallPlacing;
 use crate::readiness::Readiness;
 use crate::store::Store;
 
@@ -71,7 +71,7 @@ pub struct Api {
     pub audio_files: AudioFiles,
     pub billing: Arc<Billing>,
     pub clock: Clock,
-    pub placing: Arc<Placing>,
+    pub placing: Arc<CallPlacing>,
     /// To be notified when something is owed to an application.
     pub callback_owed: Arc<Notify>,
     pub disk: Arc<DiskRoom>,

@@ -20,7 +20,7 @@ use crate::domain::notice::Recipient;
 use crate::domain::prompt::{self, AudioFile, FileName, FileOwner, Prompt, Speech, VerifyCode};
 use crate::domain::request_key::{Accepted, KnownRequest, RequestId, RequestKey};
 use crate::domain::status_code::{Refusal, StatusCode};
-use crate::placing::{NamedFiles, Placing, RequestTimes, WillingCall, recipient};
+use crate::placing::{CallPlacing, NamedFiles, RequestTimes, WillingCall, recipient};
 use crate::store::{NOTICES, unavailable};
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -230,7 +230,7 @@ impl WantedCall {
 
     fn queueing(
         &self,
-        placing: &Placing,
+        placing: &CallPlacing,
         account: &Account,
         now: &Zoned,
     ) -> Result<Queueing, Refusal> {

@@ -24,7 +24,7 @@ use crate::domain::account::{AppId, Application};
 use crate::domain::call::CallSid;
 use crate::domain::status_code::StatusCode;
 use crate::http::tls::Certificates;
-use crate::management::{Change, Management};
+use crate::management::{Management, NotedChange};
 use crate::outgoing::{add_roots, trusted_roots};
 
 /// The field that `--app` sets.
@@ -136,7 +136,7 @@ impl CallFields {
 impl PlaceCall {
     /// The request is noted as the change that it is, although the server makes it.
     pub async fn run(self, management: &Management) -> anyhow::Result<ExitCode> {
-        let change = Change::new("call place");
+        let change = NotedChange::new("call place");
         let call = management.noted(change, self.place(management)).await?;
         if !self.watch {
             return Ok(ExitCode::SUCCESS);

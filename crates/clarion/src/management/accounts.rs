@@ -1,6 +1,6 @@
 //! Accounts, their applications, and what their calls cost.
 
-use super::change::Change;
+use super::change::NotedChange;
 use super::{Management, ManagementError, settings};
 use crate::domain::account::{
     Account, AccountChange, AccountLimits, AccountSid, AccountState, AppId, AppLimits, AppState,
@@ -52,7 +52,7 @@ impl Management {
     /// The account as it is now, with its token, which is never shown again.
     pub async fn add_account(&self, new: NewAccount) -> Result<Account, ManagementError> {
         let now = self.clock.now();
-        let mut change = Change::new("account add").with_any("sid", new.sid.as_ref());
+        let mut change = NotedChange::new("account add").with_any("sid", new.sid.as_ref());
         if new.token.is_some() {
             change = change.with_secret("token");
         }
@@ -84,7 +84,7 @@ impl Management {
         sid: &AccountSid,
         settings: AccountChange,
     ) -> Result<Account, ManagementError> {
-        let change = settings::noted(Change::new("account set").on(sid), &settings);
+        let change = settings::noted(NotedChange::new("account set").on(sid), &settings);
         self.change_account(sid, settings, change).await
     }
 
@@ -94,7 +94,7 @@ impl Management {
         sid: &AccountSid,
         hang_up: bool,
     ) -> Result<(Account, Option<u64>), ManagementError> {
-        let change = Change::new("account suspend").on(sid);
+        let change = NotedChange::new("account suspend").on(sid);
         let change = change.where_so("hang-up", hang_up);
         let suspended = AccountChange {
             state: Some(AccountState::Suspended),
@@ -118,7 +118,7 @@ impl Management {
         sid: &AccountSid,
         token: Option<AuthToken>,
     ) -> Result<Account, ManagementError> {
-        let mut change = Change::new("account rotate-token").on(sid);
+        let mut change = NotedChange::new("account rotate-token").on(sid);
         if token.is_some() {
             change = change.with_secret("token");
         }
@@ -133,7 +133,7 @@ impl Management {
         &self,
         sid: &AccountSid,
         mut wanted: AccountChange,
-        change: Change,
+        change: NotedChange,
     ) -> Result<Account, ManagementError> {
         wanted.changed_at = Some(self.clock.now());
         self.noted(change, self.store.change_account(sid, wanted))
@@ -173,7 +173,7 @@ impl Management {
         &self,
         new: NewApplication,
     ) -> Result<Application, ManagementError> {
-        let change = Change::new("app add")
+        let change = NotedChange::new("app add")
             .with("account", &new.account)
             .with_any("app-id", new.id.as_ref())
             .with("name", &new.name)
@@ -199,7 +199,7 @@ impl Management {
         id: &AppId,
         settings: ApplicationChange,
     ) -> Result<Application, ManagementError> {
-        let change = settings::noted(Change::new("app set").on(id), &settings);
+        let change = settings::noted(NotedChange::new("app set").on(id), &settings);
         self.noted(change, self.store.change_application(id, settings))
             .await
     }
@@ -220,7 +220,7 @@ impl Management {
         account: &AccountSid,
         rate: Rate,
     ) -> Result<Rate, ManagementError> {
-        let change = Change::new("rate set")
+        let change = NotedChange::new("rate set")
             .with("account", account)
             .on(&rate.prefix)
             .on(rate.price)
@@ -240,7 +240,7 @@ impl Management {
         account: &AccountSid,
         prefix: &Prefix,
     ) -> Result<(), ManagementError> {
-        let change = Change::new("rate remove").with("account", account);
+        let change = NotedChange::new("rate remove").with("account", account);
         let remove = async {
             if self.store.remove_rate(account, prefix).await? {
                 return Ok(());

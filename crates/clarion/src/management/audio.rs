@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::change::Change;
+use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::audio_files::{AddedBy, AudioFiles};
 use crate::domain::account::AppId;
@@ -91,7 +91,7 @@ impl Management {
         names: &[String],
         files: impl Iterator<Item = BroughtFile> + Send,
     ) -> Result<Vec<AddedFile>, ManagementError> {
-        let change = Change::new("audio add").with_any("app", app.as_ref());
+        let change = NotedChange::new("audio add").with_any("app", app.as_ref());
         let add = async {
             let (owner, audio_files) = (self.audio_owner(app).await?, self.audio_files()?);
             let mut added = Vec::new();
@@ -115,7 +115,7 @@ impl Management {
         is_trial: bool,
         files: impl Iterator<Item = BroughtFile> + Send,
     ) -> Result<AudioImport, ManagementError> {
-        let change = Change::new("audio import").with_any("app", app.as_ref());
+        let change = NotedChange::new("audio import").with_any("app", app.as_ref());
         let change = change.on(folder).where_so("dry-run", is_trial);
         let import = async {
             let (owner, audio_files) = (self.audio_owner(app).await?, self.audio_files()?);
@@ -163,7 +163,7 @@ impl Management {
         app: Option<AppId>,
         name: &str,
     ) -> Result<(), ManagementError> {
-        let change = Change::new("audio remove").with_any("app", app.as_ref());
+        let change = NotedChange::new("audio remove").with_any("app", app.as_ref());
         let remove = async {
             let owner = self.audio_owner(app).await?;
             let name = file_name(name)?;

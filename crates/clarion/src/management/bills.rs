@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::change::Change;
+use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::billing::Billing;
 use crate::billing::close::{CloseStep, Closer};
@@ -99,7 +99,7 @@ impl Management {
 
     /// Closes this day and those before it, which must be over; or those that are due. How many were closed.
     pub async fn close_days(&self, day: Option<Date>) -> Result<usize, ManagementError> {
-        let change = Change::new("bill close").with_any("day", day);
+        let change = NotedChange::new("bill close").with_any("day", day);
         let close = async {
             let (billing, node) = (self.billing()?, NodeId::new(random::bytes()));
             let Some(day) = day else {
@@ -126,7 +126,9 @@ impl Management {
         text: &str,
         late: bool,
     ) -> Result<ImportReport, ManagementError> {
-        let change = Change::new("bill import").on(name).where_so("late", late);
+        let change = NotedChange::new("bill import")
+            .on(name)
+            .where_so("late", late);
         let import = import::import(&*self.store, text, &self.clock, late);
         self.noted_unless(change, import, ImportReport::failure)
             .await

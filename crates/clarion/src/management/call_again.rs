@@ -1,11 +1,11 @@
-//! Placing a call anew that has ended, as the operator: the same account, application, prompt, numbers and plan, and a new callSid. The checks are those of a
+//! CallPlacing a call anew that has ended, as the operator: the same account, application, prompt, numbers and plan, and a new callSid. The checks are those of a
 //! request, as they turn out now. It is due at once and of the usual urgency: for how long the first one might wait is not remembered.
 
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use super::change::Change;
+use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::domain::account::Account;
 use crate::domain::call::{CallKind, CallSid, NewCall, Priority};
@@ -13,13 +13,14 @@ use crate::domain::call_state::CallState;
 use crate::domain::notice::{Notice, Recipient};
 use crate::domain::prompt::Prompt;
 use crate::domain::status_code::{Refusal, StatusCode};
-use crate::placing::{Placing, PlacingTimes, RequestTimes, WillingCall, recipient};
+use crate::placing::{CallPlacing, PlacingTimes, RequestTimes, WillingCall, recipient};
 
 impl Management {
     /// The callSid of the new call.
     pub async fn call_again(&self, sid: &CallSid) -> Result<CallSid, ManagementError> {
         let placing = Box::pin(self.place_again(sid));
-        self.noted(Change::new("call again").on(sid), placing).await
+        self.noted(NotedChange::new("call again").on(sid), placing)
+            .await
     }
 
     async fn place_again(&self, sid: &CallSid) -> Result<CallSid, ManagementError> {
@@ -101,7 +102,7 @@ impl Management {
 
     async fn notice_again(
         &self,
-        placing: &Placing,
+        placing: &CallPlacing,
         before: &NewCall,
         notice: &Notice,
         account: &Account,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::change::Change;
+use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
@@ -26,8 +26,8 @@ pub struct CallbackReplay {
 }
 
 impl CallbackReplay {
-    fn change(&self) -> Change {
-        Change::new("callback replay")
+    fn change(&self) -> NotedChange {
+        NotedChange::new("callback replay")
             .with("since", self.since)
             .with_any("app", self.app.as_ref())
             .with_any("host", self.host.as_ref())
@@ -55,7 +55,7 @@ impl Management {
 
     /// Sends a callback again, whatever its state.
     pub async fn replay_callback(&self, key: &CallbackKey) -> Result<(), ManagementError> {
-        let change = Change::new("callback replay").on(key);
+        let change = NotedChange::new("callback replay").on(key);
         self.noted(change, self.store.replay_callback(key)).await?;
         self.callback_is_owed();
         Ok(())

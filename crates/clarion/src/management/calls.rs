@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::change::Change;
+use super::change::NotedChange;
 use super::{Management, ManagementError, SeenCall};
 use crate::domain::bill::BillLine;
 use crate::domain::call::{CallSid, NewCall};
@@ -87,17 +87,18 @@ impl Management {
             };
             state.ok_or_else(over)
         };
-        self.noted(Change::new("call cancel").on(sid), cancel).await
+        self.noted(NotedChange::new("call cancel").on(sid), cancel)
+            .await
     }
 
     /// Nobody may call the number.
     pub async fn bar_number(&self, number: &str) -> Result<BarredNumber, ManagementError> {
-        self.set_barred(Change::new("call bar").on(number), number, true)
+        self.set_barred(NotedChange::new("call bar").on(number), number, true)
             .await
     }
 
     pub async fn unbar_number(&self, number: &str) -> Result<BarredNumber, ManagementError> {
-        self.set_barred(Change::new("call unbar").on(number), number, false)
+        self.set_barred(NotedChange::new("call unbar").on(number), number, false)
             .await
     }
 
@@ -108,7 +109,7 @@ impl Management {
 
     async fn set_barred(
         &self,
-        change: Change,
+        change: NotedChange,
         number: &str,
         is_barred: bool,
     ) -> Result<BarredNumber, ManagementError> {

@@ -9,12 +9,12 @@ pub const HIDDEN: &str = "(hidden)";
 
 /// A change as it will be noted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct NotedChange {
     action: &'static str,
     words: Vec<String>,
 }
 
-impl Change {
+impl NotedChange {
     /// `action` is the command, such as `account set`.
     pub fn new(action: &'static str) -> Self {
         Self {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_change_is_told_in_the_words_of_its_command() {
-        let change = Change::new("account set")
+        let change = NotedChange::new("account set")
             .on("a7")
             .with("name", "A \"B\"\n")
             .with_any("balance", None::<u8>)
@@ -113,7 +113,7 @@ mod tests {
             change.words(),
             "account set a7 --name \"A \\\"B\\\"\\n\" --token (hidden) --hang-up"
         );
-        let long = Change::new("call bar").on("字".repeat(9000));
+        let long = NotedChange::new("call bar").on("字".repeat(9000));
         assert_eq!(long.words().chars().count(), LONGEST + 1);
     }
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 
 use anyhow::Context;
 
-use super::change::Change;
+use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::domain::account::AccountSid;
 use crate::domain::call_list::{CallList, ListName, ListedNumber};
@@ -24,9 +24,9 @@ pub struct WrittenList {
 }
 
 impl WrittenList {
-    fn change(&self, action: &'static str) -> Change {
-        let change = Change::new(action).with("account", &self.account);
-        change.on(&self.name).on_all(&self.numbers)
+    fn change(&self, action: &'static str) -> NotedChange {
+        let change = NotedChange::new(action).with("account", &self.account);
+        change.on(self.name.as_str()).on_all(&self.numbers)
     }
 }
 
@@ -72,7 +72,9 @@ impl Management {
         account: &AccountSid,
         name: &ListName,
     ) -> Result<(), ManagementError> {
-        let change = Change::new("list remove").with("account", account).on(name);
+        let change = NotedChange::new("list remove")
+            .with("account", account)
+            .on(name.as_str());
         self.noted(change, self.store.remove_list(account, name))
             .await
     }
@@ -123,7 +125,7 @@ impl Management {
         account: &AccountSid,
         numbers: &[String],
     ) -> Result<Vec<DoNotCallChange>, ManagementError> {
-        let change = Change::new("do-not-call add").with("account", account);
+        let change = NotedChange::new("do-not-call add").with("account", account);
         let add = async {
             let mut changes = Vec::new();
             for digits in self.read_unwanted(account, numbers).await? {
@@ -146,7 +148,7 @@ impl Management {
         account: &AccountSid,
         numbers: &[String],
     ) -> Result<Vec<DoNotCallChange>, ManagementError> {
-        let change = Change::new("do-not-call remove").with("account", account);
+        let change = NotedChange::new("do-not-call remove").with("account", account);
         let remove = async {
             let mut changes = Vec::new();
             for digits in self.read_unwanted(account, numbers).await? {
@@ -166,7 +168,7 @@ impl Management {
         name: &str,
         lines: impl BufRead + Send,
     ) -> Result<DoNotCallImport, ManagementError> {
-        let change = Change::new("do-not-call import").with("account", account);
+        let change = NotedChange::new("do-not-call import").with("account", account);
         let import = self.import_lines(account, lines);
         self.noted_unless(change.on(name), import, DoNotCallImport::failure)
             .await

@@ -30,7 +30,7 @@ pub use self::bills::BilledDay;
 pub use self::call_steps::{CallStep, CallStepKind, SeenCall};
 pub use self::callbacks::CallbackReplay;
 pub use self::calls::{BarredNumber, CallStory};
-pub use self::change::Change;
+pub use self::change::NotedChange;
 pub use self::failure::ManagementError;
 pub use self::lists::{DoNotCallChange, DoNotCallImport, WrittenList};
 pub use self::overview::{NodeUse, Overview, OverviewMemory, TrunkUse};
@@ -99,7 +99,7 @@ impl Management {
         if before.version < before.wanted {
             let clock = Clock::new(config.time_zone());
             let management = Self::new(Arc::clone(&store), Arc::clone(config), clock, actor);
-            let change = Change::new("migrate");
+            let change = NotedChange::new("migrate");
             management.written(written).note(&change, None).await?;
         }
         store.close().await;
@@ -133,7 +133,7 @@ impl Management {
     /// Makes a change: notes it first, and if it fails, that too. A change that cannot be noted is not made.
     pub async fn noted<T, E: Into<ManagementError>>(
         &self,
-        change: Change,
+        change: NotedChange,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, ManagementError> {
         self.noted_unless(change, work, |_| None).await
@@ -142,7 +142,7 @@ impl Management {
     /// The same, of work that tells by what it returns why some of it was not done.
     async fn noted_unless<T, E: Into<ManagementError>>(
         &self,
-        change: Change,
+        change: NotedChange,
         work: impl Future<Output = Result<T, E>>,
         failure: impl FnOnce(&T) -> Option<String>,
     ) -> Result<T, ManagementError> {
@@ -161,7 +161,7 @@ impl Management {
         result
     }
 
-    async fn note(&self, change: &Change, failure: Option<String>) -> Result<(), StoreError> {
+    async fn note(&self, change: &NotedChange, failure: Option<String>) -> Result<(), StoreError> {
         let entry = AuditEntry {
             at: self.clock.now(),
             actor: self.actor.clone(),

@@ -1,6 +1,6 @@
 //! What there is to see at this moment: calls that have not ended, callbacks that wait, nodes, trunks and disks.
 //!
-//! What grows with the queue is counted once for all who look, and so seldom that counting takes a hundredth of the time at most.
+//! What grows with the queue is counted once for all who look, and so seldom that counting takes a twentieth of the time at most.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::store::{QueueOverview, SeenNode, StoreError, WaitingReceiver};
 /// An answer is good for at least this long.
 const REMEMBERED: Duration = Duration::from_secs(1);
 /// And for so many times as long as it took.
-const PAUSES: u32 = 100;
+const PAUSES: u32 = 20;
 /// Receivers that are told.
 const RECEIVERS: u32 = 100;
 

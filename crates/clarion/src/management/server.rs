@@ -12,12 +12,12 @@ use crate::config::Config;
 use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::PooledTrunk;
 use crate::domain::audit::Actor;
-use crate::placing::Placing;
+use crate::placing::CallPlacing;
 use crate::store::Store;
 
 #[derive(Debug)]
 pub struct ManagedServer {
-    pub placing: Arc<Placing>,
+    pub placing: Arc<CallPlacing>,
     /// To be notified when something is owed to an application.
     pub callback_owed: Arc<Notify>,
     pub trunks: Vec<Arc<PooledTrunk>>,
@@ -40,12 +40,12 @@ impl ManagedServer {
 
 impl Management {
     /// The server's, or one of our own.
-    pub(super) async fn placing(&self) -> Result<Arc<Placing>, ManagementError> {
+    pub(super) async fn placing(&self) -> Result<Arc<CallPlacing>, ManagementError> {
         if let Some(server) = &self.server {
             return Ok(Arc::clone(&server.placing));
         }
         let (store, config) = (Arc::clone(&self.store), Arc::clone(&self.config));
-        let placing = Placing::beside_server(store, config, self.clock.clone());
+        let placing = CallPlacing::beside_server(store, config, self.clock.clone());
         Ok(Arc::new(placing.await?))
     }
 

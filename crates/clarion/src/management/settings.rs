@@ -7,7 +7,7 @@ mod application;
 use std::fmt;
 use std::str::FromStr;
 
-use super::change::Change;
+use super::change::NotedChange;
 use crate::domain::account::{AccountChange, ApplicationChange};
 
 pub use self::account::ACCOUNT_SETTINGS;
@@ -97,7 +97,7 @@ impl Settings for ApplicationChange {
 }
 
 /// What a change says, as options.
-pub(super) fn noted<C: Settings>(mut noted: Change, change: &C) -> Change {
+pub(super) fn noted<C: Settings>(mut noted: NotedChange, change: &C) -> NotedChange {
     for setting in C::TABLE {
         let written = setting.written(change);
         noted = match (setting.kind, written) {
@@ -238,9 +238,9 @@ mod tests {
             ("requests-at-once", "1"),
             ("calls-per-second", "1000000"),
             ("calls-at-once", "7"),
-            ("call-hours", "1-5 0800-2100"),
+            ("call-hours", "1,2,3 0800-2100"),
             ("urgent-outside-hours", "on"),
-            ("balance", "12.5"),
+            ("balance", "12.50"),
             ("spending-limit", "none"),
         ];
         assert_eq!(texts.len(), ACCOUNT_SETTINGS.len(), "every setting");
@@ -249,9 +249,9 @@ mod tests {
             assert_eq!(setting.name, name);
             assert_eq!(setting.written(&change).as_deref(), Some(text));
         }
-        let words = noted(Change::new("account set").on("a"), &change).words();
+        let words = noted(NotedChange::new("account set").on("a"), &change).words();
         assert!(words.starts_with("account set a --name \"A, B\" --state suspended "));
-        assert!(words.ends_with(" --balance 12.5 --spending-limit none"));
+        assert!(words.ends_with(" --balance 12.50 --spending-limit none"));
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
         let secret = format!("whsec_{}", "A".repeat(32));
         for (text, shown) in [(secret.as_str(), "(hidden)"), ("none", "none")] {
             let change = ApplicationChange::from_texts([("callback-secret", text)]).unwrap();
-            let words = noted(Change::new("app set").on("x"), &change).words();
+            let words = noted(NotedChange::new("app set").on("x"), &change).words();
             assert_eq!(words, format!("app set x --callback-secret {shown}"));
         }
         let error = ApplicationChange::from_texts([("callback-secret", "whsec_short")]);

@@ -1,6 +1,6 @@
 //! What an operator switches for all calls: dialling, and each trunk.
 
-use super::change::Change;
+use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::config::TrunkSettings;
 use crate::dispatch::{STOP_ALL, drained_switch};
@@ -18,12 +18,12 @@ pub struct ManagedTrunk<'a> {
 impl Management {
     /// Nothing is dialled, until `resume`.
     pub async fn stop_all(&self) -> Result<(), ManagementError> {
-        self.switch(Change::new("call stop-all"), STOP_ALL, Some(ON))
+        self.switch(NotedChange::new("call stop-all"), STOP_ALL, Some(ON))
             .await
     }
 
     pub async fn resume(&self) -> Result<(), ManagementError> {
-        self.switch(Change::new("call resume"), STOP_ALL, None)
+        self.switch(NotedChange::new("call resume"), STOP_ALL, None)
             .await
     }
 
@@ -49,18 +49,18 @@ impl Management {
 
     /// It gets no more calls; those in progress finish.
     pub async fn drain_trunk(&self, name: &str) -> Result<(), ManagementError> {
-        self.switch_trunk(Change::new("trunk drain").on(name), name, Some(ON))
+        self.switch_trunk(NotedChange::new("trunk drain").on(name), name, Some(ON))
             .await
     }
 
     pub async fn open_trunk(&self, name: &str) -> Result<(), ManagementError> {
-        self.switch_trunk(Change::new("trunk open").on(name), name, None)
+        self.switch_trunk(NotedChange::new("trunk open").on(name), name, None)
             .await
     }
 
     async fn switch_trunk(
         &self,
-        change: Change,
+        change: NotedChange,
         trunk: &str,
         value: Option<&str>,
     ) -> Result<(), ManagementError> {
@@ -75,7 +75,7 @@ impl Management {
 
     async fn switch(
         &self,
-        change: Change,
+        change: NotedChange,
         name: &str,
         value: Option<&str>,
     ) -> Result<(), ManagementError> {

@@ -1,6 +1,6 @@
 //! Whom a call may be made to: its own numbers and those of its lists, by what the platform allows and what the database knows.
 
-use super::Placing;
+use super::CallPlacing;
 use crate::config::Config;
 use crate::domain::account::Account;
 use crate::domain::notice::{Notice, Recipient};
@@ -9,7 +9,7 @@ use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
 use crate::store::{LISTS, NOTICES, unavailable};
 
-impl Placing {
+impl CallPlacing {
     /// Everybody whom a call may be made to, `to` first.
     pub async fn callees(
         &self,

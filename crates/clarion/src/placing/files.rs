@@ -1,6 +1,6 @@
 //! What the names of audio files mean to an application when a call is placed.
 
-use super::Placing;
+use super::CallPlacing;
 use crate::domain::account::AppId;
 use crate::domain::prompt::{AudioFile, ContentId, FileName, FileOwner, TEST_FILE};
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -14,7 +14,7 @@ pub struct NamedFiles {
     pub names: Vec<FileName>,
 }
 
-impl Placing {
+impl CallPlacing {
     /// The test file is found for either owner, unless that owner has a file of the same name.
     pub async fn find_files(
         &self,

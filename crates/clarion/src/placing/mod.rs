@@ -34,7 +34,7 @@ use crate::store::{Store, StoreError, unavailable};
 
 /// What it takes to place calls.
 #[derive(Debug)]
-pub struct Placing {
+pub struct CallPlacing {
     store: Arc<dyn Store>,
     config: Arc<Config>,
     clock: Clock,
@@ -66,7 +66,7 @@ pub struct WillingCall {
     pub request: Option<RequestKey>,
 }
 
-impl Placing {
+impl CallPlacing {
     /// In the server.
     pub fn new(
         store: Arc<dyn Store>,

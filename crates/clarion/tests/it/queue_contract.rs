@@ -10,6 +10,7 @@ mod progress;
 mod recovery;
 mod requests;
 mod sharing;
+mod stories;
 
 use std::collections::HashMap;
 use std::sync::Arc;

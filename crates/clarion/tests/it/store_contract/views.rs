@@ -181,8 +181,9 @@ async fn calls_are_listed_from_a_time_to_another(database: Database) {
     for seconds in 0..5 {
         let mut call = call(1);
         call.sid = made(seconds);
-        let app = if seconds % 2 == 0 { APP } else { OTHER_APP };
-        call.app = app.parse().unwrap();
+        call.app = if seconds % 2 == 0 { APP } else { OTHER_APP }
+            .parse()
+            .unwrap();
         store.accept_call(order(call)).await.unwrap();
     }
     for account in [None, Some(SID.parse().unwrap())] {

@@ -132,7 +132,8 @@ impl TestServer {
         store.add_application(application()).await.unwrap();
         let clock = clock();
         prepare(&*store, &clock).await;
-        let server = Server::start(config, clock.clone()).await.unwrap();
+        let server = Box::pin(Server::start(config, clock.clone()));
+        let server = server.await.unwrap();
         Self {
             address: server.addresses[0],
             ca: folder.path().join("data/tls/ca.pem"),
