@@ -59,12 +59,11 @@ impl Server {
     pub async fn start(config: Config, clock: Clock) -> anyhow::Result<Self> {
         let config = Arc::new(config);
         private_files::data_folder(&config.data_dir).context("data_dir")?;
-        let database = &config.database;
-        let lock = database.lock_for_serving()?;
+        let lock = config.database.lock_for_serving()?;
         // Before the first commit, which may stay the longest.
         let metrics = telemetry::start_metrics();
         let supervisor = Supervisor::new();
-        let store = database.open(&supervisor).await?;
+        let store = config.database.open(&supervisor).await?;
         let rates = config.rates.default.clone();
         store.set_default_rates(rates).await?;
         let audio_files = AudioFiles::open(&config)?;
