@@ -58,5 +58,6 @@ fn claim_of(call: &clarion::domain::call::NewCall) -> clarion::domain::claim::Cl
         attempt: clarion::domain::attempt::AttemptNumber::FIRST,
         is_counted: true,
         legs_before: 0,
+        is_reserved: false,
     }
 }
