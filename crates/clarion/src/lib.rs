@@ -19,6 +19,7 @@ pub mod domain;
 mod fair_places;
 pub mod http;
 pub mod outgoing;
+pub mod passwords;
 pub mod private_files;
 pub mod random;
 mod readiness;

@@ -14,6 +14,7 @@ use super::call::CallCommand;
 use super::callback::CallbackCommand;
 use super::do_not_call::DoNotCallCommand;
 use super::list::ListCommand;
+use super::operator::OperatorCommand;
 use super::rate::RateCommand;
 use super::trunk::TrunkCommand;
 use super::{StoreCommand, print};
@@ -23,7 +24,7 @@ use crate::domain::audit::{Actor, AuditEntry, AuditFilter};
 use crate::store::{Store, StoreError};
 
 /// Options whose values are secrets, unless they name a file.
-const SECRETS: [&str; 2] = ["--token", "--callback-secret"];
+const SECRETS: [&str; 3] = ["--token", "--callback-secret", "--password"];
 /// Options of `clarion call place` whose values are between a customer and a callee, or may have a secret of a customer in them.
 const PRIVATE: [&str; 10] = [
     "--media-txt",
@@ -202,6 +203,12 @@ fn action(command: &StoreCommand) -> Option<&'static str> {
             DoNotCallCommand::Remove { .. } => "do-not-call remove",
             DoNotCallCommand::Import { .. } => "do-not-call import",
             DoNotCallCommand::Show { .. } | DoNotCallCommand::Export { .. } => return None,
+        },
+        StoreCommand::Operator(command) => match command {
+            OperatorCommand::Add { .. } => "operator add",
+            OperatorCommand::Set { .. } => "operator set",
+            OperatorCommand::Remove { .. } => "operator remove",
+            OperatorCommand::List { .. } => return None,
         },
         StoreCommand::Trunk(command) => match command {
             TrunkCommand::Drain { .. } => "trunk drain",

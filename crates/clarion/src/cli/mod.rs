@@ -19,6 +19,7 @@ mod do_not_call;
 mod generate;
 mod list;
 mod migrate;
+mod operator;
 mod phone;
 mod rate;
 mod serve;
@@ -103,6 +104,9 @@ enum StoreCommand {
     /// Manage the numbers that an account must not call
     #[command(subcommand)]
     DoNotCall(do_not_call::DoNotCallCommand),
+    /// Manage operators: who may use the console
+    #[command(subcommand)]
+    Operator(operator::OperatorCommand),
     /// Show trunks, drain one, open it again
     #[command(subcommand)]
     Trunk(trunk::TrunkCommand),
@@ -166,6 +170,7 @@ impl StoreCommand {
             Self::Call(command) => return call::run(command, config, store, clock).await,
             Self::List(command) => list::run(command, config, store, clock).await?,
             Self::DoNotCall(command) => do_not_call::run(command, config, store, clock).await?,
+            Self::Operator(command) => operator::run(command, config, store, clock).await?,
             Self::Trunk(command) => trunk::run(command, config, store, clock).await?,
             Self::Audio(command) => audio::run(command, config, store, clock).await?,
             Self::Audit(audit) => audit::run(audit, store, clock).await?,
