@@ -13,6 +13,7 @@ pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod console;
 pub mod disk_room;
 pub mod dispatch;
 pub mod domain;

@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use supervisor::{Supervisor, TaskFailure, TaskGuard, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 use crate::api::{self, Admission, Api};
 use crate::audio_files::AudioFiles;
@@ -17,7 +19,8 @@ use crate::billing::{self, Billing};
 use crate::callbacks::Callbacks;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, HttpConfig};
+use crate::console::{self, Console, DeskParts};
 use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::{PooledTrunk, TrunkPool};
 use crate::dispatch::{Dispatch, DispatchNeeds, RenderedPrompts};
@@ -36,6 +39,8 @@ use crate::telemetry;
 #[derive(Debug)]
 pub struct Server {
     pub addresses: Vec<SocketAddr>,
+    /// Where operators reach the console, as far as it can be reached.
+    pub console: Vec<SocketAddr>,
     /// The CA file that clients must be given, where the certificate is our own.
     pub ca: Option<PathBuf>,
     supervisor: Supervisor,
@@ -80,7 +85,9 @@ impl Server {
         let holds = ClaimHolds::default();
         holds.describe();
         let barred = Arc::new(BarredNumbers::open(&*store).await?);
-        let (trunks, trace_door) = start_trunks(&config, &barred, &clock, &supervisor).await?;
+        let (trunks, ring, trace_door) =
+            start_trunks(&config, &barred, &clock, &supervisor).await?;
+        let pooled = trunks.trunks().to_vec();
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
         let needs = DispatchNeeds {
             store: Arc::clone(&store) as _,
@@ -116,16 +123,31 @@ impl Server {
             config: Arc::clone(&config),
         };
         let background = start_background(&api, &node, &supervisor);
+        let desk = DeskParts {
+            store: Arc::clone(&store),
+            clock: clock.clone(),
+            trunks: pooled,
+            readiness: Arc::clone(&readiness),
+            trace: ring,
+            callback_owed: callbacks.owed(),
+        };
         let (tls, ca) = if config.http.plain {
             (None, None)
         } else {
-            let folder = config.data_dir.join("tls");
-            let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
-            (Some(certificates.acceptor()?), certificates.ca)
+            let (tls, ca) = acceptor(&config, &clock)?;
+            (Some(tls), ca)
         };
-        let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
+        let has_console = !config.console.listen.is_empty() && !config.console.plain;
+        let console_tls = match &tls {
+            Some(tls) => Some(tls.clone()).filter(|_| has_console),
+            None if has_console => Some(acceptor(&config, &clock)?.0),
+            None => None,
+        };
         let (stop, stopped) = watch::channel(false);
-        let mut listeners = Vec::new();
+        let console = Console::new(&config, desk, stopped.clone());
+        let console = start_console(&config, console, console_tls, &stopped, &supervisor).await;
+        let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
+        let (console, mut listeners) = console;
         let mut addresses = Vec::new();
         for address in &config.http.listen {
             let listener = TcpListener::bind(address).await.with_context(|| {
@@ -141,6 +163,7 @@ impl Server {
         }
         Ok(Self {
             addresses,
+            console,
             ca,
             supervisor,
             readiness,
@@ -187,20 +210,29 @@ impl Server {
     }
 }
 
-/// The trunks, and the door to their messages where these are kept.
+/// TLS by the certificate of this server, and the CA file that clients need for it.
+fn acceptor(config: &Config, clock: &Clock) -> anyhow::Result<(TlsAcceptor, Option<PathBuf>)> {
+    let folder = config.data_dir.join("tls");
+    let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
+    Ok((certificates.acceptor()?, certificates.ca))
+}
+
+/// The trunks, and their messages and the door to them where these are kept.
 async fn start_trunks(
     config: &Config,
     barred: &Arc<BarredNumbers>,
     clock: &Clock,
     supervisor: &Supervisor,
-) -> anyhow::Result<(TrunkPool, Option<TraceDoor>)> {
+) -> anyhow::Result<(TrunkPool, Option<Arc<TraceRing>>, Option<TraceDoor>)> {
     let room = config.log.sip_trace_room;
     let ring = (room > 0).then(|| Arc::new(TraceRing::new(room)));
     let trace = ring.as_ref().map(|ring| ring.trace(clock.clone()));
     let trunks = TrunkPool::start(config, barred, trace, supervisor).await?;
     trunks.keep_hours(&clock.wall());
-    let door = ring.and_then(|ring| trace_door(config, ring, &trunks, supervisor));
-    Ok((trunks, door))
+    let door = ring
+        .clone()
+        .and_then(|ring| trace_door(config, ring, &trunks, supervisor));
+    Ok((trunks, ring, door))
 }
 
 /// A server whose messages nobody can ask for makes calls all the same.
@@ -222,6 +254,69 @@ fn trace_door(
             tracing::warn!(%error, %path, "`clarion call trace` will not work: the socket cannot be made");
         })
         .ok()
+}
+
+/// Operators are few.
+const CONSOLE_CONNECTIONS: usize = 256;
+const CONSOLE_CONNECTIONS_OF_ADDRESS: usize = 128;
+/// From one try to listen for operators to the next.
+const CONSOLE_PAUSE: Duration = Duration::from_secs(5);
+
+/// The console's own listeners. Calls are made whether or not operators can look at them: an address that cannot be had is tried again.
+async fn start_console(
+    config: &Config,
+    console: Console,
+    tls: Option<TlsAcceptor>,
+    stopped: &watch::Receiver<bool>,
+    supervisor: &Supervisor,
+) -> (Vec<SocketAddr>, Vec<TaskGuard>) {
+    let limits = HttpConfig {
+        max_connections: CONSOLE_CONNECTIONS,
+        max_connections_of_address: CONSOLE_CONNECTIONS_OF_ADDRESS,
+        ..config.http.clone()
+    };
+    let router = console::router(Arc::new(console));
+    let front = Arc::new(Front::new(router, tls, &limits));
+    let (mut reached, mut listeners) = (Vec::new(), Vec::new());
+    for address in config.console.listen.iter().copied() {
+        let bound = TcpListener::bind(address).await;
+        let bound = bound.inspect_err(|error| {
+            tracing::warn!(%error, %address, "the console cannot be reached there (console.listen); it is tried again");
+        });
+        let mut bound = bound.ok();
+        reached.extend(bound.as_ref().and_then(|bound| bound.local_addr().ok()));
+        let (front, stopped) = (Arc::clone(&front), stopped.clone());
+        listeners.push(supervisor.restart("console-listener", None, move |watch| {
+            let (front, stopped, bound) = (Arc::clone(&front), stopped.clone(), bound.take());
+            async move {
+                let listener = match bound {
+                    Some(bound) => bound,
+                    None => listen_again(address, &watch, stopped.clone()).await?,
+                };
+                front.serve(listener, watch, stopped).await;
+                Some(())
+            }
+        }));
+    }
+    (reached, listeners)
+}
+
+/// `None` if the server stops before the address can be had.
+async fn listen_again(
+    address: SocketAddr,
+    watch: &Watch,
+    mut stopped: watch::Receiver<bool>,
+) -> Option<TcpListener> {
+    loop {
+        watch.beat();
+        if let Ok(listener) = TcpListener::bind(address).await {
+            return Some(listener);
+        }
+        tokio::select! {
+            _ = stopped.wait_for(|stopped| *stopped) => return None,
+            () = tokio::time::sleep(CONSOLE_PAUSE) => {}
+        }
+    }
 }
 
 fn start_background(api: &Api, node: &NodeId, supervisor: &Supervisor) -> Vec<TaskGuard> {

@@ -162,6 +162,11 @@ impl PooledTrunk {
         self.settings.route.calling(digits)
     }
 
+    /// The most calls that it carries at once, over all nodes.
+    pub fn channels(&self) -> u32 {
+        self.settings.channels
+    }
+
     pub fn calls(&self) -> u32 {
         lock(&self.capacity).in_use()
     }
