@@ -1,6 +1,7 @@
 //! What pages need beside themselves: one style sheet, one script, one icon. They are part of the program, and their addresses change with what is in them, so
 //! browsers may keep them for ever.
 
+use std::future::{Ready, ready};
 use std::sync::{Arc, LazyLock};
 
 use axum::body::Body;
@@ -62,7 +63,11 @@ pub fn icon() -> &'static str {
     &ICON.path
 }
 
-pub async fn download(_: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+pub fn download(_: Arc<Console>, visit: Arc<Visit>) -> Ready<Result<Response, Refused>> {
+    ready(find(&visit))
+}
+
+fn find(visit: &Visit) -> Result<Response, Refused> {
     let wanted = visit.parts.uri.path();
     let mut assets = [&*STYLE, &*SCRIPT, &*ICON].into_iter();
     let asset = assets.find(|asset| asset.path == wanted);

@@ -21,6 +21,7 @@ use crate::domain::call::{CallKind, CallSid};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{Callback, CallbackAttempt, CallbackKey, CallbackState};
 use crate::domain::leg::Leg;
+use crate::domain::outcome::Outcome;
 
 #[derive(Template)]
 #[template(path = "console/call.html")]
@@ -55,7 +56,7 @@ struct CallPart {
     steps: Vec<TimelineStep>,
     sounds: Vec<SoundRow>,
     callback: Option<CallbackBox>,
-    bill: Vec<BillLine>,
+    bill: Vec<BillRow>,
     ladder: Option<Ladder>,
 }
 
@@ -68,6 +69,12 @@ struct SoundRow {
     lost: u32,
     jitter: String,
     trip: String,
+}
+
+struct BillRow {
+    line: BillLine,
+    /// In the language of the page, where it is one of ours.
+    outcome: String,
 }
 
 struct CallbackBox {
@@ -182,7 +189,7 @@ impl CallPart {
             sounds: sounds.collect(),
             callback: callback
                 .map(|(callback, attempts)| callback_box(console, words, callback, attempts)),
-            bill: file.bill.clone(),
+            bill: file.bill.iter().map(|line| bill_row(line, words)).collect(),
             ladder: ladder::draw(&messages, clock, words),
         }
     }
@@ -210,6 +217,16 @@ fn sound_row(number: usize, codec: String, leg: &Leg, words: &Words) -> SoundRow
         lost: media.packets_lost,
         jitter: fill(words.quality_worst, &[("ms", &jitter), ("worst", &worst)]),
         trip: trip.map_or_else(String::new, |trip| fill(words.quality_ms, &[("ms", &trip)])),
+    }
+}
+
+fn bill_row(line: &BillLine, words: &Words) -> BillRow {
+    let mut known = Outcome::ALL.iter();
+    let known = known.find(|outcome| outcome.as_str() == line.outcome);
+    let shown = known.map(|outcome| shown::outcome_mark(*outcome, words).word);
+    BillRow {
+        outcome: shown.unwrap_or(&line.outcome).to_owned(),
+        line: line.clone(),
     }
 }
 

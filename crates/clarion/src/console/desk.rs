@@ -222,10 +222,10 @@ impl Desk {
             return Ok(None);
         };
         let history = store.call_history(sid).await?;
-        let has_ended = record.state == CallState::Ended;
-        let callback = match has_ended {
-            true => store.callback(&CallbackKey::of_end(sid.clone())).await?,
-            false => None,
+        let callback = if record.state == CallState::Ended {
+            store.callback(&CallbackKey::of_end(sid.clone())).await?
+        } else {
+            None
         };
         let mut bill = Vec::new();
         for attempt in &history.attempts {

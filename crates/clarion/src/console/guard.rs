@@ -125,31 +125,31 @@ pub async fn admit(
     };
     let is_change = visit.parts.method != Method::GET && visit.parts.method != Method::HEAD;
     if is_change && !is_own_origin(&visit.parts, own_url.as_deref()) {
-        return Err(refuse(console, &visit, Refused::ForeignOrigin));
+        return Err(refuse(console, &visit, &Refused::ForeignOrigin));
     }
     match signed_in(console, &visit).await {
         Ok(operator) => visit.operator = operator,
-        Err(refused) => return Err(refuse(console, &visit, refused)),
+        Err(refused) => return Err(refuse(console, &visit, &refused)),
     }
     if access != RouteAccess::Anybody && visit.operator.is_none() {
-        return Err(refuse(console, &visit, Refused::NotSignedIn));
+        return Err(refuse(console, &visit, &Refused::NotSignedIn));
     }
     if is_change {
         match read_form(console, &visit.parts, body).await {
             Ok(form) => visit.form = form,
-            Err(refused) => return Err(refuse(console, &visit, refused)),
+            Err(refused) => return Err(refuse(console, &visit, &refused)),
         }
         if let Some(operator) = &visit.operator
             && access != RouteAccess::Anybody
             && !is_token(visit.field(TOKEN_FIELD), &operator.form_token)
         {
-            return Err(refuse(console, &visit, Refused::WrongToken));
+            return Err(refuse(console, &visit, &Refused::WrongToken));
         }
     }
     if let RouteAccess::Role(role) = access
         && !visit.may(role)
     {
-        return Err(refuse(console, &visit, Refused::NotAllowed));
+        return Err(refuse(console, &visit, &Refused::NotAllowed));
     }
     Ok(visit)
 }

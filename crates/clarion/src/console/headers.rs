@@ -10,7 +10,7 @@ use axum::response::Response;
 
 pub const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
 
-pub async fn protect(mut answer: Response) -> Response {
+pub fn protect(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),

@@ -30,6 +30,11 @@ pub struct Frame {
     pub place: Place,
     pub operator: Option<ShownOperator>,
     pub zone: String,
+    pub style: &'static str,
+    pub script: &'static str,
+    pub icon: &'static str,
+    /// The name of the field that has the token of a form.
+    pub token_field: &'static str,
     /// What was just done, in a sentence.
     pub done: Option<&'static str>,
     /// The address of this page, for the switch of the language.
@@ -64,6 +69,10 @@ impl Frame {
             place,
             operator,
             zone: times::zone(&console.clock, words),
+            style: assets::style(),
+            script: assets::script(),
+            icon: assets::icon(),
+            token_field: TOKEN_FIELD,
             done: done(visit),
             here: here.map_or("/".to_owned(), ToString::to_string),
         }
@@ -89,22 +98,6 @@ impl Frame {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let query = query.append_pair("back", &self.here).finish();
         format!("/language/{}?{query}", self.language.other().code())
-    }
-
-    pub fn style(&self) -> &'static str {
-        assets::style()
-    }
-
-    pub fn script(&self) -> &'static str {
-        assets::script()
-    }
-
-    pub fn icon(&self) -> &'static str {
-        assets::icon()
-    }
-
-    pub fn token_field(&self) -> &'static str {
-        TOKEN_FIELD
     }
 
     /// How the script says how long ago something was.

@@ -55,7 +55,8 @@ impl Refused {
         }
     }
 
-    fn sentence(&self, words: &Words) -> String {
+    /// Strangers are not told what the database says.
+    fn sentence(&self, words: &Words, is_signed_in: bool) -> String {
         match self {
             Self::NotSignedIn => words.refused_not_signed_in.to_owned(),
             Self::NotAllowed => words.refused_not_allowed.to_owned(),
@@ -65,7 +66,8 @@ impl Refused {
             Self::NotFound => words.refused_not_found.to_owned(),
             Self::Busy => words.refused_busy.to_owned(),
             Self::Conflict(said) => format!("{} {said}", words.refused_conflict),
-            Self::Failed(said) => format!("{} {said}", words.refused_failed),
+            Self::Failed(said) if is_signed_in => format!("{} {said}", words.refused_failed),
+            Self::Failed(_) => words.refused_failed.to_owned(),
         }
     }
 }
@@ -78,17 +80,17 @@ struct RefusalPage {
 }
 
 /// The answer to a request that is refused. Whoever is not signed in is led to the page where that is done; streams are told no.
-pub fn refuse(console: &Console, visit: &Visit, refused: Refused) -> Response {
+pub fn refuse(console: &Console, visit: &Visit, refused: &Refused) -> Response {
     let path = visit.parts.uri.path();
     if matches!(refused, Refused::NotSignedIn) && !path.starts_with("/events/") {
         return Redirect::to(&sign_in_address(visit)).into_response();
     }
-    if let Refused::Failed(error) = &refused {
+    if let Refused::Failed(error) = refused {
         tracing::warn!(error, "the console could not answer");
     }
     let words = visit.language.words();
     let page = RefusalPage {
-        sentence: refused.sentence(words),
+        sentence: refused.sentence(words, visit.operator.is_some()),
         frame: Frame::new(console, visit, Place::Nowhere, words.refused_title),
     };
     html_with(refused.status(), &page)

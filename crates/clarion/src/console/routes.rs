@@ -1,5 +1,6 @@
 //! Every route of the console on one screen: its method, its path, who may ask for it, and who answers.
 
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -100,24 +101,16 @@ pub fn router(console: Arc<Console>) -> Router {
         router = router.route(route.path, on(filter, answer));
     }
     let nothing = |State(console): State<Arc<Console>>, request: Request| {
-        answer(
-            console,
-            VIEWER,
-            Arc::new(|_, _| Box::pin(not_found())),
-            request,
-        )
+        // Strangers are told nothing about which addresses there are.
+        let missing: Handler = Arc::new(|_, _| Box::pin(ready(Err(Refused::NotFound))));
+        answer(console, VIEWER, missing, request)
     };
     router
         .fallback(nothing)
         // No panic is known to be reachable from outside. If one happens, its request is answered and nothing else ends.
         .layer(CatchPanicLayer::new())
-        .layer(axum::middleware::map_response(headers::protect))
+        .layer(axum::middleware::map_response(|answer| ready(headers::protect(answer))))
         .with_state(console)
-}
-
-/// Tells strangers nothing about which addresses there are.
-async fn not_found() -> Result<Response, Refused> {
-    Err(Refused::NotFound)
 }
 
 async fn answer(
@@ -132,6 +125,6 @@ async fn answer(
     };
     match handler(Arc::clone(&console), Arc::clone(&visit)).await {
         Ok(response) => response,
-        Err(refused) => refuse(&console, &visit, refused),
+        Err(refused) => refuse(&console, &visit, &refused),
     }
 }

@@ -128,7 +128,7 @@ pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     }
 }
 
-/// A new sign-in, whatever the browser had before.
+/// A new sign-in. The one that the browser had before ends.
 async fn welcome(
     console: &Console,
     visit: &Visit,
@@ -145,6 +145,9 @@ async fn welcome(
         seen_at: now,
         expires_at: console.expiry(now, now),
     };
+    if let Some(before) = &visit.operator {
+        console.desk.end_sign_in(&before.id_hash).await?;
+    }
     console.desk.add_sign_in(sign_in).await?;
     tracing::info!(operator = %operator.name, address = %visit.address, "an operator has signed in");
     let next = Some(visit.field("next")).filter(|next| is_local(next));

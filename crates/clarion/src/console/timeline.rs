@@ -249,9 +249,8 @@ impl Timeline<'_> {
 }
 
 fn join(parts: &[&str]) -> String {
-    let parts: Vec<_> = parts.iter().filter(|part| !part.is_empty()).collect();
-    let parts: Vec<_> = parts.into_iter().copied().collect();
-    parts.join(" · ")
+    let said = parts.iter().copied().filter(|part| !part.is_empty());
+    said.collect::<Vec<_>>().join(" · ")
 }
 
 fn response(leg: &Leg) -> Option<String> {

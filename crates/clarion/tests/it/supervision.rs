@@ -46,6 +46,7 @@ async fn a_task_that_panics_is_named_while_it_is_down_and_is_started_again() {
         "heartbeat",
         "housekeeping",
         "callbacks",
+        "console-listener",
         "billing",
         "barred-numbers",
         "metrics",
