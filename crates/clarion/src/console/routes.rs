@@ -109,7 +109,9 @@ pub fn router(console: Arc<Console>) -> Router {
         .fallback(nothing)
         // No panic is known to be reachable from outside. If one happens, its request is answered and nothing else ends.
         .layer(CatchPanicLayer::new())
-        .layer(axum::middleware::map_response(|answer| ready(headers::protect(answer))))
+        .layer(axum::middleware::map_response(|answer| {
+            ready(headers::protect(answer))
+        }))
         .with_state(console)
 }
 

@@ -18,7 +18,6 @@ use crate::domain::phone_number::PhoneNumber;
 /// One thing that has happened.
 #[derive(Debug)]
 pub struct TimelineStep {
-    at: Timestamp,
     pub time: String,
     pub iso: String,
     /// Since the call was accepted.
@@ -28,7 +27,7 @@ pub struct TimelineStep {
     pub tone: &'static str,
 }
 
-/// Writes steps as they come.
+/// Writes steps in the order in which they happened. Clocks of different writers may differ by milliseconds, so the order is not that of the times.
 struct Timeline<'a> {
     file: &'a CallFile,
     clock: &'a Clock,
@@ -44,10 +43,7 @@ pub fn steps(file: &CallFile, clock: &Clock, words: &'static Words) -> Vec<Timel
         steps: Vec::new(),
     };
     timeline.tell();
-    let mut steps = timeline.steps;
-    // What happened at the same moment stays in the order in which it is told.
-    steps.sort_by_key(|step| step.at);
-    steps
+    timeline.steps
 }
 
 impl Timeline<'_> {
@@ -70,9 +66,7 @@ impl Timeline<'_> {
         }
         if let (Some(at), Some(outcome)) = (record.ended_at, record.outcome) {
             let mark = outcome_mark(outcome, words);
-            let why = record.reason.as_deref().unwrap_or_default();
-            let detail = join(&[mark.word, why]);
-            self.add(at, words.story_ended, detail, mark.tone);
+            self.add(at, words.story_ended, mark.word, mark.tone);
         }
         if let Some((callback, _)) = &file.callback {
             self.callback(callback);
@@ -88,7 +82,6 @@ impl Timeline<'_> {
     ) {
         let since = at.duration_since(self.file.call.record.accepted_at);
         self.steps.push(TimelineStep {
-            at,
             time: times::of_day(at, self.clock),
             iso: at.to_string(),
             after: format!("+{:.3}", since.as_secs_f64().max(0.0)),

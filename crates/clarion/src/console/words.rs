@@ -83,7 +83,7 @@ words! {
     now_title: "Now", "实时概览";
     hand_title: "What needs a hand", "需要处理";
     hand_nothing: "Nothing. Calls are dialled, trunks answer, callbacks are delivered.", "没有。外呼、中继和回调均正常。";
-    hand_stopped: "Dialling is stopped. Calls wait until `clarion call resume`.", "已停止外呼，呼叫都在排队；执行 `clarion call resume` 恢复。";
+    hand_stopped: "Dialling is stopped. Calls wait until somebody resumes it: clarion call resume", "已停止外呼，呼叫都在排队；执行 clarion call resume 恢复。";
     hand_not_ready: "This node is not ready: {why}.", "本节点未就绪：{why}。";
     hand_no_trunk: "There is no trunk, so nothing can be dialled. Add a [[trunk]] to the settings.", "没有配置中继，无法外呼。请在配置文件中添加 [[trunk]]。";
     hand_trunk: "Trunk {trunk} carries no calls: {state}.", "中继 {trunk} 不可用：{state}。";
@@ -91,7 +91,7 @@ words! {
     hand_callbacks: "The oldest callback has waited for {time}: its receiver does not take it.", "最早的回调已等待 {time}，接收方未成功接收。";
     figure_waiting: "Waiting", "排队中";
     figure_oldest: "the oldest for {time}", "最久 {time}";
-    figure_line: "On the line", "通话中";
+    figure_line: "On the line", "进行中";
     figure_line_note: "over the trunks of this node", "本节点各中继合计";
     figure_callbacks: "Callbacks waiting", "待送达回调";
     figure_none: "none waits", "无积压";
@@ -126,7 +126,7 @@ words! {
     calls_newer: "Newest", "最新";
     calls_older: "Older", "更早";
     calls_empty: "No calls here.", "没有符合条件的呼叫。";
-    calls_empty_next: "A call appears as soon as an application requests it: docs/api.md, or try `clarion call place`.", "应用发起请求后呼叫就会出现：参见 docs/api.md，或试试 `clarion call place`。";
+    calls_empty_next: "A call appears as soon as an application requests it: docs/api.md, or try: clarion call place", "应用发起请求后呼叫就会出现：参见 docs/api.md，或执行 clarion call place 试一试。";
     calls_bad_account: "An account sid has 32 letters or digits.", "账户 sid 应为 32 位字母或数字。";
     calls_bad_sid: "A callSid has 32 letters or digits.", "callSid 应为 32 位字母或数字。";
     column_time: "Accepted", "受理时间";

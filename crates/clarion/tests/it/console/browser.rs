@@ -97,7 +97,9 @@ impl Scene {
         let sid: CallSid = wish["callbacks"].as_str().unwrap().parse().unwrap();
         let reports = || {
             let received = self.stage.receiver.received();
-            let own = received.iter().filter(|one| one.body.contains(sid.as_str()));
+            let own = received
+                .iter()
+                .filter(|one| one.body.contains(sid.as_str()));
             own.count()
         };
         if let Some(least) = wish["more"].as_u64() {
