@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use supervisor::{Supervisor, TaskFailure, TaskGuard, Watch};
@@ -19,7 +18,7 @@ use crate::billing::{self, Billing};
 use crate::callbacks::Callbacks;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
-use crate::config::{Config, HttpConfig};
+use crate::config::Config;
 use crate::console::{self, Console, DeskParts};
 use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::{PooledTrunk, TrunkPool};
@@ -131,40 +130,18 @@ impl Server {
             trace: ring,
             callback_owed: callbacks.owed(),
         };
-        let (tls, ca) = if config.http.plain {
-            (None, None)
-        } else {
-            let (tls, ca) = acceptor(&config, &clock)?;
-            (Some(tls), ca)
-        };
-        let has_console = !config.console.listen.is_empty() && !config.console.plain;
-        let console_tls = match &tls {
-            Some(tls) => Some(tls.clone()).filter(|_| has_console),
-            None if has_console => Some(acceptor(&config, &clock)?.0),
-            None => None,
-        };
         let (stop, stopped) = watch::channel(false);
+        let tls = Acceptors::new(&config, &clock)?;
         let console = Console::new(&config, desk, stopped.clone());
-        let console = start_console(&config, console, console_tls, &stopped, &supervisor).await;
-        let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
-        let (console, mut listeners) = console;
-        let mut addresses = Vec::new();
-        for address in &config.http.listen {
-            let listener = TcpListener::bind(address).await.with_context(|| {
-                format!(
-                    "cannot listen on {address} (http.listen); is another server running there?"
-                )
-            })?;
-            addresses.push(listener.local_addr()?);
-            let (front, stopped) = (Arc::clone(&front), stopped.clone());
-            listeners.push(supervisor.require("http-listener", None, |watch| {
-                front.serve(listener, watch, stopped)
-            }));
-        }
+        let (console, mut listeners) =
+            console::serve(&config, console, tls.console, &stopped, &supervisor).await;
+        let front = Front::new(api::router(Arc::new(api)), tls.api, &config.http);
+        let (addresses, own) = listen(&config, front, &stopped, &supervisor).await?;
+        listeners.extend(own);
         Ok(Self {
             addresses,
             console,
-            ca,
+            ca: tls.ca,
             supervisor,
             readiness,
             store,
@@ -210,11 +187,55 @@ impl Server {
     }
 }
 
-/// TLS by the certificate of this server, and the CA file that clients need for it.
-fn acceptor(config: &Config, clock: &Clock) -> anyhow::Result<(TlsAcceptor, Option<PathBuf>)> {
-    let folder = config.data_dir.join("tls");
-    let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
-    Ok((certificates.acceptor()?, certificates.ca))
+/// TLS by the one certificate of this server, where it is spoken.
+struct Acceptors {
+    api: Option<TlsAcceptor>,
+    console: Option<TlsAcceptor>,
+    /// The file that clients of the API need, if we made the certificate.
+    ca: Option<PathBuf>,
+}
+
+impl Acceptors {
+    fn new(config: &Config, clock: &Clock) -> anyhow::Result<Self> {
+        let for_api = !config.http.plain;
+        let for_console = !config.console.plain && !config.console.listen.is_empty();
+        let mut acceptors = Self {
+            api: None,
+            console: None,
+            ca: None,
+        };
+        if for_api || for_console {
+            let folder = config.data_dir.join("tls");
+            let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
+            let tls = certificates.acceptor()?;
+            acceptors.api = for_api.then(|| tls.clone());
+            acceptors.console = for_console.then_some(tls);
+            acceptors.ca = certificates.ca.filter(|_| for_api);
+        }
+        Ok(acceptors)
+    }
+}
+
+/// The listeners for clients of the API. Without one of them the server does not start.
+async fn listen(
+    config: &Config,
+    front: Front,
+    stopped: &watch::Receiver<bool>,
+    supervisor: &Supervisor,
+) -> anyhow::Result<(Vec<SocketAddr>, Vec<TaskGuard>)> {
+    let front = Arc::new(front);
+    let (mut addresses, mut listeners) = (Vec::new(), Vec::new());
+    for address in &config.http.listen {
+        let listener = TcpListener::bind(address).await.with_context(|| {
+            format!("cannot listen on {address} (http.listen); is another server running there?")
+        })?;
+        addresses.push(listener.local_addr()?);
+        let (front, stopped) = (Arc::clone(&front), stopped.clone());
+        listeners.push(supervisor.require("http-listener", None, |watch| {
+            front.serve(listener, watch, stopped)
+        }));
+    }
+    Ok((addresses, listeners))
 }
 
 /// The trunks, and their messages and the door to them where these are kept.
@@ -254,69 +275,6 @@ fn trace_door(
             tracing::warn!(%error, %path, "`clarion call trace` will not work: the socket cannot be made");
         })
         .ok()
-}
-
-/// Operators are few.
-const CONSOLE_CONNECTIONS: usize = 256;
-const CONSOLE_CONNECTIONS_OF_ADDRESS: usize = 128;
-/// From one try to listen for operators to the next.
-const CONSOLE_PAUSE: Duration = Duration::from_secs(5);
-
-/// The console's own listeners. Calls are made whether or not operators can look at them: an address that cannot be had is tried again.
-async fn start_console(
-    config: &Config,
-    console: Console,
-    tls: Option<TlsAcceptor>,
-    stopped: &watch::Receiver<bool>,
-    supervisor: &Supervisor,
-) -> (Vec<SocketAddr>, Vec<TaskGuard>) {
-    let limits = HttpConfig {
-        max_connections: CONSOLE_CONNECTIONS,
-        max_connections_of_address: CONSOLE_CONNECTIONS_OF_ADDRESS,
-        ..config.http.clone()
-    };
-    let router = console::router(Arc::new(console));
-    let front = Arc::new(Front::new(router, tls, &limits));
-    let (mut reached, mut listeners) = (Vec::new(), Vec::new());
-    for address in config.console.listen.iter().copied() {
-        let bound = TcpListener::bind(address).await;
-        let bound = bound.inspect_err(|error| {
-            tracing::warn!(%error, %address, "the console cannot be reached there (console.listen); it is tried again");
-        });
-        let mut bound = bound.ok();
-        reached.extend(bound.as_ref().and_then(|bound| bound.local_addr().ok()));
-        let (front, stopped) = (Arc::clone(&front), stopped.clone());
-        listeners.push(supervisor.restart("console-listener", None, move |watch| {
-            let (front, stopped, bound) = (Arc::clone(&front), stopped.clone(), bound.take());
-            async move {
-                let listener = match bound {
-                    Some(bound) => bound,
-                    None => listen_again(address, &watch, stopped.clone()).await?,
-                };
-                front.serve(listener, watch, stopped).await;
-                Some(())
-            }
-        }));
-    }
-    (reached, listeners)
-}
-
-/// `None` if the server stops before the address can be had.
-async fn listen_again(
-    address: SocketAddr,
-    watch: &Watch,
-    mut stopped: watch::Receiver<bool>,
-) -> Option<TcpListener> {
-    loop {
-        watch.beat();
-        if let Ok(listener) = TcpListener::bind(address).await {
-            return Some(listener);
-        }
-        tokio::select! {
-            _ = stopped.wait_for(|stopped| *stopped) => return None,
-            () = tokio::time::sleep(CONSOLE_PAUSE) => {}
-        }
-    }
 }
 
 fn start_background(api: &Api, node: &NodeId, supervisor: &Supervisor) -> Vec<TaskGuard> {

@@ -1,8 +1,7 @@
 //! What pages need beside themselves: one style sheet, one script, one icon. They are part of the program, and their addresses change with what is in them, so
 //! browsers may keep them for ever.
 
-use std::future::{Ready, ready};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
@@ -10,7 +9,6 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-use super::Console;
 use super::guard::Visit;
 use super::refusal::Refused;
 
@@ -63,11 +61,7 @@ pub fn icon() -> &'static str {
     &ICON.path
 }
 
-pub fn download(_: Arc<Console>, visit: Arc<Visit>) -> Ready<Result<Response, Refused>> {
-    ready(find(&visit))
-}
-
-fn find(visit: &Visit) -> Result<Response, Refused> {
+pub fn download(visit: &Visit) -> Result<Response, Refused> {
     let wanted = visit.parts.uri.path();
     let mut assets = [&*STYLE, &*SCRIPT, &*ICON].into_iter();
     let asset = assets.find(|asset| asset.path == wanted);

@@ -28,11 +28,16 @@ impl Escaper for ShownText {
 fn is_hidden(letter: char) -> bool {
     match letter {
         '\n' | '\t' => false,
-        // Zero-width characters and marks of direction.
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' => true,
-        // Separators of lines, embeddings, overrides and isolates.
-        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
+        // Soft hyphens, zero-width characters and marks of direction; separators of lines, embeddings, overrides and isolates; marks of annotations and tags.
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => true,
         _ => letter.is_control(),
     }
 }

@@ -1,6 +1,5 @@
 //! The list of calls as a file for a spreadsheet, as long as it is: page by page, so that it takes no more memory than a page.
 
-use std::future::{Ready, ready};
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -49,11 +48,7 @@ struct Export {
     _place: OwnedSemaphorePermit,
 }
 
-pub fn download(console: Arc<Console>, visit: Arc<Visit>) -> Ready<Result<Response, Refused>> {
-    ready(begin(console, &visit))
-}
-
-fn begin(console: Arc<Console>, visit: &Visit) -> Result<Response, Refused> {
+pub fn download(console: Arc<Console>, visit: &Visit) -> Result<Response, Refused> {
     let wanted = WantedCalls::of(visit, visit.language.words());
     let filter = wanted.filter(PAGE).ok_or(Refused::BadForm)?;
     let place = Arc::clone(&console.exports).try_acquire_owned();

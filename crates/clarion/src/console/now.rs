@@ -1,6 +1,5 @@
 //! *Now*: what needs a hand first, then the figures, the trunks and the calls under way, live.
 
-use std::future::{Ready, ready};
 use std::sync::Arc;
 
 use askama::Template;
@@ -59,14 +58,14 @@ pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
     }))
 }
 
-pub fn watch(console: Arc<Console>, visit: Arc<Visit>) -> Ready<Result<Response, Refused>> {
-    ready(events::stream(console, visit, async |console, visit| {
+pub fn watch(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    events::stream(console, visit, async |console, visit| {
         let part = part(&console, &visit).await?;
         Ok(Fragment {
             html: part.render().unwrap_or_default(),
             is_last: false,
         })
-    }))
+    })
 }
 
 async fn part(console: &Console, visit: &Visit) -> Result<NowPart, Refused> {

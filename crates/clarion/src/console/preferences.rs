@@ -1,23 +1,15 @@
 //! What a browser remembers about how its operator likes the console: the language.
 
-use std::future::{Ready, ready};
-use std::sync::Arc;
-
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 
-use super::Console;
 use super::cookies;
 use super::guard::Visit;
 use super::language::{self, Language};
 use super::refusal::{Refused, is_local};
 
 /// Chooses a language, and goes back to where the operator was.
-pub fn choose_language(_: Arc<Console>, visit: Arc<Visit>) -> Ready<Result<Response, Refused>> {
-    ready(choose(&visit))
-}
-
-fn choose(visit: &Visit) -> Result<Response, Refused> {
+pub fn choose_language(visit: &Visit) -> Result<Response, Refused> {
     let chosen = Language::by_code(visit.path_value("code")).ok_or(Refused::NotFound)?;
     let back = visit.query("back").filter(|address| is_local(address));
     let cookie = cookies::remembered(language::COOKIE, chosen.code(), visit.is_secure);

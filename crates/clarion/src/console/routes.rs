@@ -44,15 +44,23 @@ const ADMIN: RouteAccess = RouteAccess::Role(OperatorRole::Admin);
 /// All of them.
 pub fn routes() -> Vec<ConsoleRoute> {
     vec![
-        get("/assets/{name}", ANYBODY, assets::download),
-        get("/language/{code}", ANYBODY, preferences::choose_language),
+        get("/assets/{name}", ANYBODY, |_, visit| {
+            ready(assets::download(&visit))
+        }),
+        get("/language/{code}", ANYBODY, |_, visit| {
+            ready(preferences::choose_language(&visit))
+        }),
         get("/sign-in", ANYBODY, sign_in::show),
         post("/sign-in", ANYBODY, sign_in::create),
         post("/sign-out", VIEWER, sign_in::end),
         get("/", VIEWER, now::show),
-        get("/events/now", VIEWER, now::watch),
+        get("/events/now", VIEWER, |console, visit| {
+            ready(now::watch(console, visit))
+        }),
         get("/calls", VIEWER, calls::list),
-        get("/calls.csv", VIEWER, export::download),
+        get("/calls.csv", VIEWER, |console, visit| {
+            ready(export::download(console, &visit))
+        }),
         get("/calls/{sid}", VIEWER, call::show),
         get("/events/calls/{sid}", VIEWER, call::watch),
         post("/calls/{sid}/cancel", ADMIN, call::cancel),

@@ -134,7 +134,9 @@ impl TestServer {
         store.add_application(application()).await.unwrap();
         let clock = clock();
         prepare(&*store, &clock).await;
-        let server = Server::start(config, clock.clone()).await.unwrap();
+        // A large future, which every test would have in its own.
+        let server = Box::pin(Server::start(config, clock.clone()));
+        let server = server.await.unwrap();
         Self {
             address: server.addresses[0],
             console: server.console[0],
