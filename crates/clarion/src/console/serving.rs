@@ -41,7 +41,10 @@ pub async fn serve(
             tracing::warn!(%error, %address, "the console cannot be reached there (console.listen); it is tried again");
         });
         let mut bound = bound.ok();
-        reached.extend(bound.as_ref().and_then(|bound| bound.local_addr().ok()));
+        let local = bound.as_ref().and_then(|bound| bound.local_addr().ok());
+        reached.extend(local);
+        // Where any port was good enough, it stays the one that operators know.
+        let address = local.unwrap_or(address);
         let (front, stopped) = (Arc::clone(&front), stopped.clone());
         listeners.push(supervisor.restart("console-listener", None, move |watch| {
             let (front, stopped, bound) = (Arc::clone(&front), stopped.clone(), bound.take());
