@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use super::Console;
 use super::guard::Visit;
-use super::page::{Frame, Place, html};
+use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::times::Moment;
 use super::words::fill;
@@ -56,7 +56,7 @@ pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
     };
     let is_cut = changes.len() >= SHOWN as usize;
     Ok(html(&AuditPage {
-        frame: Frame::new(&console, &visit, Place::Audit, words.audit_title),
+        frame: Frame::new(&console, &visit, MenuPlace::Audit, words.audit_title),
         about: about.unwrap_or_default(),
         rows: changes.iter().map(row).collect(),
         limit: is_cut.then(|| fill(words.audit_limit, &[("n", &SHOWN.to_string())])),

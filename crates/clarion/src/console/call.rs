@@ -10,7 +10,7 @@ use super::desk::CallFile;
 use super::events::{self, Fragment};
 use super::guard::Visit;
 use super::ladder::{self, Ladder};
-use super::page::{Frame, Place, html};
+use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::shown::{self, Mark, callback_mark, delivery_mark};
 use super::timeline::{self, TimelineStep};
@@ -97,7 +97,7 @@ pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
     let (part, _) = part(&console, &visit).await?;
     let title = fill(words.call_title, &[("sid", &part.sid)]);
     Ok(html(&CallPage {
-        frame: Frame::new(&console, &visit, Place::Calls, title),
+        frame: Frame::new(&console, &visit, MenuPlace::Calls, title),
         sid: part.sid.clone(),
         part,
     }))
@@ -132,7 +132,7 @@ fn sid(visit: &Visit) -> Result<CallSid, Refused> {
 async fn part(console: &Console, visit: &Visit) -> Result<(CallPart, bool), Refused> {
     let file = find(console, visit).await?;
     let is_last = is_settled(&file);
-    let frame = Frame::new(console, visit, Place::Calls, "");
+    let frame = Frame::new(console, visit, MenuPlace::Calls, "");
     let token = frame.may_change().then(|| frame.token().to_owned());
     Ok((CallPart::new(console, frame.words, &file, token), is_last))
 }

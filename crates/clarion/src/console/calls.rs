@@ -8,7 +8,7 @@ use url::form_urlencoded;
 
 use super::Console;
 use super::guard::Visit;
-use super::page::{Frame, Place, html};
+use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::shown::CallRow;
 use super::words::Words;
@@ -116,7 +116,7 @@ pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
         .map(|last| wanted.address("/calls", Some(last)));
     let row = |call| CallRow::new(call, &console.clock, words);
     Ok(html(&CallsPage {
-        frame: Frame::new(&console, &visit, Place::Calls, words.calls_title),
+        frame: Frame::new(&console, &visit, MenuPlace::Calls, words.calls_title),
         calls: found.iter().map(row).collect(),
         older,
         export: wanted.address("/calls.csv", None),

@@ -14,7 +14,7 @@ use url::form_urlencoded;
 
 use super::Console;
 use super::cookies;
-use super::language::Language;
+use super::language::PageLanguage;
 use super::refusal::{Refused, refuse};
 use super::routes::RouteAccess;
 use crate::api::{Arrival, KnownClient, PeerAddress};
@@ -32,7 +32,7 @@ pub const TOKEN_FIELD: &str = "token";
 #[derive(Debug)]
 pub struct Visit {
     pub parts: Parts,
-    pub language: Language,
+    pub language: PageLanguage,
     pub address: IpAddr,
     /// The browser speaks TLS, to us or to a proxy before us.
     pub is_secure: bool,
@@ -115,7 +115,7 @@ pub async fn admit(
     let arrival = extensions.get::<Arrival>().copied();
     let own_url = arrival.map(|arrival| arrival.server_url(&parts));
     let mut visit = Visit {
-        language: Language::of(&parts.headers),
+        language: PageLanguage::of(&parts.headers),
         address: address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         is_secure: own_url.as_ref().is_some_and(|url| url.starts_with("https")),
         operator: None,

@@ -10,12 +10,12 @@ use super::words::{CHINESE, ENGLISH, Words};
 pub const COOKIE: &str = "clarion-language";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
+pub enum PageLanguage {
     English,
     Chinese,
 }
 
-impl Language {
+impl PageLanguage {
     pub const ALL: [Self; 2] = [Self::English, Self::Chinese];
 
     /// As it is written in addresses and cookies.
@@ -63,17 +63,17 @@ impl Language {
 }
 
 /// The first of our languages by the weights of an Accept-Language.
-fn preferred(accepted: &str) -> Option<Language> {
+fn preferred(accepted: &str) -> Option<PageLanguage> {
     let mut wanted: Vec<_> = accepted.split(',').filter_map(weighted).collect();
     // Those of the same weight stay in their order.
     wanted.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     wanted.first().map(|(language, _)| *language)
 }
 
-fn weighted(entry: &str) -> Option<(Language, f32)> {
+fn weighted(entry: &str) -> Option<(PageLanguage, f32)> {
     let mut parts = entry.split(';');
     let tag = parts.next()?.trim().to_ascii_lowercase();
-    let language = tag.split('-').next().and_then(Language::by_code)?;
+    let language = tag.split('-').next().and_then(PageLanguage::by_code)?;
     let weight = parts.find_map(|part| part.trim().strip_prefix("q=")?.parse().ok());
     let weight = weight.unwrap_or(1.0);
     (weight > 0.0).then_some((language, weight))
@@ -86,13 +86,13 @@ mod tests {
     #[test]
     fn the_browser_says_which_language_it_prefers() {
         for (accepted, wanted) in [
-            ("zh-CN,zh;q=0.9,en;q=0.8", Some(Language::Chinese)),
-            ("en-GB,en;q=0.9,zh;q=0.8", Some(Language::English)),
-            ("de, zh;q=0.3, en;q=0.7", Some(Language::English)),
-            ("zh;q=0, en;q=0.1", Some(Language::English)),
+            ("zh-CN,zh;q=0.9,en;q=0.8", Some(PageLanguage::Chinese)),
+            ("en-GB,en;q=0.9,zh;q=0.8", Some(PageLanguage::English)),
+            ("de, zh;q=0.3, en;q=0.7", Some(PageLanguage::English)),
+            ("zh;q=0, en;q=0.1", Some(PageLanguage::English)),
             ("de, fr", None),
             ("", None),
-            (";;,q=,zh;q=x", Some(Language::Chinese)),
+            (";;,q=,zh;q=x", Some(PageLanguage::Chinese)),
         ] {
             assert_eq!(preferred(accepted), wanted, "{accepted}");
         }
@@ -101,11 +101,11 @@ mod tests {
     #[test]
     fn what_an_operator_has_chosen_comes_first() {
         let mut headers = HeaderMap::new();
-        assert_eq!(Language::of(&headers), Language::English);
+        assert_eq!(PageLanguage::of(&headers), PageLanguage::English);
         headers.insert(ACCEPT_LANGUAGE, "zh".parse().unwrap());
-        assert_eq!(Language::of(&headers), Language::Chinese);
+        assert_eq!(PageLanguage::of(&headers), PageLanguage::Chinese);
         let cookie = "a=b; clarion-language=en";
         headers.insert("cookie", cookie.parse().unwrap());
-        assert_eq!(Language::of(&headers), Language::English);
+        assert_eq!(PageLanguage::of(&headers), PageLanguage::English);
     }
 }

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::desk::{LIVE_CALLS, Overview, TrunkLook};
 use super::events::{self, Fragment};
 use super::guard::Visit;
-use super::page::{Frame, Place, html};
+use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::shown::{CallRow, Mark};
 use super::words::{Words, fill};
@@ -53,7 +53,7 @@ struct TrunkRow {
 pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let title = visit.language.words().now_title;
     Ok(html(&NowPage {
-        frame: Frame::new(&console, &visit, Place::Now, title),
+        frame: Frame::new(&console, &visit, MenuPlace::Now, title),
         part: part(&console, &visit).await?,
     }))
 }

@@ -7,14 +7,14 @@ use axum::response::{Html, IntoResponse, Response};
 use super::Console;
 use super::assets;
 use super::guard::{TOKEN_FIELD, Visit};
-use super::language::Language;
+use super::language::PageLanguage;
 use super::times;
 use super::words::Words;
 use crate::domain::operator::OperatorRole;
 
 /// Where in the menu a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum MenuPlace {
     Now,
     Calls,
     Audit,
@@ -25,9 +25,9 @@ pub enum Place {
 #[derive(Debug)]
 pub struct Frame {
     pub words: &'static Words,
-    pub language: Language,
+    pub language: PageLanguage,
     pub title: String,
-    pub place: Place,
+    pub place: MenuPlace,
     pub operator: Option<ShownOperator>,
     pub zone: String,
     pub style: &'static str,
@@ -50,7 +50,12 @@ pub struct ShownOperator {
 }
 
 impl Frame {
-    pub fn new(console: &Console, visit: &Visit, place: Place, title: impl Into<String>) -> Self {
+    pub fn new(
+        console: &Console,
+        visit: &Visit,
+        place: MenuPlace,
+        title: impl Into<String>,
+    ) -> Self {
         let words = visit.language.words();
         let operator = visit.operator.as_ref().map(|operator| ShownOperator {
             name: operator.name.to_string(),
@@ -89,7 +94,7 @@ impl Frame {
         operator.map_or("", |operator| operator.form_token.as_str())
     }
 
-    pub fn is_at(&self, place: Place) -> bool {
+    pub fn is_at(&self, place: MenuPlace) -> bool {
         self.place == place
     }
 

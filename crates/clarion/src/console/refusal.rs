@@ -7,7 +7,7 @@ use url::form_urlencoded;
 
 use super::Console;
 use super::guard::Visit;
-use super::page::{Frame, Place, html_with};
+use super::page::{Frame, MenuPlace, html_with};
 use super::words::Words;
 use crate::store::StoreError;
 
@@ -91,7 +91,7 @@ pub fn refuse(console: &Console, visit: &Visit, refused: &Refused) -> Response {
     let words = visit.language.words();
     let page = RefusalPage {
         sentence: refused.sentence(words, visit.operator.is_some()),
-        frame: Frame::new(console, visit, Place::Nowhere, words.refused_title),
+        frame: Frame::new(console, visit, MenuPlace::Nowhere, words.refused_title),
     };
     html_with(refused.status(), &page)
 }

@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use tokio::sync::Semaphore;
 
 use super::guard::{Visit, hash_of};
-use super::page::{Frame, Place, html, html_with};
+use super::page::{Frame, MenuPlace, html, html_with};
 use super::refusal::{Refused, is_local};
 use super::words::fill;
 use super::{Console, cookies, times};
@@ -69,7 +69,7 @@ impl SignInPage {
     fn new(console: &Console, visit: &Visit) -> Self {
         let words = visit.language.words();
         Self {
-            frame: Frame::new(console, visit, Place::Nowhere, words.sign_in),
+            frame: Frame::new(console, visit, MenuPlace::Nowhere, words.sign_in),
             next: visit.query("next").unwrap_or_default(),
             name: String::new(),
             problem: None,
@@ -84,7 +84,7 @@ pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
     }
     if !console.desk.has_operators().await? {
         let title = visit.language.words().nobody_title;
-        let frame = Frame::new(&console, &visit, Place::Nowhere, title);
+        let frame = Frame::new(&console, &visit, MenuPlace::Nowhere, title);
         return Ok(html(&NobodyPage { frame }));
     }
     Ok(html(&SignInPage::new(&console, &visit)))

@@ -56,6 +56,8 @@ async fn operators_are_managed_by_the_command_line_and_sign_in_over_plain_http_o
     assert!(!nothing.status.success(), "what is to be changed?");
     let short = ["operator", "add", "wang", "--password", "short"];
     assert!(!installation.clarion(&short).await.status.success());
+    let written_out = ["operator", "add", "wang", "--password", PASSWORD];
+    installation.says(&written_out).await;
 
     let body = format!("name=li&password={}", PASSWORD.replace(' ', "+"));
     let head = format!(
