@@ -70,4 +70,22 @@ mod tests {
         assert_eq!(shown("\u{202e}gpj"), "⟨U+202E⟩gpj");
         assert_eq!(shown("a\u{200b}\u{85}"), "a⟨U+200B⟩⟨U+0085⟩");
     }
+
+    /// A part of a page has been escaped when it was written.
+    #[test]
+    fn templates_let_nothing_past_but_their_own_parts() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/console");
+        let mut count = 0;
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let text = text.replace("{{ part|safe }}", "");
+            assert!(
+                !text.contains("|safe") && !text.contains("escape"),
+                "{path:?}"
+            );
+            count += 1;
+        }
+        assert!(count >= 10, "{count} templates");
+    }
 }

@@ -154,7 +154,7 @@ async fn a_new_password_or_the_end_of_an_operator_ends_its_sign_ins() {
 }
 
 #[tokio::test]
-async fn who_does_nothing_for_an_hour_or_stays_for_a_day_signs_in_again() {
+async fn who_does_nothing_for_an_hour_or_stays_for_half_a_day_signs_in_again() {
     let server = server("").await;
     let mut visitor = Visitor::signed_in(&server, "admin").await;
     let later = |minutes| server.clock.shift(SignedDuration::from_mins(minutes));
