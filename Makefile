@@ -2,7 +2,7 @@
 # Long tests have targets of their own; `make test` runs a short form of each.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-anytime lint check audit bench crash campaign simulation soak interop talk-off fuzz setup release dist install deb
+.PHONY: help demo test test-anytime lint check audit bench crash campaign simulation soak interop talk-off fuzz console-pictures setup release dist install deb
 
 CARGO ?= cargo
 CRASH_ROUNDS ?= 100
@@ -16,7 +16,7 @@ FUZZ_SECONDS ?= 300
 INTEROP_ROUNDS ?= 50
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: ## Install missing packages on a Debian machine (only names them when not root)
 	@scripts/setup
@@ -96,6 +96,9 @@ interop: setup ## Calls through Kamailio, fifty of each kind: every transport, e
 
 talk-off: setup ## Listen for keys in forty hours of speech: none may be heard
 	TALK_OFF_HOURS=$(TALK_OFF_HOURS) $(CARGO) test --package phone --test talk_off -- --nocapture
+
+console-pictures: setup ## Take pictures of every screen of the console, in both languages and colours and three widths: target/console-pictures
+	CONSOLE_PICTURES=$(CURDIR)/target/console-pictures scripts/with-postgres $(CARGO) test --package clarion --test it -- console::browser::every_screen
 
 fuzz: setup ## Run each fuzz target for five minutes
 	scripts/fuzz-smoke $(FUZZ_SECONDS)

@@ -124,7 +124,7 @@ fn command(
     std::fs::write(
         &config,
         format!(
-            "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[log]\nfilter = 'warn'\n{settings}",
+            "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[console]\nlisten = []\n[log]\nfilter = 'warn'\n{settings}",
             folder.join("data").display()
         ),
     )?;

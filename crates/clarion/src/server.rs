@@ -19,6 +19,7 @@ use crate::callbacks::Callbacks;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::console::{self, Console};
 use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::{PooledTrunk, TrunkPool};
 use crate::dispatch::{AnswerNotes, Dispatch, DispatchNeeds, RenderedPrompts};
@@ -39,6 +40,8 @@ use crate::telemetry;
 #[derive(Debug)]
 pub struct Server {
     pub addresses: Vec<SocketAddr>,
+    /// Where operators reach the console, as far as it can be reached.
+    pub console: Vec<SocketAddr>,
     /// The CA file that clients must be given, where the certificate is our own.
     pub ca: Option<PathBuf>,
     supervisor: Supervisor,
@@ -82,7 +85,8 @@ impl Server {
         let holds = ClaimHolds::default();
         holds.describe();
         let barred = Arc::new(BarredNumbers::open(&*store).await?);
-        let (trunks, trace_door) = start_trunks(&config, &barred, &clock, &supervisor).await?;
+        let (trunks, ring, trace_door) =
+            start_trunks(&config, &barred, &clock, &supervisor).await?;
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
         let (pooled, pace) = (trunks.trunks().to_vec(), Arc::clone(&trunks.pace));
         let needs = DispatchNeeds {
@@ -120,6 +124,8 @@ impl Server {
             trunks: pooled,
             pace,
             disk: Arc::clone(&disk),
+            readiness: Arc::clone(&readiness),
+            trace: ring,
             overview: OverviewMemory::default(),
         };
         let management = managed.manage(&store, &config, &clock);
@@ -138,13 +144,18 @@ impl Server {
             config: Arc::clone(&config),
         };
         let background = start_background(&api, &node, barred, &supervisor);
-        let (tls, ca) = certificates(&config, &clock)?;
-        let front = Arc::new(Front::new(api::router(Arc::new(api)), tls, &config.http));
         let (stop, stopped) = watch::channel(false);
-        let (listeners, addresses) = listen(&config, &front, &stopped, &supervisor).await?;
+        let tls = Acceptors::new(&config, &clock)?;
+        let console = Console::new(management.clone(), stopped.clone());
+        let (console, mut listeners) =
+            console::serve(&config, console, tls.console, &stopped, &supervisor).await;
+        let front = Front::new(api::router(Arc::new(api)), tls.api, &config.http);
+        let (addresses, own) = listen(&config, front, &stopped, &supervisor).await?;
+        listeners.extend(own);
         Ok(Self {
             addresses,
-            ca,
+            console,
+            ca: tls.ca,
             supervisor,
             readiness,
             management,
@@ -196,53 +207,73 @@ impl Server {
     }
 }
 
-/// What makes connections secret, and the CA file that clients must be given, where the certificate is our own.
-fn certificates(
-    config: &Config,
-    clock: &Clock,
-) -> anyhow::Result<(Option<TlsAcceptor>, Option<PathBuf>)> {
-    if config.http.plain {
-        return Ok((None, None));
-    }
-    let folder = config.data_dir.join("tls");
-    let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
-    Ok((Some(certificates.acceptor()?), certificates.ca))
+/// TLS by the one certificate of this server, where it is spoken.
+struct Acceptors {
+    api: Option<TlsAcceptor>,
+    console: Option<TlsAcceptor>,
+    /// The file that clients of the API need, if we made the certificate.
+    ca: Option<PathBuf>,
 }
 
+impl Acceptors {
+    fn new(config: &Config, clock: &Clock) -> anyhow::Result<Self> {
+        let for_api = !config.http.plain;
+        let for_console = !config.console.plain && !config.console.listen.is_empty();
+        let mut acceptors = Self {
+            api: None,
+            console: None,
+            ca: None,
+        };
+        if for_api || for_console {
+            let folder = config.data_dir.join("tls");
+            let certificates = Certificates::find_or_make(&config.http, &folder, &clock.wall())?;
+            let tls = certificates.acceptor()?;
+            acceptors.api = for_api.then(|| tls.clone());
+            acceptors.console = for_console.then_some(tls);
+            acceptors.ca = certificates.ca.filter(|_| for_api);
+        }
+        Ok(acceptors)
+    }
+}
+
+/// The listeners for clients of the API. Without one of them the server does not start.
 async fn listen(
     config: &Config,
-    front: &Arc<Front>,
+    front: Front,
     stopped: &watch::Receiver<bool>,
     supervisor: &Supervisor,
-) -> anyhow::Result<(Vec<TaskGuard>, Vec<SocketAddr>)> {
-    let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+) -> anyhow::Result<(Vec<SocketAddr>, Vec<TaskGuard>)> {
+    let front = Arc::new(front);
+    let (mut addresses, mut listeners) = (Vec::new(), Vec::new());
     for address in &config.http.listen {
         let listener = TcpListener::bind(address).await.with_context(|| {
             format!("cannot listen on {address} (http.listen); is another server running there?")
         })?;
         addresses.push(listener.local_addr()?);
-        let (front, stopped) = (Arc::clone(front), stopped.clone());
+        let (front, stopped) = (Arc::clone(&front), stopped.clone());
         listeners.push(supervisor.require("http-listener", None, |watch| {
             front.serve(listener, watch, stopped)
         }));
     }
-    Ok((listeners, addresses))
+    Ok((addresses, listeners))
 }
 
-/// The trunks, and the door to their messages where these are kept.
+/// The trunks, and their messages and the door to them where these are kept.
 async fn start_trunks(
     config: &Config,
     barred: &Arc<BarredNumbers>,
     clock: &Clock,
     supervisor: &Supervisor,
-) -> anyhow::Result<(TrunkPool, Option<TraceDoor>)> {
+) -> anyhow::Result<(TrunkPool, Option<Arc<TraceRing>>, Option<TraceDoor>)> {
     let room = config.log.sip_trace_room;
     let ring = (room > 0).then(|| Arc::new(TraceRing::new(room)));
     let trace = ring.as_ref().map(|ring| ring.trace(clock.clone()));
     let trunks = TrunkPool::start(config, barred, trace, supervisor).await?;
     trunks.keep_hours(&clock.wall());
-    let door = ring.and_then(|ring| trace_door(config, ring, &trunks, supervisor));
-    Ok((trunks, door))
+    let door = ring
+        .clone()
+        .and_then(|ring| trace_door(config, ring, &trunks, supervisor));
+    Ok((trunks, ring, door))
 }
 
 /// A server whose messages nobody can ask for makes calls all the same.

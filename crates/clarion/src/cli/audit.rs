@@ -12,7 +12,7 @@ use crate::management::Management;
 use crate::management::change::{self, quoted};
 
 /// Options whose values are secrets, unless they name a file.
-const SECRETS: [&str; 2] = ["--token", "--callback-secret"];
+const SECRETS: [&str; 3] = ["--token", "--callback-secret", "--password"];
 /// Options of `clarion call place` whose values are between a customer and a callee, or may have a secret of a customer in them.
 const PRIVATE: [&str; 10] = [
     "--media-txt",

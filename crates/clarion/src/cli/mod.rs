@@ -20,6 +20,7 @@ mod do_not_call;
 mod generate;
 mod list;
 mod migrate;
+mod operator;
 mod phone;
 mod rate;
 mod serve;
@@ -102,6 +103,9 @@ enum StoreCommand {
     /// Manage the numbers that an account must not call
     #[command(subcommand)]
     DoNotCall(do_not_call::DoNotCallCommand),
+    /// Manage operators: who may use the console
+    #[command(subcommand)]
+    Operator(operator::OperatorCommand),
     /// Show trunks, drain one, open it again
     #[command(subcommand)]
     Trunk(trunk::TrunkCommand),
@@ -160,6 +164,7 @@ impl StoreCommand {
             Self::Call(command) => return call::run(command, management).await,
             Self::List(command) => list::run(command, management).await?,
             Self::DoNotCall(command) => do_not_call::run(command, management).await?,
+            Self::Operator(command) => operator::run(command, management).await?,
             Self::Trunk(command) => trunk::run(command, management).await?,
             Self::Audio(command) => audio::run(command, management).await?,
             Self::Audit(audit) => audit::run(audit, management).await?,

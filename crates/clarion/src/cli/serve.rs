@@ -63,10 +63,20 @@ pub fn run(serve: &Serve, config: Config) -> anyhow::Result<()> {
         let clock = serve.clock(&config)?;
         let scheme = if config.http.plain { "http" } else { "https" };
         let database = config.database.clone();
+        let console_scheme = if config.console.plain {
+            "http"
+        } else {
+            "https"
+        };
         let server = Server::start(config, clock).await?;
         for address in &server.addresses {
             say(&format!(
                 "Clarion serves {scheme}://{address} from {database}"
+            ));
+        }
+        for address in &server.console {
+            say(&format!(
+                "Operators find the console at {console_scheme}://{address}"
             ));
         }
         #[cfg(debug_assertions)]

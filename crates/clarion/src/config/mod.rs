@@ -6,6 +6,7 @@ mod bills;
 mod callbacks;
 mod caller;
 mod calls;
+mod console;
 mod database;
 mod dispatch;
 mod http;
@@ -38,6 +39,7 @@ pub use self::bills::BillsConfig;
 pub use self::callbacks::CallbacksConfig;
 pub use self::caller::Login;
 pub use self::calls::{CallsConfig, KeySentences, PlatformSentences};
+pub use self::console::ConsoleConfig;
 pub use self::database::Database;
 pub use self::dispatch::DispatchConfig;
 pub use self::http::HttpConfig;
@@ -77,6 +79,7 @@ pub struct Config {
     pub database: Database,
     named_time_zone: Option<TimeZone>,
     pub http: HttpConfig,
+    pub console: ConsoleConfig,
     pub limits: LimitsConfig,
     pub calls: CallsConfig,
     pub callbacks: CallbacksConfig,
@@ -223,6 +226,7 @@ fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
             .map_err(|_| format!("`{name}` is not an IANA time zone such as Asia/Shanghai"))
     }));
     let http = kept.table(&mut root, "http", HttpConfig::read);
+    let console = kept.table(&mut root, "console", ConsoleConfig::read);
     let limits = kept.table(&mut root, "limits", LimitsConfig::read);
     let calls = kept.table(&mut root, "calls", CallsConfig::read);
     let callbacks = kept.table(&mut root, "callbacks", CallbacksConfig::read);
@@ -251,6 +255,7 @@ fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
             .with_deadlines(deadlines?),
         named_time_zone: time_zone?,
         http: http?,
+        console: console?,
         limits: limits?,
         calls: calls?,
         callbacks: callbacks?,

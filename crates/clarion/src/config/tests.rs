@@ -182,6 +182,18 @@ const MISTAKES: &[(&str, &str)] = &[
         "http.certificate: name it together with private_key, or neither of them",
     ),
     (
+        "[console]\nlisten = [\"localhost\"]",
+        "console.listen: `localhost` is not an address with a port such as 127.0.0.1:8884",
+    ),
+    (
+        "[console]\nplain = true\nlisten = [\"127.0.0.1:1\", \"0.0.0.0:2\"]",
+        "console.plain: passwords are not sent in clear: listen on a loopback address such as 127.0.0.1:8884 only",
+    ),
+    (
+        "[console]\nfailures_of_name = 0",
+        "console.failures_of_name: must be from 1 to 1000",
+    ),
+    (
         "[http]\nhost_names = [\"a b\"]",
         "http.host_names: `a b` is neither a name nor an address",
     ),

@@ -19,7 +19,7 @@ use super::prompt_guard::PromptGuard;
 use super::quality_guard::QualityGuard;
 use super::recorder::CallRecorder;
 use super::switches::Switches;
-use super::trunk_pool::TrunkPool;
+use super::trunk_pool::{TrunkPool, TrunkState};
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{ClaimedCall, Overdue};
 use crate::domain::notice::ending::NoticeEnding;
@@ -181,7 +181,7 @@ impl Housekeeping {
         }
         for trunk in self.pool.trunks() {
             let name = trunk.name().to_owned();
-            let up = f64::from(u8::from(trunk.state() == "up"));
+            let up = f64::from(u8::from(trunk.state() == TrunkState::Up));
             metrics::gauge!("clarion_trunk_up", "trunk" => name.clone()).set(up);
             metrics::gauge!("clarion_trunk_calls", "trunk" => name).set(f64::from(trunk.calls()));
         }

@@ -166,26 +166,46 @@ impl PooledTrunk {
         self.settings.route.calling(digits)
     }
 
+    /// The most calls that it carries at once, over all nodes.
+    pub fn channels(&self) -> u32 {
+        self.settings.channels
+    }
+
     pub fn calls(&self) -> u32 {
         lock(&self.capacity).in_use()
     }
 
-    /// In a word, for people.
-    pub fn state(&self) -> String {
+    /// For people; what is said first weighs most.
+    pub fn state(&self) -> TrunkState {
         if self.drained.load(Ordering::Relaxed) {
-            return "drained".to_owned();
+            return TrunkState::Drained;
         }
         if self.closed.load(Ordering::Relaxed) {
-            return "outside its hours".to_owned();
+            return TrunkState::OutsideItsHours;
         }
         if !lock(&self.breaker).would_allow(Instant::now()) {
-            return "failing".to_owned();
+            return TrunkState::Failing;
         }
         match self.line.health() {
-            Health::Unknown | Health::Up => "up".to_owned(),
-            Health::Down { why } => format!("down: {why}"),
+            Health::Unknown | Health::Up => TrunkState::Up,
+            Health::Down { why } => TrunkState::Down { why },
         }
     }
+}
+
+/// Whether a trunk carries calls, and if not, why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrunkState {
+    Up,
+    /// The operator lets it run empty.
+    Drained,
+    OutsideItsHours,
+    /// Nearly all its calls fail.
+    Failing,
+    /// It does not answer, or does not know us.
+    Down {
+        why: String,
+    },
 }
 
 #[derive(Debug)]

@@ -35,6 +35,18 @@ impl CallState {
         self as i16
     }
 
+    /// The word on the command line and in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Claimed => "claimed",
+            Self::Dialling => "dialling",
+            Self::Ringing => "ringing",
+            Self::Answered => "answered",
+            Self::Ended => "ended",
+        }
+    }
+
     pub fn from_number(number: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.number() == number)
     }

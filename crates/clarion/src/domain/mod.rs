@@ -21,6 +21,7 @@ pub mod money;
 pub mod notice;
 pub mod number_pattern;
 pub mod numbering_plan;
+pub mod operator;
 pub mod outcome;
 pub mod phone_number;
 pub mod prefix;

@@ -3,6 +3,8 @@
 //! All steps are made anew from what is stored, at each look. So none is missing, however short it was and whoever looks when; each has an identity by which a
 //! watcher knows those that it has told.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::attempt::{Attempt, AttemptNumber, CallHistory, LegOfCall};
@@ -10,7 +12,7 @@ use crate::domain::call::CallSid;
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{Callback, CallbackKey, CallbackState};
-use crate::domain::leg::{Leg, LegKey};
+use crate::domain::leg::{HungUpBy, Leg, LegKey};
 use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::notice::plan::FollowUp;
 use crate::domain::outcome::Outcome;
@@ -158,6 +160,24 @@ impl SeenCall {
     }
 }
 
+/// How much of a message the callee was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlayedMessage {
+    pub played: Duration,
+    pub whole: Duration,
+}
+
+impl PlayedMessage {
+    /// `None` if no sound was sent.
+    fn of(leg: &Leg) -> Option<Self> {
+        leg.media.codec.as_ref()?;
+        Some(Self {
+            played: leg.media.played,
+            whole: leg.media.to_play,
+        })
+    }
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallStepKind {
@@ -195,6 +215,9 @@ pub enum CallStepKind {
         sip_code: Option<u16>,
         /// What was said instead of an answer.
         response: Option<String>,
+        /// Who ended the talk, and what was played of the message in it.
+        by: Option<HungUpBy>,
+        played: Option<PlayedMessage>,
     },
     Ended {
         outcome: Outcome,
@@ -353,6 +376,8 @@ fn hang_up(attempt: &Attempt, last: Option<&Leg>) -> Option<CallStep> {
         talk,
         sip_code: last.and_then(|leg| leg.sip_code),
         response: last.filter(|_| talk.is_none()).and_then(Leg::response),
+        by: last.filter(|_| talk.is_some()).map(|leg| leg.hung_up_by),
+        played: last.and_then(PlayedMessage::of),
     };
     Some(CallStep::new(attempt.ended_at, kind).of(attempt.number))
 }

@@ -11,6 +11,8 @@ use tokio::time::Instant;
 use super::{Management, ManagementError};
 use crate::disk_room::FreeDisk;
 use crate::dispatch::STOP_ALL;
+use crate::dispatch::trunk_pool::TrunkState;
+use crate::domain::call_record::{CallFilter, CallRecord};
 use crate::store::{QueueOverview, SeenNode, StoreError, WaitingReceiver};
 
 /// An answer is good for at least this long.
@@ -20,6 +22,9 @@ const PAUSES: u32 = 20;
 /// Receivers that are told.
 const RECEIVERS: u32 = 100;
 
+/// Calls under way that are told.
+pub const LIVE_CALLS: u32 = 50;
+
 /// Everything that is counted.
 #[derive(Debug, Clone)]
 pub struct Overview {
@@ -27,6 +32,8 @@ pub struct Overview {
     /// Those whose callbacks fail first.
     pub receivers: Vec<WaitingReceiver>,
     pub nodes: Vec<SeenNode>,
+    /// The newest calls that have not ended.
+    pub live: Vec<CallRecord>,
     pub is_stopped: bool,
 }
 
@@ -38,8 +45,7 @@ pub struct OverviewMemory(Mutex<Option<(Instant, Arc<Overview>)>>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrunkUse {
     pub name: String,
-    /// In a word, or `down` and why.
-    pub state: String,
+    pub state: TrunkState,
     pub calls: u32,
     /// What all nodes may use of it together.
     pub channels: u32,
@@ -47,7 +53,7 @@ pub struct TrunkUse {
 }
 
 /// What this node knows about itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NodeUse {
     pub trunks: Vec<TrunkUse>,
     /// Since its start: packets that have left, and those of them that were late.
@@ -96,7 +102,13 @@ impl Management {
         let mut receivers = self.store.waiting_receivers(RECEIVERS).await?;
         receivers.sort_by_key(|receiver| receiver.failures == 0);
         let switches = self.store.switches().await?;
+        let live = CallFilter {
+            alive: true,
+            limit: LIVE_CALLS,
+            ..CallFilter::default()
+        };
         Ok(Overview {
+            live: self.store.list_calls(live).await?.calls,
             queue: self.store.queue_overview().await?,
             receivers,
             nodes: self.store.nodes().await?,

@@ -12,7 +12,10 @@ use crate::config::Config;
 use crate::disk_room::DiskRoom;
 use crate::dispatch::trunk_pool::PooledTrunk;
 use crate::domain::audit::Actor;
+use crate::domain::call::CallSid;
 use crate::placing::CallPlacing;
+use crate::readiness::Readiness;
+use crate::sip_trace::{KeptMessage, TraceFilter, TraceRing};
 use crate::store::Store;
 
 #[derive(Debug)]
@@ -24,6 +27,9 @@ pub struct ManagedServer {
     /// How well the packets of all calls leave.
     pub pace: Arc<PaceCounts>,
     pub disk: Arc<DiskRoom>,
+    pub readiness: Arc<Readiness>,
+    /// `None` where no messages are kept.
+    pub trace: Option<Arc<TraceRing>>,
     pub overview: OverviewMemory,
 }
 
@@ -47,6 +53,21 @@ impl Management {
         let (store, config) = (Arc::clone(&self.store), Arc::clone(&self.config));
         let placing = CallPlacing::beside_server(store, config, self.clock.clone());
         Ok(Arc::new(placing.await?))
+    }
+
+    /// Why this node is not ready; `None` where it is, or where this is no node.
+    pub async fn not_ready(&self) -> Option<String> {
+        let server = self.server.as_ref()?;
+        server.readiness.check().await.err()
+    }
+
+    /// The SIP messages of a call that this node still has, in order.
+    pub fn messages_of(&self, sid: &CallSid) -> Vec<Arc<KeptMessage>> {
+        let ring = self.server.as_ref().and_then(|server| server.trace.as_ref());
+        let Some(ring) = ring else {
+            return Vec::new();
+        };
+        TraceFilter::CallSid(sid.to_string()).select(ring.messages(), &[])
     }
 
     /// Something is owed to an application now. A server elsewhere finds it by itself.

@@ -64,6 +64,8 @@ pub trait BillBook: Send + Sync {
         after: Option<LinePlace>,
         limit: u32,
     ) -> Result<Vec<BillLine>, StoreError>;
+    /// The line of an attempt, by its orderId.
+    async fn bill_line(&self, order_id: &str) -> Result<Option<BillLine>, StoreError>;
     async fn compare_with_calls(&self, span: CallSpan) -> Result<CallComparison, StoreError>;
 
     // Files and tokens.

@@ -6,6 +6,7 @@
 //! | `AudioCatalog` | what the names of audio files mean |
 //! | `ListBook` | lists of numbers that accounts keep |
 //! | `DoNotCallBook` | numbers that accounts must not call |
+//! | `OperatorBook` | operators of the console and their sign-ins |
 //! | `CallQueue` | accepting a call, taking it, its progress and its end |
 //! | `CallbackQueue` | callbacks that are owed |
 //! | `AuditTrail` | who changed what |
@@ -28,6 +29,7 @@ use tokio::sync::Notify;
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call_list::{CallList, ListName};
 use crate::domain::callback::CallbackKey;
+use crate::domain::operator::OperatorName;
 
 mod accounts;
 mod audio_files;
@@ -42,6 +44,7 @@ mod dispatch_store;
 mod do_not_call;
 mod inspection;
 mod migrations;
+mod operators;
 pub mod postgres;
 mod records;
 mod serve_lock;
@@ -65,6 +68,7 @@ pub use self::do_not_call::DoNotCallBook;
 pub use self::inspection::{DatabaseRoute, Inspection};
 use self::migrations::SchemaRight;
 pub use self::migrations::{LISTS, NOTICES, VERIFICATION};
+pub use self::operators::OperatorBook;
 pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;
 pub use self::unavailable::unavailable;
@@ -80,6 +84,7 @@ pub trait Store:
     + AuditTrail
     + ListBook
     + DoNotCallBook
+    + OperatorBook
     + CallQueue
     + CallbackQueue
     + Records
@@ -151,6 +156,14 @@ impl StoreError {
 
     fn no_list(account: &AccountSid, name: &ListName) -> Self {
         Self::Missing(format!("list {name} of account {account}"))
+    }
+
+    fn operator_exists(name: &OperatorName) -> Self {
+        Self::Exists(format!("operator {name}"))
+    }
+
+    fn no_operator(name: &OperatorName) -> Self {
+        Self::Missing(format!("operator {name}"))
     }
 
     fn no_callback(key: &CallbackKey) -> Self {

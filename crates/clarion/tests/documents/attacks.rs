@@ -211,6 +211,33 @@ const ATTACKS: &[(&str, &str, &[&str])] = &[
             "what_is_written_reads_back",
         ],
     ),
+    (
+        "guessing passwords of the console, one after the other or at once",
+        "five for a name and twenty of an address, counted before they are verified; two are verified at a time; an unknown name is answered alike",
+        &[
+            "a_name_is_locked_out_whatever_password_comes_then",
+            "an_address_is_locked_out_and_let_in_again_after_a_while",
+            "whoever_signs_in_is_not_locked_out_by_it",
+        ],
+    ),
+    (
+        "a change in the console by a stranger, a viewer, another site, or with the token of another sign-in",
+        "every route of the table is tried by a test",
+        &[
+            "no_route_answers_who_is_not_signed_in",
+            "a_viewer_sees_every_page_and_changes_nothing",
+            "a_change_wants_the_token_of_its_own_sign_in_and_a_page_of_our_own",
+        ],
+    ),
+    (
+        "script, marks of direction and control characters in names, data and addresses that operators look at",
+        "one escaper for every value of every page; nothing inline runs",
+        &[
+            "hostile_texts_are_shown_as_texts_on_every_page",
+            "a_file_for_a_spreadsheet_has_no_formulas",
+            "every_answer_tells_the_browser_to_trust_nothing_else",
+        ],
+    ),
 ];
 
 #[test]

@@ -291,6 +291,7 @@ async fn nobody_else_reads_what_a_server_writes() {
         .args(["-c", &format!("umask 000; exec {program} serve")])
         .env("CLARION_DATA_DIR", &data)
         .env("CLARION_HTTP__LISTEN", "[\"127.0.0.1:0\"]")
+        .env("CLARION_CONSOLE__LISTEN", "[]")
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()

@@ -108,7 +108,7 @@ async fn two_nodes_at_midnight_make_one_file() {
     let config = |node: &str| {
         let (data, bills) = (folder.path().join(node), folder.path().join("bills"));
         let text = format!(
-            "data_dir = {data:?}\ndatabase = {url:?}\ntime_zone = {ZONE:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[bills]\nfolder = {bills:?}\n"
+            "data_dir = {data:?}\ndatabase = {url:?}\ntime_zone = {ZONE:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[console]\nlisten = []\n[bills]\nfolder = {bills:?}\n"
         );
         Config::from_parts(&text, &[]).unwrap()
     };

@@ -208,7 +208,7 @@ async fn audio_files_without_bytes_and_broken_pages_are_found() {
 async fn a_sound_installation_passes_before_its_first_start_and_is_left_as_it_was() {
     let peer = friendly_peer().await;
     let settings = format!(
-        "time_zone = \"Asia/Shanghai\"\n[http]\nlisten = [\"127.0.0.1:{}\"]\n{}",
+        "time_zone = \"Asia/Shanghai\"\n[http]\nlisten = [\"127.0.0.1:{}\"]\n[console]\nlisten = []\n{}",
         free_port(),
         trunk("lab", &peer.address.to_string(), "")
     );
@@ -257,7 +257,7 @@ async fn beside_a_running_server_its_own_ports_are_as_they_should_be() {
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     let first = stranger.local_addr().unwrap().port() & !1;
     let settings = format!(
-        "time_zone = \"Asia/Shanghai\"\n[http]\nlisten = [\"127.0.0.1:{http}\"]\n[log]\nfilter = \"error\"\n[media]\nports = \"{first}-{}\"\n{}",
+        "time_zone = \"Asia/Shanghai\"\n[http]\nlisten = [\"127.0.0.1:{http}\"]\n[console]\nlisten = []\n[log]\nfilter = \"error\"\n[media]\nports = \"{first}-{}\"\n{}",
         first.saturating_add(99),
         trunk("lab", &peer.address.to_string(), &more)
     );
@@ -290,7 +290,7 @@ async fn a_port_that_somebody_else_has_is_named_with_its_holder() {
     let peer = friendly_peer().await;
     let bind = format!("bind = \"{}\"", sip.local_addr().unwrap());
     let settings = format!(
-        "[http]\nlisten = [\"{}\"]\n{}",
+        "[http]\nlisten = [\"{}\"]\n[console]\nlisten = []\n{}",
         listener.local_addr().unwrap(),
         trunk("lab", &peer.address.to_string(), &bind)
     );

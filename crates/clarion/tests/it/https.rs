@@ -249,7 +249,9 @@ async fn a_second_server_on_the_same_file_is_refused() {
     let server = TestServer::start().await;
     let data = server.folder.path().join("data");
     let config = Config::from_parts(
-        &format!("data_dir = {data:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n"),
+        &format!(
+            "data_dir = {data:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[console]\nlisten = []\n"
+        ),
         &[],
     )
     .unwrap();
@@ -267,7 +269,7 @@ async fn an_address_that_is_taken_is_named() {
     let server = TestServer::start().await;
     let folder = tempfile::tempdir().unwrap();
     let config = format!(
-        "data_dir = {:?}\n[http]\nlisten = [\"{}\"]\n",
+        "data_dir = {:?}\n[http]\nlisten = [\"{}\"]\n[console]\nlisten = []\n",
         folder.path().join("data"),
         server.address
     );

@@ -27,6 +27,7 @@ mod check;
 mod clients;
 mod clocks;
 mod command_line;
+mod console;
 mod crash;
 mod damage;
 mod database_tls;

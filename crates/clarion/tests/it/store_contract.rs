@@ -10,6 +10,7 @@ mod calls;
 mod do_not_call;
 mod events;
 mod migrations;
+mod operators;
 mod readiness;
 mod said_once;
 mod supervision;

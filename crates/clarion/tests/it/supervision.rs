@@ -9,6 +9,7 @@ use clarion::client::Connection;
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use phone::test_phone::Script;
+use tokio::net::TcpStream;
 
 use crate::calls::stage::{Stage, on_postgres};
 use crate::support::child::Installation;
@@ -46,6 +47,7 @@ async fn a_task_that_panics_is_named_while_it_is_down_and_is_started_again() {
         "heartbeat",
         "housekeeping",
         "callbacks",
+        "console-listener",
         "billing",
         "barred-numbers",
         "metrics",
@@ -55,6 +57,8 @@ async fn a_task_that_panics_is_named_while_it_is_down_and_is_started_again() {
         assert!(server.supervisor().request_panic(task), "{task}");
         // It wakes the worker that delivers callbacks, which looks by itself only every few seconds.
         server.deliver_callbacks();
+        // The console's listener comes round when somebody has connected.
+        drop(TcpStream::connect(server.console).await);
         eventually(task, async || down(&mut connection).await.contains(task)).await;
         eventually("ready again", async || is_ready(server).await).await;
     }
@@ -75,6 +79,7 @@ async fn the_metrics_name_every_task_and_the_one_that_is_down() {
         "billing",
         "callback-gauges",
         "callbacks",
+        "console-listener",
         "disk-gauge",
         "dispatch",
         "heartbeat",

@@ -31,20 +31,27 @@ fn is_ours(config: &Config, port: u16) -> bool {
             .any(|address| address.port() == port)
 }
 
-/// Checks that the ports for clients are ours or free.
+/// Checks that the ports for clients and operators are ours or free.
 pub fn server(config: &Config, serving: Option<u32>) -> Vec<Finding> {
     let mut findings = vec![match serving {
         Some(id) => Finding::ok("server", format!("is running (process {id})")),
         None => Finding::ok("server", "is not running here"),
     }];
-    for holder in sockets::listening(|port| is_ours(config, port)) {
-        if !holder.is(serving) {
-            findings.push(Finding::problem(
+    for (setting, addresses) in [
+        ("http.listen", &config.http.listen),
+        ("console.listen", &config.console.listen),
+    ] {
+        let is_wanted = |port| port != 0 && addresses.iter().any(|at| at.port() == port);
+        let held = sockets::listening(is_wanted).into_iter();
+        let foreign = held.filter(|holder| !holder.is(serving));
+        findings.extend(foreign.map(|holder| {
+            let (port, whose) = (holder.port, holder.describe());
+            Finding::problem(
                 "server",
-                format!("port {} (http.listen) is held by {}", holder.port, holder.describe()),
-                "end that, or choose another http.listen; run this check as root, or as the server's user, to see whose it is",
-            ));
-        }
+                format!("port {port} ({setting}) is held by {whose}"),
+                format!("end that, or choose another {setting}; run this check as root, or as the server's user, to see whose it is"),
+            )
+        }));
     }
     findings
 }

@@ -46,7 +46,7 @@ impl<'a> DemoStage<'a> {
         std::fs::write(
             &config,
             format!(
-                "data_dir = \"{}\"\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"warn\"\n\
+                "data_dir = \"{}\"\n[http]\nlisten = [\"127.0.0.1:0\"]\n[console]\nlisten = []\n[log]\nfilter = \"warn\"\n\
                  [callbacks]\nallowed_networks = [\"127.0.0.0/8\"]\n\
                  [[trunk]]\nname = \"loopback\"\nloopback = true\nchannels = 10\ncalls_per_second = 10\nprefixes = [\"86\"]\nrecord = \"{}\"\n",
                 data.display(),

@@ -37,6 +37,7 @@ mod ending;
 mod group_commit;
 mod legs;
 mod notices;
+mod operators;
 mod plan_age;
 mod queue;
 mod records;

@@ -40,6 +40,7 @@ mod ending;
 mod failure;
 mod inbox;
 mod legs;
+mod operators;
 mod query;
 mod queue;
 pub mod queue_clock;

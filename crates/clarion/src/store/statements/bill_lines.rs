@@ -24,6 +24,7 @@ pub const PAGE: Statement = statement!(
     " FROM bill_lines WHERE bill_day = $1 AND app_id = $2 AND (ended_at, order_id) > ($3, $4) \
      ORDER BY ended_at, order_id LIMIT $5"
 );
+pub const FIND: Statement = statement!("SELECT ", LINE, " FROM bill_lines WHERE order_id = $1");
 pub const NEXT_DAY: Statement =
     statement!("SELECT bill_day FROM bill_lines WHERE bill_day >= $1 ORDER BY bill_day LIMIT 1");
 /// From the first open day ($1) to the day that is closed ($2): those that have lines, and that day itself.

@@ -17,6 +17,7 @@ pub mod do_not_call;
 pub mod legs;
 mod names;
 pub mod notices;
+pub mod operators;
 pub mod queue;
 pub mod rates;
 pub mod records;

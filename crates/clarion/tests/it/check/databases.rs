@@ -51,7 +51,7 @@ async fn a_postgresql_is_looked_into_and_not_changed() {
 async fn a_server_on_a_postgresql_is_found_by_its_port() {
     let url = postgres::empty_database().await;
     let settings = format!(
-        "database = {url:?}\n[http]\nlisten = [\"127.0.0.1:{}\"]\n[log]\nfilter = \"error\"\n",
+        "database = {url:?}\n[http]\nlisten = [\"127.0.0.1:{}\"]\n[console]\nlisten = []\n[log]\nfilter = \"error\"\n",
         free_port()
     );
     let site = Site::new(&settings);

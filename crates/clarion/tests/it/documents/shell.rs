@@ -68,7 +68,10 @@ async fn run(blocks: Vec<Block>) {
     std::os::unix::fs::symlink(root().join("examples"), folder.path().join("examples")).unwrap();
     // The port that the documents name may be in use here; this one is not.
     let port = free_port().to_string();
-    let script = script(&run).replace("8883", &port);
+    let console = free_port().to_string();
+    let script = script(&run)
+        .replace("8883", &port)
+        .replace("8884", &console);
     std::fs::write(folder.path().join("blocks.sh"), &script).unwrap();
     let programs = Path::new(env!("CARGO_BIN_EXE_clarion")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
@@ -83,6 +86,10 @@ async fn run(blocks: Vec<Block>) {
         .current_dir(folder.path())
         .env("PATH", format!("{}:{path}", programs.display()))
         .env("CLARION_HTTP__LISTEN", format!("[\"127.0.0.1:{port}\"]"))
+        .env(
+            "CLARION_CONSOLE__LISTEN",
+            format!("[\"127.0.0.1:{console}\"]"),
+        )
         .env("CLARION_BILLS__GRACE_SECONDS", "0")
         .env("CLARION_LOG__FILTER", "error")
         .env("DATABASE_URL", database)

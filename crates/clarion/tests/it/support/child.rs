@@ -190,7 +190,7 @@ impl Installation {
 fn write_config(folder: &Path, database: &str, settings: &str) -> PathBuf {
     let config = folder.join("clarion.toml");
     let text = format!(
-        "data_dir = {folder:?}\ndatabase = {database:?}\ntime_zone = {ZONE:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[log]\nfilter = \"error\"\n{settings}"
+        "data_dir = {folder:?}\ndatabase = {database:?}\ntime_zone = {ZONE:?}\n[http]\nlisten = [\"127.0.0.1:0\"]\n[console]\nlisten = []\n[log]\nfilter = \"error\"\n{settings}"
     );
     std::fs::write(&config, text).unwrap();
     config

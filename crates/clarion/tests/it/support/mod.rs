@@ -98,6 +98,8 @@ pub fn call_list(name: &str, numbers: &[&str], updated_at: Timestamp) -> CallLis
 /// A server in this process, with one account and one application.
 pub struct TestServer {
     pub address: SocketAddr,
+    /// Where operators reach it.
+    pub console: SocketAddr,
     pub ca: PathBuf,
     pub clock: Clock,
     pub folder: TempDir,
@@ -132,10 +134,12 @@ impl TestServer {
         store.add_application(application()).await.unwrap();
         let clock = clock();
         prepare(&*store, &clock).await;
+        // A large future, which every test would have in its own.
         let server = Box::pin(Server::start(config, clock.clone()));
         let server = server.await.unwrap();
         Self {
             address: server.addresses[0],
+            console: server.console[0],
             ca: folder.path().join("data/tls/ca.pem"),
             clock,
             folder,
@@ -155,6 +159,7 @@ impl TestServer {
             .await
             .unwrap();
         self.address = server.addresses[0];
+        self.console = server.console[0];
         self.server = Some(server);
     }
 
@@ -246,11 +251,9 @@ fn test_config(folder: &TempDir, settings: &str) -> Config {
         WAITING_TRUNK
     };
     let text = format!("data_dir = {data:?}\ntime_zone = {ZONE:?}\n{settings}\n{trunk}");
-    let listen = (
-        "CLARION_HTTP__LISTEN".to_owned(),
-        "[\"127.0.0.1:0\"]".to_owned(),
-    );
-    Config::from_parts(&text, &[listen]).unwrap()
+    let listen = ["CLARION_HTTP__LISTEN", "CLARION_CONSOLE__LISTEN"]
+        .map(|name| (name.to_owned(), "[\"127.0.0.1:0\"]".to_owned()));
+    Config::from_parts(&text, &listen).unwrap()
 }
 
 /// Returns the statusCode of an answer in either format.

@@ -145,6 +145,13 @@ impl BillBook for PostgresStore {
         lines::page(&mut *self.long_client().await?, of, after.as_ref(), limit).await
     }
 
+    async fn bill_line(&self, order_id: &str) -> Result<Option<BillLine>, StoreError> {
+        let found = self
+            .query_opt(bill_lines::FIND.postgres, &[&order_id])
+            .await?;
+        found.as_ref().map(bill_lines::line).transpose()
+    }
+
     async fn compare_with_calls(&self, span: CallSpan) -> Result<CallComparison, StoreError> {
         lines::compare_with_calls(&*self.long_client().await?, &span).await
     }

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 
 use super::SqliteStore;
+use super::query::Query;
 use crate::domain::account::AccountSid;
 use crate::domain::bill::import::{Imported, ImportedRecord};
 use crate::domain::bill::rating::{Funds, Prefix, Rate, Shortage};
@@ -18,6 +19,7 @@ use crate::domain::claim::{Lease, NodeId};
 use crate::domain::request_key::{Accepted, CallOrder};
 use crate::store::StoreError;
 use crate::store::bills::{BillBook, BillToken, CallComparison, CallSpan, ClosedDay, Forgotten};
+use crate::store::statements::bill_lines;
 
 pub use lines::bill_call;
 pub use rates::{charge, reserve_next};
@@ -113,6 +115,16 @@ impl BillBook for SqliteStore {
         let of = of.clone();
         self.read(move |db| lines::page(db, &of, after.as_ref(), limit))
             .await
+    }
+
+    async fn bill_line(&self, order_id: &str) -> Result<Option<BillLine>, StoreError> {
+        let order_id = order_id.to_owned();
+        self.read(move |db| {
+            db.row(bill_lines::FIND.sqlite, [&order_id], |row| {
+                bill_lines::line(row)
+            })
+        })
+        .await
     }
 
     async fn compare_with_calls(&self, span: CallSpan) -> Result<CallComparison, StoreError> {

@@ -1,0 +1,99 @@
+//! The console: what operators see and do with a browser. Pages are written here, as HTML that works without script; a script of our own replaces live parts.
+//!
+//! `routes` has every address on one screen, `guard` decides who may ask, `named` gives calls the names of whose they are. What is asked and changed goes through `management`, as on the command line. It has no SQL and no rules of its own, asks
+//! no other host for anything, and sends nothing that is not escaped (`escaper`).
+
+mod assets;
+mod audit;
+mod call;
+mod calls;
+mod cookies;
+mod escaper;
+mod events;
+mod export;
+mod guard;
+mod headers;
+mod ladder;
+mod language;
+mod lockout;
+mod named;
+mod now;
+mod page;
+mod preferences;
+mod refusal;
+mod routes;
+mod serving;
+mod shown;
+mod sign_in;
+mod timeline;
+mod times;
+mod words;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{Semaphore, watch};
+
+use self::events::OpenStreams;
+use self::guard::Visit;
+use self::lockout::Lockout;
+use self::named::Names;
+pub use self::routes::{ConsoleRoute, RouteAccess, routes};
+pub use self::serving::serve;
+use self::sign_in::VerifyingPlaces;
+use crate::clock::Clock;
+use crate::config::ConsoleConfig;
+use crate::management::Management;
+
+/// Files that are downloaded at once: each reads all calls.
+const EXPORTS: usize = 2;
+
+/// Everything that the handlers use.
+#[derive(Debug)]
+pub struct Console {
+    /// As nobody: what changes something is done as the visitor (`Console::acting`).
+    management: Management,
+    names: Names,
+    clock: Clock,
+    settings: ConsoleConfig,
+    /// Time for the body of a request.
+    body_time: Duration,
+    lockout: Lockout,
+    verifying: VerifyingPlaces,
+    streams: OpenStreams,
+    exports: Arc<Semaphore>,
+    /// Streams end when the server does.
+    stopped: watch::Receiver<bool>,
+}
+
+impl Console {
+    pub fn new(management: Management, stopped: watch::Receiver<bool>) -> Self {
+        let config = management.config();
+        let settings = config.console.clone();
+        Self {
+            clock: management.clock().clone(),
+            names: Names::default(),
+            lockout: Lockout::new(&settings),
+            settings,
+            body_time: config.http.body_time,
+            verifying: VerifyingPlaces::default(),
+            streams: OpenStreams::default(),
+            exports: Arc::new(Semaphore::new(EXPORTS)),
+            stopped,
+            management,
+        }
+    }
+
+    /// What the visitor does is noted under their name.
+    fn acting(&self, visit: &Visit) -> Management {
+        self.management.acting_as(visit.actor())
+    }
+
+    /// When a sign-in of then expires, if it is used now.
+    fn expiry(&self, created_at: Timestamp, now: Timestamp) -> Timestamp {
+        let later = |time: Timestamp, by| time.saturating_add(by).unwrap_or(time);
+        let whole = later(created_at, self.settings.longest);
+        later(now, self.settings.idle).min(whole)
+    }
+}

@@ -1,0 +1,152 @@
+//! What all pages have in common: the frame around them, and how they are sent.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+
+use super::Console;
+use super::assets;
+use super::guard::{TOKEN_FIELD, Visit};
+use super::language::PageLanguage;
+use super::times;
+use super::words::Words;
+use crate::domain::operator::OperatorRole;
+
+/// Where in the menu a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MenuPlace {
+    Now,
+    Calls,
+    Callbacks,
+    Accounts,
+    Audio,
+    Trunks,
+    Bills,
+    Audit,
+    Settings,
+    Health,
+    TryIt,
+    Nowhere,
+}
+
+/// What stands around every page.
+#[derive(Debug)]
+pub struct Frame {
+    pub words: &'static Words,
+    pub language: PageLanguage,
+    pub title: String,
+    pub place: MenuPlace,
+    pub operator: Option<ShownOperator>,
+    pub zone: String,
+    pub style: &'static str,
+    pub script: &'static str,
+    pub icon: &'static str,
+    /// The name of the field that has the token of a form.
+    pub token_field: &'static str,
+    /// What was just done, in a sentence.
+    pub done: Option<&'static str>,
+    /// The address of this page, for the switch of the language.
+    here: String,
+}
+
+#[derive(Debug)]
+pub struct ShownOperator {
+    pub name: String,
+    pub role: &'static str,
+    pub may_change: bool,
+    pub form_token: String,
+}
+
+impl Frame {
+    pub fn new(
+        console: &Console,
+        visit: &Visit,
+        place: MenuPlace,
+        title: impl Into<String>,
+    ) -> Self {
+        let words = visit.language.words();
+        let operator = visit.operator.as_ref().map(|operator| ShownOperator {
+            name: operator.name.to_string(),
+            role: match operator.role {
+                OperatorRole::Viewer => words.role_viewer,
+                OperatorRole::Admin => words.role_admin,
+            },
+            may_change: visit.may(OperatorRole::Admin),
+            form_token: operator.form_token.clone(),
+        });
+        let here = visit.parts.uri.path_and_query();
+        Self {
+            words,
+            language: visit.language,
+            title: title.into(),
+            place,
+            operator,
+            zone: times::zone(&console.clock, words),
+            style: assets::style(),
+            script: assets::script(),
+            icon: assets::icon(),
+            token_field: TOKEN_FIELD,
+            done: done(visit),
+            here: here.map_or("/".to_owned(), ToString::to_string),
+        }
+    }
+
+    pub fn may_change(&self) -> bool {
+        let operator = self.operator.as_ref();
+        operator.is_some_and(|operator| operator.may_change)
+    }
+
+    /// What every form that changes something carries.
+    pub fn token(&self) -> &str {
+        let operator = self.operator.as_ref();
+        operator.map_or("", |operator| operator.form_token.as_str())
+    }
+
+    pub fn is_at(&self, place: MenuPlace) -> bool {
+        self.place == place
+    }
+
+    /// The address that shows this page in the other language.
+    pub fn other_language(&self) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        let query = query.append_pair("back", &self.here).finish();
+        format!("/language/{}?{query}", self.language.other().code())
+    }
+
+    /// How the script says how long ago something was.
+    pub fn units(&self) -> String {
+        let words = self.words;
+        [
+            words.seconds_ago,
+            words.minutes_ago,
+            words.hours_ago,
+            words.days_ago,
+        ]
+        .join("|")
+    }
+}
+
+/// A page that was led to by a change says what was done: `?done=cancelled`.
+fn done(visit: &Visit) -> Option<&'static str> {
+    let words = visit.language.words();
+    match visit.query("done")?.as_str() {
+        "cancelled" => Some(words.call_cancelled),
+        "over" => Some(words.call_over_already),
+        "resent" => Some(words.call_resent),
+        _ => None,
+    }
+}
+
+pub fn html(page: &impl Template) -> Response {
+    html_with(StatusCode::OK, page)
+}
+
+pub fn html_with(status: StatusCode, page: &impl Template) -> Response {
+    match page.render() {
+        Ok(text) => (status, Html(text)).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "a page could not be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

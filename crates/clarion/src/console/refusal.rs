@@ -1,0 +1,149 @@
+//! Why a request was not answered as it wished, and the page that says so.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use url::form_urlencoded;
+
+use super::Console;
+use super::guard::Visit;
+use super::page::{Frame, MenuPlace, html_with};
+use super::words::Words;
+use crate::management::ManagementError;
+use crate::store::StoreError;
+
+/// Addresses that lead somewhere after the sign-in are no longer than this.
+const LONGEST_ADDRESS: usize = 2000;
+
+#[derive(Debug)]
+pub enum Refused {
+    NotSignedIn,
+    NotAllowed,
+    WrongToken,
+    ForeignOrigin,
+    BadForm,
+    NotFound,
+    /// Too many at once.
+    Busy,
+    /// What was wanted cannot be done, and why.
+    Conflict(String),
+    /// The store could not be asked.
+    Failed(String),
+}
+
+impl From<ManagementError> for Refused {
+    fn from(error: ManagementError) -> Self {
+        let said = error.to_string();
+        match error {
+            ManagementError::Store(StoreError::Missing(_)) => Self::NotFound,
+            ManagementError::Store(StoreError::Exists(_) | StoreError::Conflict(_))
+            | ManagementError::Setting(_)
+            | ManagementError::Rule(_)
+            | ManagementError::Refused(_) => Self::Conflict(said),
+            ManagementError::Store(_)
+            | ManagementError::NotNoted(_)
+            | ManagementError::Failed(_) => Self::Failed(said),
+        }
+    }
+}
+
+impl Refused {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NotSignedIn => StatusCode::UNAUTHORIZED,
+            Self::NotAllowed | Self::WrongToken | Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::BadForm => StatusCode::BAD_REQUEST,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Busy => StatusCode::TOO_MANY_REQUESTS,
+            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::Failed(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Strangers are not told what the database says.
+    fn sentence(&self, words: &Words, is_signed_in: bool) -> String {
+        match self {
+            Self::NotSignedIn => words.refused_not_signed_in.to_owned(),
+            Self::NotAllowed => words.refused_not_allowed.to_owned(),
+            Self::WrongToken => words.refused_token.to_owned(),
+            Self::ForeignOrigin => words.refused_origin.to_owned(),
+            Self::BadForm => words.refused_form.to_owned(),
+            Self::NotFound => words.refused_not_found.to_owned(),
+            Self::Busy => words.refused_busy.to_owned(),
+            Self::Conflict(said) => format!("{} {said}", words.refused_conflict),
+            Self::Failed(said) if is_signed_in => format!("{} {said}", words.refused_failed),
+            Self::Failed(_) => words.refused_failed.to_owned(),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/refusal.html")]
+struct RefusalPage {
+    frame: Frame,
+    sentence: String,
+}
+
+/// The answer to a request that is refused. Whoever is not signed in is led to the page where that is done; streams are told no.
+pub fn refuse(console: &Console, visit: &Visit, refused: &Refused) -> Response {
+    let path = visit.parts.uri.path();
+    if matches!(refused, Refused::NotSignedIn) && !path.starts_with("/events/") {
+        return Redirect::to(&sign_in_address(visit)).into_response();
+    }
+    if let Refused::Failed(error) = refused {
+        tracing::warn!(error, "the console could not answer");
+    }
+    let words = visit.language.words();
+    let page = RefusalPage {
+        sentence: refused.sentence(words, visit.operator.is_some()),
+        frame: Frame::new(console, visit, MenuPlace::Nowhere, words.refused_title),
+    };
+    html_with(refused.status(), &page)
+}
+
+/// Where to sign in, and where to go on from there.
+fn sign_in_address(visit: &Visit) -> String {
+    let is_page = visit.parts.method == axum::http::Method::GET;
+    let wanted = visit.parts.uri.path_and_query().map(ToString::to_string);
+    let wanted = wanted.filter(|wanted| is_page && wanted != "/" && is_local(wanted));
+    match wanted {
+        Some(wanted) => {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            format!("/sign-in?{}", query.append_pair("next", &wanted).finish())
+        }
+        None => "/sign-in".to_owned(),
+    }
+}
+
+/// Whether an address stays on this server: a browser takes `//host` and `/\host` for another one.
+pub fn is_local(address: &str) -> bool {
+    let mut letters = address.chars();
+    letters.next() == Some('/')
+        && !matches!(letters.next(), Some('/' | '\\'))
+        && address.len() <= LONGEST_ADDRESS
+        && !address.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_led_to_another_server() {
+        for good in ["/", "/calls", "/calls?account=a&before=b"] {
+            assert!(is_local(good), "{good}");
+        }
+        for bad in [
+            "",
+            "calls",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "/a\r\nSet-Cookie: x",
+            "/\t/evil.example",
+        ] {
+            assert!(!is_local(bad), "{bad:?}");
+        }
+        assert!(!is_local(&format!("/{}", "x".repeat(LONGEST_ADDRESS))));
+    }
+}

@@ -1,0 +1,140 @@
+//! Every route of the console on one screen: its method, its path, who may ask for it, and who answers.
+
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use super::guard::{self, Visit};
+use super::headers;
+use super::refusal::{Refused, refuse};
+use super::{Console, assets, audit, call, calls, export, now, preferences, sign_in};
+use crate::domain::operator::OperatorRole;
+
+/// Who may ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteAccess {
+    /// Also who is not signed in.
+    Anybody,
+    Role(OperatorRole),
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response, Refused>> + Send>>;
+type Handler = Arc<dyn Fn(Arc<Console>, Arc<Visit>) -> Answer + Send + Sync>;
+
+/// One route. What it needs is checked before its handler is asked.
+#[expect(missing_debug_implementations, reason = "a handler has none")]
+pub struct ConsoleRoute {
+    pub method: Method,
+    pub path: &'static str,
+    pub access: RouteAccess,
+    handler: Handler,
+}
+
+const ANYBODY: RouteAccess = RouteAccess::Anybody;
+const VIEWER: RouteAccess = RouteAccess::Role(OperatorRole::Viewer);
+const ADMIN: RouteAccess = RouteAccess::Role(OperatorRole::Admin);
+
+/// All of them.
+pub fn routes() -> Vec<ConsoleRoute> {
+    vec![
+        get("/assets/{name}", ANYBODY, |_, visit| {
+            ready(assets::download(&visit))
+        }),
+        get("/language/{code}", ANYBODY, |_, visit| {
+            ready(preferences::choose_language(&visit))
+        }),
+        get("/sign-in", ANYBODY, sign_in::show),
+        post("/sign-in", ANYBODY, sign_in::create),
+        post("/sign-out", VIEWER, sign_in::end),
+        get("/", VIEWER, now::show),
+        get("/events/now", VIEWER, |console, visit| {
+            ready(now::watch(console, visit))
+        }),
+        get("/calls", VIEWER, calls::list),
+        get("/calls.csv", VIEWER, |console, visit| {
+            ready(export::download(console, &visit))
+        }),
+        get("/calls/{sid}", VIEWER, call::show),
+        get("/events/calls/{sid}", VIEWER, call::watch),
+        post("/calls/{sid}/cancel", ADMIN, call::cancel),
+        post("/calls/{sid}/callback", ADMIN, call::resend_callback),
+        get("/audit", VIEWER, audit::list),
+    ]
+}
+
+fn get<F, R>(path: &'static str, access: RouteAccess, handler: F) -> ConsoleRoute
+where
+    F: Fn(Arc<Console>, Arc<Visit>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Response, Refused>> + Send + 'static,
+{
+    route(Method::GET, path, access, handler)
+}
+
+fn post<F, R>(path: &'static str, access: RouteAccess, handler: F) -> ConsoleRoute
+where
+    F: Fn(Arc<Console>, Arc<Visit>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Response, Refused>> + Send + 'static,
+{
+    route(Method::POST, path, access, handler)
+}
+
+fn route<F, R>(method: Method, path: &'static str, access: RouteAccess, handler: F) -> ConsoleRoute
+where
+    F: Fn(Arc<Console>, Arc<Visit>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Response, Refused>> + Send + 'static,
+{
+    ConsoleRoute {
+        method,
+        path,
+        access,
+        handler: Arc::new(move |console, visit| Box::pin(handler(console, visit))),
+    }
+}
+
+pub fn router(console: Arc<Console>) -> Router {
+    let mut router = Router::new();
+    for route in routes() {
+        let filter = MethodFilter::try_from(route.method).expect("a usual method");
+        let (access, handler) = (route.access, route.handler);
+        let answer = move |State(console): State<Arc<Console>>, request: Request| {
+            answer(console, access, Arc::clone(&handler), request)
+        };
+        router = router.route(route.path, on(filter, answer));
+    }
+    let nothing = |State(console): State<Arc<Console>>, request: Request| {
+        // Strangers are told nothing about which addresses there are.
+        let missing: Handler = Arc::new(|_, _| Box::pin(ready(Err(Refused::NotFound))));
+        answer(console, VIEWER, missing, request)
+    };
+    router
+        .fallback(nothing)
+        // No panic is known to be reachable from outside. If one happens, its request is answered and nothing else ends.
+        .layer(CatchPanicLayer::new())
+        .layer(axum::middleware::map_response(|answer| {
+            ready(headers::protect(answer))
+        }))
+        .with_state(console)
+}
+
+async fn answer(
+    console: Arc<Console>,
+    access: RouteAccess,
+    handler: Handler,
+    request: Request,
+) -> Response {
+    let visit = match guard::admit(&console, access, request).await {
+        Ok(visit) => Arc::new(visit),
+        Err(refused) => return refused,
+    };
+    match handler(Arc::clone(&console), Arc::clone(&visit)).await {
+        Ok(response) => response,
+        Err(refused) => refuse(&console, &visit, &refused),
+    }
+}

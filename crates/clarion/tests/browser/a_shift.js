@@ -1,0 +1,60 @@
+// A shift of an operator: signs in, watches a call to its end without loading the page again, hangs one up, sends a callback again, signs out.
+const { ask, check, open, signIn, isClean, run } = require("./operator.js");
+
+run(async (browser) => {
+  const page = await open(browser);
+  await page.goto("/calls");
+  check(new URL(page.url()).pathname === "/sign-in", "a stranger signs in first");
+  await page.fill("[name=name]", "admin");
+  await page.fill("[name=password]", "not the password");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("[role=alert]");
+  await page.fill("[name=password]", process.env.CONSOLE_PASSWORD);
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/calls");
+
+  // What happens appears by itself: the mark is lost if the page is loaded again.
+  await page.click("nav a[href='/']");
+  await page.evaluate(() => { document.body.dataset.mine = "yes"; });
+  const sid = await ask({ call: "13800000001" });
+  await page.waitForSelector(`a[href='/calls/${sid}']`);
+  check(await page.evaluate(() => document.body.dataset.mine) === "yes", "the overview was loaded again");
+
+  const ringing = await ask({ call: "13800000003" });
+  await page.goto(`/calls/${ringing}`);
+  await page.evaluate(() => { document.body.dataset.mine = "yes"; });
+  await page.waitForSelector("h1 .mark:text('ringing')");
+  await page.click("#stop");
+  await page.waitForURL("**/*done=cancelled");
+  await page.evaluate(() => { document.body.dataset.mine = "yes"; });
+  await page.waitForSelector("h1 .mark:text('cancelled')");
+  await page.waitForSelector(".story strong:text('callback delivered')");
+  check(await page.evaluate(() => document.body.dataset.mine) === "yes", "the call was loaded again");
+
+  // A message of the ladder opens, by the keyboard, and stays open.
+  const message = page.locator("details[id^=message]").first();
+  await message.locator("summary").focus();
+  await page.keyboard.press("Enter");
+  check((await message.locator("pre").innerText()).startsWith("INVITE sip:"), "the first message is an INVITE");
+
+  const before = Number(await ask({ callbacks: ringing }));
+  await page.click("#resend");
+  await page.waitForURL("**/*done=resent");
+  const after = Number(await ask({ callbacks: ringing, more: before }));
+  check(after > before, "the callback is sent again");
+
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.goto("/calls").then(() => page.click("a[download]")),
+  ]);
+  const text = require("node:fs").readFileSync(await download.path(), "utf8");
+  check(text.includes(ringing) && text.includes(sid), "the file has both calls");
+
+  await page.goto("/audit");
+  check((await page.innerText("table")).includes(`call cancel ${ringing}`), "the change is noted");
+  await page.click("form[action='/sign-out'] button");
+  await page.waitForURL("**/sign-in");
+  await page.goto("/");
+  check(new URL(page.url()).pathname === "/sign-in", "signed out");
+  isClean(page);
+});

@@ -1,0 +1,32 @@
+//! The console through its front door: who may ask for what, what a stranger gets, and what pages make of hostile texts. `browser` drives a real browser.
+
+mod browser;
+mod listening;
+mod routes;
+mod screens;
+mod signing_in;
+mod texts;
+mod visitor;
+
+use clarion::clock::Clock;
+use clarion::domain::operator::{Operator, OperatorPassword, OperatorRole};
+use clarion::passwords;
+use clarion::store::Store;
+
+/// The password of every operator in these tests.
+pub const PASSWORD: &str = "correct horse battery";
+
+/// Adds an operator of this role, whose name is that of the role.
+pub async fn add_operator(store: &dyn Store, clock: &Clock, role: OperatorRole) {
+    let password: OperatorPassword = PASSWORD.parse().unwrap();
+    let name = role.as_str().parse().unwrap();
+    let operator = Operator::new(name, role, passwords::hash(&password), clock.now());
+    store.add_operator(operator).await.unwrap();
+}
+
+/// Adds one of each role.
+pub async fn add_operators(store: &dyn Store, clock: &Clock) {
+    for role in OperatorRole::ALL {
+        add_operator(store, clock, role).await;
+    }
+}

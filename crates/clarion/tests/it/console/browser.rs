@@ -1,0 +1,139 @@
+//! Operators with a real browser: Debian's Chromium, driven by the scripts in `tests/browser`. The server, the telephone and the receiver of callbacks are real too.
+//! `make console-pictures` has the screens photographed.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use clarion::domain::account::{AccountChange, ApplicationChange};
+use clarion::domain::call::CallSid;
+use clarion::domain::call_state::CallState;
+use phone::test_phone::Script;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::Command;
+
+use super::{PASSWORD, add_operators};
+use crate::calls::stage::{Stage, report_of};
+use crate::support::eventually;
+use crate::support::telephone::Telephone;
+
+/// A server with a telephone that behaves by the last digits of its number.
+struct Scene {
+    stage: Stage,
+    _telephone: Telephone,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let telephone = Telephone::start(Script::of_number).await;
+        let stage = Stage::on(&telephone.wide_trunk("provider", ""), "").await;
+        let server = &stage.server;
+        add_operators(&*server.store, &server.clock).await;
+        let account = AccountChange {
+            name: Some("City Hospital 市立医院".to_owned()),
+            ..AccountChange::default()
+        };
+        server.change_account(account).await;
+        let app = ApplicationChange {
+            name: Some("Appointments 预约提醒".to_owned()),
+            ..ApplicationChange::default()
+        };
+        server.change_application(app).await;
+        Self {
+            stage,
+            _telephone: telephone,
+        }
+    }
+
+    /// Runs a script, and does what it asks for, until it has succeeded.
+    async fn play(&self, script: &str, pictures: Option<&Path>) {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let modules = here.join("../../target/browser/node_modules");
+        assert!(
+            modules.join("playwright-core").exists() && modules.join("axe-core").exists(),
+            "the npm packages of the browser tests are missing: run `make setup`"
+        );
+        let address = format!("https://localhost:{}", self.stage.server.console.port());
+        let mut node = Command::new("node");
+        node.arg(here.join("tests/browser").join(script))
+            .env("NODE_PATH", modules)
+            .env("CHROMIUM", chromium())
+            .env("CONSOLE_ADDRESS", address)
+            .env("CONSOLE_PASSWORD", PASSWORD)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(folder) = pictures {
+            node.env("PICTURES", folder);
+        }
+        let mut process = node.spawn().unwrap();
+        let mut input = process.stdin.take().unwrap();
+        let mut wishes = BufReader::new(process.stdout.take().unwrap()).lines();
+        while let Some(wish) = wishes.next_line().await.unwrap() {
+            let wish = serde_json::from_str(&wish).unwrap();
+            let answer = self.grant(&wish).await;
+            input
+                .write_all(format!("{answer}\n").as_bytes())
+                .await
+                .unwrap();
+        }
+        let output = process.wait_with_output().await.unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}: {told}");
+    }
+
+    /// `call`: places a call, and waits for its report if it shall have ended. `callbacks`: how often a call was reported; more often than `more`.
+    async fn grant(&self, wish: &Value) -> String {
+        if let Some(number) = wish["call"].as_str() {
+            let text = "\"mediaTxt\":\"您好，明天上午九点半复诊，请携带医保卡。\",\"userData\":\"visit-4711\"";
+            let sid = self.stage.call(number, text).await;
+            if wish["ended"] == true {
+                self.stage.is_in(&sid, CallState::Ended).await;
+                report_of(&self.stage.receiver, &sid).await;
+            }
+            return sid.to_string();
+        }
+        let sid: CallSid = wish["callbacks"].as_str().unwrap().parse().unwrap();
+        let reports = || {
+            let received = self.stage.receiver.received();
+            let own = received
+                .iter()
+                .filter(|one| one.body.contains(sid.as_str()));
+            own.count()
+        };
+        if let Some(least) = wish["more"].as_u64() {
+            eventually("the callback is sent again", async || {
+                reports() as u64 > least
+            })
+            .await;
+        }
+        reports().to_string()
+    }
+}
+
+fn chromium() -> PathBuf {
+    let places = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].map(PathBuf::from);
+    let found = places.into_iter().find(|path| path.exists());
+    found.expect("Chromium is missing: run `make setup`")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_watches_calls_ends_one_and_sends_a_callback_again() {
+    Scene::new().await.play("a_shift.js", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_screen_is_accessible_in_both_languages_and_fits_into_a_telephone() {
+    let pictures = std::env::var_os("CONSOLE_PICTURES").map(PathBuf::from);
+    if let Some(folder) = &pictures {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let scene = Scene::new().await;
+    scene.play("screens.js", pictures.as_deref()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_work_without_script_and_by_the_keyboard_alone() {
+    Scene::new().await.play("plain.js", None).await;
+}

@@ -1,0 +1,184 @@
+//! What the screens show and do: lists page by page, a call that is watched to its end, what an admin changes.
+
+use clarion::domain::audit::AuditFilter;
+use http_body_util::BodyExt;
+use phone::test_phone::Script;
+
+use super::add_operators;
+use super::visitor::Visitor;
+use crate::calls::stage::Stage;
+use crate::support::telephone::Telephone;
+use crate::support::{PATIENCE, SID, TestServer, call_sid, eventually};
+
+#[tokio::test]
+async fn calls_are_listed_page_by_page_and_filtered_by_the_address() {
+    let server = TestServer::start_prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+    })
+    .await;
+    let mut sids = Vec::new();
+    for number in 0..60 {
+        let fields = format!("\"to\":\"138000000{number:02}\",\"mediaTxt\":\"x\"");
+        sids.push(call_sid(&server.call_json(&fields).await));
+    }
+    sids.sort_by(|one, other| other.cmp(one));
+    let mut viewer = Visitor::signed_in(&server, "viewer").await;
+    let listed = |body: &str| {
+        let links = body.split("href=\"/calls/").skip(1);
+        let sids = links.filter_map(|rest| rest.split('"').next());
+        sids.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let filter = format!("account={SID}&which=alive");
+    let first = viewer.get(&format!("/calls?{filter}")).await.body;
+    assert_eq!(listed(&first), sids[..50]);
+    let next = format!("/calls?{filter}&before={}", sids[49]);
+    assert!(first.contains(&next.replace('&', "&#38;")));
+    let second = viewer.get(&next).await.body;
+    assert_eq!(listed(&second), sids[50..]);
+    assert!(!second.contains("rel=\"next\""));
+    let other = "f".repeat(32);
+    let nothing = viewer.get(&format!("/calls?account={other}")).await.body;
+    assert!(listed(&nothing).is_empty() && nothing.contains("No calls here."));
+    let wrong = viewer.get("/calls?account=x").await.body;
+    assert!(wrong.contains("An account sid has 32 letters or digits."));
+    // Whoever has a callSid is led to its call.
+    let found = viewer.get(&format!("/calls?sid={}", sids[7])).await;
+    assert!(found.leads_to(&format!("/calls/{}", sids[7])));
+    assert_eq!(viewer.get("/calls/x").await.status, 404);
+    assert_eq!(viewer.get(&format!("/calls/{other}")).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_call_is_watched_to_its_end_and_tells_its_story() {
+    let telephone = Telephone::that(Script::answer()).await;
+    let trunks = telephone.wide_trunk("provider", "");
+    let stage = Stage::on(&trunks, "").await;
+    add_operators(&*stage.server.store, &stage.server.clock).await;
+    let mut viewer = Visitor::signed_in(&stage.server, "viewer").await;
+    let sid = stage.call("13800000000", "\"mediaTxt\":\"x\"").await;
+    let path = format!("/events/calls/{sid}");
+    let answer = viewer.send("GET", &path, &[], "").await;
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    let mut body = answer.into_body();
+    let mut told = String::new();
+    let all = async {
+        while let Some(frame) = body.frame().await {
+            told.push_str(&String::from_utf8_lossy(frame.unwrap().data_ref().unwrap()));
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.unwrap();
+    let last = told.split("event: ").last().unwrap();
+    assert!(last.starts_with("last\n"), "the stream ends with the call");
+    for wanted in [
+        "accepted",
+        "dialled",
+        "answered",
+        "hung up",
+        "ended",
+        "callback delivered",
+    ] {
+        let step = format!("<strong>{wanted}</strong>");
+        assert!(last.contains(&step), "{wanted}: {last}");
+    }
+    assert!(last.contains("+8613800000000 over provider"));
+    let page = viewer.get(&format!("/calls/{sid}")).await.body;
+    for wanted in ["INVITE", "200 OK", "BYE", "PCMA", "127.0.0.1"] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(page.contains("<details id=\"message-1\">"), "messages open");
+    // A query of the receiver's address may be a secret.
+    assert!(page.contains("/cb") && !page.contains("token=secret"));
+    viewer.language = "zh";
+    let page = viewer.get(&format!("/calls/{sid}")).await.body;
+    for wanted in [
+        "受理请求",
+        "发起呼叫",
+        "接听",
+        "回调已送达",
+        "话单",
+        "已接通",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+}
+
+#[tokio::test]
+async fn an_admin_cancels_a_call_and_sends_a_callback_again_and_both_are_noted() {
+    let telephone = Telephone::that(Script::answer()).await;
+    let stage = Stage::on(&telephone.wide_trunk("provider", ""), "").await;
+    add_operators(&*stage.server.store, &stage.server.clock).await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let token = admin.token().await;
+    let talked = stage.call("13800000000", "\"mediaTxt\":\"x\"").await;
+    stage.report_of(&talked).await;
+    eventually("the callback is delivered", async || {
+        let page = admin.get(&format!("/calls/{talked}")).await.body;
+        page.contains("callback delivered")
+    })
+    .await;
+    let path = format!("/calls/{talked}/callback");
+    let answer = admin.post(&path, &[("token", &token)]).await;
+    assert!(answer.leads_to(&format!("/calls/{talked}?done=resent")));
+    let received = stage.receiver.has_received(2).await;
+    assert_eq!(received[0].body, received[1].body);
+    let path = format!("/calls/{talked}/cancel");
+    let answer = admin.post(&path, &[("token", &token)]).await;
+    assert!(answer.leads_to(&format!("/calls/{talked}?done=over")));
+    let page = admin.get(&format!("/calls/{talked}?done=over")).await.body;
+    assert!(page.contains("The call had ended already."));
+    let filter = AuditFilter {
+        limit: 9,
+        ..AuditFilter::default()
+    };
+    let noted = stage.server.store.changes(filter).await.unwrap();
+    let lines: Vec<_> = noted
+        .iter()
+        .map(|entry| (entry.action.as_str(), entry.failure.is_some()))
+        .collect();
+    let wanted = [
+        ("call cancel", true),
+        ("call cancel", false),
+        ("callback replay", false),
+    ];
+    assert_eq!(lines, wanted);
+    for entry in &noted {
+        assert_eq!(entry.actor.operator.as_deref(), Some("admin"));
+        assert_eq!(entry.actor.address.as_deref(), Some("127.0.0.1"));
+        assert!(entry.detail.contains(talked.as_str()));
+    }
+    let page = admin.get("/audit").await.body;
+    assert!(page.contains(&format!("call cancel {talked}")));
+}
+
+#[tokio::test]
+async fn what_needs_a_hand_is_said_first() {
+    let server = TestServer::start_prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+        let on = Some("on");
+        store.set_switch("stop-all", on, clock.now()).await.unwrap();
+        store
+            .set_switch("drained:waiting", on, clock.now())
+            .await
+            .unwrap();
+    })
+    .await;
+    server
+        .call_json("\"to\":\"13800000000\",\"mediaTxt\":\"x\"")
+        .await;
+    let mut viewer = Visitor::signed_in(&server, "viewer").await;
+    eventually("the switches are seen", async || {
+        let page = viewer.get("/").await.body;
+        page.contains("Dialling is stopped.")
+            && page.contains("Trunk waiting carries no calls: drained.")
+    })
+    .await;
+    server.clock.shift(jiff::SignedDuration::from_mins(10));
+    eventually("the call has waited for long", async || {
+        let page = viewer.get("/").await.body;
+        page.contains("The oldest call has waited for 10 min.")
+    })
+    .await;
+    viewer.language = "zh";
+    let page = viewer.get("/").await.body;
+    assert!(page.contains("已停止外呼") && page.contains("最早的呼叫已排队 10 分钟"));
+}

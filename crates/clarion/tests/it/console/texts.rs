@@ -1,0 +1,128 @@
+//! Texts that customers write are shown as texts, whatever is in them: on every page, and in every cell of a spreadsheet.
+
+use clarion::domain::account::{AccountChange, ApplicationChange};
+use clarion::domain::audit::{Actor, AuditEntry};
+
+use super::add_operators;
+use super::visitor::Visitor;
+use crate::calls::stage::Stage;
+
+/// Markup, quotes, a way out of an attribute, marks of direction, control characters.
+const HOSTILE: &str =
+    "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;\u{202e}gpj\u{200f}\u{1b}[31m";
+
+/// Nothing of it is there but as text.
+fn is_harmless(body: &str, where_from: &str) {
+    for raw in ["<script>a", "<img", "\u{202e}", "\u{200f}", "\u{1b}", "\0"] {
+        assert!(!body.contains(raw), "{where_from} has {raw:?}");
+    }
+}
+
+#[tokio::test]
+async fn hostile_texts_are_shown_as_texts_on_every_page() {
+    let stage = Stage::prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+        let entry = AuditEntry {
+            at: clock.now(),
+            actor: Actor {
+                operator: Some(format!("{HOSTILE}\0")),
+                system_user: None,
+                address: Some(HOSTILE.to_owned()),
+            },
+            action: "call bar".to_owned(),
+            detail: format!("{HOSTILE}\0"),
+            failure: Some(HOSTILE.to_owned()),
+        };
+        store.note_change(entry).await.unwrap();
+    })
+    .await;
+    let server = &stage.server;
+    let named = AccountChange {
+        name: Some(format!("A {HOSTILE}\0")),
+        ..AccountChange::default()
+    };
+    server.change_account(named).await;
+    let named = ApplicationChange {
+        name: Some(format!("B {HOSTILE}\0")),
+        ..ApplicationChange::default()
+    };
+    server.change_application(named).await;
+    // The API takes no control characters.
+    let data = HOSTILE.replace('\u{1b}', "") + &"\u{202e}字".repeat(600);
+    assert!(data.len() > 3600);
+    let data = serde_json::to_string(&data).unwrap();
+    let fields = format!("\"mediaTxt\":\"<script>alert(1)</script>\",\"userData\":{data}");
+    let sid = stage.call("13800000000", &fields).await;
+    stage.report_of(&sid).await;
+    let mut admin = Visitor::signed_in(server, "admin").await;
+    for path in [
+        "/".to_owned(),
+        "/calls".to_owned(),
+        format!("/calls/{sid}"),
+        "/audit".to_owned(),
+        "/audit?about=%3Cscript%3Ealert(1)%E2%80%AE%00".to_owned(),
+        "/calls?account=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/calls?sid=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/sign-in?next=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/nowhere/%3Cscript%3Ealert(1)".to_owned(),
+    ] {
+        let mut stranger = Visitor::new(server);
+        for visitor in [&mut admin, &mut stranger] {
+            for language in ["en", "zh"] {
+                visitor.language = language;
+                let answer = visitor.get(&path).await;
+                is_harmless(&answer.body, &path);
+            }
+        }
+    }
+    admin.language = "en";
+    let page = admin.get(&format!("/calls/{sid}")).await.body;
+    assert!(page.contains("A &#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;"));
+    assert!(
+        page.contains("⟨U+202E⟩gpj⟨U+200F⟩␛[31m␀"),
+        "what is not seen is named"
+    );
+    assert!(
+        page.matches("⟨U+202E⟩字").count() >= 600,
+        "userData as it is"
+    );
+    assert!(!page.contains("alert(1)&lt;"), "nothing is escaped twice");
+    let wrong = [("name", HOSTILE), ("password", HOSTILE), ("next", HOSTILE)];
+    let answer = Visitor::new(server).post("/sign-in", &wrong).await;
+    assert_eq!(answer.status, 403);
+    is_harmless(&answer.body, "the form after a wrong password");
+}
+
+#[tokio::test]
+async fn a_file_for_a_spreadsheet_has_no_formulas() {
+    let stage = Stage::prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+    })
+    .await;
+    let named = AccountChange {
+        name: Some("=cmd|'/c calc'!A1".to_owned()),
+        ..AccountChange::default()
+    };
+    stage.server.change_account(named).await;
+    let mut sids = Vec::new();
+    for _ in 0..3 {
+        sids.push(stage.call("13800000000", "\"mediaTxt\":\"x\"").await);
+    }
+    let mut viewer = Visitor::signed_in(&stage.server, "viewer").await;
+    let answer = viewer.get("/calls.csv").await;
+    assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8");
+    let text = answer.body.strip_prefix('\u{feff}').unwrap();
+    let rows = clarion::domain::bill::csv::read(text).unwrap();
+    assert_eq!(rows[0].1[0], "callSid");
+    let listed: Vec<_> = rows[1..]
+        .iter()
+        .map(|(_, cells)| cells[0].as_str())
+        .collect();
+    let mut wanted: Vec<_> = sids.iter().map(ToString::to_string).collect();
+    wanted.sort_by(|one, other| other.cmp(one));
+    assert_eq!(listed, wanted, "the newest first");
+    for (_, cells) in &rows[1..] {
+        assert_eq!(cells[2], "'=cmd|'/c calc'!A1");
+        assert_eq!(cells[6], "'+8613800000000");
+    }
+}
