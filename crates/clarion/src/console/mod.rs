@@ -5,7 +5,9 @@
 
 mod assets;
 mod audit;
+mod bills;
 mod call;
+mod callbacks;
 mod calls;
 mod cookies;
 mod escaper;
@@ -13,6 +15,7 @@ mod events;
 mod export;
 mod guard;
 mod headers;
+mod health;
 mod ladder;
 mod language;
 mod lockout;
@@ -23,10 +26,12 @@ mod preferences;
 mod refusal;
 mod routes;
 mod serving;
+mod settings;
 mod shown;
 mod sign_in;
 mod timeline;
 mod times;
+mod trunks;
 mod words;
 
 use std::sync::Arc;
@@ -63,6 +68,8 @@ pub struct Console {
     verifying: VerifyingPlaces,
     streams: OpenStreams,
     exports: Arc<Semaphore>,
+    /// Checks of this node and recounts of days: they take a while.
+    examining: Semaphore,
     /// Streams end when the server does.
     stopped: watch::Receiver<bool>,
 }
@@ -80,6 +87,7 @@ impl Console {
             verifying: VerifyingPlaces::default(),
             streams: OpenStreams::default(),
             exports: Arc::new(Semaphore::new(EXPORTS)),
+            examining: Semaphore::new(1),
             stopped,
             management,
         }

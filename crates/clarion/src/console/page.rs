@@ -133,6 +133,9 @@ fn done(visit: &Visit) -> Option<&'static str> {
         "cancelled" => Some(words.call_cancelled),
         "over" => Some(words.call_over_already),
         "resent" => Some(words.call_resent),
+        "placed" => Some(words.call_placed),
+        "drained" => Some(words.trunk_is_drained),
+        "opened" => Some(words.trunk_is_open),
         _ => None,
     }
 }

@@ -14,7 +14,10 @@ use tower_http::catch_panic::CatchPanicLayer;
 use super::guard::{self, Visit};
 use super::headers;
 use super::refusal::{Refused, refuse};
-use super::{Console, assets, audit, call, calls, export, now, preferences, sign_in};
+use super::{
+    Console, assets, audit, bills, call, callbacks, calls, export, health, now, preferences, settings,
+    sign_in, trunks,
+};
 use crate::domain::operator::OperatorRole;
 
 /// Who may ask.
@@ -65,6 +68,21 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/events/calls/{sid}", VIEWER, call::watch),
         post("/calls/{sid}/cancel", ADMIN, call::cancel),
         post("/calls/{sid}/callback", ADMIN, call::resend_callback),
+        post("/calls/{sid}/again", ADMIN, call::again),
+        get("/callbacks", VIEWER, callbacks::list),
+        post("/callbacks/resend", ADMIN, callbacks::resend),
+        post("/callbacks/resend-all", ADMIN, callbacks::resend_all),
+        get("/trunks", VIEWER, trunks::show),
+        post("/trunks/{name}/drain", ADMIN, trunks::drain),
+        post("/trunks/{name}/open", ADMIN, trunks::open),
+        get("/bills", VIEWER, bills::list),
+        get("/bills/{day}", VIEWER, bills::show),
+        post("/bills/{day}/verify", VIEWER, bills::verify),
+        get("/bills/{day}/{app}", VIEWER, bills::download),
+        get("/health", VIEWER, health::show),
+        get("/settings", VIEWER, |console, visit| {
+            ready(settings::show(&console, &visit))
+        }),
         get("/audit", VIEWER, audit::list),
     ]
 }
