@@ -88,13 +88,14 @@ impl Server {
         let (trunks, ring, trace_door) =
             start_trunks(&config, &barred, &clock, &supervisor).await?;
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
+        let prompts = Arc::new(prompts);
         let (pooled, pace) = (trunks.trunks().to_vec(), Arc::clone(&trunks.pace));
         let needs = DispatchNeeds {
             store: Arc::clone(&store) as _,
             clock: clock.clone(),
             node: node.clone(),
             trunks,
-            prompts: Arc::new(prompts),
+            prompts: Arc::clone(&prompts) as _,
             owed: callbacks.owed(),
             holds: holds.clone(),
             barred: Arc::clone(&barred),
@@ -126,6 +127,7 @@ impl Server {
             disk: Arc::clone(&disk),
             readiness: Arc::clone(&readiness),
             trace: ring,
+            prompts,
             overview: OverviewMemory::default(),
         };
         let management = managed.manage(&store, &config, &clock);

@@ -61,6 +61,8 @@ struct CallPart {
     callback: Option<CallbackBox>,
     bill: Vec<BillRow>,
     ladder: Option<Ladder>,
+    /// What it says may be heard again.
+    is_told: bool,
 }
 
 struct SoundRow {
@@ -212,6 +214,7 @@ impl CallPart {
             callback: callback
                 .map(|(callback, attempts)| callback_box(console, words, callback, attempts)),
             bill: file.story.bill_lines.iter().map(|line| bill_row(line, words)).collect(),
+            is_told: record.kind == CallKind::Notification,
             ladder: ladder::draw(&messages, clock, words),
         }
     }

@@ -4,6 +4,7 @@
 //! no other host for anything, and sends nothing that is not escaped (`escaper`).
 
 mod assets;
+mod audio;
 mod audit;
 mod bills;
 mod call;
@@ -13,6 +14,7 @@ mod cookies;
 mod escaper;
 mod events;
 mod export;
+mod forms;
 mod guard;
 mod headers;
 mod health;
@@ -32,6 +34,7 @@ mod sign_in;
 mod timeline;
 mod times;
 mod trunks;
+mod waveform;
 mod words;
 
 use std::sync::Arc;
@@ -53,6 +56,8 @@ use crate::management::Management;
 
 /// Files that are downloaded at once: each reads all calls.
 const EXPORTS: usize = 2;
+/// Forms with files that are read at once.
+const UPLOADS: usize = 2;
 
 /// Everything that the handlers use.
 #[derive(Debug)]
@@ -68,6 +73,8 @@ pub struct Console {
     verifying: VerifyingPlaces,
     streams: OpenStreams,
     exports: Arc<Semaphore>,
+    /// Forms with files, which are held in memory.
+    uploads: Semaphore,
     /// Checks of this node and recounts of days: they take a while.
     examining: Semaphore,
     /// Streams end when the server does.
@@ -87,6 +94,7 @@ impl Console {
             verifying: VerifyingPlaces::default(),
             streams: OpenStreams::default(),
             exports: Arc::new(Semaphore::new(EXPORTS)),
+            uploads: Semaphore::new(UPLOADS),
             examining: Semaphore::new(1),
             stopped,
             management,

@@ -134,6 +134,8 @@ fn done(visit: &Visit) -> Option<&'static str> {
         "over" => Some(words.call_over_already),
         "resent" => Some(words.call_resent),
         "placed" => Some(words.call_placed),
+        "added" => Some(words.audio_is_added),
+        "removed" => Some(words.audio_is_removed),
         "drained" => Some(words.trunk_is_drained),
         "opened" => Some(words.trunk_is_open),
         _ => None,

@@ -15,7 +15,7 @@ use super::guard::{self, Visit};
 use super::headers;
 use super::refusal::{Refused, refuse};
 use super::{
-    Console, assets, audit, bills, call, callbacks, calls, export, health, now, preferences, settings,
+    Console, assets, audio, audit, bills, call, callbacks, calls, export, health, now, preferences, settings,
     sign_in, trunks,
 };
 use crate::domain::operator::OperatorRole;
@@ -72,6 +72,13 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/callbacks", VIEWER, callbacks::list),
         post("/callbacks/resend", ADMIN, callbacks::resend),
         post("/callbacks/resend-all", ADMIN, callbacks::resend_all),
+        get("/calls/{sid}/sound.wav", VIEWER, audio::of_call),
+        get("/calls/{sid}/wave.svg", VIEWER, audio::wave_of_call),
+        get("/audio", VIEWER, audio::list),
+        post("/audio", ADMIN, audio::upload),
+        post("/audio/remove", ADMIN, audio::remove),
+        get("/audio/sound.wav", VIEWER, audio::of_file),
+        get("/audio/wave.svg", VIEWER, audio::wave_of_file),
         get("/trunks", VIEWER, trunks::show),
         post("/trunks/{name}/drain", ADMIN, trunks::drain),
         post("/trunks/{name}/open", ADMIN, trunks::open),

@@ -83,6 +83,7 @@ words! {
     refused_form: "The form could not be read.", "无法读取提交的表单。";
     refused_not_found: "There is nothing at this address. It may have been removed, or mistyped.", "这里没有内容：可能已被清理，或地址有误。";
     refused_busy: "Too many of these are open. Close one, and try again.", "同时打开得太多了，请关闭一些后重试。";
+    refused_too_large: "That is larger than the server takes, or the upload broke off.", "文件超过上限，或上传中断。";
     refused_conflict: "It cannot be done now:", "现在无法执行：";
     refused_failed: "The database did not answer as it should. Try again in a moment.", "数据库没有正常应答，请稍后重试。";
     back_to_now: "Back to the overview", "返回实时概览";
@@ -326,6 +327,29 @@ words! {
     callbacks_next: "Next attempt", "下次发送";
     callbacks_empty: "No callbacks here. One is owed when a call ends whose request named a respUrl.", "没有符合条件的回调。请求携带 respUrl 的呼叫结束后会产生回调。";
     actions: "Actions", "操作";
+
+    // Audio.
+    audio_title: "Audio files", "语音文件";
+    audio_owner: "Files of", "归属";
+    audio_platform: "the platform: every application may play them", "平台（所有应用可用）";
+    audio_of_app: "Application", "应用";
+    audio_name: "Name", "文件名";
+    audio_length: "Length", "时长";
+    audio_bytes: "Bytes", "字节数";
+    audio_added: "Added", "上传时间";
+    audio_listen: "As the callee hears it", "试听（电话音质）";
+    audio_wave: "Waveform of {name}", "{name} 的波形";
+    audio_empty: "There are no files here.", "还没有语音文件。";
+    audio_empty_next: "Upload a WAV file, or a zip of them; requests then name it in mediaName.", "上传 WAV 文件或其 zip 包后，请求即可在 mediaName 中引用。";
+    audio_upload: "Upload", "上传";
+    audio_choose: "WAV files, or zip files of them", "WAV 文件，或包含 WAV 的 zip";
+    audio_remove: "Remove", "删除";
+    audio_is_added: "The files were added.", "文件已上传。";
+    audio_is_removed: "The file was removed. Calls that were accepted before still play it.", "文件已删除。此前受理的呼叫仍会播放它。";
+    audio_none_chosen: "Choose a file first.", "请先选择文件。";
+    sound_sent: "What the callee hears", "播放内容";
+    sound_secret: "A voice code is not told again, also not to operators.", "验证码内容不会再次播放，操作员也不例外。";
+    sound_download: "Download WAV", "下载 WAV";
 
     // Trunks.
     trunk_rate: "Calls a second", "每秒呼叫";

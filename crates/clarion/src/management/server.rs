@@ -11,6 +11,7 @@ use crate::check::{self, Finding};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
+use crate::dispatch::RenderedPrompts;
 use crate::dispatch::trunk_pool::PooledTrunk;
 use crate::domain::audit::Actor;
 use crate::domain::call::CallSid;
@@ -31,6 +32,7 @@ pub struct ManagedServer {
     pub readiness: Arc<Readiness>,
     /// `None` where no messages are kept.
     pub trace: Option<Arc<TraceRing>>,
+    pub prompts: Arc<RenderedPrompts>,
     pub overview: OverviewMemory,
 }
 

@@ -1,0 +1,103 @@
+//! What a form sends: fields, and files where a route takes them. All of it is bounded before it is read.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Multipart, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use http_body_util::Limited;
+use url::form_urlencoded;
+
+use super::Console;
+use super::refusal::Refused;
+use super::routes::RouteAccess;
+use crate::domain::operator::OperatorRole;
+
+/// No form without files is longer.
+const LONGEST_FORM: usize = 65_536;
+/// Files of one form.
+const MOST_FILES: usize = 100;
+
+#[derive(Debug, Default)]
+pub struct SentForm {
+    fields: Vec<(String, String)>,
+    pub files: Vec<SentFile>,
+}
+
+#[derive(Debug)]
+pub struct SentFile {
+    pub name: String,
+    pub bytes: Bytes,
+}
+
+impl SentForm {
+    pub fn field(&self, name: &str) -> &str {
+        let mut fields = self.fields.iter();
+        let found = fields.find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value.as_str())
+    }
+}
+
+/// Reads a form. Only admins send files: they are as large as those that applications upload.
+pub async fn read(
+    console: &Console,
+    access: RouteAccess,
+    parts: &Parts,
+    body: Body,
+) -> Result<SentForm, Refused> {
+    let media_type = parts.headers.get(CONTENT_TYPE);
+    let media_type = media_type.and_then(|value| value.to_str().ok());
+    let is = |kind: &str| media_type.is_some_and(|text| text.starts_with(kind));
+    let reading = async {
+        if is("application/x-www-form-urlencoded") {
+            return fields(body).await;
+        }
+        if is("multipart/form-data") && access == RouteAccess::Role(OperatorRole::Admin) {
+            return with_files(console, parts, body).await;
+        }
+        Err(Refused::BadForm)
+    };
+    let read = tokio::time::timeout(console.body_time, reading).await;
+    read.map_err(|_| Refused::BadForm)?
+}
+
+async fn fields(body: Body) -> Result<SentForm, Refused> {
+    let bytes = axum::body::to_bytes(body, LONGEST_FORM).await;
+    let bytes = bytes.map_err(|_| Refused::BadForm)?;
+    let pairs = form_urlencoded::parse(&bytes);
+    Ok(SentForm {
+        fields: pairs.into_owned().collect(),
+        files: Vec::new(),
+    })
+}
+
+async fn with_files(console: &Console, parts: &Parts, body: Body) -> Result<SentForm, Refused> {
+    // Each may fill much memory.
+    let Ok(_place) = console.uploads.try_acquire() else {
+        return Err(Refused::Busy);
+    };
+    let largest = console.management.config().audio_files.limits.bytes;
+    let body = Limited::new(body, largest.saturating_add(LONGEST_FORM));
+    let mut request = Request::new(Body::new(body));
+    *request.headers_mut() = parts.headers.clone();
+    let form = Multipart::from_request(request, &()).await;
+    let mut form = form.map_err(|_| Refused::BadForm)?;
+    let mut sent = SentForm::default();
+    while let Some(part) = form.next_field().await.map_err(|_| Refused::TooLarge)? {
+        let name = part.name().unwrap_or_default().to_owned();
+        let file = part.file_name().map(str::to_owned);
+        let bytes = part.bytes().await.map_err(|_| Refused::TooLarge)?;
+        match file {
+            // A field for files in which nobody has chosen one.
+            Some(file) if file.is_empty() => {}
+            Some(file) => sent.files.push(SentFile { name: file, bytes }),
+            None => {
+                let value = String::from_utf8_lossy(&bytes).into_owned();
+                sent.fields.push((name, value));
+            }
+        }
+        if sent.files.len() > MOST_FILES || sent.fields.len() > MOST_FILES {
+            return Err(Refused::TooLarge);
+        }
+    }
+    Ok(sent)
+}
