@@ -148,10 +148,11 @@ impl Server {
         let background = start_background(&api, &node, barred, &supervisor);
         let (stop, stopped) = watch::channel(false);
         let tls = Acceptors::new(&config, &clock)?;
-        let console = Console::new(management.clone(), stopped.clone());
+        let api = api::router(Arc::new(api));
+        let console = Console::new(management.clone(), api.clone(), stopped.clone());
         let (console, mut listeners) =
             console::serve(&config, console, tls.console, &stopped, &supervisor).await;
-        let front = Front::new(api::router(Arc::new(api)), tls.api, &config.http);
+        let front = Front::new(api, tls.api, &config.http);
         let (addresses, own) = listen(&config, front, &stopped, &supervisor).await?;
         listeners.extend(own);
         Ok(Self {

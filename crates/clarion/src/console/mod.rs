@@ -14,6 +14,7 @@ mod cookies;
 mod escaper;
 mod events;
 mod export;
+mod field_words;
 mod forms;
 mod guard;
 mod headers;
@@ -34,12 +35,14 @@ mod sign_in;
 mod timeline;
 mod times;
 mod trunks;
+mod try_it;
 mod waveform;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 
@@ -65,6 +68,10 @@ pub struct Console {
     /// As nobody: what changes something is done as the visitor (`Console::acting`).
     management: Management,
     names: Names,
+    /// That of the applications, for calls that operators try.
+    api: Router,
+    /// The version of the interface that it answers.
+    version: String,
     clock: Clock,
     settings: ConsoleConfig,
     /// Time for the body of a request.
@@ -82,12 +89,14 @@ pub struct Console {
 }
 
 impl Console {
-    pub fn new(management: Management, stopped: watch::Receiver<bool>) -> Self {
+    pub fn new(management: Management, api: Router, stopped: watch::Receiver<bool>) -> Self {
         let config = management.config();
         let settings = config.console.clone();
         Self {
             clock: management.clock().clone(),
             names: Names::default(),
+            api,
+            version: config.http.soft_versions.first().cloned().unwrap_or_default(),
             lockout: Lockout::new(&settings),
             settings,
             body_time: config.http.body_time,

@@ -133,6 +133,7 @@ fn done(visit: &Visit) -> Option<&'static str> {
         "cancelled" => Some(words.call_cancelled),
         "over" => Some(words.call_over_already),
         "resent" => Some(words.call_resent),
+        "requested" => Some(words.try_requested),
         "placed" => Some(words.call_placed),
         "added" => Some(words.audio_is_added),
         "removed" => Some(words.audio_is_removed),

@@ -16,7 +16,7 @@ use super::headers;
 use super::refusal::{Refused, refuse};
 use super::{
     Console, assets, audio, audit, bills, call, callbacks, calls, export, health, now, preferences, settings,
-    sign_in, trunks,
+    sign_in, trunks, try_it,
 };
 use crate::domain::operator::OperatorRole;
 
@@ -86,6 +86,8 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/bills/{day}", VIEWER, bills::show),
         post("/bills/{day}/verify", VIEWER, bills::verify),
         get("/bills/{day}/{app}", VIEWER, bills::download),
+        get("/try", VIEWER, try_it::show),
+        post("/try", ADMIN, try_it::create),
         get("/health", VIEWER, health::show),
         get("/settings", VIEWER, |console, visit| {
             ready(settings::show(&console, &visit))

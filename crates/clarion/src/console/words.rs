@@ -385,6 +385,17 @@ words! {
     bills_calls_differ: "{without} calls have no line, {differing} differ from theirs", "{without} 个呼叫没有话单，{differing} 个呼叫与话单不符";
     bills_back: "All days", "返回日期列表";
 
+    // Try it.
+    try_title: "Try it", "试呼";
+    try_about: "Fill in a request as an application would send it. See it as JSON, XML and curl, or place the call and watch it.", "像应用那样填写一次请求，查看它的 JSON、XML 和 curl 写法，或直接发起呼叫并观看过程。";
+    try_no_app: "No application may call yet. Add an account and an application first.", "还没有可用的应用，请先添加账户和应用。";
+    try_app: "The application that asks.", "发起请求的应用。";
+    try_more: "More fields", "更多字段";
+    try_show: "Show the request", "查看请求";
+    try_call: "Call", "呼叫";
+    try_request: "The request", "请求内容";
+    try_requested: "The call was accepted. What happens appears below.", "呼叫已受理，过程如下。";
+
     // Settings.
     settings_title: "Settings", "配置";
     settings_about: "As this node has read them when it started: defaults, then the file, then the environment. Secrets are hidden.", "本节点启动时读取的配置，依次为默认值、配置文件、环境变量。密码等敏感内容已隐藏。";
