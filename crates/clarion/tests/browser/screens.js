@@ -17,6 +17,13 @@ async function screens() {
     ["calls-none", `/calls?account=${"f".repeat(32)}`],
     ["call-talked", `/calls/${talked}`],
     ["call-busy", `/calls/${busy}`],
+    ["callbacks", "/callbacks"],
+    ["audio", "/audio"],
+    ["trunks", "/trunks"],
+    ["bills", "/bills"],
+    ["try", "/try"],
+    ["health", "/health"],
+    ["settings", "/settings"],
     ["audit", "/audit"],
     ["nowhere", "/nowhere"],
   ];

@@ -1,6 +1,7 @@
 //! The console through its front door: who may ask for what, what a stranger gets, and what pages make of hostile texts. `browser` drives a real browser.
 
 mod browser;
+mod desk;
 mod listening;
 mod routes;
 mod screens;

@@ -4,7 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use clarion::domain::account::{AccountChange, ApplicationChange};
+use clarion::domain::bill::calendar;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use phone::test_phone::Script;
@@ -13,6 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 use super::{PASSWORD, add_operators};
+use crate::audio_files::wav;
 use crate::calls::stage::{Stage, report_of};
 use crate::support::eventually;
 use crate::support::telephone::Telephone;
@@ -20,7 +24,7 @@ use crate::support::telephone::Telephone;
 /// A server with a telephone that behaves by the last digits of its number.
 struct Scene {
     stage: Stage,
-    _telephone: Telephone,
+    telephone: Telephone,
 }
 
 impl Scene {
@@ -41,7 +45,7 @@ impl Scene {
         server.change_application(app).await;
         Self {
             stage,
-            _telephone: telephone,
+            telephone,
         }
     }
 
@@ -94,6 +98,16 @@ impl Scene {
             }
             return sid.to_string();
         }
+        if wish["wav"] == true {
+            return BASE64_STANDARD.encode(wav(9000));
+        }
+        if wish["close"] == true {
+            return self.close_today().await;
+        }
+        if let Some(sid) = wish["heard"].as_str() {
+            let file = BASE64_STANDARD.decode(wish["bytes"].as_str().unwrap());
+            return self.was_heard(sid, &file.unwrap()).await.to_string();
+        }
         let sid: CallSid = wish["callbacks"].as_str().unwrap().parse().unwrap();
         let reports = || {
             let received = self.stage.receiver.received();
@@ -110,6 +124,28 @@ impl Scene {
         }
         reports().to_string()
     }
+
+    /// Lets a day pass, and closes the one that was today.
+    async fn close_today(&self) -> String {
+        let server = &self.stage.server;
+        let day = calendar::day_of(server.clock.now(), server.clock.zone());
+        server.clock.shift(jiff::SignedDuration::from_hours(25));
+        let closed = server.management().close_days(Some(day)).await;
+        assert!(closed.unwrap() > 0);
+        day.to_string()
+    }
+
+    /// Whether the callee has heard the samples of a WAV file, one after the other.
+    async fn was_heard(&self, sid: &str, file: &[u8]) -> bool {
+        let heard = self.telephone.has_heard(&sid.parse().unwrap()).await;
+        let heard = heard.samples();
+        let samples = file[44..].chunks_exact(2);
+        let samples: Vec<_> = samples
+            .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
+            .collect();
+        // What was played may have silence before it, and ends with a whole packet.
+        samples.len() > 8000 && heard.windows(samples.len()).any(|part| part == samples)
+    }
 }
 
 fn chromium() -> PathBuf {
@@ -121,6 +157,11 @@ fn chromium() -> PathBuf {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_watches_calls_ends_one_and_sends_a_callback_again() {
     Scene::new().await.play("a_shift.js", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_places_a_call_uploads_a_file_and_downloads_a_bill() {
+    Scene::new().await.play("a_desk.js", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -114,6 +114,12 @@ impl TestServer {
         Self::start_with("").await
     }
 
+    /// Manages the server from within, as nobody.
+    pub fn management(&self) -> Management {
+        let server = self.server.as_ref().unwrap();
+        server.management(Actor::default())
+    }
+
     /// Starts a server with settings of the test, on top of the test defaults.
     pub async fn start_with(settings: &str) -> Self {
         Self::start_prepared(settings, async |_, _| {}).await
