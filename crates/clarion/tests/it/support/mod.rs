@@ -30,8 +30,10 @@ use clarion::domain::account::{
     Account, AccountChange, AccountLimits, AccountState, AppId, AppLimits, AppState, Application,
     ApplicationChange, Permissions,
 };
+use clarion::domain::audit::Actor;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListedNumber};
+use clarion::management::Management;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
 use jiff::Timestamp;
