@@ -4,6 +4,7 @@
 //! address that it came from, an answer that nobody waits for is acknowledged and ended, and an answer that has to be recorded is held
 //! until then. A way that must not be taken is corrected (`first_hop`).
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -71,7 +72,14 @@ impl ResponseFilter {
         let _ = self.dialogs.set(Arc::downgrade(dialogs));
     }
 
-    async fn receive(&self, endpoint: &EndpointInnerRef, mut received: Received) {
+    async fn receive(&self, endpoint: &EndpointInnerRef, received: Received) {
+        if let Some(received) = self.sort(endpoint, received) {
+            pass_on(endpoint, received).await;
+        }
+    }
+
+    /// What is to be passed on now.
+    fn sort(&self, endpoint: &EndpointInnerRef, mut received: Received) -> Option<Received> {
         self.parts
             .tap
             .received(&received.message, &received.connection, &received.from);
@@ -83,10 +91,11 @@ impl ResponseFilter {
         {
             ensure_contact(response, &received.from);
             if let Some(snapshot) = self.stray(endpoint, response, &received.from) {
-                return self.end_stray(endpoint, snapshot, received);
+                self.end_stray(endpoint, snapshot, received);
+                return None;
             }
             if is_awaited(endpoint, response) {
-                return self.hold(endpoint, received).await;
+                return self.hold(endpoint, received);
             }
         }
         if let SipMessage::Response(response) = &received.message
@@ -96,7 +105,7 @@ impl ResponseFilter {
         {
             dialogs.learn(response);
         }
-        pass_on(endpoint, received).await;
+        Some(received)
     }
 
     /// Requests that follow it go where they may.
@@ -158,18 +167,18 @@ impl ResponseFilter {
         });
     }
 
-    /// Passes an answer on, at once or when it has been recorded.
-    async fn hold(&self, endpoint: &EndpointInnerRef, received: Received) {
+    /// An answer is passed on at once, or when it has been recorded.
+    fn hold(&self, endpoint: &EndpointInnerRef, received: Received) -> Option<Received> {
         let SipMessage::Response(answer) = &received.message else {
-            return;
+            return None;
         };
         let Ok(call_id) = answer.call_id_header() else {
-            return pass_on(endpoint, received).await;
+            return Some(received);
         };
         let (holds, call_id) = (Arc::clone(&self.parts.holds), call_id.value().to_owned());
         let endpoint = endpoint.clone();
         match holds.judge(&call_id) {
-            ArrivingAnswer::Pass => pass_on(&endpoint, received).await,
+            ArrivingAnswer::Pass => return Some(received),
             ArrivingAnswer::Ignore => {}
             ArrivingAnswer::Wait(released) => {
                 tokio::spawn(async move {
@@ -188,6 +197,7 @@ impl ResponseFilter {
                 });
             }
         }
+        None
     }
 }
 
@@ -210,7 +220,7 @@ impl TransportEventInspector for ResponseFilter {
             connection,
             from,
         };
-        if let Err(reason) = contain(self.receive(&endpoint, received)).await {
+        if let Err(reason) = contain(pin!(self.receive(&endpoint, received))).await {
             tracing::error!(reason, %peer, "a SIP message made its handling panic: it is ignored");
         }
         None
