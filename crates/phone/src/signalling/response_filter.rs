@@ -83,26 +83,28 @@ impl ResponseFilter {
         self.parts
             .tap
             .received(&received.message, &received.connection, &received.from);
-        if let SipMessage::Response(response) = &mut received.message {
-            self.correct_way(response);
+        let SipMessage::Response(response) = &mut received.message else {
+            return Some(received);
+        };
+        let (is_answer, is_ringing) = (is_answer(response), is_ringing(response));
+        if !is_answer && !is_ringing {
+            return Some(received);
         }
-        if let SipMessage::Response(response) = &mut received.message
-            && is_answer(response)
-        {
+        self.correct_way(response);
+        // A response to an INVITE of ours that is under way: others know Call-IDs too.
+        let key = TransactionKey::from_response(response, TransactionRole::Client).ok();
+        let is_awaited = (key.as_ref()).is_some_and(|key| endpoint.transactions.get(key).is_some());
+        if is_answer {
             ensure_contact(response, &received.from);
-            if let Some(snapshot) = self.stray(endpoint, response, &received.from) {
+            if is_awaited {
+                return self.hold(endpoint, received);
+            }
+            let stray = key.and_then(|key| self.stray(endpoint, &key, response, &received.from));
+            if let Some(snapshot) = stray {
                 self.end_stray(endpoint, snapshot, received);
                 return None;
             }
-            if is_awaited(endpoint, response) {
-                return self.hold(endpoint, received);
-            }
-        }
-        if let SipMessage::Response(response) = &received.message
-            && is_ringing(response)
-            && is_awaited(endpoint, response)
-            && let Some(dialogs) = self.dialogs.get().and_then(Weak::upgrade)
-        {
+        } else if is_awaited && let Some(dialogs) = self.dialogs.get().and_then(Weak::upgrade) {
             dialogs.learn(response);
         }
         Some(received)
@@ -110,24 +112,21 @@ impl ResponseFilter {
 
     /// Requests that follow it go where they may.
     fn correct_way(&self, response: &mut Response) {
-        if (is_answer(response) || is_ringing(response))
-            && let Some(trunk) = self.parts.conversations.trunk_asked(response)
-        {
+        if let Some(trunk) = self.parts.conversations.trunk_asked(response) {
             first_hop::correct(response, trunk, self.parts.transport);
         }
     }
 
-    /// What it takes to end the leg, if this answer belongs to no call of ours.
+    /// What it takes to end the leg, if this answer, for which no transaction waits, belongs to no call of ours.
     fn stray(
         &self,
         endpoint: &EndpointInnerRef,
+        key: &TransactionKey,
         answer: &Response,
         from: &SipAddr,
     ) -> Option<DialogSnapshot> {
-        let key = TransactionKey::from_response(answer, TransactionRole::Client).ok()?;
-        let finished = endpoint.finished_transactions.get(&key).flatten();
-        let known = endpoint.transactions.get(&key).is_some()
-            || finished.is_some_and(|last| !acknowledges_a_refusal(&last, answer));
+        let finished = endpoint.finished_transactions.get(key).flatten();
+        let known = finished.is_some_and(|last| !acknowledges_a_refusal(&last, answer));
         let peer = from.get_socketaddr().ok()?;
         if known || !self.parts.peers.contain(peer.ip(), Instant::now()) {
             return None;
@@ -225,12 +224,6 @@ impl TransportEventInspector for ResponseFilter {
         }
         None
     }
-}
-
-/// A response to an INVITE of ours that is under way: others know Call-IDs too.
-fn is_awaited(endpoint: &EndpointInner, response: &Response) -> bool {
-    TransactionKey::from_response(response, TransactionRole::Client)
-        .is_ok_and(|key| endpoint.transactions.get(&key).is_some())
 }
 
 async fn pass_on(endpoint: &EndpointInnerRef, received: Received) {
