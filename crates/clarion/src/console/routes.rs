@@ -15,8 +15,8 @@ use super::guard::{self, Visit};
 use super::headers;
 use super::refusal::{Refused, refuse};
 use super::{
-    Console, assets, audio, audit, bills, call, callbacks, calls, export, health, now, preferences, settings,
-    sign_in, trunks, try_it,
+    Console, assets, audio, audit, bills, call, callbacks, calls, export, health, now, preferences,
+    settings, sign_in, trunks, try_it,
 };
 use crate::domain::operator::OperatorRole;
 

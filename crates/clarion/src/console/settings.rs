@@ -1,7 +1,5 @@
 //! *Settings*: what the server has read, with what differs from the defaults first to be seen.
 
-use std::sync::Arc;
-
 use askama::Template;
 use axum::response::Response;
 

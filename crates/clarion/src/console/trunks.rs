@@ -10,7 +10,7 @@ use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::shown::{Mark, trunk_mark};
-use super::words::{Words, fill};
+use super::words::Words;
 use crate::dispatch::trunk_pool::TrunkState;
 use crate::domain::prefix::Prefix;
 use crate::management::{ManagedTrunk, TrunkUse};

@@ -46,10 +46,7 @@ impl Scene {
             ..ApplicationChange::default()
         };
         server.change_application(app).await;
-        Self {
-            stage,
-            telephone,
-        }
+        Self { stage, telephone }
     }
 
     /// Runs a script, and does what it asks for, until it has succeeded.
