@@ -210,9 +210,8 @@ pub async fn resend_all(console: Arc<Console>, visit: Arc<Visit>) -> Result<Resp
     let Some(since) = moment(visit.field("since"), console.clock.zone()) else {
         return page(&console, &visit, Some(words.calls_bad_time.to_owned())).await;
     };
-    let app = match given("app").map(str::parse).transpose() {
-        Ok(app) => app,
-        Err(_) => return page(&console, &visit, Some(words.calls_bad_app.to_owned())).await,
+    let Ok(app) = given("app").map(str::parse).transpose() else {
+        return page(&console, &visit, Some(words.calls_bad_app.to_owned())).await;
     };
     let wanted = CallbackReplay {
         app,
