@@ -57,7 +57,11 @@ async fn after_the_steps_of_the_readme(folder: &Path) -> Child {
     let settings = settings.filter(|block| block.file() == Some("clarion.toml"));
     let settings: String = settings.map(|block| block.text).collect();
     assert!(settings.contains("loopback = true"), "{settings}");
-    let listen = format!("[http]\nlisten = [\"127.0.0.1:{}\"]\n", free_port());
+    // Two servers at once cannot both have the usual port of the console, and `clarion check` would say so.
+    let listen = format!(
+        "[console]\nlisten = []\n[http]\nlisten = [\"127.0.0.1:{}\"]\n",
+        free_port()
+    );
     std::fs::write(folder.join("clarion.toml"), listen + &settings).unwrap();
     let mut server = Command::new(env!("CARGO_BIN_EXE_clarion"))
         .arg("serve")
