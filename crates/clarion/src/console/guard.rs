@@ -58,7 +58,12 @@ impl Visit {
 
     /// A value of the form.
     pub fn field(&self, name: &str) -> &str {
-        find(&self.form, name).unwrap_or_default()
+        self.given(name).unwrap_or_default()
+    }
+
+    /// A value of the form, if it has the field.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        find(&self.form, name)
     }
 
     /// A value of the query that is there and not empty.

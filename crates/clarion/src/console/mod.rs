@@ -3,6 +3,7 @@
 //! `routes` has every address on one screen, `guard` decides who may ask, `named` gives calls the names of whose they are. What is asked and changed goes through `management`, as on the command line. It has no SQL and no rules of its own, asks
 //! no other host for anything, and sends nothing that is not escaped (`escaper`).
 
+mod accounts;
 mod assets;
 mod audit;
 mod call;
@@ -11,6 +12,7 @@ mod cookies;
 mod escaper;
 mod events;
 mod export;
+mod forms;
 mod guard;
 mod headers;
 mod ladder;
