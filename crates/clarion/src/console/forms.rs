@@ -162,7 +162,8 @@ impl PageForms {
     pub fn value(&self, form: &str, field: &str, otherwise: &str) -> String {
         let typed = self.refused_form(form);
         let typed = typed.and_then(|refused| refused.visit.given(field));
-        typed.unwrap_or(otherwise).to_owned()
+        // Browsers send line breaks of two characters.
+        typed.unwrap_or(otherwise).replace("\r\n", "\n")
     }
 
     /// A field of one line.
