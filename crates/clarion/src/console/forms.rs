@@ -15,8 +15,7 @@ use super::words::{Words, fill};
 use crate::management::ManagementError;
 use crate::management::settings::SettingRule;
 
-pub use self::setting_words::WordedSettings;
-pub use self::settings::{SettingGroup, change_of, choice_word, groups};
+pub use self::settings::{SettingGroup, change_of, groups};
 
 /// What is wrong with a field, in a sentence that names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,11 +54,10 @@ pub fn read<T: FromStr<Err: ToString>>(
 ) -> Result<T, FieldMistake> {
     let value = visit.field(field).trim().parse();
     value.map_err(|rule: T::Err| {
-        let words = visit.language.words();
-        let values = [("field", label), ("why", &rule.to_string())];
+        let (text, why) = (visit.language.words().rule_form, rule.to_string());
         FieldMistake {
             field,
-            sentence: fill(words.rule_form, &values),
+            sentence: fill(text, &[("field", label), ("why", &why)]),
         }
     })
 }
@@ -81,8 +79,10 @@ fn said(rule: &SettingRule, label: &str, words: &Words) -> String {
     match rule {
         SettingRule::Between(least, most) => {
             let (least, most) = (least.to_string(), most.to_string());
-            let values = [("field", label), ("least", &least), ("most", &most)];
-            fill(words.rule_between, &values)
+            fill(
+                words.rule_between,
+                &[("field", label), ("least", &least), ("most", &most)],
+            )
         }
         SettingRule::OnOff | SettingRule::OneOf(_) => fill(words.rule_choice, &[("field", label)]),
         SettingRule::EmptyList => fill(words.rule_empty, &[("field", label)]),
@@ -124,8 +124,8 @@ impl PageForms {
         let (mistakes, status) = match error {
             FormError::Mistakes(mistakes) => (mistakes, StatusCode::UNPROCESSABLE_ENTITY),
             FormError::Management(ManagementError::Setting(error)) => {
-                let (field, label) = (error.setting, error.setting);
-                let sentence = said(&error.rule, label, words);
+                let field = error.setting;
+                let sentence = said(&error.rule, field, words);
                 let mistakes = vec![FieldMistake { field, sentence }];
                 (mistakes, StatusCode::UNPROCESSABLE_ENTITY)
             }

@@ -219,11 +219,13 @@ fn wrong_lines(report: &DoNotCallImport, words: &Words) -> Vec<FieldMistake> {
     }
     let counts = [report.added, report.known, report.wrong.len() as u64];
     let [added, known, wrong] = counts.map(|count| count.to_string());
-    let values = [("added", &*added), ("known", &*known), ("wrong", &*wrong)];
-    let summary = mistake(fill(words.unwanted_import_wrong, &values));
+    let summary = mistake(fill(
+        words.unwanted_import_wrong,
+        &[("added", &added), ("known", &known), ("wrong", &wrong)],
+    ));
     let lines = report.wrong.iter().take(NAMED).map(|(line, why)| {
-        let values = [("n", &*line.to_string()), ("why", why.as_str())];
-        mistake(fill(words.unwanted_line, &values))
+        let line = line.to_string();
+        mistake(fill(words.unwanted_line, &[("n", &line), ("why", why)]))
     });
     std::iter::once(summary).chain(lines).collect()
 }
