@@ -8,6 +8,7 @@ pub mod audio_files;
 pub mod barred_numbers;
 pub mod billing;
 pub mod callbacks;
+pub mod check;
 pub mod claim_holds;
 pub mod cli;
 pub mod client;

@@ -88,13 +88,14 @@ impl Server {
         let (trunks, ring, trace_door) =
             start_trunks(&config, &barred, &clock, &supervisor).await?;
         let prompts = RenderedPrompts::open(&config, audio_files.clone(), &supervisor)?;
+        let prompts = Arc::new(prompts);
         let (pooled, pace) = (trunks.trunks().to_vec(), Arc::clone(&trunks.pace));
         let needs = DispatchNeeds {
             store: Arc::clone(&store) as _,
             clock: clock.clone(),
             node: node.clone(),
             trunks,
-            prompts: Arc::new(prompts),
+            prompts: Arc::clone(&prompts) as _,
             owed: callbacks.owed(),
             holds: holds.clone(),
             barred: Arc::clone(&barred),
@@ -126,6 +127,7 @@ impl Server {
             disk: Arc::clone(&disk),
             readiness: Arc::clone(&readiness),
             trace: ring,
+            prompts,
             overview: OverviewMemory::default(),
         };
         let management = managed.manage(&store, &config, &clock);
@@ -146,10 +148,11 @@ impl Server {
         let background = start_background(&api, &node, barred, &supervisor);
         let (stop, stopped) = watch::channel(false);
         let tls = Acceptors::new(&config, &clock)?;
-        let console = Console::new(management.clone(), stopped.clone());
+        let api = api::router(Arc::new(api));
+        let console = Console::new(management.clone(), api.clone(), stopped.clone());
         let (console, mut listeners) =
             console::serve(&config, console, tls.console, &stopped, &supervisor).await;
-        let front = Front::new(api::router(Arc::new(api)), tls.api, &config.http);
+        let front = Front::new(api, tls.api, &config.http);
         let (addresses, own) = listen(&config, front, &stopped, &supervisor).await?;
         listeners.extend(own);
         Ok(Self {

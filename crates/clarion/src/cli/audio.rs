@@ -6,18 +6,13 @@ use std::process::Stdio;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use sound::renderer::Requester;
-use supervisor::Supervisor;
 use tokio::io::AsyncWriteExt;
 
 use super::audio_import::{self, ImportOptions};
 use super::print;
-use crate::audio_files::prompts;
 use crate::domain::account::AppId;
 use crate::domain::prompt::{AddedFile, Prompt, Speech};
 use crate::management::{BroughtFile, Management};
-
-const COMMAND_LINE: Requester<'static> = Requester("the command line");
 
 #[derive(Debug, Subcommand)]
 pub enum AudioCommand {
@@ -152,13 +147,7 @@ impl PlayOptions {
             code: None,
             plays: 1,
         };
-        // The prompts on disk belong to the server, which may be running.
-        let mut config = management.config().clone();
-        config.prompts.disk_bytes = None;
-        let audio_files = management.audio_files()?;
-        let renderer = prompts::open(&Supervisor::new(), &config)?;
-        let list = prompts::make_ready(&renderer, &audio_files, COMMAND_LINE, &prompt).await?;
-        let heard = list.heard();
+        let heard = management.heard(&prompt).await?;
         let wav = sound::wav::mono_16_bit(&heard, sound::RATE);
         match self.out {
             Some(file) => std::fs::write(&file, wav)

@@ -14,9 +14,9 @@ use rustls::RootCertStore;
 use serde_json::{Map, Value};
 
 use super::call_watch;
-use super::check::names_of_certificate;
 use crate::api::LANDING_CALL;
 use crate::api::wire::Field;
+use crate::check::names_of_certificate;
 use crate::client::{ApiCredentials, Client};
 use crate::clock::Clock;
 use crate::config::{Config, HttpUrl};

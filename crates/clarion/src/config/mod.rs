@@ -19,6 +19,7 @@ mod postgres;
 mod prompts;
 mod rates;
 mod section;
+mod shown;
 mod speech;
 #[cfg(test)]
 mod tests;
@@ -54,6 +55,7 @@ pub use self::postgres::{
 pub use self::prompts::PromptsConfig;
 pub use self::rates::RatesConfig;
 use self::section::{LARGEST_MIB, Mistake, Section};
+pub use self::shown::ShownSetting;
 pub use self::speech::{SpeechConfig, SpeechService};
 pub use self::trunk::{
     EndpointSettings, LoopbackSettings, TRUNK_DEFAULTS, TrunkHealthSettings, TrunkSettings,
@@ -93,6 +95,8 @@ pub struct Config {
     pub media: MediaConfig,
     pub trunks: Vec<TrunkSettings>,
     pub log: LogConfig,
+    /// As they were read, for people.
+    pub shown: Vec<ShownSetting>,
 }
 
 /// The mistakes in the settings, one line each, with the file or variable, the table, the key and the rule.
@@ -199,7 +203,8 @@ fn read(
         let wrapped = nested(path, from_variable(&defaults, path, value));
         overlay(&mut settings, wrapped, "", &mut mistakes);
     }
-    let read = read_tables(settings, &mut mistakes);
+    let shown = shown::shown(&settings, &defaults);
+    let read = read_tables(settings, shown, &mut mistakes);
     match read {
         Some(config) if mistakes.is_empty() => Ok(config),
         _ => Err(ConfigError(mistakes.iter().map(place).collect())),
@@ -214,7 +219,11 @@ fn path_of(variable: &str) -> String {
 }
 
 /// Reads every table, so that all mistakes are reported at once. Returns `None` if there was one.
-fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
+fn read_tables(
+    settings: Table,
+    shown: Vec<ShownSetting>,
+    mistakes: &mut Vec<Mistake>,
+) -> Option<Config> {
     let mut root = Section::root(settings);
     let mut kept = Collector { mistakes };
     let data_dir = kept.one(root.text("data_dir").map(PathBuf::from));
@@ -269,6 +278,7 @@ fn read_tables(settings: Table, mistakes: &mut Vec<Mistake>) -> Option<Config> {
         media: media?,
         trunks,
         log: log?,
+        shown,
     })
 }
 

@@ -14,7 +14,7 @@ use axum::response::Response;
 
 use self::secrets::SecretRow;
 use super::Console;
-use super::forms::{self, FieldMistake, FormError, FormField, PageForms};
+use super::page_forms::{self, FieldMistake, FormError, FormField, PageForms};
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
@@ -144,8 +144,8 @@ fn read_new(visit: &Visit, words: &Words) -> Result<NewAccount, FieldMistake> {
     let name = Some(visit.field("name").trim()).filter(|name| !name.is_empty());
     let settings = AccountChange::from_texts(name.map(|name| ("name", name)));
     Ok(NewAccount {
-        sid: forms::read_any(visit, "sid", words.account_sid)?,
-        token: forms::read_any(visit, "auth-token", words.account_token)?,
+        sid: page_forms::read_any(visit, "sid", words.account_sid)?,
+        token: page_forms::read_any(visit, "auth-token", words.account_token)?,
         // Any text is a name.
         settings: settings.unwrap_or_default(),
     })

@@ -52,6 +52,8 @@ struct CallPart {
     reason: String,
     /// What ends it, if it may be ended.
     stop: Option<&'static str>,
+    /// It is over, and says nothing secret: it can be made again.
+    may_repeat: bool,
     /// Who may change something has a token for it.
     token: Option<String>,
     steps: Vec<TimelineStep>,
@@ -59,6 +61,8 @@ struct CallPart {
     callback: Option<CallbackBox>,
     bill: Vec<BillRow>,
     ladder: Option<Ladder>,
+    /// What it says may be heard again.
+    is_told: bool,
 }
 
 struct SoundRow {
@@ -203,12 +207,14 @@ impl CallPart {
             accepted: Moment::new(record.accepted_at, clock, words),
             reason: record.reason.clone().unwrap_or_default(),
             stop: stop(record.state, words),
+            may_repeat: record.state == CallState::Ended && record.kind == CallKind::Notification,
             token,
             steps: timeline::steps(&file.story.seen, clock, words),
             sounds: sounds.collect(),
             callback: callback
                 .map(|(callback, attempts)| callback_box(console, words, callback, attempts)),
             bill: file.story.bill_lines.iter().map(|line| bill_row(line, words)).collect(),
+            is_told: record.kind == CallKind::Notification,
             ladder: ladder::draw(&messages, clock, words),
         }
     }
@@ -293,6 +299,12 @@ pub async fn cancel(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
         Err(error) => return Err(error.into()),
     };
     Ok(Redirect::to(&format!("/calls/{sid}?done={done}")).into_response())
+}
+
+/// The same request once more, as a new call.
+pub async fn again(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let placed = console.acting(&visit).call_again(&sid(&visit)?).await?;
+    Ok(Redirect::to(&format!("/calls/{placed}?done=placed")).into_response())
 }
 
 pub async fn resend_callback(

@@ -51,7 +51,7 @@ struct Export {
 }
 
 pub fn download(console: Arc<Console>, visit: &Visit) -> Result<Response, Refused> {
-    let wanted = WantedCalls::of(visit, visit.language.words());
+    let wanted = WantedCalls::of(&console, visit);
     let filter = wanted.filter(PAGE).ok_or(Refused::BadForm)?;
     let place = Arc::clone(&console.exports).try_acquire_owned();
     let export = Export {

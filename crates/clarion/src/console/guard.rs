@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::http::Method;
-use axum::http::header::{CONTENT_TYPE, ORIGIN};
+use axum::http::header::ORIGIN;
 use axum::http::request::Parts;
 use axum::response::Response;
 use sha2::{Digest, Sha256};
@@ -14,6 +14,7 @@ use url::form_urlencoded;
 
 use super::Console;
 use super::cookies;
+use super::forms::{self, SentFile, SentForm};
 use super::language::PageLanguage;
 use super::refusal::{Refused, refuse};
 use super::routes::RouteAccess;
@@ -21,8 +22,6 @@ use crate::api::{Arrival, KnownClient, PeerAddress};
 use crate::domain::audit::Actor;
 use crate::domain::operator::{OperatorName, OperatorRole, SignIn};
 
-/// No form of the console is longer.
-const LONGEST_FORM: usize = 65_536;
 /// A sign-in is renewed in the store once in so many parts of its time, not at every request.
 const RENEWALS: i32 = 30;
 /// Every form has it.
@@ -38,7 +37,7 @@ pub struct Visit {
     pub is_secure: bool,
     pub operator: Option<SignedInOperator>,
     path_values: Vec<(String, String)>,
-    form: Vec<(String, String)>,
+    form: SentForm,
 }
 
 /// Whose request it is.
@@ -63,7 +62,12 @@ impl Visit {
 
     /// A value of the form, if it has the field.
     pub fn given(&self, name: &str) -> Option<&str> {
-        find(&self.form, name)
+        self.form.field(name)
+    }
+
+    /// The files of the form.
+    pub fn files(&self) -> &[SentFile] {
+        &self.form.files
     }
 
     /// A value of the query that is there and not empty.
@@ -125,7 +129,7 @@ pub async fn admit(
         is_secure: own_url.as_ref().is_some_and(|url| url.starts_with("https")),
         operator: None,
         path_values: path_values.unwrap_or_default(),
-        form: Vec::new(),
+        form: SentForm::default(),
         parts,
     };
     let is_change = visit.parts.method != Method::GET && visit.parts.method != Method::HEAD;
@@ -139,8 +143,14 @@ pub async fn admit(
     if access != RouteAccess::Anybody && visit.operator.is_none() {
         return Err(refuse(console, &visit, &Refused::NotSignedIn));
     }
+    if let RouteAccess::Role(role) = access
+        && !visit.may(role)
+    {
+        return Err(refuse(console, &visit, &Refused::NotAllowed));
+    }
     if is_change {
-        match read_form(console, &visit.parts, body).await {
+        let read = forms::read(console, access, &visit.parts, body);
+        match read.await {
             Ok(form) => visit.form = form,
             Err(refused) => return Err(refuse(console, &visit, &refused)),
         }
@@ -150,11 +160,6 @@ pub async fn admit(
         {
             return Err(refuse(console, &visit, &Refused::WrongToken));
         }
-    }
-    if let RouteAccess::Role(role) = access
-        && !visit.may(role)
-    {
-        return Err(refuse(console, &visit, &Refused::NotAllowed));
     }
     Ok(visit)
 }
@@ -177,24 +182,6 @@ fn is_own_origin(parts: &Parts, own_url: Option<&str>) -> bool {
         (Some("same-origin") | None, Some(_)) => names_us,
         _ => false,
     }
-}
-
-async fn read_form(
-    console: &Console,
-    parts: &Parts,
-    body: axum::body::Body,
-) -> Result<Vec<(String, String)>, Refused> {
-    let media_type = parts.headers.get(CONTENT_TYPE);
-    let media_type = media_type.and_then(|value| value.to_str().ok());
-    if !media_type.is_some_and(|text| text.starts_with("application/x-www-form-urlencoded")) {
-        return Err(Refused::BadForm);
-    }
-    let read = axum::body::to_bytes(body, LONGEST_FORM);
-    let read = tokio::time::timeout(console.body_time, read).await;
-    let bytes = read.map_err(|_| Refused::BadForm)?;
-    let bytes = bytes.map_err(|_| Refused::BadForm)?;
-    let pairs = form_urlencoded::parse(&bytes);
-    Ok(pairs.into_owned().collect())
 }
 
 /// The operator that the cookie names, if it is signed in.

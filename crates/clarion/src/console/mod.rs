@@ -5,35 +5,46 @@
 
 mod accounts;
 mod assets;
+mod audio;
 mod audit;
+mod bills;
 mod call;
+mod callbacks;
 mod calls;
 mod cookies;
 mod escaper;
 mod events;
 mod export;
+mod field_words;
 mod forms;
 mod guard;
 mod headers;
+mod health;
 mod ladder;
 mod language;
 mod lockout;
 mod named;
 mod now;
 mod page;
+mod page_forms;
 mod preferences;
 mod refusal;
 mod routes;
 mod serving;
+mod settings;
 mod shown;
 mod sign_in;
 mod timeline;
 mod times;
+mod trunks;
+mod try_it;
+mod waveform;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 
@@ -50,6 +61,8 @@ use crate::management::Management;
 
 /// Files that are downloaded at once: each reads all calls.
 const EXPORTS: usize = 2;
+/// Forms with files that are read at once.
+const UPLOADS: usize = 2;
 
 /// Everything that the handlers use.
 #[derive(Debug)]
@@ -57,6 +70,10 @@ pub struct Console {
     /// As nobody: what changes something is done as the visitor (`Console::acting`).
     management: Management,
     names: Names,
+    /// That of the applications, for calls that operators try.
+    api: Router,
+    /// The version of the interface that it answers.
+    version: String,
     clock: Clock,
     settings: ConsoleConfig,
     /// Time for the body of a request.
@@ -65,23 +82,31 @@ pub struct Console {
     verifying: VerifyingPlaces,
     streams: OpenStreams,
     exports: Arc<Semaphore>,
+    /// Forms with files, which are held in memory.
+    uploads: Semaphore,
+    /// Checks of this node and recounts of days: they take a while.
+    examining: Semaphore,
     /// Streams end when the server does.
     stopped: watch::Receiver<bool>,
 }
 
 impl Console {
-    pub fn new(management: Management, stopped: watch::Receiver<bool>) -> Self {
+    pub fn new(management: Management, api: Router, stopped: watch::Receiver<bool>) -> Self {
         let config = management.config();
         let settings = config.console.clone();
         Self {
             clock: management.clock().clone(),
             names: Names::default(),
+            api,
+            version: config.http.soft_versions.first().cloned().unwrap_or_default(),
             lockout: Lockout::new(&settings),
             settings,
             body_time: config.http.body_time,
             verifying: VerifyingPlaces::default(),
             streams: OpenStreams::default(),
             exports: Arc::new(Semaphore::new(EXPORTS)),
+            uploads: Semaphore::new(UPLOADS),
+            examining: Semaphore::new(1),
             stopped,
             management,
         }

@@ -159,6 +159,12 @@ fn done(visit: &Visit) -> Option<&'static str> {
         "number-added" => Some(words.done_number_added),
         "number-removed" => Some(words.done_number_removed),
         "imported" => Some(words.done_imported),
+        "requested" => Some(words.try_requested),
+        "placed" => Some(words.call_placed),
+        "added" => Some(words.audio_is_added),
+        "removed" => Some(words.audio_is_removed),
+        "drained" => Some(words.trunk_is_drained),
+        "opened" => Some(words.trunk_is_open),
         _ => None,
     }
 }

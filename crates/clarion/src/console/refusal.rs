@@ -25,6 +25,8 @@ pub enum Refused {
     NotFound,
     /// Too many at once.
     Busy,
+    /// A file is larger than files may be, or there are too many.
+    TooLarge,
     /// What was wanted cannot be done, and why.
     Conflict(String),
     /// The store could not be asked.
@@ -55,6 +57,7 @@ impl Refused {
             Self::BadForm => StatusCode::BAD_REQUEST,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::Failed(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -70,6 +73,7 @@ impl Refused {
             Self::BadForm => words.refused_form.to_owned(),
             Self::NotFound => words.refused_not_found.to_owned(),
             Self::Busy => words.refused_busy.to_owned(),
+            Self::TooLarge => words.refused_too_large.to_owned(),
             Self::Conflict(said) => format!("{} {said}", words.refused_conflict),
             Self::Failed(said) if is_signed_in => format!("{} {said}", words.refused_failed),
             Self::Failed(_) => words.refused_failed.to_owned(),

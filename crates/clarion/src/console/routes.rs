@@ -15,7 +15,10 @@ use super::accounts::{account, application, do_not_call, lists, rates};
 use super::guard::{self, Visit};
 use super::headers;
 use super::refusal::{Refused, refuse};
-use super::{Console, accounts, assets, audit, call, calls, export, now, preferences, sign_in};
+use super::{
+    Console, accounts, assets, audio, audit, bills, call, callbacks, calls, export, health, now, preferences, settings,
+    sign_in, trunks, try_it,
+};
 use crate::domain::operator::OperatorRole;
 
 /// Who may ask.
@@ -87,6 +90,30 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/accounts/{sid}/do-not-call.txt", VIEWER, do_not_call::download),
         get("/apps/{id}", VIEWER, application::show),
         post("/apps/{id}", ADMIN, application::set),
+        post("/calls/{sid}/again", ADMIN, call::again),
+        get("/callbacks", VIEWER, callbacks::list),
+        post("/callbacks/resend", ADMIN, callbacks::resend),
+        post("/callbacks/resend-all", ADMIN, callbacks::resend_all),
+        get("/calls/{sid}/sound.wav", VIEWER, audio::of_call),
+        get("/calls/{sid}/wave.svg", VIEWER, audio::wave_of_call),
+        get("/audio", VIEWER, audio::list),
+        post("/audio", ADMIN, audio::upload),
+        post("/audio/remove", ADMIN, audio::remove),
+        get("/audio/sound.wav", VIEWER, audio::of_file),
+        get("/audio/wave.svg", VIEWER, audio::wave_of_file),
+        get("/trunks", VIEWER, trunks::show),
+        post("/trunks/{name}/drain", ADMIN, trunks::drain),
+        post("/trunks/{name}/open", ADMIN, trunks::open),
+        get("/bills", VIEWER, bills::list),
+        get("/bills/{day}", VIEWER, bills::show),
+        post("/bills/{day}/verify", VIEWER, bills::verify),
+        get("/bills/{day}/{app}", VIEWER, bills::download),
+        get("/try", VIEWER, try_it::show),
+        post("/try", ADMIN, try_it::create),
+        get("/health", VIEWER, health::show),
+        get("/settings", VIEWER, |console, visit| {
+            ready(settings::show(&console, &visit))
+        }),
         get("/audit", VIEWER, audit::list),
     ]
 }

@@ -20,6 +20,14 @@ pub struct Mark {
     pub tone: &'static str,
 }
 
+/// One of the values of a field, in words.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice {
+    pub value: &'static str,
+    pub word: &'static str,
+    pub is_chosen: bool,
+}
+
 /// A row of a list of calls.
 #[derive(Debug)]
 pub struct CallRow {

@@ -83,6 +83,7 @@ words! {
     refused_form: "The form could not be read.", "无法读取提交的表单。";
     refused_not_found: "There is nothing at this address. It may have been removed, or mistyped.", "这里没有内容：可能已被清理，或地址有误。";
     refused_busy: "Too many of these are open. Close one, and try again.", "同时打开得太多了，请关闭一些后重试。";
+    refused_too_large: "That is larger than the server takes, or the upload broke off.", "文件超过上限，或上传中断。";
     refused_conflict: "It cannot be done now:", "现在无法执行：";
     refused_failed: "The database did not answer as it should. Try again in a moment.", "数据库没有正常应答，请稍后重试。";
     back_to_now: "Back to the overview", "返回实时概览";
@@ -145,6 +146,17 @@ words! {
     calls_filter: "Filter", "筛选";
     calls_account: "Account", "账户";
     calls_account_hint: "account sid", "账户 sid";
+    calls_app: "Application", "应用";
+    calls_app_hint: "application id", "应用 id";
+    calls_number: "Number called", "被叫号码";
+    calls_from: "Accepted from", "受理时间起";
+    calls_to: "until", "止";
+    calls_trunk: "Trunk", "中继";
+    calls_caller: "Caller shown", "主叫显号";
+    calls_user_data: "userData contains", "userData 包含";
+    calls_more_filters: "More filters", "更多条件";
+    calls_searched: "Calls were searched back to {sid}.", "已查到 {sid} 为止。";
+    calls_further: "Search further", "继续往前查";
     calls_which: "Which calls", "范围";
     calls_all: "all", "全部";
     calls_alive: "not ended", "未结束";
@@ -158,6 +170,10 @@ words! {
     calls_empty: "No calls here.", "没有符合条件的呼叫。";
     calls_empty_next: "A call appears as soon as an application requests it: docs/api.md, or try: clarion call place", "应用发起请求后呼叫就会出现：参见 docs/api.md，或执行 clarion call place 试一试。";
     calls_bad_account: "An account sid has 32 letters or digits.", "账户 sid 应为 32 位字母或数字。";
+    calls_bad_app: "An application id has 32 letters or digits.", "应用 id 应为 32 位字母或数字。";
+    calls_bad_number: "That cannot be a number: {why}", "号码有误：{why}";
+    calls_bad_time: "Write a time as 2026-11-15T08:00.", "时间格式应为 2026-11-15T08:00。";
+    calls_bad_which: "There is no such state and no such outcome.", "没有这种状态或结果。";
     calls_bad_sid: "A callSid has 32 letters or digits.", "callSid 应为 32 位字母或数字。";
     column_time: "Accepted", "受理时间";
     column_to: "To", "被叫";
@@ -456,6 +472,121 @@ words! {
     unwanted_import_wrong: "{added} added, {known} there already; {wrong} lines have no number for the list:", "新增 {added} 个，已存在 {known} 个；{wrong} 行不是有效号码：";
     unwanted_line: "Line {n}: {why}.", "第 {n} 行：{why}。";
     unwanted_export: "Download the list", "导出名单";
+    call_again: "Call again", "再次呼叫";
+    call_placed: "A new call was placed with the same request.", "已按原请求发起新的呼叫。";
+
+    // Callbacks.
+    callbacks_title: "Callbacks", "回调";
+    callbacks_receivers: "Who is owed callbacks, those that fail first", "待送达的接收方（失败的在前）";
+    callbacks_none_waits: "No callback waits: everybody has been told.", "没有积压的回调，均已送达。";
+    callbacks_kind: "Kind", "类型";
+    callbacks_final: "results", "结果通知";
+    callbacks_events: "events", "状态事件";
+    callbacks_failures: "Failures in a row", "连续失败";
+    callbacks_last: "Last attempt", "最近一次";
+    callbacks_again: "Send many again", "批量重发";
+    callbacks_again_about: "Everything that a receiver or an application has missed since a moment. Receivers may get a callback twice; its webhook id stays the same.", "重新发送某接收方或某应用自某时刻起漏收的回调。接收方可能重复收到，webhook id 不变。";
+    callbacks_since: "Calls accepted since", "受理时间不早于";
+    callbacks_which: "Those that were", "范围";
+    callbacks_name_one: "Name a receiver or an application: callbacks of all of them are not sent again together.", "请填写接收方或应用，不能对全部接收方一起重发。";
+    callbacks_resent: "{n} callbacks are due now.", "已重新排入 {n} 条回调。";
+    callbacks_resent_some: "{n} callbacks are due now. There are more: send again to go on.", "已重新排入 {n} 条回调，还有更多，请再次点击继续。";
+    callbacks_each: "Every callback", "回调明细";
+    callbacks_owed: "Owed", "产生时间";
+    callbacks_next: "Next attempt", "下次发送";
+    callbacks_empty: "No callbacks here. One is owed when a call ends whose request named a respUrl.", "没有符合条件的回调。请求携带 respUrl 的呼叫结束后会产生回调。";
+    actions: "Actions", "操作";
+
+    // Audio.
+    audio_title: "Audio files", "语音文件";
+    audio_owner: "Files of", "归属";
+    audio_platform: "the platform: every application may play them", "平台（所有应用可用）";
+    audio_of_app: "Application", "应用";
+    audio_name: "Name", "文件名";
+    audio_length: "Length", "时长";
+    audio_bytes: "Bytes", "字节数";
+    audio_added: "Added", "上传时间";
+    audio_listen: "As the callee hears it", "试听（电话音质）";
+    audio_wave: "Waveform of {name}", "{name} 的波形";
+    audio_empty: "There are no files here.", "还没有语音文件。";
+    audio_empty_next: "Upload a WAV file, or a zip of them; requests then name it in mediaName.", "上传 WAV 文件或其 zip 包后，请求即可在 mediaName 中引用。";
+    audio_upload: "Upload", "上传";
+    audio_choose: "WAV files, or zip files of them", "WAV 文件，或包含 WAV 的 zip";
+    audio_remove: "Remove", "删除";
+    audio_is_added: "The files were added.", "文件已上传。";
+    audio_is_removed: "The file was removed. Calls that were accepted before still play it.", "文件已删除。此前受理的呼叫仍会播放它。";
+    audio_none_chosen: "Choose a file first.", "请先选择文件。";
+    sound_sent: "What the callee hears", "播放内容";
+    sound_secret: "A voice code is not told again, also not to operators.", "验证码内容不会再次播放，操作员也不例外。";
+    sound_download: "Download WAV", "下载 WAV";
+
+    // Trunks.
+    trunk_rate: "Calls a second", "每秒呼叫";
+    trunk_host: "Host", "地址";
+    trunk_prefixes: "Carries", "承载号段";
+    trunk_priority: "Priority", "优先级";
+    trunk_all_numbers: "all numbers", "全部号码";
+    trunk_loopback: "test telephone in this process", "本机测试话机";
+    trunk_drain: "Drain", "排空";
+    trunk_open: "Use again", "恢复使用";
+    trunk_note: "A drained trunk gets no new calls on any node; those in progress finish. States are those of this node.", "排空后，所有节点都不再向该中继发起新呼叫，进行中的通话不受影响。状态为本节点所见。";
+    trunk_calls_link: "Calls over it", "查看其通话";
+    trunk_is_drained: "The trunk gets no more calls.", "该中继不再承接新呼叫。";
+    trunk_is_open: "The trunk is used again.", "该中继已恢复使用。";
+
+    // Bills.
+    bills_title: "Bills", "话单";
+    bills_empty: "No day has been closed yet. Days close by themselves after midnight in the platform's zone; until then clarion bill export shows the lines of today.", "还没有已结账的日期。每天零点（平台时区）后自动结账；当天的话单可用 clarion bill export 导出。";
+    bills_day: "Day", "日期";
+    bills_lines: "Lines", "话单数";
+    bills_files: "Files", "文件";
+    bills_closed: "Closed", "结账时间";
+    bills_day_title: "Bill of {day}", "{day} 话单";
+    bills_by_account: "By account", "按账户";
+    bills_day_empty: "Nobody was billed on this day.", "当天没有产生话单。";
+    bills_no_files: "There are no files of this day.", "当天没有话单文件。";
+    bills_bytes: "Bytes", "字节数";
+    bills_made: "Made", "生成时间";
+    bills_verify: "Verify", "核对";
+    bills_verified: "All is right: {lines} lines, {fee} in all, as files and calls have it.", "核对一致：共 {lines} 条，合计 {fee}，与文件及呼叫记录相符。";
+    bills_faults: "Files, lines and calls do not agree:", "文件、话单与呼叫记录不一致：";
+    bills_without_file: "{app} has lines but no file", "{app} 有话单但没有文件";
+    bills_calls_differ: "{without} calls have no line, {differing} differ from theirs", "{without} 个呼叫没有话单，{differing} 个呼叫与话单不符";
+    bills_back: "All days", "返回日期列表";
+
+    // Try it.
+    try_title: "Try it", "试呼";
+    try_about: "Fill in a request as an application would send it. See it as JSON, XML and curl, or place the call and watch it.", "像应用那样填写一次请求，查看它的 JSON、XML 和 curl 写法，或直接发起呼叫并观看过程。";
+    try_no_app: "No application may call yet. Add an account and an application first.", "还没有可用的应用，请先添加账户和应用。";
+    try_app: "The application that asks.", "发起请求的应用。";
+    try_more: "More fields", "更多字段";
+    try_show: "Show the request", "查看请求";
+    try_call: "Call", "呼叫";
+    try_request: "The request", "请求内容";
+    try_requested: "The call was accepted. What happens appears below.", "呼叫已受理，过程如下。";
+
+    // Settings.
+    settings_title: "Settings", "配置";
+    settings_about: "As this node has read them when it started: defaults, then the file, then the environment. Secrets are hidden.", "本节点启动时读取的配置，依次为默认值、配置文件、环境变量。密码等敏感内容已隐藏。";
+    settings_all: "All settings", "全部配置";
+    settings_changed: "Only what differs from the default", "只看与默认值不同的";
+    settings_empty: "Nothing differs from the defaults.", "全部为默认值。";
+    settings_key: "Setting", "配置项";
+    settings_value: "Value", "当前值";
+    settings_default: "Default", "默认值";
+    settings_meaning: "Meaning", "说明";
+
+    // Health.
+    health_title: "Health", "体检";
+    health_about: "What clarion check finds on this node at this moment. Nothing is changed by it.", "在本节点上执行 clarion check 的结果，不会修改任何内容。";
+    health_ready: "This node is ready.", "本节点已就绪。";
+    health_not_ready: "This node is not ready:", "本节点未就绪：";
+    health_level: "Level", "级别";
+    health_subject: "What", "检查项";
+    health_found: "Found", "结果";
+    level_ok: "ok", "正常";
+    level_warning: "warning", "警告";
+    level_problem: "problem", "故障";
 
     // Audit.
     audit_title: "Audit trail", "操作日志";

@@ -63,6 +63,15 @@ impl RenderedPrompts {
             audio_files,
         })
     }
+
+    /// Requesters take turns.
+    pub async fn playlist_for(
+        &self,
+        requester: Requester<'_>,
+        prompt: &Prompt,
+    ) -> Result<Playlist, PromptError> {
+        prompts::make_ready(&self.renderer, &self.audio_files, requester, prompt).await
+    }
 }
 
 #[async_trait]
@@ -73,7 +82,7 @@ impl PromptSource for RenderedPrompts {
         prompt: &Prompt,
     ) -> Result<Playlist, PromptError> {
         let requester = Requester(account.as_str());
-        prompts::make_ready(&self.renderer, &self.audio_files, requester, prompt).await
+        self.playlist_for(requester, prompt).await
     }
 }
 

@@ -35,7 +35,7 @@ impl CallState {
         self as i16
     }
 
-    /// The word on the command line and in files.
+    /// The word in JSON, in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -49,18 +49,6 @@ impl CallState {
 
     pub fn from_number(number: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.number() == number)
-    }
-
-    /// The word in JSON and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Claimed => "claimed",
-            Self::Dialling => "dialling",
-            Self::Ringing => "ringing",
-            Self::Answered => "answered",
-            Self::Ended => "ended",
-        }
     }
 
     /// Returns whether this state may become `next`: the transition table.

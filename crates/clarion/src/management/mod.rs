@@ -18,6 +18,7 @@ mod operators;
 mod overview;
 mod server;
 pub mod settings;
+mod sound;
 mod switches;
 
 use std::sync::Arc;

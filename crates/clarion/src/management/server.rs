@@ -7,9 +7,11 @@ use tokio::sync::Notify;
 
 use super::overview::OverviewMemory;
 use super::{Management, ManagementError};
+use crate::check::{self, Finding};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
+use crate::dispatch::RenderedPrompts;
 use crate::dispatch::trunk_pool::PooledTrunk;
 use crate::domain::audit::Actor;
 use crate::domain::call::CallSid;
@@ -30,6 +32,7 @@ pub struct ManagedServer {
     pub readiness: Arc<Readiness>,
     /// `None` where no messages are kept.
     pub trace: Option<Arc<TraceRing>>,
+    pub prompts: Arc<RenderedPrompts>,
     pub overview: OverviewMemory,
 }
 
@@ -53,6 +56,13 @@ impl Management {
         let (store, config) = (Arc::clone(&self.store), Arc::clone(&self.config));
         let placing = CallPlacing::beside_server(store, config, self.clock.clone());
         Ok(Arc::new(placing.await?))
+    }
+
+    /// What a check finds on this machine.
+    pub async fn examine(&self) -> Vec<Finding> {
+        let mut all = Vec::new();
+        check::examine(&self.config, None, &mut |found| all.extend(found)).await;
+        all
     }
 
     /// Why this node is not ready; `None` where it is, or where this is no node.

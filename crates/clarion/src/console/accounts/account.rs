@@ -8,7 +8,7 @@ use axum::response::Response;
 use super::rates::{self, RateRow};
 use super::{account_token, address_of, application, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::forms::{FormError, FormField, PageForms, SettingGroup, change_of, groups};
+use crate::console::page_forms::{FormError, FormField, PageForms, SettingGroup, change_of, groups};
 use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
 use crate::console::refusal::Refused;

@@ -13,7 +13,7 @@ use url::form_urlencoded;
 
 use super::{address_of, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::forms::{FieldMistake, FormError, FormField, PageForms};
+use crate::console::page_forms::{FieldMistake, FormError, FormField, PageForms};
 use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
 use crate::console::refusal::Refused;

@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use super::{address_of, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::forms::{self, FormError, FormField, PageForms};
+use crate::console::page_forms::{self, FormError, FormField, PageForms};
 use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
 use crate::console::refusal::Refused;
@@ -113,7 +113,7 @@ pub async fn add(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, R
     let sid = sid_of(&visit)?;
     let add = async {
         let label = visit.language.words().list_name;
-        let name = forms::read(&visit, "name", label)?;
+        let name = page_forms::read(&visit, "name", label)?;
         let list = written(&visit, &sid, name);
         console.acting(&visit).add_list(list).await?;
         Ok::<_, FormError>(())

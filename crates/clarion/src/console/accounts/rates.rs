@@ -6,7 +6,7 @@ use axum::response::Response;
 
 use super::{account, address_of, sid_of};
 use crate::console::Console;
-use crate::console::forms::{self, FieldMistake, FormError, FormField, PageForms};
+use crate::console::page_forms::{self, FieldMistake, FormError, FormField, PageForms};
 use crate::console::guard::Visit;
 use crate::console::page::led_to;
 use crate::console::refusal::Refused;
@@ -48,10 +48,10 @@ pub fn fields(forms: &PageForms, words: &'static Words) -> [FormField; 4] {
 fn read(visit: &Visit) -> Result<Rate, FieldMistake> {
     let words = visit.language.words();
     Ok(Rate {
-        prefix: forms::read(visit, "prefix", words.rate_prefix)?,
-        price: forms::read(visit, "price", words.rate_price)?,
-        unit_seconds: forms::read(visit, "unit", words.rate_unit)?,
-        unanswered: forms::read(visit, "unanswered", words.rate_unanswered)?,
+        prefix: page_forms::read(visit, "prefix", words.rate_prefix)?,
+        price: page_forms::read(visit, "price", words.rate_price)?,
+        unit_seconds: page_forms::read(visit, "unit", words.rate_unit)?,
+        unanswered: page_forms::read(visit, "unanswered", words.rate_unanswered)?,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::OtherClock;
-use super::report::Finding;
+use super::finding::Finding;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::audit::Actor;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sound::{RATE, Utterance, Voice};
 
-use super::report::Finding;
+use super::finding::Finding;
 use crate::audio_files::prompts;
 use crate::config::Config;
 

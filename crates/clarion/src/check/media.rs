@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use super::report::Finding;
+use super::finding::Finding;
 use super::sockets;
 use crate::config::Config;
 

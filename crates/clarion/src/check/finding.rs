@@ -1,11 +1,9 @@
-//! The findings of a check, one line each, with a remedy.
-
-use std::io::{IsTerminal, Write};
+//! What a check finds, with a remedy.
 
 use serde_json::{Value, json};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingLevel {
     Ok,
     /// It works, but the operator should know.
     Warning,
@@ -13,20 +11,20 @@ pub enum Level {
     Problem,
 }
 
-impl Level {
-    fn as_str(self) -> &'static str {
+impl FindingLevel {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Level::Ok => "ok",
-            Level::Warning => "warning",
-            Level::Problem => "problem",
+            FindingLevel::Ok => "ok",
+            FindingLevel::Warning => "warning",
+            FindingLevel::Problem => "problem",
         }
     }
 
     fn colour(self) -> &'static str {
         match self {
-            Level::Ok => "\x1b[32m",
-            Level::Warning => "\x1b[33m",
-            Level::Problem => "\x1b[31m",
+            FindingLevel::Ok => "\x1b[32m",
+            FindingLevel::Warning => "\x1b[33m",
+            FindingLevel::Problem => "\x1b[31m",
         }
     }
 }
@@ -34,7 +32,7 @@ impl Level {
 #[derive(Debug, Clone)]
 pub struct Finding {
     pub subject: String,
-    pub level: Level,
+    pub level: FindingLevel,
     pub found: String,
     /// How to mend it.
     pub remedy: Option<String>,
@@ -44,7 +42,7 @@ impl Finding {
     pub fn ok(subject: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
-            level: Level::Ok,
+            level: FindingLevel::Ok,
             found: found.into(),
             remedy: None,
         }
@@ -56,7 +54,7 @@ impl Finding {
         remedy: impl Into<String>,
     ) -> Self {
         Self {
-            level: Level::Warning,
+            level: FindingLevel::Warning,
             remedy: Some(remedy.into()),
             ..Self::ok(subject, found)
         }
@@ -68,13 +66,13 @@ impl Finding {
         remedy: impl Into<String>,
     ) -> Self {
         Self {
-            level: Level::Problem,
+            level: FindingLevel::Problem,
             ..Self::warning(subject, found, remedy)
         }
     }
 
     /// Writes a finding on one line, even if a library's message has several.
-    fn line(&self, colours: bool) -> String {
+    pub fn line(&self, colours: bool) -> String {
         let (on, off) = if colours {
             (self.level.colour(), "\x1b[0m")
         } else {
@@ -91,57 +89,13 @@ impl Finding {
         )
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         json!({
             "check": self.subject,
             "level": self.level.as_str(),
             "found": self.found,
             "remedy": self.remedy,
         })
-    }
-}
-
-/// Prints each finding at once, or as JSON all of them at the end.
-#[derive(Debug)]
-pub struct CheckReport {
-    json: bool,
-    colours: bool,
-    findings: Vec<Finding>,
-}
-
-impl CheckReport {
-    pub fn new(json: bool) -> Self {
-        Self {
-            json,
-            colours: std::io::stdout().is_terminal(),
-            findings: Vec::new(),
-        }
-    }
-
-    pub fn tell(&mut self, findings: impl IntoIterator<Item = Finding>) {
-        for finding in findings {
-            if !self.json {
-                // The reader may have gone away.
-                let _ = writeln!(std::io::stdout(), "{}", finding.line(self.colours));
-            }
-            self.findings.push(finding);
-        }
-    }
-
-    /// Ends the report. Returns the number of problems and of warnings.
-    pub fn end(self) -> (usize, usize) {
-        if self.json {
-            let all: Vec<_> = self.findings.iter().map(Finding::json).collect();
-            let _ = writeln!(std::io::stdout(), "{:#}", Value::Array(all));
-        }
-        let count = |level| {
-            let of_level = self
-                .findings
-                .iter()
-                .filter(|finding| finding.level == level);
-            of_level.count()
-        };
-        (count(Level::Problem), count(Level::Warning))
     }
 }
 

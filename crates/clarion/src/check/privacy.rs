@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::report::Finding;
+use super::finding::Finding;
 use crate::config::Config;
 use crate::private_files::EVERYBODY;
 

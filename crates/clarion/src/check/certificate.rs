@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::report::Finding;
+use super::finding::Finding;
 use crate::clock::Clock;
 use crate::config::{Config, HttpUrl};
 use crate::http::tls::Certificates;

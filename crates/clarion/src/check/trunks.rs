@@ -11,7 +11,7 @@ use supervisor::Supervisor;
 
 use super::OtherClock;
 use super::media;
-use super::report::Finding;
+use super::finding::Finding;
 use super::sockets;
 use crate::clock::Clock;
 use crate::config::{Config, TrunkSettings};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::report::Finding;
+use super::finding::Finding;
 use super::{OtherClock, privacy};
 use crate::config::Config;
 use crate::store::Database;

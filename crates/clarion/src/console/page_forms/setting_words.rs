@@ -121,8 +121,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::console::forms::settings::choice_word;
-    use crate::console::forms::{PageForms, groups};
+    use crate::console::page_forms::settings::choice_word;
+    use crate::console::page_forms::{PageForms, groups};
     use crate::console::words::{CHINESE, ENGLISH};
     use crate::management::settings::SettingKind;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::report::Finding;
+use super::finding::Finding;
 use super::sockets;
 use crate::callbacks::delivery::WebhookSender;
 use crate::config::{Config, TrunkSettings};

@@ -1,0 +1,172 @@
+//! The settings as the server has read them, for people: each with its value, what it means, and whether it differs from the default. Secrets are hidden.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::{DEFAULTS, TRUNK_DEFAULTS};
+
+/// Stands for a secret.
+const HIDDEN: &str = "(hidden)";
+/// Settings whose whole value is a secret.
+const SECRETS: [&str; 4] = ["password", "secret", "token", "api_key"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownSetting {
+    /// The table, as it is written in the file: `http`, or `trunk "main"`; empty for what stands before all tables.
+    pub table: String,
+    pub key: String,
+    pub value: String,
+    /// `None` where it has its default.
+    pub default: Option<String>,
+    /// The comment of the defaults.
+    pub meaning: String,
+}
+
+/// Every setting, in the order of the defaults.
+pub(super) fn shown(settings: &Table, defaults: &Table) -> Vec<ShownSetting> {
+    let meanings = meanings(DEFAULTS);
+    let mut all = Vec::new();
+    for (key, value) in settings {
+        match value {
+            Value::Table(inner) => {
+                let known = defaults.get(key).and_then(Value::as_table);
+                all.extend(of_table(key, key, inner, known, &meanings));
+            }
+            value if key != "trunk" => {
+                all.push(one("", key, value, defaults.get(key), meanings.get(key)));
+            }
+            _ => {}
+        }
+    }
+    // What stands before all tables comes first.
+    all.sort_by_key(|setting| !setting.table.is_empty());
+    let trunks = settings.get("trunk").and_then(Value::as_array);
+    let trunk_defaults: Table = TRUNK_DEFAULTS.parse().unwrap_or_default();
+    let meanings = self::meanings(TRUNK_DEFAULTS);
+    for trunk in trunks.into_iter().flatten().filter_map(Value::as_table) {
+        let name = trunk.get("name").and_then(Value::as_str);
+        let title = format!("trunk \"{}\"", name.unwrap_or_default());
+        let mut whole = trunk_defaults.clone();
+        whole.extend(trunk.clone());
+        all.extend(of_table(&title, "", &whole, Some(&trunk_defaults), &meanings));
+    }
+    all
+}
+
+fn of_table<'a>(
+    title: &'a str,
+    path: &'a str,
+    table: &'a Table,
+    defaults: Option<&'a Table>,
+    meanings: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = ShownSetting> + 'a {
+    table.iter().map(move |(key, value)| {
+        let full = match path {
+            "" => key.clone(),
+            path => format!("{path}.{key}"),
+        };
+        let default = defaults.and_then(|defaults| defaults.get(key));
+        one(title, key, value, default, meanings.get(&full))
+    })
+}
+
+fn one(
+    table: &str,
+    key: &str,
+    value: &Value,
+    default: Option<&Value>,
+    meaning: Option<&String>,
+) -> ShownSetting {
+    let differs = default.filter(|default| *default != value);
+    ShownSetting {
+        table: table.to_owned(),
+        key: key.to_owned(),
+        value: masked(key, value),
+        default: differs.map(ToString::to_string),
+        meaning: meaning.cloned().unwrap_or_default(),
+    }
+}
+
+fn masked(key: &str, value: &Value) -> String {
+    let text = value.to_string();
+    if SECRETS.contains(&key) && value.as_str() != Some("") {
+        return HIDDEN.to_owned();
+    }
+    without_password(&text)
+}
+
+/// Addresses may have passwords in them: `scheme://user:password@host`, or `password=…` among words.
+fn without_password(text: &str) -> String {
+    let mut shown = text.to_owned();
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let authority = rest.split(['/', '?', '"']).next().unwrap_or_default();
+        if let Some((user, _)) = authority.rsplit_once('@')
+            && let Some((name, password)) = user.split_once(':')
+        {
+            let from = scheme.len() + 3 + name.len() + 1;
+            shown.replace_range(from..from + password.len(), HIDDEN);
+        }
+    }
+    let Some(place) = shown.find("password=") else {
+        return shown;
+    };
+    let from = place + "password=".len();
+    let length = shown[from..].find(['&', ' ', '"']);
+    let to = length.map_or(shown.len(), |length| from + length);
+    shown.replace_range(from..to, HIDDEN);
+    shown
+}
+
+/// The comment above each setting of a text, by its table and key.
+fn meanings(text: &str) -> BTreeMap<String, String> {
+    let (mut found, mut table, mut said) = (BTreeMap::new(), String::new(), Vec::new());
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(comment) = line.strip_prefix('#') {
+            said.push(comment.trim());
+        } else if let Some(name) = line.strip_prefix('[') {
+            table = format!("{}.", name.trim_matches(['[', ']']));
+            said.clear();
+        } else if let Some((key, _)) = line.split_once('=') {
+            let meaning = std::mem::take(&mut said).join(" ");
+            found.insert(format!("{table}{}", key.trim()), meaning);
+        } else {
+            said.clear();
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn every_setting_is_shown_with_what_differs_and_without_secrets() {
+        let text = "database = \"postgres://me:hush@db/clarion?password=hush2&x=1\"\n[http]\nlisten = [\"127.0.0.1:1\"]\n[[trunk]]\nname = \"main\"\nhost = \"sip.example.com\"\nusername = \"u\"\npassword = \"hush3\"\n";
+        let config = Config::from_parts(text, &[]).unwrap();
+        let all = &config.shown;
+        let told: String = all.iter().map(|setting| format!("{setting:?}\n")).collect();
+        assert!(!told.contains("hush"), "{told}");
+        let of = |table: &str, key: &str| {
+            let mut all = all.iter();
+            all.find(|setting| setting.table == table && setting.key == key)
+                .unwrap_or_else(|| panic!("{table} {key}"))
+                .clone()
+        };
+        assert_eq!(
+            of("", "database").value,
+            "\"postgres://me:(hidden)@db/clarion?password=(hidden)&x=1\""
+        );
+        let listen = of("http", "listen");
+        assert_eq!(listen.value, "[\"127.0.0.1:1\"]");
+        assert_eq!(listen.default.as_deref(), Some("[\"0.0.0.0:8883\"]"));
+        assert!(listen.meaning.starts_with("Addresses to listen on."));
+        assert_eq!(of("http", "plain").default, None);
+        assert_eq!(of("trunk \"main\"", "password").value, "(hidden)");
+        assert_eq!(of("trunk \"main\"", "host").value, "\"sip.example.com\"");
+        assert!(all.iter().filter(|setting| setting.meaning.is_empty()).count() < all.len() / 3);
+    }
+}

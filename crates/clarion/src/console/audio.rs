@@ -1,0 +1,202 @@
+//! *Audio files*: those of the platform and of each application, with a player and their waveform; and what a call says.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::SignedDuration;
+use url::form_urlencoded;
+
+use super::Console;
+use super::guard::Visit;
+use super::page::{Frame, MenuPlace, html_with};
+use super::refusal::Refused;
+use super::times::{self, Moment};
+use super::waveform;
+use super::words::Words;
+use crate::domain::account::{AppId, Application};
+use crate::domain::call::CallSid;
+use crate::domain::prompt::AddedFile;
+use crate::management::{BroughtFile, ManagementError};
+
+#[derive(Template)]
+#[template(path = "console/audio.html")]
+struct AudioPage {
+    frame: Frame,
+    /// The application whose files these are; empty for the platform.
+    app: String,
+    apps: Vec<OwnerChoice>,
+    files: Vec<AudioRow>,
+    /// Why an upload was refused.
+    problem: Option<String>,
+}
+
+struct OwnerChoice {
+    id: String,
+    name: String,
+    is_chosen: bool,
+}
+
+struct AudioRow {
+    name: String,
+    length: String,
+    bytes: u64,
+    added: Moment,
+    /// Where it can be heard and seen.
+    query: String,
+}
+
+pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    page(&console, &visit, visit.query("app"), None).await
+}
+
+async fn page(
+    console: &Console,
+    visit: &Visit,
+    app: Option<String>,
+    problem: Option<String>,
+) -> Result<Response, Refused> {
+    let words = visit.language.words();
+    let management = &console.management;
+    let chosen = owner(app.as_deref())?;
+    let files = management.audio_files_of(chosen.clone()).await?;
+    let apps = management.applications(None).await?;
+    let status = match problem {
+        Some(_) => axum::http::StatusCode::UNPROCESSABLE_ENTITY,
+        None => axum::http::StatusCode::OK,
+    };
+    let page = AudioPage {
+        frame: Frame::new(console, visit, MenuPlace::Audio, words.audio_title),
+        apps: apps.iter().map(|app| choice(app, chosen.as_ref())).collect(),
+        files: files
+            .iter()
+            .map(|file| row(console, file, chosen.as_ref(), words))
+            .collect(),
+        app: chosen.map(|app| app.to_string()).unwrap_or_default(),
+        problem,
+    };
+    Ok(html_with(status, &page))
+}
+
+/// `None` for the platform.
+fn owner(app: Option<&str>) -> Result<Option<AppId>, Refused> {
+    let app = app.filter(|app| !app.is_empty()).map(str::parse);
+    app.transpose().map_err(|_| Refused::NotFound)
+}
+
+fn choice(app: &Application, chosen: Option<&AppId>) -> OwnerChoice {
+    OwnerChoice {
+        id: app.id.to_string(),
+        name: app.name.clone(),
+        is_chosen: chosen == Some(&app.id),
+    }
+}
+
+fn row(console: &Console, file: &AddedFile, app: Option<&AppId>, words: &Words) -> AudioRow {
+    let length = i64::try_from(file.duration).unwrap_or(i64::MAX);
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if let Some(app) = app {
+        query.append_pair("app", app.as_str());
+    }
+    query.append_pair("name", file.name.as_str());
+    // What is replaced has another address: browsers keep sounds.
+    query.append_pair("content", file.content.as_str());
+    AudioRow {
+        name: file.name.to_string(),
+        length: times::lasting(SignedDuration::from_millis(length), words),
+        bytes: file.bytes,
+        added: Moment::new(file.added_at, &console.clock, words),
+        query: query.finish(),
+    }
+}
+
+pub async fn upload(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let given = visit.field("app").to_owned();
+    let app = owner(Some(&given))?;
+    if visit.files().is_empty() {
+        let problem = visit.language.words().audio_none_chosen.to_owned();
+        return page(&console, &visit, Some(given), Some(problem)).await;
+    }
+    let names: Vec<_> = visit.files().iter().map(|file| file.name.clone()).collect();
+    let files = visit.files().iter().map(|file| BroughtFile {
+        name: file.name.clone(),
+        bytes: Ok(file.bytes.clone()),
+    });
+    let files: Vec<_> = files.collect();
+    let added = console.acting(&visit).add_audio(app, &names, files.into_iter());
+    match added.await {
+        Ok(_) => Ok(Redirect::to(&address(&given, "added")).into_response()),
+        Err(ManagementError::Rule(said)) => page(&console, &visit, Some(given), Some(said)).await,
+        Err(ManagementError::Refused(refusal)) => {
+            page(&console, &visit, Some(given), Some(refusal.message)).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub async fn remove(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let given = visit.field("app");
+    let removed = console.acting(&visit);
+    removed
+        .remove_audio(owner(Some(given))?, visit.field("name"))
+        .await?;
+    Ok(Redirect::to(&address(given, "removed")).into_response())
+}
+
+fn address(app: &str, done: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if !app.is_empty() {
+        query.append_pair("app", app);
+    }
+    format!("/audio?{}", query.append_pair("done", done).finish())
+}
+
+pub async fn of_file(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    Ok(wav(&file(&console, &visit).await?))
+}
+
+pub async fn wave_of_file(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    Ok(svg(&file(&console, &visit).await?))
+}
+
+async fn file(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
+    let app = owner(visit.query("app").as_deref())?;
+    let name = visit.query("name").ok_or(Refused::NotFound)?;
+    Ok(console.management.heard_in_file(app, &name).await?)
+}
+
+pub async fn of_call(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    Ok(wav(&call(&console, &visit).await?))
+}
+
+pub async fn wave_of_call(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    Ok(svg(&call(&console, &visit).await?))
+}
+
+async fn call(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
+    let sid: CallSid = visit.path_value("sid").parse().map_err(|_| Refused::NotFound)?;
+    Ok(console.management.heard_in_call(&sid).await?)
+}
+
+fn wav(samples: &[i16]) -> Response {
+    let bytes = sound::wav::mono_16_bit(samples, sound::RATE);
+    kept("audio/wav", bytes)
+}
+
+fn svg(samples: &[i16]) -> Response {
+    kept("image/svg+xml", waveform::draw(samples).into_bytes())
+}
+
+/// A sound does not change: whoever looks again within the hour need not wait.
+fn kept(media_type: &'static str, bytes: Vec<u8>) -> Response {
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        (
+            CACHE_CONTROL,
+            HeaderValue::from_static("private, max-age=3600"),
+        ),
+    ];
+    (headers, bytes).into_response()
+}

@@ -1,0 +1,198 @@
+//! *Bills*: closed days with their totals, by account and by application; files to download, and their verification.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use futures_util::TryStreamExt;
+use jiff::civil::Date;
+
+use super::Console;
+use super::guard::Visit;
+use super::page::{Frame, MenuPlace, html};
+use super::refusal::Refused;
+use super::times;
+use super::words::{Words, fill};
+use crate::billing::stream::BillFormat;
+use crate::billing::verify::FileVerification;
+use crate::domain::account::AppId;
+use crate::domain::bill::BillFile;
+use crate::management::BilledDay;
+
+#[derive(Template)]
+#[template(path = "console/bills.html")]
+struct BillsPage {
+    frame: Frame,
+    days: Vec<DayRow>,
+}
+
+struct DayRow {
+    day: Date,
+    closed: String,
+    files: usize,
+    lines: u64,
+    fee: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/bill_day.html")]
+struct BillDayPage {
+    frame: Frame,
+    day: Date,
+    accounts: Vec<AccountTotal>,
+    files: Vec<FileRow>,
+    verified: Option<VerifiedDay>,
+}
+
+struct AccountTotal {
+    name: String,
+    sid: String,
+    files: u64,
+    lines: u64,
+    fee: String,
+}
+
+struct FileRow {
+    account: String,
+    app: String,
+    keywords: String,
+    bytes: u64,
+    lines: u64,
+    fee: String,
+    sha256: String,
+    made: String,
+}
+
+/// What a recount has found, in sentences; none where everything is right.
+struct VerifiedDay {
+    faults: Vec<String>,
+    told: String,
+}
+
+pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let words = visit.language.words();
+    let mut days = console.management.billed_days().await?;
+    days.sort_by_key(|day| std::cmp::Reverse(day.closed.day));
+    let row = |day: &BilledDay| DayRow {
+        day: day.closed.day,
+        closed: times::exact(day.closed.closed_at, &console.clock),
+        files: day.files,
+        lines: day.totals.lines,
+        fee: day.totals.fee.to_string(),
+    };
+    Ok(html(&BillsPage {
+        frame: Frame::new(&console, &visit, MenuPlace::Bills, words.bills_title),
+        days: days.iter().map(row).collect(),
+    }))
+}
+
+pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    day_page(&console, &visit, None).await
+}
+
+/// Recounts the day from its lines. It changes nothing, so whoever may look may ask for it.
+pub async fn verify(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let words = visit.language.words();
+    let Ok(_place) = console.examining.try_acquire() else {
+        return Err(Refused::Busy);
+    };
+    let verification = console.management.verify_bill(day_of(&visit)?).await?;
+    day_page(&console, &visit, Some(verified(&verification, words))).await
+}
+
+fn verified(verification: &FileVerification, words: &Words) -> VerifiedDay {
+    let of_files = verification.bills.iter().flat_map(|bill| {
+        let app = bill.file.of.app.to_string();
+        bill.faults.iter().map(move |fault| format!("{app}: {fault}"))
+    });
+    let mut faults: Vec<_> = of_files.collect();
+    let missing = verification.without_file.iter();
+    faults.extend(missing.map(|of| {
+        let app = of.app.to_string();
+        fill(words.bills_without_file, &[("app", &app)])
+    }));
+    let calls = &verification.calls;
+    if calls.without_line + calls.differing > 0 {
+        let (without, differing) = (calls.without_line.to_string(), calls.differing.to_string());
+        let values = [("without", without.as_str()), ("differing", &differing)];
+        faults.push(fill(words.bills_calls_differ, &values));
+    }
+    let lines = verification.totals.lines.to_string();
+    let fee = verification.totals.fee.to_string();
+    VerifiedDay {
+        faults,
+        told: fill(words.bills_verified, &[("lines", &lines), ("fee", &fee)]),
+    }
+}
+
+async fn day_page(
+    console: &Console,
+    visit: &Visit,
+    verified: Option<VerifiedDay>,
+) -> Result<Response, Refused> {
+    let (words, day) = (visit.language.words(), day_of(visit)?);
+    let management = &console.management;
+    let files = management.bill_files(day).await?;
+    let mut accounts = Vec::new();
+    for total in management.billed_accounts(day, day).await? {
+        accounts.push(AccountTotal {
+            name: console.names.account(management, &total.account).await?,
+            sid: total.account.to_string(),
+            files: total.files,
+            lines: total.totals.lines,
+            fee: total.totals.fee.to_string(),
+        });
+    }
+    let mut rows = Vec::new();
+    for file in &files {
+        let account = console.names.account(management, &file.of.account).await?;
+        rows.push(file_row(console, file, account));
+    }
+    let title = fill(words.bills_day_title, &[("day", &day.to_string())]);
+    Ok(html(&BillDayPage {
+        frame: Frame::new(console, visit, MenuPlace::Bills, title),
+        day,
+        accounts,
+        files: rows,
+        verified,
+    }))
+}
+
+fn file_row(console: &Console, file: &BillFile, account: String) -> FileRow {
+    FileRow {
+        account,
+        app: file.of.app.to_string(),
+        keywords: file.keywords.clone(),
+        bytes: file.bytes,
+        lines: file.totals.lines,
+        fee: file.totals.fee.to_string(),
+        sha256: file.sha256.clone(),
+        made: times::exact(file.made_at, &console.clock),
+    }
+}
+
+fn day_of(visit: &Visit) -> Result<Date, Refused> {
+    let day = visit.path_value("day").parse();
+    day.map_err(|_| Refused::NotFound)
+}
+
+/// The lines of an application of that day, as its file has them.
+pub async fn download(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let day = day_of(&visit)?;
+    let app: AppId = visit.path_value("app").parse().map_err(|_| Refused::NotFound)?;
+    let name = format!("attachment; filename=\"{app}-{day}.csv\"");
+    let stream = console.management.export_bill(day, app, BillFormat::Csv);
+    let lines = stream.await?.map_err(std::io::Error::other);
+    let disposition = HeaderValue::from_str(&name).map_err(|_| Refused::NotFound)?;
+    let headers = [
+        (
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/csv; charset=utf-8"),
+        ),
+        (CONTENT_DISPOSITION, disposition),
+    ];
+    Ok((headers, Body::from_stream(lines)).into_response())
+}

@@ -1,0 +1,237 @@
+//! *Callbacks*: who is owed some, those that fail first; every callback by its state; sending again one, or all since a moment.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::response::{IntoResponse, Redirect, Response};
+use url::form_urlencoded;
+
+use super::Console;
+use super::calls::moment;
+use super::guard::Visit;
+use super::page::{Frame, MenuPlace, html};
+use super::refusal::Refused;
+use super::shown::{Choice, Mark, callback_mark, delivery_mark, whole};
+use super::times::{self, Moment};
+use super::words::{Words, fill};
+use crate::domain::account::AppId;
+use crate::domain::callback::{Callback, CallbackKey, CallbackState};
+use crate::management::CallbackReplay;
+use crate::store::{CallbackFilter, ReplayFrom, WaitingReceiver};
+
+/// Callbacks of a page.
+const PAGE: u32 = 50;
+/// Steps of sending many again that one request makes; the next request goes on.
+const STEPS: usize = 200;
+
+#[derive(Template)]
+#[template(path = "console/callbacks.html")]
+struct CallbacksPage {
+    frame: Frame,
+    receivers: Vec<ReceiverRow>,
+    host: String,
+    app: String,
+    since: String,
+    choices: Vec<Choice>,
+    callbacks: Vec<CallbackLine>,
+    older: Option<String>,
+    /// What became of sending many again, or why it was not done.
+    problem: Option<String>,
+}
+
+struct ReceiverRow {
+    host: String,
+    of_what: &'static str,
+    waiting: u64,
+    oldest: Moment,
+    failures: u32,
+    mark: Option<Mark>,
+    /// What the last attempt brought.
+    said: String,
+}
+
+struct CallbackLine {
+    sid: String,
+    key: String,
+    is_event: bool,
+    number: String,
+    host: String,
+    mark: Mark,
+    attempts: u32,
+    owed: Moment,
+    next: String,
+}
+
+/// What is looked for, as it stands in the address.
+struct WantedCallbacks {
+    host: Option<String>,
+    app: Option<AppId>,
+    state: Option<CallbackState>,
+    before: Option<CallbackKey>,
+}
+
+impl WantedCallbacks {
+    fn of(visit: &Visit) -> Self {
+        Self {
+            host: visit.query("host"),
+            app: visit.query("app").and_then(|text| text.parse().ok()),
+            state: visit.query("state").and_then(|text| text.parse().ok()),
+            before: visit.query("before").and_then(|text| text.parse().ok()),
+        }
+    }
+
+    fn filter(&self) -> CallbackFilter {
+        CallbackFilter {
+            state: self.state,
+            app: self.app.clone(),
+            host: self.host.clone(),
+            before: self.before.clone(),
+            limit: PAGE,
+        }
+    }
+
+    fn address(&self, before: &CallbackKey) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if let Some(host) = &self.host {
+            query.append_pair("host", host);
+        }
+        if let Some(app) = &self.app {
+            query.append_pair("app", app.as_str());
+        }
+        if let Some(state) = self.state {
+            query.append_pair("state", state.as_str());
+        }
+        query.append_pair("before", &before.to_string());
+        format!("/callbacks?{}", query.finish())
+    }
+}
+
+pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    page(&console, &visit, None).await
+}
+
+async fn page(
+    console: &Console,
+    visit: &Visit,
+    problem: Option<String>,
+) -> Result<Response, Refused> {
+    let words = visit.language.words();
+    let overview = console.management.overview().await?;
+    let wanted = WantedCallbacks::of(visit);
+    let found = console.management.callbacks(wanted.filter()).await?;
+    let last = found.last().filter(|_| found.len() >= PAGE as usize);
+    let receivers = overview.receivers.iter();
+    Ok(html(&CallbacksPage {
+        frame: Frame::new(console, visit, MenuPlace::Callbacks, words.callbacks_title),
+        receivers: receivers
+            .map(|receiver| receiver_row(console, receiver, words))
+            .collect(),
+        host: wanted.host.clone().unwrap_or_default(),
+        app: wanted.app.as_ref().map(ToString::to_string).unwrap_or_default(),
+        since: visit.field("since").to_owned(),
+        choices: choices(wanted.state, words),
+        older: last.map(|last| wanted.address(&last.key)),
+        callbacks: found
+            .iter()
+            .map(|callback| line(console, callback, words))
+            .collect(),
+        problem,
+    }))
+}
+
+fn choices(chosen: Option<CallbackState>, words: &'static Words) -> Vec<Choice> {
+    let all = Choice {
+        value: "",
+        word: words.calls_all,
+        is_chosen: chosen.is_none(),
+    };
+    let states = CallbackState::ALL.into_iter().map(|state| Choice {
+        value: state.as_str(),
+        word: callback_mark(state, words).word,
+        is_chosen: chosen == Some(state),
+    });
+    std::iter::once(all).chain(states).collect()
+}
+
+fn receiver_row(console: &Console, receiver: &WaitingReceiver, words: &Words) -> ReceiverRow {
+    let last = receiver.last_attempt.as_ref();
+    let said = last.and_then(|last| last.error.clone().or_else(|| last.answer.clone()));
+    ReceiverRow {
+        host: receiver.host.clone(),
+        of_what: if receiver.is_of_events {
+            words.callbacks_events
+        } else {
+            words.callbacks_final
+        },
+        waiting: receiver.waiting,
+        oldest: Moment::new(receiver.oldest_owed_at, &console.clock, words),
+        failures: receiver.failures,
+        mark: last.map(|last| delivery_mark(last.verdict, words)),
+        said: said.unwrap_or_default(),
+    }
+}
+
+fn line(console: &Console, callback: &Callback, words: &Words) -> CallbackLine {
+    let next = callback.due_at.map(|due| times::exact(due, &console.clock));
+    CallbackLine {
+        sid: callback.key.call.to_string(),
+        key: callback.key.to_string(),
+        is_event: callback.key.is_event(),
+        number: callback.number.as_ref().map(whole).unwrap_or_default(),
+        host: callback.url.host(),
+        mark: callback_mark(callback.state, words),
+        attempts: callback.attempts,
+        owed: Moment::new(callback.owed_at, &console.clock, words),
+        next: next.unwrap_or_default(),
+    }
+}
+
+/// Sends one again.
+pub async fn resend(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let key = visit.field("key").parse::<CallbackKey>();
+    let key = key.map_err(|_| Refused::BadForm)?;
+    console.acting(&visit).replay_callback(&key).await?;
+    Ok(Redirect::to("/callbacks?done=resent").into_response())
+}
+
+/// Sends all again that a receiver or an application has missed since a moment.
+pub async fn resend_all(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let words = visit.language.words();
+    let given = |name: &str| Some(visit.field(name).trim()).filter(|text| !text.is_empty());
+    let Some(since) = moment(visit.field("since"), console.clock.zone()) else {
+        return page(&console, &visit, Some(words.calls_bad_time.to_owned())).await;
+    };
+    let app = match given("app").map(str::parse).transpose() {
+        Ok(app) => app,
+        Err(_) => return page(&console, &visit, Some(words.calls_bad_app.to_owned())).await,
+    };
+    let wanted = CallbackReplay {
+        app,
+        host: given("host").map(str::to_owned),
+        since,
+        from: match visit.field("from") {
+            "delivered" => ReplayFrom::Delivered,
+            _ => ReplayFrom::GivenUp,
+        },
+    };
+    if wanted.app.is_none() && wanted.host.is_none() {
+        let problem = words.callbacks_name_one.to_owned();
+        return page(&console, &visit, Some(problem)).await;
+    }
+    let management = console.acting(&visit);
+    let (mut count, mut after) = (0, None);
+    for _ in 0..STEPS {
+        let step = management.replay_callbacks(&wanted, after).await?;
+        count += step.count;
+        after = step.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let text = match after {
+        None => words.callbacks_resent,
+        Some(_) => words.callbacks_resent_some,
+    };
+    let told = fill(text, &[("n", &count.to_string())]);
+    page(&console, &visit, Some(told)).await
+}

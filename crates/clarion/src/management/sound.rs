@@ -1,0 +1,59 @@
+//! What callees hear: of a call, of an audio file, of any prompt. Nothing of it is stored anew.
+
+use sound::renderer::Requester;
+use supervisor::Supervisor;
+
+use super::{Management, ManagementError};
+use crate::audio_files::prompts;
+use crate::domain::account::AppId;
+use crate::domain::call::{CallKind, CallSid};
+use crate::domain::prompt::Prompt;
+
+/// Operators take turns with accounts.
+const OPERATOR: &str = "the operator";
+
+impl Management {
+    /// Samples, 8,000 a second, as the callee hears them.
+    pub async fn heard(&self, prompt: &Prompt) -> Result<Vec<i16>, ManagementError> {
+        let requester = Requester(OPERATOR);
+        let heard = match &self.server {
+            Some(server) => server.prompts.playlist_for(requester, prompt).await,
+            None => {
+                // The prompts on disk belong to the server, which may be running.
+                let mut config = (*self.config).clone();
+                config.prompts.disk_bytes = None;
+                let renderer = prompts::open(&Supervisor::new(), &config)?;
+                prompts::make_ready(&renderer, &self.audio_files()?, requester, prompt).await
+            }
+        };
+        let heard = heard.map_err(|error| ManagementError::rule(error.to_string()))?;
+        Ok(heard.heard())
+    }
+
+    /// The message of a call. What a code says is a secret, also of operators.
+    pub async fn heard_in_call(&self, sid: &CallSid) -> Result<Vec<i16>, ManagementError> {
+        let accepted = self.store.accepted_call(sid).await?;
+        let missing = || ManagementError::missing(format!("call {sid}"));
+        let call = accepted.ok_or_else(missing)?;
+        if call.kind == CallKind::Verification {
+            return Err(ManagementError::rule("what a code says is not told"));
+        }
+        self.heard(&call.prompt).await
+    }
+
+    /// An audio file, as a call would play it.
+    pub async fn heard_in_file(
+        &self,
+        app: Option<AppId>,
+        name: &str,
+    ) -> Result<Vec<i16>, ManagementError> {
+        let owner = self.audio_owner(app).await?;
+        let prompt = Prompt {
+            speech: None,
+            files: vec![self.audio_file(&owner, name).await?],
+            code: None,
+            plays: 1,
+        };
+        self.heard(&prompt).await
+    }
+}
