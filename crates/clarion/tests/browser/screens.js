@@ -28,6 +28,13 @@ async function screens() {
     ["app", `/apps/${app}`],
     ["lists", `/accounts/${account}/lists`],
     ["do-not-call", `/accounts/${account}/do-not-call`],
+    ["callbacks", "/callbacks"],
+    ["audio", "/audio"],
+    ["trunks", "/trunks"],
+    ["bills", "/bills"],
+    ["try", "/try"],
+    ["health", "/health"],
+    ["settings", "/settings"],
     ["audit", "/audit"],
     ["nowhere", "/nowhere"],
   ];

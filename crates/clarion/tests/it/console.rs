@@ -2,6 +2,7 @@
 
 mod accounts;
 mod browser;
+mod desk;
 mod listening;
 mod routes;
 mod screens;

@@ -4,7 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use clarion::domain::account::{AccountChange, ApplicationChange};
+use clarion::domain::bill::calendar;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::do_not_call::DoNotCallSource;
@@ -14,14 +17,18 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 use super::{PASSWORD, add_operators};
+use crate::audio_files::wav;
 use crate::calls::stage::{Stage, report_of};
 use crate::support::telephone::Telephone;
 use crate::support::{SID, call_list, eventually};
 
+/// Bytes before the samples of a WAV file.
+const WAV_HEAD: usize = 44;
+
 /// A server with a telephone that behaves by the last digits of its number.
 struct Scene {
     stage: Stage,
-    _telephone: Telephone,
+    telephone: Telephone,
 }
 
 impl Scene {
@@ -50,7 +57,7 @@ impl Scene {
         added.await.unwrap();
         Self {
             stage,
-            _telephone: telephone,
+            telephone,
         }
     }
 
@@ -103,6 +110,16 @@ impl Scene {
             }
             return sid.to_string();
         }
+        if wish["wav"] == true {
+            return BASE64_STANDARD.encode(wav(9000));
+        }
+        if wish["close"] == true {
+            return self.close_today().await;
+        }
+        if let Some(sid) = wish["heard"].as_str() {
+            let file = BASE64_STANDARD.decode(wish["bytes"].as_str().unwrap());
+            return self.was_heard(sid, &file.unwrap()).await.to_string();
+        }
         let sid: CallSid = wish["callbacks"].as_str().unwrap().parse().unwrap();
         let reports = || {
             let received = self.stage.receiver.received();
@@ -118,6 +135,26 @@ impl Scene {
             .await;
         }
         reports().to_string()
+    }
+
+    /// Lets a day pass, and closes the one that was today.
+    async fn close_today(&self) -> String {
+        let server = &self.stage.server;
+        let day = calendar::day_of(server.clock.now(), server.clock.zone());
+        server.clock.shift(jiff::SignedDuration::from_hours(25));
+        let closed = server.management().close_days(Some(day)).await;
+        assert!(closed.unwrap() > 0);
+        day.to_string()
+    }
+
+    /// Whether the callee has heard the samples of a WAV file, one after the other.
+    async fn was_heard(&self, sid: &str, file: &[u8]) -> bool {
+        let heard = self.telephone.has_heard(&sid.parse().unwrap()).await;
+        let mut recorded = Vec::new();
+        heard.write_wav(&mut recorded).unwrap();
+        let (heard, said) = (&recorded[WAV_HEAD..], &file[WAV_HEAD..]);
+        // What was played may have silence before it, and ends with a whole packet.
+        said.len() > 16_000 && heard.windows(said.len()).any(|part| part == said)
     }
 }
 
@@ -135,6 +172,11 @@ async fn an_operator_watches_calls_ends_one_and_sends_a_callback_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_admin_adds_an_account_sets_a_limit_renews_the_token_and_writes_a_list() {
     Scene::new().await.play("accounts.js", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_places_a_call_uploads_a_file_and_downloads_a_bill() {
+    Scene::new().await.play("a_desk.js", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -23,6 +23,7 @@ pub struct Answer {
     pub status: u16,
     pub headers: hyper::HeaderMap,
     pub body: String,
+    pub bytes: Bytes,
 }
 
 impl Answer {
@@ -107,6 +108,35 @@ impl Visitor {
         value.split('"').next().unwrap().to_owned()
     }
 
+    /// Sends a form with a file.
+    pub async fn upload(
+        &mut self,
+        path: &str,
+        fields: &[(&str, &str)],
+        name: &str,
+        bytes: &[u8],
+    ) -> Answer {
+        let mut body = Vec::new();
+        for (name, value) in fields {
+            let part = format!(
+                "--edge\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+            );
+            body.extend_from_slice(part.as_bytes());
+        }
+        let file = format!(
+            "--edge\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\ncontent-type: audio/wav\r\n\r\n"
+        );
+        body.extend_from_slice(file.as_bytes());
+        body.extend_from_slice(bytes);
+        body.extend_from_slice(b"\r\n--edge--\r\n");
+        let origin = self.origin();
+        let headers = [
+            ("origin", origin.as_str()),
+            ("content-type", "multipart/form-data; boundary=edge"),
+        ];
+        self.ask_bytes("POST", path, &headers, body.into()).await
+    }
+
     pub async fn ask(
         &mut self,
         method: &str,
@@ -114,7 +144,18 @@ impl Visitor {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        let response = self.send(method, path, headers, body).await;
+        let body = Bytes::from(body.to_owned());
+        self.ask_bytes(method, path, headers, body).await
+    }
+
+    async fn ask_bytes(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Answer {
+        let response = self.send_bytes(method, path, headers, body).await;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         for cookie in headers.get_all("set-cookie") {
             let (pair, rest) = cookie.to_str().unwrap().split_once(';').unwrap();
@@ -129,7 +170,8 @@ impl Visitor {
         Answer {
             status,
             headers,
-            body: String::from_utf8(body.to_vec()).unwrap(),
+            body: String::from_utf8_lossy(&body).into_owned(),
+            bytes: body,
         }
     }
 
@@ -140,6 +182,17 @@ impl Visitor {
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
+    ) -> Response<Incoming> {
+        let body = Bytes::from(body.to_owned());
+        self.send_bytes(method, path, headers, body).await
+    }
+
+    async fn send_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
     ) -> Response<Incoming> {
         let stream = self.door.tls(&[]).await;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -155,7 +208,7 @@ impl Visitor {
         for (name, value) in &self.cookies {
             request = request.header("cookie", format!("{name}={value}"));
         }
-        let body = Full::new(Bytes::from(body.to_owned()));
+        let body = Full::new(body);
         sender
             .send_request(request.body(body).unwrap())
             .await

@@ -30,8 +30,10 @@ use clarion::domain::account::{
     Account, AccountChange, AccountLimits, AccountState, AppId, AppLimits, AppState, Application,
     ApplicationChange, Permissions,
 };
+use clarion::domain::audit::Actor;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListedNumber};
+use clarion::management::Management;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
 use jiff::Timestamp;
@@ -112,6 +114,12 @@ pub struct TestServer {
 impl TestServer {
     pub async fn start() -> Self {
         Self::start_with("").await
+    }
+
+    /// Manages the server from within, as nobody.
+    pub fn management(&self) -> Management {
+        let server = self.server.as_ref().unwrap();
+        server.management(Actor::default())
     }
 
     /// Starts a server with settings of the test, on top of the test defaults.

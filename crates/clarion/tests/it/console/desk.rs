@@ -1,0 +1,261 @@
+//! What operators look after: callbacks, bills, trunks, audio files, settings, the health of the node; and calls that they try.
+
+use clarion::domain::bill::calendar;
+use clarion::domain::call_state::CallState;
+use jiff::ToSpan;
+use phone::test_phone::Script;
+
+use super::add_operators;
+use super::visitor::Visitor;
+use crate::audio_files::wav;
+use crate::calls::stage::{Stage, settings};
+use crate::support::receiver::{Receiver, answer, ok};
+use crate::support::telephone::Telephone;
+use crate::support::{APP, SID, TestServer, call_sid, eventually};
+
+async fn staged(script: Script, settings: &str) -> (Stage, Telephone) {
+    let telephone = Telephone::that(script).await;
+    let stage = Stage::on(&telephone.wide_trunk("provider", ""), settings).await;
+    add_operators(&*stage.server.store, &stage.server.clock).await;
+    (stage, telephone)
+}
+
+#[tokio::test]
+async fn a_call_is_tried_shown_as_a_request_and_made_again() {
+    let (stage, _telephone) = staged(Script::answer(), "").await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let token = admin.token().await;
+    let page = admin.get("/try").await.body;
+    for wanted in ["name=\"redialTimes\"", "name=\"confirmDtmf\"", "Called number"] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    let text = "<b>好</b> & 'x'";
+    let mut fields = vec![
+        ("token", token.as_str()),
+        ("appId", APP),
+        ("to", "13800000000"),
+        ("mediaTxt", text),
+        ("do", "show"),
+    ];
+    let shown = admin.post("/try", &fields).await;
+    assert_eq!(shown.status, 200);
+    for wanted in ["id=\"as-json\"", "id=\"as-xml\"", "md5sum", "LandingCall", SID] {
+        assert!(shown.body.contains(wanted), "{wanted}");
+    }
+    assert!(!shown.body.contains("<b>好"), "what was typed is a text");
+    assert_eq!(stage.server.store.queue_depth().await.unwrap().0, 0);
+    // What the API refuses is told, and what was typed is still there.
+    fields[2].1 = "not a number";
+    fields[4].1 = "call";
+    let refused = admin.post("/try", &fields).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains("role=\"alert\"") && refused.body.contains("not a number"));
+    fields[2].1 = "13800000000";
+    let placed = admin.post("/try", &fields).await;
+    assert_eq!(placed.status, 303, "{}", placed.body);
+    let sid = placed.header("location");
+    let sid = sid.trim_start_matches("/calls/").split('?').next().unwrap();
+    let sid = sid.parse().unwrap();
+    stage.is_in(&sid, CallState::Ended).await;
+    // The sound is what a callee hears, as a picture and as a file.
+    let sound = admin.get(&format!("/calls/{sid}/sound.wav")).await;
+    assert_eq!(sound.header("content-type"), "audio/wav");
+    assert!(sound.bytes.len() > 8000 && sound.bytes.starts_with(b"RIFF"));
+    let wave = admin.get(&format!("/calls/{sid}/wave.svg")).await;
+    assert!(wave.body.starts_with("<svg") && wave.header("content-type") == "image/svg+xml");
+    let again = admin
+        .post(&format!("/calls/{sid}/again"), &[("token", &token)])
+        .await;
+    assert_eq!(again.status, 303, "{}", again.body);
+    let location = again.header("location").to_owned();
+    assert!(location.ends_with("?done=placed") && !location.contains(sid.as_str()));
+    let trail = admin.get("/audit").await.body;
+    assert!(trail.contains("call place --app") && trail.contains(&format!("call again {sid}")));
+    assert!(!trail.contains('好'), "what is said is between a customer and a callee");
+}
+
+#[tokio::test]
+async fn audio_files_are_uploaded_heard_and_removed() {
+    let server = TestServer::start_prepared("", async |store, clock| {
+        add_operators(store, clock).await;
+    })
+    .await;
+    let mut admin = Visitor::signed_in(&server, "admin").await;
+    let token = admin.token().await;
+    let fields = [("token", token.as_str()), ("app", APP)];
+    let sound = wav(9000);
+    let added = admin.upload("/audio", &fields, "你好 1.wav", &sound).await;
+    assert!(added.leads_to(&format!("/audio?app={APP}&done=added")), "{}", added.body);
+    let page = admin.get(&format!("/audio?app={APP}")).await.body;
+    assert!(page.contains("你好 1.wav") && page.contains("/audio/wave.svg?"));
+    let heard = admin
+        .get(&format!("/audio/sound.wav?app={APP}&name=%E4%BD%A0%E5%A5%BD+1.wav"))
+        .await;
+    assert_eq!(heard.status, 200);
+    // A-law and back: as long, and nearly as loud.
+    assert!(heard.bytes.len().abs_diff(sound.len()) < 2000);
+    // What is no sound is refused by its name, and what was there stays.
+    let refused = admin.upload("/audio", &fields, "x.wav", b"no sound").await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains("x.wav"), "{}", refused.body);
+    let nothing = admin.post("/audio", &fields).await;
+    assert_eq!(nothing.status, 422);
+    let mut viewer = Visitor::signed_in(&server, "viewer").await;
+    let of_viewer = viewer.token().await;
+    let fields = [("token", of_viewer.as_str()), ("app", APP)];
+    let answer = viewer.upload("/audio", &fields, "y.wav", &sound).await;
+    assert_eq!(answer.status, 403);
+    assert!(!viewer.get(&format!("/audio?app={APP}")).await.body.contains("id=\"upload\""));
+    let fields = [("token", token.as_str()), ("app", APP), ("name", "你好 1.wav")];
+    let removed = admin.post("/audio/remove", &fields).await;
+    assert_eq!(removed.status, 303);
+    let page = admin.get(&format!("/audio?app={APP}")).await.body;
+    assert!(!page.contains("/audio/wave.svg?"));
+}
+
+#[tokio::test]
+async fn a_failing_receiver_is_seen_and_sent_to_again() {
+    let telephone = Telephone::that(Script::answer()).await;
+    let settings = settings("", &telephone.wide_trunk("provider", ""));
+    let settings = settings.replace("[callbacks]\n", "[callbacks]\nretry_seconds = [1]\n");
+    let server = TestServer::start_with(&settings).await;
+    add_operators(&*server.store, &server.clock).await;
+    let failure = || answer(500, "", "no");
+    let receiver = Receiver::start(vec![failure(), failure(), ok()]).await;
+    let fields = format!(
+        "\"to\":\"13800000000\",\"mediaTxt\":\"x\",\"respUrl\":\"{}\"",
+        receiver.url()
+    );
+    let sid = call_sid(&server.call_json(&fields).await);
+    let mut admin = Visitor::signed_in(&server, "admin").await;
+    let token = admin.token().await;
+    eventually("the callback is given up", async || {
+        let page = admin.get("/callbacks?state=given-up").await.body;
+        page.contains(sid.as_str())
+    })
+    .await;
+    let receiver = receiver.address.to_string();
+    let since = "2020-01-01T00:00";
+    let nobody = [("token", token.as_str()), ("since", since)];
+    let refused = admin.post("/callbacks/resend-all", &nobody).await;
+    assert!(refused.body.contains("Name a receiver or an application"));
+    let wrong = [("token", token.as_str()), ("host", &receiver), ("since", "x")];
+    let refused = admin.post("/callbacks/resend-all", &wrong).await;
+    assert!(refused.body.contains("Write a time as"));
+    let fields = [("token", token.as_str()), ("host", &receiver), ("since", since)];
+    let done = admin.post("/callbacks/resend-all", &fields).await;
+    assert!(done.body.contains("1 callbacks are due now."), "{}", done.body);
+    eventually("it is delivered", async || {
+        let page = admin.get("/callbacks?state=delivered").await.body;
+        page.contains(sid.as_str())
+    })
+    .await;
+    let key = [("token", token.as_str()), ("key", sid.as_str())];
+    let again = admin.post("/callbacks/resend", &key).await;
+    assert!(again.leads_to("/callbacks?done=resent"));
+}
+
+#[tokio::test]
+async fn a_trunk_is_drained_and_used_again() {
+    let (stage, _telephone) = staged(Script::answer(), "").await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let token = admin.token().await;
+    let fields = [("token", token.as_str())];
+    assert!(admin.get("/trunks").await.body.contains("provider"));
+    let drained = admin.post("/trunks/provider/drain", &fields).await;
+    assert!(drained.leads_to("/trunks?done=drained"));
+    eventually("it is seen", async || {
+        admin.get("/trunks").await.body.contains(">drained<")
+    })
+    .await;
+    let opened = admin.post("/trunks/provider/open", &fields).await;
+    assert!(opened.leads_to("/trunks?done=opened"));
+    eventually("it is used", async || {
+        admin.get("/trunks").await.body.contains(">up<")
+    })
+    .await;
+    let missing = admin.post("/trunks/nowhere/drain", &fields).await;
+    assert_eq!(missing.status, 409);
+    assert!(missing.body.contains("there is no trunk nowhere"));
+}
+
+#[tokio::test]
+async fn a_day_is_shown_verified_and_downloaded() {
+    let (stage, _telephone) = staged(Script::answer(), "").await;
+    let sid = stage.call("13800000000", "\"mediaTxt\":\"x\",\"userData\":\"=1+1\"").await;
+    stage.is_in(&sid, CallState::Ended).await;
+    let server = &stage.server;
+    let day = calendar::day_of(server.clock.now(), server.clock.zone());
+    server.clock.shift(jiff::SignedDuration::from_hours(48));
+    let management = stage.server.management();
+    management.close_days(Some(day)).await.unwrap();
+    let mut viewer = Visitor::signed_in(server, "viewer").await;
+    let token = viewer.token().await;
+    let list = viewer.get("/bills").await.body;
+    assert!(list.contains(&format!("/bills/{day}")), "{list}");
+    let page = viewer.get(&format!("/bills/{day}")).await.body;
+    assert!(page.contains(APP) && page.contains("By account"));
+    let verified = viewer
+        .post(&format!("/bills/{day}/verify"), &[("token", &token)])
+        .await;
+    assert!(verified.body.contains("All is right: 1 lines"), "{}", verified.body);
+    let file = viewer.get(&format!("/bills/{day}/{APP}")).await;
+    assert_eq!(file.header("content-type"), "text/csv; charset=utf-8");
+    assert!(file.body.contains(sid.as_str()) && !file.body.contains(",=1+1"));
+    let before = day.saturating_sub(400.days());
+    let nothing = viewer.get(&format!("/bills/{before}")).await.body;
+    assert!(nothing.contains("Nobody was billed on this day."));
+    assert_eq!(viewer.get("/bills/x").await.status, 404);
+}
+
+#[tokio::test]
+async fn settings_and_health_are_told_without_secrets() {
+    let (stage, _telephone) = staged(Script::answer(), "min_free_mb = 63\n").await;
+    let mut viewer = Visitor::signed_in(&stage.server, "viewer").await;
+    let all = viewer.get("/settings").await.body;
+    assert!(all.contains("<code>[callbacks]</code>") && all.contains("Addresses to listen on."));
+    let changed = viewer.get("/settings?which=changed").await.body;
+    assert!(changed.contains("min_free_mb") && !changed.contains("soft_versions"));
+    let health = viewer.get("/health").await.body;
+    assert!(health.contains("This node is ready.") && health.contains("configuration"));
+    viewer.language = "zh";
+    let health = viewer.get("/health").await.body;
+    assert!(health.contains("本节点已就绪"));
+}
+
+#[tokio::test]
+async fn filters_of_calls_stand_in_the_address() {
+    let (stage, _telephone) = staged(Script::answer(), "").await;
+    let first = stage.call("13800000000", "\"mediaTxt\":\"x\",\"userData\":\"needle\"").await;
+    let second = stage.call("13800000001", "\"mediaTxt\":\"x\"").await;
+    for sid in [&first, &second] {
+        stage.is_in(sid, CallState::Ended).await;
+    }
+    let mut viewer = Visitor::signed_in(&stage.server, "viewer").await;
+    let finds = async |viewer: &mut Visitor, query: &str| {
+        let page = viewer.get(&format!("/calls?{query}")).await.body;
+        [&first, &second].map(|sid| page.contains(&format!("href=\"/calls/{sid}\"")))
+    };
+    let mut check = async |query: &str, wanted: [bool; 2]| {
+        assert_eq!(finds(&mut viewer, query).await, wanted, "{query}");
+    };
+    check("number=138+0000+0001", [false, true]).await;
+    check("which=talked", [true, true]).await;
+    check("which=busy", [false, false]).await;
+    check("user_data=needle", [true, false]).await;
+    check("trunk=provider", [true, true]).await;
+    check("trunk=other", [false, false]).await;
+    check(&format!("app={APP}"), [true, true]).await;
+    check("from=2020-01-01T00%3A00", [true, true]).await;
+    check("to=2020-01-01T00%3A00", [false, false]).await;
+    for (query, problem) in [
+        ("from=yesterday", "Write a time as"),
+        ("number=x", "That cannot be a number"),
+        ("which=odd", "There is no such state"),
+    ] {
+        let page = viewer.get(&format!("/calls?{query}")).await.body;
+        assert!(page.contains(problem), "{query}");
+    }
+    let csv = viewer.get("/calls.csv?user_data=needle").await.body;
+    assert!(csv.contains(first.as_str()) && !csv.contains(second.as_str()));
+}
