@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use axum::Router;
 use supervisor::{Supervisor, TaskFailure, TaskGuard, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -67,19 +68,14 @@ impl Server {
         let metrics = telemetry::start_metrics();
         let supervisor = Supervisor::new();
         let store = config.database.open(&supervisor).await?;
-        let rates = config.rates.default.clone();
-        store.set_default_rates(rates).await?;
+        store
+            .set_default_rates(config.rates.default.clone())
+            .await?;
         let audio_files = AudioFiles::open(&config)?;
         let billing = Arc::new(Billing::open(&config, Arc::clone(&store), clock.clone())?);
         // This life of this process: what an earlier one held is not ours.
         let node = NodeId::new(random::bytes());
-        let callbacks = Callbacks::start(
-            &config.callbacks,
-            Arc::clone(&store),
-            clock.clone(),
-            &node,
-            &supervisor,
-        )?;
+        let callbacks = Callbacks::start(&config.callbacks, &store, &clock, &node, &supervisor)?;
         let disk = Arc::new(DiskRoom::new(&config));
         store.keep_reserve(disk.reserve());
         let holds = ClaimHolds::default();
@@ -108,17 +104,12 @@ impl Server {
             holds,
             Arc::clone(&disk),
         ));
-        let placing = Arc::new(CallPlacing::new(
-            Arc::clone(&store),
-            Arc::clone(&config),
-            clock.clone(),
-            Arc::clone(&barred),
-            Arc::clone(&disk),
-            Listeners {
-                accepted: dispatch.announcer(),
-                callback_owed: callbacks.owed(),
-            },
-        ));
+        let listeners = Listeners {
+            accepted: dispatch.announcer(),
+            callback_owed: callbacks.owed(),
+        };
+        let placing = CallPlacing::new(&store, &config, &clock, &barred, &disk, listeners);
+        let placing = Arc::new(placing);
         let managed = ManagedServer {
             placing: Arc::clone(&placing),
             callback_owed: callbacks.owed(),
@@ -147,24 +138,18 @@ impl Server {
         };
         let background = start_background(&api, &node, barred, &supervisor);
         let (stop, stopped) = watch::channel(false);
-        let tls = Acceptors::new(&config, &clock)?;
         let api = api::router(Arc::new(api));
-        let console = Console::new(management.clone(), api.clone(), stopped.clone());
-        let (console, mut listeners) =
-            console::serve(&config, console, tls.console, &stopped, &supervisor).await;
-        let front = Front::new(api, tls.api, &config.http);
-        let (addresses, own) = listen(&config, front, &stopped, &supervisor).await?;
-        listeners.extend(own);
+        let doors = Doors::open(api, &management, &stopped, &supervisor).await?;
         Ok(Self {
-            addresses,
-            console,
-            ca: tls.ca,
+            addresses: doors.addresses,
+            console: doors.console,
+            ca: doors.ca,
             supervisor,
             readiness,
             management,
             store,
             stop,
-            listeners,
+            listeners: doors.listeners,
             dispatch,
             callbacks,
             background,
@@ -207,6 +192,38 @@ impl Server {
         // Whatever else is under way (a day being closed) is left as it is; the next start goes on with it.
         drop(self.background);
         self.store.close().await;
+    }
+}
+
+/// Where clients and operators come in.
+struct Doors {
+    addresses: Vec<SocketAddr>,
+    console: Vec<SocketAddr>,
+    ca: Option<PathBuf>,
+    listeners: Vec<TaskGuard>,
+}
+
+impl Doors {
+    async fn open(
+        api: Router,
+        management: &Management,
+        stopped: &watch::Receiver<bool>,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Self> {
+        let config = management.config();
+        let tls = Acceptors::new(config, management.clock())?;
+        let console = Console::new(management.clone(), api.clone(), stopped.clone());
+        let (console, mut listeners) =
+            console::serve(config, console, tls.console, stopped, supervisor).await;
+        let front = Front::new(api, tls.api, &config.http);
+        let (addresses, own) = listen(config, front, stopped, supervisor).await?;
+        listeners.extend(own);
+        Ok(Self {
+            addresses,
+            console,
+            ca: tls.ca,
+            listeners,
+        })
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn describe_thread(ended: thread::Result<()>) -> String {
 }
 
 /// Runs a future to its end, or to its panic, whose message is the error. The panic ends the future and nobody else: for one request
-/// or one packet in a loop that serves many.
+/// or one packet in a loop that serves many. A large future is better given pinned: one that is given whole takes its place twice.
 pub async fn contain<T>(future: impl Future<Output = T>) -> Result<T, String> {
     let mut future = pin!(future);
     poll_fn(|context| {

@@ -38,8 +38,8 @@ impl Callbacks {
     /// Starts the delivery. `node` names this life of this process.
     pub fn start(
         config: &CallbacksConfig,
-        store: Arc<dyn Store>,
-        clock: Clock,
+        store: &Arc<dyn Store>,
+        clock: &Clock,
         node: &NodeId,
         supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
@@ -47,11 +47,12 @@ impl Callbacks {
         let sender = Arc::new(sender);
         let owed = Arc::new(Notify::new());
         let (stop, stopped) = watch::channel(false);
-        let (counted, counting_clock) = (Arc::clone(&store), clock.clone());
+        let (counted, counting_clock) = (Arc::clone(store), clock.clone());
         let counting = supervisor.restart("callback-gauges", None, move |watch| {
             count(Arc::clone(&counted), counting_clock.clone(), watch)
         });
         let (config, node, waking) = (config.clone(), node.clone(), Arc::clone(&owed));
+        let (store, clock) = (Arc::clone(store), clock.clone());
         let mut starts = 0;
         let worker = supervisor.restart("callbacks", Some(PATIENCE), move |watch| {
             // A restarted worker is a new holder of leases, so the callbacks of the worker before it are reclaimed.

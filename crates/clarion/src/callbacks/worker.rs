@@ -140,7 +140,24 @@ impl Worker {
         while let Some(finished) = self.deliveries.try_join_next_with_id() {
             self.end(finished);
         }
-        self.record().await?;
+        // What is settled changes nothing about what is due: it is recorded while that is looked for.
+        let is_settled =
+            |ended: &EndedAttempt| ended.next.wait().is_none() && !ended.lease.key.is_event();
+        if !self.put_back.is_empty() || !self.ended.iter().all(is_settled) {
+            self.record().await?;
+            return self.start().await;
+        }
+        let (store, ended) = (Arc::clone(&self.store), std::mem::take(&mut self.ended));
+        let (recorded, step) = tokio::join!(record(&*store, &ended), self.start());
+        if let Err(error) = recorded {
+            self.ended.extend(ended);
+            return Err(error);
+        }
+        step
+    }
+
+    /// Claims what is due and has a place.
+    async fn start(&mut self) -> Result<Step, StoreError> {
         if Instant::now() >= self.next_reclaim {
             self.reclaim().await?;
         }
@@ -333,22 +350,14 @@ impl Worker {
         self.put_back_until = Instant::now() + PUT_BACK_PAUSE;
     }
 
-    /// Records the attempts that have ended, and puts back what had no place. If the database fails, they are kept and recorded later; until then
-    /// nothing new is claimed.
+    /// Records the attempts that have ended, and puts back what had no place. If the database fails, they are kept and recorded later.
     async fn record(&mut self) -> Result<(), StoreError> {
         if !self.put_back.is_empty() {
             self.store.release_callbacks(self.put_back.clone()).await?;
             self.put_back.clear();
         }
-        if self.ended.is_empty() {
-            return Ok(());
-        }
-        let recorded = self.store.record_attempts(self.ended.clone()).await?;
-        for ended in self.ended.drain(..) {
-            if !recorded.contains(&ended.lease.key) {
-                tracing::warn!(call = %ended.lease.key, "the lease on a callback was lost; it may be delivered again");
-            }
-        }
+        record(&*self.store, &self.ended).await?;
+        self.ended.clear();
         Ok(())
     }
 
@@ -373,6 +382,20 @@ impl Worker {
             tracing::error!(%error, "callbacks could not be handed back; they are delivered again after the next start");
         }
     }
+}
+
+async fn record(store: &dyn Store, ended: &[EndedAttempt]) -> Result<(), StoreError> {
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let recorded = store.record_attempts(ended.to_vec()).await?;
+    let lost = ended
+        .iter()
+        .filter(|ended| !recorded.contains(&ended.lease.key));
+    for ended in lost {
+        tracing::warn!(call = %ended.lease.key, "the lease on a callback was lost; it may be delivered again");
+    }
+    Ok(())
 }
 
 /// A panic elsewhere leaves nothing half done here.

@@ -10,8 +10,8 @@ use phone::signalling::{
 use supervisor::Supervisor;
 
 use super::OtherClock;
-use super::media;
 use super::finding::Finding;
+use super::media;
 use super::sockets;
 use crate::clock::Clock;
 use crate::config::{Config, TrunkSettings};

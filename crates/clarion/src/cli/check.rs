@@ -83,4 +83,3 @@ impl CheckReport {
         (count(FindingLevel::Problem), count(FindingLevel::Warning))
     }
 }
-

@@ -49,7 +49,13 @@ pub(super) fn shown(settings: &Table, defaults: &Table) -> Vec<ShownSetting> {
         let title = format!("trunk \"{}\"", name.unwrap_or_default());
         let mut whole = trunk_defaults.clone();
         whole.extend(trunk.clone());
-        all.extend(of_table(&title, "", &whole, Some(&trunk_defaults), &meanings));
+        all.extend(of_table(
+            &title,
+            "",
+            &whole,
+            Some(&trunk_defaults),
+            &meanings,
+        ));
     }
     all
 }
@@ -140,7 +146,6 @@ fn meanings(text: &str) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::Config;
 
     #[test]
@@ -167,6 +172,11 @@ mod tests {
         assert_eq!(of("http", "plain").default, None);
         assert_eq!(of("trunk \"main\"", "password").value, "(hidden)");
         assert_eq!(of("trunk \"main\"", "host").value, "\"sip.example.com\"");
-        assert!(all.iter().filter(|setting| setting.meaning.is_empty()).count() < all.len() / 3);
+        assert!(
+            all.iter()
+                .filter(|setting| setting.meaning.is_empty())
+                .count()
+                < all.len() / 3
+        );
     }
 }

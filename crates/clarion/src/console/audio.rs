@@ -62,14 +62,17 @@ async fn page(
     let management = &console.management;
     let chosen = owner(app.as_deref())?;
     let files = management.audio_files_of(chosen.clone()).await?;
-    let apps = management.applications(None).await?;
+    let apps = management.all_applications().await?;
     let status = match problem {
         Some(_) => axum::http::StatusCode::UNPROCESSABLE_ENTITY,
         None => axum::http::StatusCode::OK,
     };
     let page = AudioPage {
         frame: Frame::new(console, visit, MenuPlace::Audio, words.audio_title),
-        apps: apps.iter().map(|app| choice(app, chosen.as_ref())).collect(),
+        apps: apps
+            .iter()
+            .map(|app| choice(app, chosen.as_ref()))
+            .collect(),
         files: files
             .iter()
             .map(|file| row(console, file, chosen.as_ref(), words))
@@ -119,13 +122,14 @@ pub async fn upload(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
         let problem = visit.language.words().audio_none_chosen.to_owned();
         return page(&console, &visit, Some(given), Some(problem)).await;
     }
+    let management = console.acting(&visit);
     let names: Vec<_> = visit.files().iter().map(|file| file.name.clone()).collect();
     let files = visit.files().iter().map(|file| BroughtFile {
         name: file.name.clone(),
         bytes: Ok(file.bytes.clone()),
     });
     let files: Vec<_> = files.collect();
-    let added = console.acting(&visit).add_audio(app, &names, files.into_iter());
+    let added = management.add_audio(app, &names, files.into_iter());
     match added.await {
         Ok(_) => Ok(Redirect::to(&address(&given, "added")).into_response()),
         Err(ManagementError::Rule(said)) => page(&console, &visit, Some(given), Some(said)).await,
@@ -176,7 +180,10 @@ pub async fn wave_of_call(console: Arc<Console>, visit: Arc<Visit>) -> Result<Re
 }
 
 async fn call(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
-    let sid: CallSid = visit.path_value("sid").parse().map_err(|_| Refused::NotFound)?;
+    let sid: CallSid = visit
+        .path_value("sid")
+        .parse()
+        .map_err(|_| Refused::NotFound)?;
     Ok(console.management.heard_in_call(&sid).await?)
 }
 

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use futures_util::TryStreamExt;
+use futures_util::stream;
 use jiff::civil::Date;
 
 use super::Console;
@@ -106,7 +106,9 @@ pub async fn verify(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
 fn verified(verification: &FileVerification, words: &Words) -> VerifiedDay {
     let of_files = verification.bills.iter().flat_map(|bill| {
         let app = bill.file.of.app.to_string();
-        bill.faults.iter().map(move |fault| format!("{app}: {fault}"))
+        bill.faults
+            .iter()
+            .map(move |fault| format!("{app}: {fault}"))
     });
     let mut faults: Vec<_> = of_files.collect();
     let missing = verification.without_file.iter();
@@ -182,10 +184,21 @@ fn day_of(visit: &Visit) -> Result<Date, Refused> {
 /// The lines of an application of that day, as its file has them.
 pub async fn download(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let day = day_of(&visit)?;
-    let app: AppId = visit.path_value("app").parse().map_err(|_| Refused::NotFound)?;
+    let app: AppId = visit
+        .path_value("app")
+        .parse()
+        .map_err(|_| Refused::NotFound)?;
     let name = format!("attachment; filename=\"{app}-{day}.csv\"");
     let stream = console.management.export_bill(day, app, BillFormat::Csv);
-    let lines = stream.await?.map_err(std::io::Error::other);
+    let lines = stream::unfold(Some(stream.await?), async |bill| {
+        let mut bill = bill?;
+        match bill.next().await {
+            Ok(Some(part)) => Some((Ok(part), Some(bill))),
+            Ok(None) => None,
+            // The download breaks off, so that nobody takes it for the whole.
+            Err(error) => Some((Err(std::io::Error::other(error)), None)),
+        }
+    });
     let disposition = HeaderValue::from_str(&name).map_err(|_| Refused::NotFound)?;
     let headers = [
         (

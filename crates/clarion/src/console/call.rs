@@ -180,7 +180,13 @@ impl CallPart {
         token: Option<String>,
     ) -> Self {
         let (record, clock) = (&file.call.record, &console.clock);
-        let legs = file.story.seen.history.legs.iter().map(|of_call| &of_call.leg);
+        let legs = file
+            .story
+            .seen
+            .history
+            .legs
+            .iter()
+            .map(|of_call| &of_call.leg);
         let sounds = legs.enumerate().filter_map(|(place, leg)| {
             let codec = leg.media.codec.clone()?;
             Some(sound_row(place + 1, codec, leg, words))
@@ -213,7 +219,12 @@ impl CallPart {
             sounds: sounds.collect(),
             callback: callback
                 .map(|(callback, attempts)| callback_box(console, words, callback, attempts)),
-            bill: file.story.bill_lines.iter().map(|line| bill_row(line, words)).collect(),
+            bill: file
+                .story
+                .bill_lines
+                .iter()
+                .map(|line| bill_row(line, words))
+                .collect(),
             is_told: record.kind == CallKind::Notification,
             ladder: ladder::draw(&messages, clock, words),
         }

@@ -41,6 +41,8 @@ struct CallbacksPage {
 
 struct ReceiverRow {
     host: String,
+    /// Its own callbacks.
+    address: String,
     of_what: &'static str,
     waiting: u64,
     oldest: Moment,
@@ -127,7 +129,11 @@ async fn page(
             .map(|receiver| receiver_row(console, receiver, words))
             .collect(),
         host: wanted.host.clone().unwrap_or_default(),
-        app: wanted.app.as_ref().map(ToString::to_string).unwrap_or_default(),
+        app: wanted
+            .app
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         since: visit.field("since").to_owned(),
         choices: choices(wanted.state, words),
         older: last.map(|last| wanted.address(&last.key)),
@@ -156,8 +162,11 @@ fn choices(chosen: Option<CallbackState>, words: &'static Words) -> Vec<Choice> 
 fn receiver_row(console: &Console, receiver: &WaitingReceiver, words: &Words) -> ReceiverRow {
     let last = receiver.last_attempt.as_ref();
     let said = last.and_then(|last| last.error.clone().or_else(|| last.answer.clone()));
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    let query = query.append_pair("host", &receiver.host).finish();
     ReceiverRow {
         host: receiver.host.clone(),
+        address: format!("/callbacks?{query}"),
         of_what: if receiver.is_of_events {
             words.callbacks_events
         } else {
@@ -201,9 +210,8 @@ pub async fn resend_all(console: Arc<Console>, visit: Arc<Visit>) -> Result<Resp
     let Some(since) = moment(visit.field("since"), console.clock.zone()) else {
         return page(&console, &visit, Some(words.calls_bad_time.to_owned())).await;
     };
-    let app = match given("app").map(str::parse).transpose() {
-        Ok(app) => app,
-        Err(_) => return page(&console, &visit, Some(words.calls_bad_app.to_owned())).await,
+    let Ok(app) = given("app").map(str::parse).transpose() else {
+        return page(&console, &visit, Some(words.calls_bad_app.to_owned())).await;
     };
     let wanted = CallbackReplay {
         app,

@@ -215,10 +215,7 @@ pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
         (back_to, wanted.address("/calls", Some(until)))
     });
     let older = older.map(|next| wanted.address("/calls", Some(next)));
-    let found = console
-        .names
-        .calls(&console.management, page.calls)
-        .await?;
+    let found = console.names.calls(&console.management, page.calls).await?;
     let row = |call| CallRow::new(call, &console.clock, words);
     Ok(html(&CallsPage {
         frame: Frame::new(&console, &visit, MenuPlace::Calls, words.calls_title),

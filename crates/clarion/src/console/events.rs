@@ -152,7 +152,11 @@ where
             return false;
         };
         let now = self.console.clock.now();
-        let found = self.console.management.sign_in(&operator.id_hash, now).await;
+        let found = self
+            .console
+            .management
+            .sign_in(&operator.id_hash, now)
+            .await;
         // A database that does not answer says nothing about the operator.
         found.is_err() || found.is_ok_and(|found| found.is_some())
     }

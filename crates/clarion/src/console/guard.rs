@@ -213,7 +213,9 @@ async fn renew(console: &Console, sign_in: &SignIn, now: jiff::Timestamp) -> Res
         return Ok(());
     }
     let expires = console.expiry(sign_in.created_at, now);
-    let renewed = console.management.renew_sign_in(&sign_in.id_hash, now, expires);
+    let renewed = console
+        .management
+        .renew_sign_in(&sign_in.id_hash, now, expires);
     Ok(renewed.await?)
 }
 

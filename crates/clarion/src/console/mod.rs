@@ -98,7 +98,12 @@ impl Console {
             clock: management.clock().clone(),
             names: Names::default(),
             api,
-            version: config.http.soft_versions.first().cloned().unwrap_or_default(),
+            version: config
+                .http
+                .soft_versions
+                .first()
+                .cloned()
+                .unwrap_or_default(),
             lockout: Lockout::new(&settings),
             settings,
             body_time: config.http.body_time,

@@ -92,10 +92,7 @@ impl Names {
 }
 
 /// What is not there any more is called by its id.
-fn found_or(
-    found: Result<String, ManagementError>,
-    id: &str,
-) -> Result<String, ManagementError> {
+fn found_or(found: Result<String, ManagementError>, id: &str) -> Result<String, ManagementError> {
     match found {
         Err(ManagementError::Store(StoreError::Missing(_))) => Ok(id.to_owned()),
         found => found,

@@ -112,7 +112,7 @@ pub fn routes() -> Vec<ConsoleRoute> {
         post("/try", ADMIN, try_it::create),
         get("/health", VIEWER, health::show),
         get("/settings", VIEWER, |console, visit| {
-            ready(settings::show(&console, &visit))
+            ready(Ok(settings::show(&console, &visit)))
         }),
         get("/audit", VIEWER, audit::list),
     ]

@@ -1,14 +1,11 @@
 //! *Settings*: what the server has read, with what differs from the defaults first to be seen.
 
-use std::sync::Arc;
-
 use askama::Template;
 use axum::response::Response;
 
 use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
-use super::refusal::Refused;
 use crate::config::ShownSetting;
 
 #[derive(Template)]
@@ -24,7 +21,7 @@ struct SettingsTable<'a> {
     settings: Vec<&'a ShownSetting>,
 }
 
-pub fn show(console: &Console, visit: &Visit) -> Result<Response, Refused> {
+pub fn show(console: &Console, visit: &Visit) -> Response {
     let only_changed = visit.query("which").as_deref() == Some("changed");
     let all = console.management.config().shown.iter();
     let mut tables: Vec<SettingsTable<'_>> = Vec::new();
@@ -38,9 +35,9 @@ pub fn show(console: &Console, visit: &Visit) -> Result<Response, Refused> {
         }
     }
     let title = visit.language.words().settings_title;
-    Ok(html(&SettingsPage {
+    html(&SettingsPage {
         frame: Frame::new(console, visit, MenuPlace::Settings, title),
         only_changed,
         tables,
-    }))
+    })
 }

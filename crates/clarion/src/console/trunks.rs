@@ -10,7 +10,7 @@ use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::shown::{Mark, trunk_mark};
-use super::words::{Words, fill};
+use super::words::Words;
 use crate::dispatch::trunk_pool::TrunkState;
 use crate::domain::prefix::Prefix;
 use crate::management::{ManagedTrunk, TrunkUse};
@@ -71,9 +71,10 @@ fn card(managed: &ManagedTrunk<'_>, used: Option<&TrunkUse>, words: &Words) -> T
         channels: settings.channels,
         rate: settings.calls_per_second,
         priority: settings.route.priority,
-        prefixes: match prefixes.is_empty() {
-            true => words.trunk_all_numbers.to_owned(),
-            false => prefixes.join(", "),
+        prefixes: if prefixes.is_empty() {
+            words.trunk_all_numbers.to_owned()
+        } else {
+            prefixes.join(", ")
         },
         is_drained: managed.is_drained,
     }

@@ -177,7 +177,10 @@ fn shown(
     given: &[(&'static str, String)],
 ) -> ShownRequest {
     let body = json(&application.id, given);
-    let mut xml = format!("<?xml version='1.0' encoding='utf-8'?>\n<{}>\n", LANDING_CALL.root);
+    let mut xml = format!(
+        "<?xml version='1.0' encoding='utf-8'?>\n<{}>\n",
+        LANDING_CALL.root
+    );
     let all = std::iter::once((APP_ID, application.id.as_str()));
     let all = all.chain(given.iter().map(|(name, value)| (*name, value.as_str())));
     for (name, value) in all {

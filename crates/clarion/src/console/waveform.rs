@@ -34,7 +34,10 @@ mod tests {
         samples[4000..].fill(i16::MAX);
         let drawn = draw(&samples);
         assert!(drawn.contains("M0.5 19.8V20.2"), "{drawn}");
-        assert!(drawn.contains("M299.5 1.0V39.0") || drawn.contains("M296.5 1.0V39.0"), "{drawn}");
+        assert!(
+            drawn.contains("M299.5 1.0V39.0") || drawn.contains("M296.5 1.0V39.0"),
+            "{drawn}"
+        );
         assert!(draw(&[]).starts_with("<svg"));
         assert!(draw(&[i16::MIN]).contains("M0.5 1.0V39.0"));
     }

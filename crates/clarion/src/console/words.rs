@@ -501,13 +501,11 @@ words! {
     audio_title: "Audio files", "语音文件";
     audio_owner: "Files of", "归属";
     audio_platform: "the platform: every application may play them", "平台（所有应用可用）";
-    audio_of_app: "Application", "应用";
     audio_name: "Name", "文件名";
     audio_length: "Length", "时长";
     audio_bytes: "Bytes", "字节数";
     audio_added: "Added", "上传时间";
     audio_listen: "As the callee hears it", "试听（电话音质）";
-    audio_wave: "Waveform of {name}", "{name} 的波形";
     audio_empty: "There are no files here.", "还没有语音文件。";
     audio_empty_next: "Upload a WAV file, or a zip of them; requests then name it in mediaName.", "上传 WAV 文件或其 zip 包后，请求即可在 mediaName 中引用。";
     audio_upload: "Upload", "上传";

@@ -2,10 +2,11 @@
 //!
 //! Somebody who has picked up is not kept waiting for a database that is away or a disk that is full: the answer is acknowledged all the same. If
 //! the process died before the database knows of it, nobody could hang up. So what that takes is noted in a file whose room on the disk was taken
-//! when the server started. The next start reads it, hangs up what it finds, and begins a new one. A note about a call that is over costs one BYE, to which
-//! nobody listens any more.
+//! when the server started. The next start reads it, hangs up what it finds, and only then wipes it. A note about a call that is over costs one BYE, to
+//! which nobody listens any more.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,20 +35,16 @@ pub struct AnswerNote {
 
 #[derive(Debug, Default)]
 pub struct AnswerNotes {
-    /// The file, where one could be made.
-    slots: Option<Slots>,
+    /// Where one could be made.
+    file: Option<Arc<File>>,
+    /// The place of the next note.
+    next: AtomicU64,
     /// What the life before this one has noted.
     found: Mutex<Vec<AnswerNote>>,
 }
 
-#[derive(Debug)]
-struct Slots {
-    file: Arc<File>,
-    next: AtomicU64,
-}
-
 impl AnswerNotes {
-    /// Reads what is there, and begins anew. A server that can keep no notes makes calls all the same.
+    /// Reads what is there. A server that can keep no notes makes calls all the same.
     pub fn open(folder: &Path, now: Timestamp) -> Self {
         let opened = open(&folder.join(FILE), now).inspect_err(|error| {
             tracing::warn!(%error, "answers cannot be noted: where the database fails, too, the calls of a process that dies may stay up");
@@ -55,46 +52,56 @@ impl AnswerNotes {
         let Ok((file, found)) = opened else {
             return Self::default();
         };
-        let slots = Slots {
-            file: Arc::new(file),
-            next: AtomicU64::new(0),
-        };
         Self {
-            slots: Some(slots),
+            file: Some(Arc::new(file)),
+            next: AtomicU64::new(0),
             found: Mutex::new(found),
         }
     }
 
-    /// Legs that may still be up; told once.
+    /// Legs of an earlier life that may still be up; told once.
     pub fn take_found(&self) -> Vec<AnswerNote> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut found)
     }
 
+    /// What was found is done with. Until then the next life would find it again.
+    pub async fn wipe(&self) {
+        self.on_disk("the notes of an earlier life could not be wiped", wipe)
+            .await;
+    }
+
     /// Comes back when it is on the disk, or cannot be.
     pub async fn keep(&self, note: &AnswerNote) {
-        let Some(slots) = &self.slots else {
-            return;
-        };
         let Some(bytes) = written(note) else {
             return;
         };
-        let place = slots.next.fetch_add(1, Ordering::Relaxed) % SLOTS;
-        let file = Arc::clone(&slots.file);
-        let kept = tokio::task::spawn_blocking(move || {
+        let place = self.next.fetch_add(1, Ordering::Relaxed) % SLOTS;
+        let keep = move |file: &File| {
             file.write_all_at(&bytes, place * ROOM as u64)?;
             file.sync_data()
-        });
-        match kept.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "an answer could not be noted"),
-            Err(error) => tracing::warn!(%error, "an answer could not be noted"),
+        };
+        self.on_disk("an answer could not be noted", keep).await;
+    }
+
+    /// Work that a slow disk may hold up.
+    async fn on_disk(
+        &self,
+        otherwise: &'static str,
+        work: impl FnOnce(&File) -> io::Result<()> + Send + 'static,
+    ) {
+        let Some(file) = self.file.clone() else {
+            return;
+        };
+        let done = tokio::task::spawn_blocking(move || work(&file));
+        if let Err(error) = done.await.map_err(io::Error::other).flatten() {
+            tracing::warn!(%error, "{otherwise}");
         }
     }
 }
 
-/// The whole room of the file is written, so that later notes need none.
-fn open(path: &Path, now: Timestamp) -> std::io::Result<(File, Vec<AnswerNote>)> {
+/// What is there, in a file that has all its room on the disk, so that later notes need none.
+fn open(path: &Path, now: Timestamp) -> io::Result<(File, Vec<AnswerNote>)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let file = options.mode(0o600).open(path)?;
@@ -102,15 +109,21 @@ fn open(path: &Path, now: Timestamp) -> std::io::Result<(File, Vec<AnswerNote>)>
     let mut found = Vec::new();
     for place in 0..SLOTS {
         if file.read_exact_at(&mut room, place * ROOM as u64).is_err() {
-            break;
+            file.write_all_at(&[0; ROOM], place * ROOM as u64)?;
+            continue;
         }
         found.extend(read(&room).filter(|note| now.duration_since(note.at).abs() < WORTH));
     }
+    file.sync_all()?;
+    Ok((file, found))
+}
+
+/// Written over, never shortened: the room is kept.
+fn wipe(file: &File) -> io::Result<()> {
     for place in 0..SLOTS {
         file.write_all_at(&[0; ROOM], place * ROOM as u64)?;
     }
-    file.sync_all()?;
-    Ok((file, found))
+    file.sync_data()
 }
 
 /// `None` if it is too long for its room, which no honest peer makes it.
@@ -127,6 +140,7 @@ fn read(room: &[u8; ROOM]) -> Option<AnswerNote> {
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     serde_json::from_slice(text.get(..length)?).ok()
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,13 +157,14 @@ mod tests {
         "2026-11-17T03:00:00Z".parse().unwrap()
     }
 
-    fn told(folder: &Path) -> Vec<String> {
+    /// What the next life finds, which is killed before it is done.
+    fn found(folder: &Path) -> Vec<String> {
         let found = AnswerNotes::open(folder, now()).take_found();
         found.into_iter().map(|note| note.dialog).collect()
     }
 
     #[tokio::test]
-    async fn what_is_noted_is_told_once_to_the_next_life_and_takes_no_more_room() {
+    async fn what_is_noted_is_found_until_it_is_wiped_and_takes_no_more_room() {
         let folder = tempfile::tempdir().unwrap();
         let notes = AnswerNotes::open(folder.path(), now());
         assert!(notes.take_found().is_empty());
@@ -158,8 +173,13 @@ mod tests {
         notes.keep(&note(now(), "first")).await;
         notes.keep(&note(now(), "second")).await;
         assert_eq!(length(), SLOTS * ROOM as u64);
-        assert_eq!(told(folder.path()), ["first", "second"]);
-        assert!(told(folder.path()).is_empty());
+        assert_eq!(found(folder.path()), ["first", "second"]);
+        let next_life = AnswerNotes::open(folder.path(), now());
+        assert_eq!(next_life.take_found().len(), 2);
+        assert!(next_life.take_found().is_empty());
+        next_life.wipe().await;
+        assert!(found(folder.path()).is_empty());
+        assert_eq!(length(), SLOTS * ROOM as u64);
     }
 
     #[tokio::test]
@@ -177,7 +197,7 @@ mod tests {
         file.unwrap()
             .write_all_at(&[0; 8], ROOM as u64 + 20)
             .unwrap();
-        assert_eq!(told(folder.path()), ["whole"]);
+        assert_eq!(found(folder.path()), ["whole"]);
     }
 
     #[tokio::test]
@@ -187,9 +207,9 @@ mod tests {
         for number in 0..=SLOTS {
             notes.keep(&note(now(), &number.to_string())).await;
         }
-        let told = told(folder.path());
-        assert_eq!(told.len(), usize::try_from(SLOTS).unwrap());
-        assert_eq!(told[0], SLOTS.to_string());
-        assert_eq!(told[1], "1");
+        let found = found(folder.path());
+        assert_eq!(found.len(), usize::try_from(SLOTS).unwrap());
+        assert_eq!(found[0], SLOTS.to_string());
+        assert_eq!(found[1], "1");
     }
 }

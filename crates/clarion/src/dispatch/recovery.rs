@@ -74,6 +74,7 @@ impl Recovery {
                 }
             })
             .await;
+        self.recorder.notes.wipe().await;
     }
 
     async fn recover(&self, orphan: OrphanedCall) {

@@ -157,6 +157,15 @@ impl Management {
         Ok(self.store.applications(account).await?)
     }
 
+    /// Those of every account.
+    pub async fn all_applications(&self) -> Result<Vec<Application>, ManagementError> {
+        let mut all = Vec::new();
+        for account in self.store.accounts().await? {
+            all.extend(self.store.applications(&account.sid).await?);
+        }
+        Ok(all)
+    }
+
     /// Those that may request calls.
     pub async fn usable_applications(&self) -> Result<Vec<Application>, ManagementError> {
         let mut usable = Vec::new();

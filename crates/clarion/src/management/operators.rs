@@ -24,10 +24,7 @@ impl Management {
     }
 
     /// `None` if there is none of this name.
-    pub async fn operator(
-        &self,
-        name: &OperatorName,
-    ) -> Result<Option<Operator>, ManagementError> {
+    pub async fn operator(&self, name: &OperatorName) -> Result<Option<Operator>, ManagementError> {
         Ok(self.store.operator(name).await?)
     }
 

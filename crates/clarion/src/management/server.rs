@@ -73,7 +73,10 @@ impl Management {
 
     /// The SIP messages of a call that this node still has, in order.
     pub fn messages_of(&self, sid: &CallSid) -> Vec<Arc<KeptMessage>> {
-        let ring = self.server.as_ref().and_then(|server| server.trace.as_ref());
+        let ring = self
+            .server
+            .as_ref()
+            .and_then(|server| server.trace.as_ref());
         let Some(ring) = ring else {
             return Vec::new();
         };

@@ -16,15 +16,14 @@ impl Management {
     /// Samples, 8,000 a second, as the callee hears them.
     pub async fn heard(&self, prompt: &Prompt) -> Result<Vec<i16>, ManagementError> {
         let requester = Requester(OPERATOR);
-        let heard = match &self.server {
-            Some(server) => server.prompts.playlist_for(requester, prompt).await,
-            None => {
-                // The prompts on disk belong to the server, which may be running.
-                let mut config = (*self.config).clone();
-                config.prompts.disk_bytes = None;
-                let renderer = prompts::open(&Supervisor::new(), &config)?;
-                prompts::make_ready(&renderer, &self.audio_files()?, requester, prompt).await
-            }
+        let heard = if let Some(server) = &self.server {
+            server.prompts.playlist_for(requester, prompt).await
+        } else {
+            // The prompts on disk belong to the server, which may be running.
+            let mut config = (*self.config).clone();
+            config.prompts.disk_bytes = None;
+            let renderer = prompts::open(&Supervisor::new(), &config)?;
+            prompts::make_ready(&renderer, &self.audio_files()?, requester, prompt).await
         };
         let heard = heard.map_err(|error| ManagementError::rule(error.to_string()))?;
         Ok(heard.heard())

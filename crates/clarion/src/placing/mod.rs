@@ -69,20 +69,20 @@ pub struct WillingCall {
 impl CallPlacing {
     /// In the server.
     pub fn new(
-        store: Arc<dyn Store>,
-        config: Arc<Config>,
-        clock: Clock,
-        barred: Arc<BarredNumbers>,
-        disk: Arc<DiskRoom>,
+        store: &Arc<dyn Store>,
+        config: &Arc<Config>,
+        clock: &Clock,
+        barred: &Arc<BarredNumbers>,
+        disk: &Arc<DiskRoom>,
         server: Listeners,
     ) -> Self {
         Self {
-            store,
-            config,
-            clock,
+            store: Arc::clone(store),
+            config: Arc::clone(config),
+            clock: clock.clone(),
             call_sids: CallSids::default(),
-            barred,
-            disk,
+            barred: Arc::clone(barred),
+            disk: Arc::clone(disk),
             server: Some(server),
             oldest_node: None,
         }

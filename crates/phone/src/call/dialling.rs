@@ -64,12 +64,12 @@ impl DiallingCall {
 
     /// Waits for the answer, and gives the call up where that takes too long or is asked for.
     pub async fn wait_for_answer(
-        mut self,
+        mut self: Box<Self>,
         request: &CallRequest,
         progress_time: Option<Duration>,
         events: &Events,
         hang_up: &CancellationToken,
-    ) -> Result<TalkingCall, Unanswered> {
+    ) -> Result<Box<TalkingCall>, Unanswered> {
         let too_long = tokio::time::sleep(request.ring_time);
         let no_progress = tokio::time::sleep(progress_time.unwrap_or(request.ring_time));
         tokio::pin!(too_long, no_progress);
@@ -98,7 +98,7 @@ impl DiallingCall {
                     }
                 }
                 DialEvent::Changed(change) => self.change(change).await,
-                DialEvent::Answered(answer) => return Ok(self.answered(answer)),
+                DialEvent::Answered(answer) => return Ok(Box::new(self.answered(answer))),
                 DialEvent::Failed(refusal) => {
                     // There may have been early media.
                     let media = self.media.stats();
@@ -117,7 +117,7 @@ impl DiallingCall {
                 }
             }
         };
-        Err(self.give_up(cause).await)
+        Err(Box::pin(self.give_up(cause)).await)
     }
 
     /// The peer wants its early media somewhere else (RFC 3311), as networks do that play the sound of ringing themselves.

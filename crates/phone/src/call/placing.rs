@@ -101,7 +101,11 @@ impl Placing<'_> {
     }
 
     /// Makes a leg ready, and sends its INVITE when there is leave to.
-    async fn dial(&self, address: SocketAddr, next: &NextInvite) -> Result<DiallingCall, Failure> {
+    async fn dial(
+        &self,
+        address: SocketAddr,
+        next: &NextInvite,
+    ) -> Result<Box<DiallingCall>, Failure> {
         let ready = self.prepare(address, next).await.map_err(|error| {
             let trunk = &self.trunk.config.name;
             tracing::warn!(trunk, %error, "a call could not be placed");
@@ -111,7 +115,9 @@ impl Placing<'_> {
         let withheld = || Failure::plain(Cause::Withheld);
         let leave = self.ask_leave(&ready).await.ok_or_else(withheld)?;
         let leg = OpenLeg::new(sent_to, self.trunk.signalling().transport());
-        Ok(DiallingCall::new(ready.send(leave), media, keys, leg))
+        let call = DiallingCall::new(ready.send(leave), media, keys, leg);
+        // It is handed on as it gets older, and stays where it is.
+        Ok(Box::new(call))
     }
 
     async fn prepare(

@@ -52,7 +52,7 @@ enum Happening {
 impl TalkingCall {
     /// Plays and stays until one side hangs up.
     pub async fn talk(
-        mut self,
+        mut self: Box<Self>,
         request: &CallRequest,
         signalling: &Signalling,
         hang_up: &CancellationToken,

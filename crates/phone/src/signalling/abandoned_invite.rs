@@ -27,7 +27,9 @@ pub(super) async fn end(mut invite: Transaction, transport: Transport) {
         };
         match response.status_code.kind() {
             StatusCodeKind::Provisional => known = true,
-            StatusCodeKind::Successful => return bye(&invite, transport, &response).await,
+            StatusCodeKind::Successful => {
+                return Box::pin(bye(&invite, transport, &response)).await;
+            }
             _ => return,
         }
     }
@@ -116,7 +118,8 @@ pub(super) async fn end_forks(mut invite: Transaction, transport: Transport, ans
             && !known.contains(&tag)
         {
             known.push(tag);
-            bye(&invite, transport, &response).await;
+            // Seldom.
+            Box::pin(bye(&invite, transport, &response)).await;
         }
     }
 }

@@ -131,9 +131,9 @@ pub(super) fn is_answer(response: &Response) -> bool {
 
 /// True for an 18x to an INVITE that has opened a dialog.
 pub(super) fn is_ringing(response: &Response) -> bool {
-    let tag = response.to_header().and_then(rsipstack::sip::To::tag);
+    let tag = || response.to_header().and_then(rsipstack::sip::To::tag);
     (101..200).contains(&response.status_code.code())
-        && tag.is_ok_and(|tag| tag.is_some())
+        && tag().is_ok_and(|tag| tag.is_some())
         && is_about_invite(response)
 }
 

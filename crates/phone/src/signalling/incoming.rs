@@ -1,6 +1,7 @@
 //! Requests that come to us: a request inside a dialog goes to its dialog, a call goes to whoever answers calls, and everything else is
 //! refused without work. A request that makes us panic costs nobody else anything.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ pub async fn answer_requests(
 ) {
     while let Some(transaction) = requests.recv().await {
         watch.beat();
-        match contain(answer(transaction, &dialogs, calls.as_ref())).await {
+        match contain(pin!(answer(transaction, &dialogs, calls.as_ref()))).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a request could not be answered"),
             Err(reason) => {

@@ -153,7 +153,7 @@ impl ReadyLeg {
             conversation: self.conversation,
         };
         let invite = InviteTask {
-            result: tokio::spawn(inviting.run()),
+            result: tokio::spawn(Box::new(inviting).run()),
             wanted: unwanted.drop_guard(),
         };
         let dialog = OwnedDialog::inviting(self.dialogs, self.dialog, invite, self.route);

@@ -68,7 +68,7 @@ enum Sent {
 }
 
 impl Inviting {
-    pub async fn run(mut self) -> InviteResult {
+    pub async fn run(mut self: Box<Self>) -> InviteResult {
         let mut asked_by = None;
         loop {
             let result = match self.send().await {
@@ -82,7 +82,7 @@ impl Inviting {
                     return InviteResult::LeaveLost;
                 }
                 Sent::Unwanted => {
-                    abandoned_invite::end(self.transaction, self.transport).await;
+                    Box::pin(abandoned_invite::end(self.transaction, self.transport)).await;
                     return InviteResult::Silence;
                 }
             };
@@ -103,7 +103,7 @@ impl Inviting {
                 }
                 return result.into();
             };
-            match self.repeat(&challenge).await {
+            match Box::pin(self.repeat(&challenge)).await {
                 Ok(true) => asked_by = Some(Box::new(challenge)),
                 Ok(false) => return InviteResult::Final(Box::new(challenge)),
                 Err(error) => return Err(error).into(),
@@ -175,6 +175,8 @@ impl Inviting {
 
 /// Works on without the leg, and hears what is said meanwhile.
 fn go_on(conversation: Arc<Conversation>, work: impl Future<Output = ()> + Send + 'static) {
+    // Large, and waits for half a minute after every answer: in a block of its own it takes its place once.
+    let work = Box::pin(work);
     tokio::spawn(async move {
         work.await;
         drop(conversation);

@@ -5,6 +5,7 @@
 //! parser panic would end that task in silence. Connections are accepted here for the same reason (`accepting`).
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::task::Poll;
 
 use rsipstack::transaction::endpoint::{EndpointInnerRef, TransportEventInspector};
@@ -46,7 +47,7 @@ pub(super) async fn start(
             }
         }));
         listeners.push(supervisor.require(NAME, None, move |_| async move {
-            while let Err(reason) = contain(udp.serve_loop(sender.clone())).await {
+            while let Err(reason) = contain(pin!(udp.serve_loop(sender.clone()))).await {
                 tracing::error!(reason, "a SIP packet made its reader panic: it is ignored");
             }
         }));

@@ -4,6 +4,7 @@
 //! address that it came from, an answer that nobody waits for is acknowledged and ended, and an answer that has to be recorded is held
 //! until then. A way that must not be taken is corrected (`first_hop`).
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -71,54 +72,61 @@ impl ResponseFilter {
         let _ = self.dialogs.set(Arc::downgrade(dialogs));
     }
 
-    async fn receive(&self, endpoint: &EndpointInnerRef, mut received: Received) {
+    async fn receive(&self, endpoint: &EndpointInnerRef, received: Received) {
+        if let Some(received) = self.sort(endpoint, received) {
+            pass_on(endpoint, received).await;
+        }
+    }
+
+    /// What is to be passed on now.
+    fn sort(&self, endpoint: &EndpointInnerRef, mut received: Received) -> Option<Received> {
         self.parts
             .tap
             .received(&received.message, &received.connection, &received.from);
-        if let SipMessage::Response(response) = &mut received.message {
-            self.correct_way(response);
+        let SipMessage::Response(response) = &mut received.message else {
+            return Some(received);
+        };
+        let (is_answer, is_ringing) = (is_answer(response), is_ringing(response));
+        if !is_answer && !is_ringing {
+            return Some(received);
         }
-        if let SipMessage::Response(response) = &mut received.message
-            && is_answer(response)
-        {
+        self.correct_way(response);
+        // A response to an INVITE of ours that is under way: others know Call-IDs too.
+        let key = TransactionKey::from_response(response, TransactionRole::Client).ok();
+        let is_awaited = (key.as_ref()).is_some_and(|key| endpoint.transactions.get(key).is_some());
+        if is_answer {
             ensure_contact(response, &received.from);
-            if let Some(snapshot) = self.stray(endpoint, response, &received.from) {
-                return self.end_stray(endpoint, snapshot, received);
+            if is_awaited {
+                return self.hold(endpoint, received);
             }
-            if is_awaited(endpoint, response) {
-                return self.hold(endpoint, received).await;
+            let stray = key.and_then(|key| self.stray(endpoint, &key, response, &received.from));
+            if let Some(snapshot) = stray {
+                self.end_stray(endpoint, snapshot, received);
+                return None;
             }
-        }
-        if let SipMessage::Response(response) = &received.message
-            && is_ringing(response)
-            && is_awaited(endpoint, response)
-            && let Some(dialogs) = self.dialogs.get().and_then(Weak::upgrade)
-        {
+        } else if is_awaited && let Some(dialogs) = self.dialogs.get().and_then(Weak::upgrade) {
             dialogs.learn(response);
         }
-        pass_on(endpoint, received).await;
+        Some(received)
     }
 
     /// Requests that follow it go where they may.
     fn correct_way(&self, response: &mut Response) {
-        if (is_answer(response) || is_ringing(response))
-            && let Some(trunk) = self.parts.conversations.trunk_asked(response)
-        {
+        if let Some(trunk) = self.parts.conversations.trunk_asked(response) {
             first_hop::correct(response, trunk, self.parts.transport);
         }
     }
 
-    /// What it takes to end the leg, if this answer belongs to no call of ours.
+    /// What it takes to end the leg, if this answer, for which no transaction waits, belongs to no call of ours.
     fn stray(
         &self,
         endpoint: &EndpointInnerRef,
+        key: &TransactionKey,
         answer: &Response,
         from: &SipAddr,
     ) -> Option<DialogSnapshot> {
-        let key = TransactionKey::from_response(answer, TransactionRole::Client).ok()?;
-        let finished = endpoint.finished_transactions.get(&key).flatten();
-        let known = endpoint.transactions.get(&key).is_some()
-            || finished.is_some_and(|last| !acknowledges_a_refusal(&last, answer));
+        let finished = endpoint.finished_transactions.get(key).flatten();
+        let known = finished.is_some_and(|last| !acknowledges_a_refusal(&last, answer));
         let peer = from.get_socketaddr().ok()?;
         if known || !self.parts.peers.contain(peer.ip(), Instant::now()) {
             return None;
@@ -158,18 +166,18 @@ impl ResponseFilter {
         });
     }
 
-    /// Passes an answer on, at once or when it has been recorded.
-    async fn hold(&self, endpoint: &EndpointInnerRef, received: Received) {
+    /// An answer is passed on at once, or when it has been recorded.
+    fn hold(&self, endpoint: &EndpointInnerRef, received: Received) -> Option<Received> {
         let SipMessage::Response(answer) = &received.message else {
-            return;
+            return None;
         };
         let Ok(call_id) = answer.call_id_header() else {
-            return pass_on(endpoint, received).await;
+            return Some(received);
         };
         let (holds, call_id) = (Arc::clone(&self.parts.holds), call_id.value().to_owned());
         let endpoint = endpoint.clone();
         match holds.judge(&call_id) {
-            ArrivingAnswer::Pass => pass_on(&endpoint, received).await,
+            ArrivingAnswer::Pass => return Some(received),
             ArrivingAnswer::Ignore => {}
             ArrivingAnswer::Wait(released) => {
                 tokio::spawn(async move {
@@ -188,6 +196,7 @@ impl ResponseFilter {
                 });
             }
         }
+        None
     }
 }
 
@@ -210,17 +219,11 @@ impl TransportEventInspector for ResponseFilter {
             connection,
             from,
         };
-        if let Err(reason) = contain(self.receive(&endpoint, received)).await {
+        if let Err(reason) = contain(pin!(self.receive(&endpoint, received))).await {
             tracing::error!(reason, %peer, "a SIP message made its handling panic: it is ignored");
         }
         None
     }
-}
-
-/// A response to an INVITE of ours that is under way: others know Call-IDs too.
-fn is_awaited(endpoint: &EndpointInner, response: &Response) -> bool {
-    TransactionKey::from_response(response, TransactionRole::Client)
-        .is_ok_and(|key| endpoint.transactions.get(&key).is_some())
 }
 
 async fn pass_on(endpoint: &EndpointInnerRef, received: Received) {

@@ -26,7 +26,11 @@ async fn a_call_is_tried_shown_as_a_request_and_made_again() {
     let mut admin = Visitor::signed_in(&stage.server, "admin").await;
     let token = admin.token().await;
     let page = admin.get("/try").await.body;
-    for wanted in ["name=\"redialTimes\"", "name=\"confirmDtmf\"", "Called number"] {
+    for wanted in [
+        "name=\"redialTimes\"",
+        "name=\"confirmDtmf\"",
+        "Called number",
+    ] {
         assert!(page.contains(wanted), "{wanted}");
     }
     let text = "<b>好</b> & 'x'";
@@ -39,7 +43,13 @@ async fn a_call_is_tried_shown_as_a_request_and_made_again() {
     ];
     let shown = admin.post("/try", &fields).await;
     assert_eq!(shown.status, 200);
-    for wanted in ["id=\"as-json\"", "id=\"as-xml\"", "md5sum", "LandingCall", SID] {
+    for wanted in [
+        "id=\"as-json\"",
+        "id=\"as-xml\"",
+        "md5sum",
+        "LandingCall",
+        SID,
+    ] {
         assert!(shown.body.contains(wanted), "{wanted}");
     }
     assert!(!shown.body.contains("<b>好"), "what was typed is a text");
@@ -71,7 +81,10 @@ async fn a_call_is_tried_shown_as_a_request_and_made_again() {
     assert!(location.ends_with("?done=placed") && !location.contains(sid.as_str()));
     let trail = admin.get("/audit").await.body;
     assert!(trail.contains("call place --app") && trail.contains(&format!("call again {sid}")));
-    assert!(!trail.contains('好'), "what is said is between a customer and a callee");
+    assert!(
+        !trail.contains('好'),
+        "what is said is between a customer and a callee"
+    );
 }
 
 #[tokio::test]
@@ -85,11 +98,17 @@ async fn audio_files_are_uploaded_heard_and_removed() {
     let fields = [("token", token.as_str()), ("app", APP)];
     let sound = wav(9000);
     let added = admin.upload("/audio", &fields, "你好 1.wav", &sound).await;
-    assert!(added.leads_to(&format!("/audio?app={APP}&done=added")), "{}", added.body);
+    assert!(
+        added.leads_to(&format!("/audio?app={APP}&done=added")),
+        "{}",
+        added.body
+    );
     let page = admin.get(&format!("/audio?app={APP}")).await.body;
     assert!(page.contains("你好 1.wav") && page.contains("/audio/wave.svg?"));
     let heard = admin
-        .get(&format!("/audio/sound.wav?app={APP}&name=%E4%BD%A0%E5%A5%BD+1.wav"))
+        .get(&format!(
+            "/audio/sound.wav?app={APP}&name=%E4%BD%A0%E5%A5%BD+1.wav"
+        ))
         .await;
     assert_eq!(heard.status, 200);
     // A-law and back: as long, and nearly as loud.
@@ -105,8 +124,18 @@ async fn audio_files_are_uploaded_heard_and_removed() {
     let fields = [("token", of_viewer.as_str()), ("app", APP)];
     let answer = viewer.upload("/audio", &fields, "y.wav", &sound).await;
     assert_eq!(answer.status, 403);
-    assert!(!viewer.get(&format!("/audio?app={APP}")).await.body.contains("id=\"upload\""));
-    let fields = [("token", token.as_str()), ("app", APP), ("name", "你好 1.wav")];
+    assert!(
+        !viewer
+            .get(&format!("/audio?app={APP}"))
+            .await
+            .body
+            .contains("id=\"upload\"")
+    );
+    let fields = [
+        ("token", token.as_str()),
+        ("app", APP),
+        ("name", "你好 1.wav"),
+    ];
     let removed = admin.post("/audio/remove", &fields).await;
     assert_eq!(removed.status, 303);
     let page = admin.get(&format!("/audio?app={APP}")).await.body;
@@ -139,12 +168,24 @@ async fn a_failing_receiver_is_seen_and_sent_to_again() {
     let nobody = [("token", token.as_str()), ("since", since)];
     let refused = admin.post("/callbacks/resend-all", &nobody).await;
     assert!(refused.body.contains("Name a receiver or an application"));
-    let wrong = [("token", token.as_str()), ("host", &receiver), ("since", "x")];
+    let wrong = [
+        ("token", token.as_str()),
+        ("host", &receiver),
+        ("since", "x"),
+    ];
     let refused = admin.post("/callbacks/resend-all", &wrong).await;
     assert!(refused.body.contains("Write a time as"));
-    let fields = [("token", token.as_str()), ("host", &receiver), ("since", since)];
+    let fields = [
+        ("token", token.as_str()),
+        ("host", &receiver),
+        ("since", since),
+    ];
     let done = admin.post("/callbacks/resend-all", &fields).await;
-    assert!(done.body.contains("1 callbacks are due now."), "{}", done.body);
+    assert!(
+        done.body.contains("1 callbacks are due now."),
+        "{}",
+        done.body
+    );
     eventually("it is delivered", async || {
         let page = admin.get("/callbacks?state=delivered").await.body;
         page.contains(sid.as_str())
@@ -182,7 +223,9 @@ async fn a_trunk_is_drained_and_used_again() {
 #[tokio::test]
 async fn a_day_is_shown_verified_and_downloaded() {
     let (stage, _telephone) = staged(Script::answer(), "").await;
-    let sid = stage.call("13800000000", "\"mediaTxt\":\"x\",\"userData\":\"=1+1\"").await;
+    let sid = stage
+        .call("13800000000", "\"mediaTxt\":\"x\",\"userData\":\"=1+1\"")
+        .await;
     stage.is_in(&sid, CallState::Ended).await;
     let server = &stage.server;
     let day = calendar::day_of(server.clock.now(), server.clock.zone());
@@ -198,7 +241,11 @@ async fn a_day_is_shown_verified_and_downloaded() {
     let verified = viewer
         .post(&format!("/bills/{day}/verify"), &[("token", &token)])
         .await;
-    assert!(verified.body.contains("All is right: 1 lines"), "{}", verified.body);
+    assert!(
+        verified.body.contains("All is right: 1 lines"),
+        "{}",
+        verified.body
+    );
     let file = viewer.get(&format!("/bills/{day}/{APP}")).await;
     assert_eq!(file.header("content-type"), "text/csv; charset=utf-8");
     assert!(file.body.contains(sid.as_str()) && !file.body.contains(",=1+1"));
@@ -226,7 +273,9 @@ async fn settings_and_health_are_told_without_secrets() {
 #[tokio::test]
 async fn filters_of_calls_stand_in_the_address() {
     let (stage, _telephone) = staged(Script::answer(), "").await;
-    let first = stage.call("13800000000", "\"mediaTxt\":\"x\",\"userData\":\"needle\"").await;
+    let first = stage
+        .call("13800000000", "\"mediaTxt\":\"x\",\"userData\":\"needle\"")
+        .await;
     let second = stage.call("13800000001", "\"mediaTxt\":\"x\"").await;
     for sid in [&first, &second] {
         stage.is_in(sid, CallState::Ended).await;
