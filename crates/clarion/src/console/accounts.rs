@@ -14,9 +14,9 @@ use axum::response::Response;
 
 use self::secrets::SecretRow;
 use super::Console;
-use super::page_forms::{self, FieldMistake, FormError, FormField, PageForms};
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
+use super::page_forms::{self, FieldMistake, FormError, FormField, PageForms};
 use super::refusal::Refused;
 use super::shown::{Mark, account_mark};
 use super::times::Moment;
@@ -89,7 +89,9 @@ async fn page(console: &Console, visit: &Visit, forms: PageForms) -> Result<Resp
         sid: account.sid.to_string(),
         name: shown_name(&account.name, account.sid.as_str()),
         mark: account_mark(account.state, words),
-        balance: account.balance.map_or_else(String::new, |money| money.to_string()),
+        balance: account
+            .balance
+            .map_or_else(String::new, |money| money.to_string()),
         created: Moment::new(account.created_at, &console.clock, words),
     };
     let page = AccountsPage {
@@ -105,7 +107,13 @@ async fn page(console: &Console, visit: &Visit, forms: PageForms) -> Result<Resp
 }
 
 fn brought(forms: &PageForms, words: &'static Words) -> [FormField; 2] {
-    let token = forms.line(ADD, "auth-token", words.account_token, words.account_token_hint, "");
+    let token = forms.line(
+        ADD,
+        "auth-token",
+        words.account_token,
+        words.account_token_hint,
+        "",
+    );
     [
         forms.line(ADD, "sid", words.account_sid, words.account_sid_hint, ""),
         token.secret(),
@@ -126,7 +134,12 @@ pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
         Err(mistake) => return refused(&console, &visit, mistake.into()).await,
     };
     match console.acting(&visit).add_account(new).await {
-        Ok(account) => Ok(account_token(&console, &visit, &account, words.account_added)),
+        Ok(account) => Ok(account_token(
+            &console,
+            &visit,
+            &account,
+            words.account_added,
+        )),
         Err(error) => refused(&console, &visit, error.into()).await,
     }
 }

@@ -16,8 +16,8 @@ use super::guard::{self, Visit};
 use super::headers;
 use super::refusal::{Refused, refuse};
 use super::{
-    Console, accounts, assets, audio, audit, bills, call, callbacks, calls, export, health, now, preferences, settings,
-    sign_in, trunks, try_it,
+    Console, accounts, assets, audio, audit, bills, call, callbacks, calls, export, health, now,
+    preferences, settings, sign_in, trunks, try_it,
 };
 use crate::domain::operator::OperatorRole;
 
@@ -85,9 +85,21 @@ pub fn routes() -> Vec<ConsoleRoute> {
         post("/accounts/{sid}/lists/remove", ADMIN, lists::remove),
         get("/accounts/{sid}/do-not-call", VIEWER, do_not_call::show),
         post("/accounts/{sid}/do-not-call", ADMIN, do_not_call::add),
-        post("/accounts/{sid}/do-not-call/remove", ADMIN, do_not_call::remove),
-        post("/accounts/{sid}/do-not-call/import", ADMIN, do_not_call::import),
-        get("/accounts/{sid}/do-not-call.txt", VIEWER, do_not_call::download),
+        post(
+            "/accounts/{sid}/do-not-call/remove",
+            ADMIN,
+            do_not_call::remove,
+        ),
+        post(
+            "/accounts/{sid}/do-not-call/import",
+            ADMIN,
+            do_not_call::import,
+        ),
+        get(
+            "/accounts/{sid}/do-not-call.txt",
+            VIEWER,
+            do_not_call::download,
+        ),
         get("/apps/{id}", VIEWER, application::show),
         post("/apps/{id}", ADMIN, application::set),
         post("/calls/{sid}/again", ADMIN, call::again),

@@ -8,16 +8,16 @@ use axum::response::Response;
 use super::rates::{self, RateRow};
 use super::{account_token, address_of, application, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::page_forms::{FormError, FormField, PageForms, SettingGroup, change_of, groups};
 use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
+use crate::console::page_forms::{
+    FormError, FormField, PageForms, SettingGroup, change_of, groups,
+};
 use crate::console::refusal::Refused;
 use crate::console::shown::{Mark, account_mark, app_mark};
 use crate::console::times::Moment;
 use crate::console::words::Words;
-use crate::domain::account::{
-    Account, AccountChange, AccountSid, AccountState, Application,
-};
+use crate::domain::account::{Account, AccountChange, AccountSid, AccountState, Application};
 use crate::domain::bill::rating::Funds;
 
 #[derive(Template)]
@@ -138,7 +138,11 @@ pub async fn suspend(console: Arc<Console>, visit: Arc<Visit>) -> Result<Respons
     let (sid, hang_up) = (sid_of(&visit)?, visit.field("hang-up") == "yes");
     let management = console.acting(&visit);
     management.suspend_account(&sid, hang_up).await?;
-    let done = if hang_up { "suspended-hung-up" } else { "suspended" };
+    let done = if hang_up {
+        "suspended-hung-up"
+    } else {
+        "suspended"
+    };
     Ok(led_to(&address_of(&sid), done))
 }
 

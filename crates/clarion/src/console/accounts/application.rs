@@ -8,9 +8,11 @@ use axum::response::Response;
 use super::secrets::{self, SecretRow};
 use super::{account, app_of, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::page_forms::{FormError, FormField, PageForms, SettingGroup, change_of, groups};
 use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
+use crate::console::page_forms::{
+    FormError, FormField, PageForms, SettingGroup, change_of, groups,
+};
 use crate::console::refusal::Refused;
 use crate::console::shown::{Mark, app_mark};
 use crate::console::times::Moment;

@@ -13,9 +13,9 @@ use url::form_urlencoded;
 
 use super::{address_of, shown_name, sid_of};
 use crate::console::Console;
-use crate::console::page_forms::{FieldMistake, FormError, FormField, PageForms};
 use crate::console::guard::Visit;
 use crate::console::page::{Frame, MenuPlace, html_with, led_to};
+use crate::console::page_forms::{FieldMistake, FormError, FormField, PageForms};
 use crate::console::refusal::Refused;
 use crate::console::times::Moment;
 use crate::console::words::{Words, fill};
@@ -80,7 +80,11 @@ pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
     page(&console, &visit, PageForms::default()).await
 }
 
-async fn page(console: &Console, visit: &Arc<Visit>, forms: PageForms) -> Result<Response, Refused> {
+async fn page(
+    console: &Console,
+    visit: &Arc<Visit>,
+    forms: PageForms,
+) -> Result<Response, Refused> {
     let (sid, words) = (sid_of(visit)?, visit.language.words());
     let account = console.management.account(&sid).await?;
     let wanted = visit.query("number");
@@ -88,7 +92,9 @@ async fn page(console: &Console, visit: &Arc<Visit>, forms: PageForms) -> Result
         Some(number) => look_up(console, visit, &sid, number, forms).await?,
         None => {
             let after = visit.query("after");
-            let page = console.management.do_not_call_page(&sid, after.as_deref(), PAGE);
+            let page = console
+                .management
+                .do_not_call_page(&sid, after.as_deref(), PAGE);
             (page.await?, None, forms)
         }
     };
@@ -109,9 +115,19 @@ async fn page(console: &Console, visit: &Arc<Visit>, forms: PageForms) -> Result
             .iter()
             .map(|entry| DoNotCallRow::new(entry, console, words))
             .collect(),
-        add: line(ADD, "number", words.unwanted_number, words.unwanted_number_hint),
-        pasted: line(IMPORT, "numbers", words.unwanted_numbers, words.unwanted_import_hint)
-            .of_lines(8),
+        add: line(
+            ADD,
+            "number",
+            words.unwanted_number,
+            words.unwanted_number_hint,
+        ),
+        pasted: line(
+            IMPORT,
+            "numbers",
+            words.unwanted_numbers,
+            words.unwanted_import_hint,
+        )
+        .of_lines(8),
         sid: sid.to_string(),
         forms,
     };
@@ -172,7 +188,10 @@ async fn refused(
 
 pub async fn add(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let (sid, number) = (sid_of(&visit)?, visit.field("number").trim().to_owned());
-    let added = console.acting(&visit).add_do_not_call(&sid, &[number]).await;
+    let added = console
+        .acting(&visit)
+        .add_do_not_call(&sid, &[number])
+        .await;
     match added {
         Ok(changes) => {
             let is_new = changes.iter().any(|change| change.is_new);

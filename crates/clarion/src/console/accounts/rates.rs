@@ -6,9 +6,9 @@ use axum::response::Response;
 
 use super::{account, address_of, sid_of};
 use crate::console::Console;
-use crate::console::page_forms::{self, FieldMistake, FormError, FormField, PageForms};
 use crate::console::guard::Visit;
 use crate::console::page::led_to;
+use crate::console::page_forms::{self, FieldMistake, FormError, FormField, PageForms};
 use crate::console::refusal::Refused;
 use crate::console::words::Words;
 use crate::domain::bill::rating::{Prefix, Rate};
@@ -70,7 +70,10 @@ pub async fn set(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, R
 
 pub async fn remove(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let sid = sid_of(&visit)?;
-    let prefix: Prefix = visit.field("prefix").parse().map_err(|_| Refused::BadForm)?;
+    let prefix: Prefix = visit
+        .field("prefix")
+        .parse()
+        .map_err(|_| Refused::BadForm)?;
     console.acting(&visit).remove_rate(&sid, &prefix).await?;
     Ok(led_to(&address_of(&sid), "rate-removed"))
 }

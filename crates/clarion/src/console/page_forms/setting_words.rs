@@ -69,11 +69,7 @@ impl WordedSettings for AccountChange {
             ),
             "call-hours" => (words.group_hours, words.set_hours, words.set_hours_hint),
             "urgent-outside-hours" => (words.group_hours, words.set_urgent, words.set_urgent_hint),
-            "balance" => (
-                words.group_money,
-                words.set_balance,
-                words.set_balance_hint,
-            ),
+            "balance" => (words.group_money, words.set_balance, words.set_balance_hint),
             "spending-limit" => (
                 words.group_money,
                 words.set_spending,

@@ -142,8 +142,15 @@ async fn an_account_keeps_the_sid_and_token_that_it_brings_and_no_other_gets_the
     let wrong = [("name", "<Old>"), ("sid", "x")];
     let answer = desk.sends("/accounts", &wrong).await;
     assert_eq!(answer.status, 422);
-    assert!(answer.body.contains("Account sid: an account sid must be 32 letters or digits"));
-    assert!(answer.body.contains("value=\"&#60;Old&#62;\""), "it is kept");
+    assert!(
+        answer
+            .body
+            .contains("Account sid: an account sid must be 32 letters or digits")
+    );
+    assert!(
+        answer.body.contains("value=\"&#60;Old&#62;\""),
+        "it is kept"
+    );
     assert_eq!(desk.verbs.accounts().await.unwrap().len(), 2);
 }
 
@@ -192,7 +199,9 @@ async fn a_wrong_setting_names_field_and_rule_and_changes_nothing() {
         if field != "state" {
             let kept = format!(" value=\"{text}\"");
             assert!(answer.body.contains(&kept), "{field} is kept");
-            let marked = format!("name=\"{field}\" aria-describedby=\"settings-{field}-hint\" aria-invalid=\"true\"");
+            let marked = format!(
+                "name=\"{field}\" aria-describedby=\"settings-{field}-hint\" aria-invalid=\"true\""
+            );
             assert!(answer.body.contains(&marked), "{field}");
         }
         desk.admin.language = "zh";
@@ -238,7 +247,9 @@ async fn what_was_changed_on_the_form_is_changed_and_nothing_else() {
     desk.sends(&path(""), &fields).await;
     let account = desk.verbs.account(&sid()).await.unwrap();
     assert_eq!(account.call_hours, None);
-    let answer = desk.sends(&path(""), &[("name", "x"), ("was-name", "x")]).await;
+    let answer = desk
+        .sends(&path(""), &[("name", "x"), ("was-name", "x")])
+        .await;
     assert!(answer.leads_to(&path("?done=unchanged")));
     assert_eq!(desk.noted().await.len(), 2);
 
@@ -252,11 +263,20 @@ async fn what_was_changed_on_the_form_is_changed_and_nothing_else() {
     let wrong = [("callback-secret", "whsec_short")];
     let answer = desk.sends(&app, &wrong).await;
     assert_eq!(answer.status, 422);
-    assert!(answer.body.contains("Callback secret: a callback secret is"));
+    assert!(
+        answer
+            .body
+            .contains("Callback secret: a callback secret is")
+    );
     assert!(!answer.body.contains("whsec_short"));
     let application = desk.verbs.application(&APP.parse().unwrap()).await.unwrap();
     assert_eq!(application.callback_secret.unwrap().reveal(), secret);
-    assert!(desk.noted().await.iter().all(|one| !one.detail.contains(&secret)));
+    assert!(
+        desk.noted()
+            .await
+            .iter()
+            .all(|one| !one.detail.contains(&secret))
+    );
 }
 
 #[tokio::test]
@@ -279,16 +299,31 @@ async fn an_account_is_suspended_and_resumed_and_has_rates() {
     let answer = desk.sends(&path("/rates"), &rate).await;
     assert!(answer.leads_to(&path("?done=rate-set")), "{}", answer.body);
     let rates = desk.verbs.rates(Some(&sid())).await.unwrap();
-    assert_eq!((rates.len(), rates[0].price.to_string()), (1, "0.055".into()));
+    assert_eq!(
+        (rates.len(), rates[0].price.to_string()),
+        (1, "0.055".into())
+    );
     assert!(desk.admin.get(&path("")).await.body.contains("+86138"));
-    let dear = [("prefix", "*"), ("price", "0.1"), ("unit", "0"), ("unanswered", "0")];
+    let dear = [
+        ("prefix", "*"),
+        ("price", "0.1"),
+        ("unit", "0"),
+        ("unanswered", "0"),
+    ];
     let answer = desk.sends(&path("/rates"), &dear).await;
     assert_eq!(answer.status, 422);
     assert!(answer.body.contains("a unit has 1 to 86400 seconds"));
-    let wrong = [("prefix", "x"), ("price", "0.1"), ("unit", "60"), ("unanswered", "0")];
+    let wrong = [
+        ("prefix", "x"),
+        ("price", "0.1"),
+        ("unit", "60"),
+        ("unanswered", "0"),
+    ];
     let answer = desk.sends(&path("/rates"), &wrong).await;
     assert!(answer.body.contains("Prefix: `x` is not a prefix"));
-    let answer = desk.sends(&path("/rates/remove"), &[("prefix", "+86138")]).await;
+    let answer = desk
+        .sends(&path("/rates/remove"), &[("prefix", "+86138")])
+        .await;
     assert!(answer.leads_to(&path("?done=rate-removed")));
     assert!(desk.verbs.rates(Some(&sid())).await.unwrap().is_empty());
     let noted = desk.noted().await;
@@ -303,8 +338,16 @@ async fn a_list_is_written_one_number_a_line_and_read_as_the_command_line_reads_
     let numbers = "13800000000=Li Wei\r\n\r\n 13800000001 \r\n";
     let list = [("name", "night"), ("numbers", numbers)];
     let answer = desk.sends(&path("/lists"), &list).await;
-    assert!(answer.leads_to(&path("/lists?done=list-added")), "{}", answer.body);
-    let known = desk.verbs.list(&sid(), &"night".parse().unwrap()).await.unwrap();
+    assert!(
+        answer.leads_to(&path("/lists?done=list-added")),
+        "{}",
+        answer.body
+    );
+    let known = desk
+        .verbs
+        .list(&sid(), &"night".parse().unwrap())
+        .await
+        .unwrap();
     let written: Vec<_> = known.numbers.iter().map(ToString::to_string).collect();
     assert_eq!(written, ["13800000000=Li Wei", "13800000001"]);
     let page = desk.admin.get(&path("/lists")).await.body;
@@ -313,7 +356,11 @@ async fn a_list_is_written_one_number_a_line_and_read_as_the_command_line_reads_
     assert_eq!(again.status, 409);
     assert!(again.body.contains("exists already"));
     for (name, numbers, said) in [
-        ("night shift", "13800000000", "Name of the list: the name of a list must be"),
+        (
+            "night shift",
+            "13800000000",
+            "Name of the list: the name of a list must be",
+        ),
         ("day", "", "a list must have 1 to 20 numbers, but has 0"),
         ("day", "13800000000\n138", "number &#34;138&#34;"),
     ] {
@@ -326,14 +373,20 @@ async fn a_list_is_written_one_number_a_line_and_read_as_the_command_line_reads_
     let wrong = [("name", "night"), ("numbers", "nobody")];
     let answer = desk.sends(&path("/lists/set"), &wrong).await;
     assert_eq!(answer.status, 422);
-    assert!(answer.body.contains("<details id=\"edit-list-night\" open>"));
+    assert!(
+        answer
+            .body
+            .contains("<details id=\"edit-list-night\" open>")
+    );
     assert!(answer.body.contains("nobody</textarea>"), "it is kept");
     let right = [("name", "night"), ("numbers", "13800000002=王芳")];
     let answer = desk.sends(&path("/lists/set"), &right).await;
     assert!(answer.leads_to(&path("/lists?done=list-set")));
     let known = desk.verbs.lists(&sid()).await.unwrap();
     assert_eq!(known[0].numbers[0].person.as_deref(), Some("王芳"));
-    let answer = desk.sends(&path("/lists/remove"), &[("name", "night")]).await;
+    let answer = desk
+        .sends(&path("/lists/remove"), &[("name", "night")])
+        .await;
     assert!(answer.leads_to(&path("/lists?done=list-removed")));
     assert!(desk.verbs.lists(&sid()).await.unwrap().is_empty());
 }
@@ -362,9 +415,15 @@ async fn numbers_are_put_on_the_do_not_call_list_looked_up_paged_exported_and_ta
     ] {
         assert!(answer.body.contains(said), "{said}: {}", answer.body);
     }
-    let answer = desk.sends(&import, &[("numbers", &*lines.join("\n"))]).await;
+    let answer = desk
+        .sends(&import, &[("numbers", &*lines.join("\n"))])
+        .await;
     assert!(answer.leads_to(&path("/do-not-call?done=imported")));
-    let known = desk.verbs.do_not_call_page(&sid(), None, 100).await.unwrap();
+    let known = desk
+        .verbs
+        .do_not_call_page(&sid(), None, 100)
+        .await
+        .unwrap();
     assert_eq!(known.len(), 61);
 
     let first = desk.admin.get(&list).await.body;
@@ -375,9 +434,17 @@ async fn numbers_are_put_on_the_do_not_call_list_looked_up_paged_exported_and_ta
     let second = desk.admin.get(&next).await.body;
     assert!(second.contains("+8613800000149") && second.contains("+8613800000159"));
     assert!(!second.contains("rel=\"next\""));
-    let found = desk.admin.get(&path("/do-not-call?number=13800000107")).await.body;
+    let found = desk
+        .admin
+        .get(&path("/do-not-call?number=13800000107"))
+        .await
+        .body;
     assert!(found.contains("+8613800000107 is on the list.") && found.contains("an import"));
-    let missing = desk.admin.get(&path("/do-not-call?number=13900000000")).await.body;
+    let missing = desk
+        .admin
+        .get(&path("/do-not-call?number=13900000000"))
+        .await
+        .body;
     assert!(missing.contains("+8613900000000 is not on the list."));
     let wrong = desk.admin.get(&path("/do-not-call?number=x")).await;
     assert_eq!(wrong.status, 422);
@@ -386,20 +453,30 @@ async fn numbers_are_put_on_the_do_not_call_list_looked_up_paged_exported_and_ta
     assert_eq!(file.header("content-type"), "text/plain; charset=utf-8");
     assert!(file.header("content-disposition").starts_with("attachment"));
     let listed: Vec<_> = file.body.lines().collect();
-    let known: Vec<_> = known.iter().map(|entry| format!("+{}", entry.digits)).collect();
+    let known: Vec<_> = known
+        .iter()
+        .map(|entry| format!("+{}", entry.digits))
+        .collect();
     assert_eq!(listed, known);
     let remove = path("/do-not-call/remove");
     let answer = desk.sends(&remove, &[("number", "+8613800000000")]).await;
     assert!(answer.leads_to(&path("/do-not-call?done=number-removed")));
-    let known = desk.verbs.look_up_do_not_call(&sid(), "13800000000").await.unwrap();
+    let known = desk
+        .verbs
+        .look_up_do_not_call(&sid(), "13800000000")
+        .await
+        .unwrap();
     assert_eq!(known.entry, None);
 }
 
 #[tokio::test]
 async fn a_viewer_sees_settings_and_lists_and_is_offered_no_form() {
     let mut desk = Desk::open().await;
-    desk.sends(&path("/lists"), &[("name", "night"), ("numbers", "13800000000")])
-        .await;
+    desk.sends(
+        &path("/lists"),
+        &[("name", "night"), ("numbers", "13800000000")],
+    )
+    .await;
     desk.sends(&path("/do-not-call"), &[("number", "13800000000")])
         .await;
     let mut viewer = Visitor::signed_in(&desk.server, "viewer").await;
@@ -442,7 +519,15 @@ async fn a_new_token_is_shown_once_works_and_is_in_no_log_trail_or_address() {
             serve.env("CLARION_LOG__FILTER", "trace")
         })
         .await;
-    let add = ["operator", "add", "admin", "--role", "admin", "--password", PASSWORD];
+    let add = [
+        "operator",
+        "add",
+        "admin",
+        "--role",
+        "admin",
+        "--password",
+        PASSWORD,
+    ];
     installation.says(&add).await;
     let mut admin = Visitor::at(Door {
         address: ([127, 0, 0, 1], port).into(),
@@ -451,11 +536,18 @@ async fn a_new_token_is_shown_once_works_and_is_in_no_log_trail_or_address() {
     assert!(admin.sign_in("admin", PASSWORD).await.leads_to("/"));
     let form_token = admin.token().await;
     let answer = admin.post(&path("/token"), &[("token", &form_token)]).await;
-    assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+    assert_eq!(
+        (answer.status, answer.header("cache-control")),
+        (200, "no-store")
+    );
     let fresh = shown_secret(&answer.body, "Auth token");
     assert_eq!(answer.body.matches(&fresh).count(), 1, "once");
     assert!(!admin.get(&path("")).await.body.contains(&fresh));
-    assert_eq!(admin.get(&path("/token")).await.status, 405, "nothing to come back to");
+    assert_eq!(
+        admin.get(&path("/token")).await.status,
+        405,
+        "nothing to come back to"
+    );
 
     let client = &server.client;
     let code = async |token: &str| {
@@ -475,7 +567,10 @@ async fn a_new_token_is_shown_once_works_and_is_in_no_log_trail_or_address() {
     .await;
     assert_eq!(code(&fresh).await, "000000");
     let trail = installation.says(&["audit"]).await;
-    assert!(trail.contains(&format!("account rotate-token {SID}")), "{trail}");
+    assert!(
+        trail.contains(&format!("account rotate-token {SID}")),
+        "{trail}"
+    );
     assert!(!trail.contains(&fresh));
     let log = std::fs::read_to_string(&log).unwrap();
     assert!(log.len() > 1000 && !log.contains(&fresh), "the log has it");

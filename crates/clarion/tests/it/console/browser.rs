@@ -48,17 +48,18 @@ impl Scene {
         };
         server.change_application(app).await;
         let (now, store) = (server.clock.now(), &server.store);
-        let people = ["13800000000=李伟", "01052823298-3627=Night desk", "13800000001"];
+        let people = [
+            "13800000000=李伟",
+            "01052823298-3627=Night desk",
+            "13800000001",
+        ];
         let list = call_list("night", &people, now);
         store.add_list(list).await.unwrap();
         let unwanted = vec!["8613900000000".to_owned(), "8613900000001".to_owned()];
         let (account, by) = (SID.parse().unwrap(), DoNotCallSource::Operator);
         let added = store.add_do_not_call(&account, unwanted, by, now);
         added.await.unwrap();
-        Self {
-            stage,
-            telephone,
-        }
+        Self { stage, telephone }
     }
 
     /// Runs a script, and does what it asks for, until it has succeeded.

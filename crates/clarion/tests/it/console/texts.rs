@@ -48,7 +48,11 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
         ..ApplicationChange::default()
     };
     server.change_application(named).await;
-    let people = call_list("night", &["13800000000=<script>alert(1)\u{202e}"], server.clock.now());
+    let people = call_list(
+        "night",
+        &["13800000000=<script>alert(1)\u{202e}"],
+        server.clock.now(),
+    );
     server.store.add_list(people).await.unwrap();
     // The API takes no control characters.
     let data = HOSTILE.replace('\u{1b}', "") + &"\u{202e}字".repeat(600);
