@@ -88,15 +88,14 @@ async fn page(
     let (sid, words) = (sid_of(visit)?, visit.language.words());
     let account = console.management.account(&sid).await?;
     let wanted = visit.query("number");
-    let (entries, found, forms) = match &wanted {
-        Some(number) => look_up(console, visit, &sid, number, forms).await?,
-        None => {
-            let after = visit.query("after");
-            let page = console
-                .management
-                .do_not_call_page(&sid, after.as_deref(), PAGE);
-            (page.await?, None, forms)
-        }
+    let (entries, found, forms) = if let Some(number) = &wanted {
+        look_up(console, visit, &sid, number, forms).await?
+    } else {
+        let after = visit.query("after");
+        let page = console
+            .management
+            .do_not_call_page(&sid, after.as_deref(), PAGE);
+        (page.await?, None, forms)
     };
     let is_full = wanted.is_none() && entries.len() >= PAGE as usize;
     let last = entries.last().filter(|_| is_full);
