@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::http::HeaderValue;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::SignedDuration;
 use url::form_urlencoded;
@@ -104,8 +104,6 @@ fn row(console: &Console, file: &AddedFile, app: Option<&AppId>, words: &Words) 
         query.append_pair("app", app.as_str());
     }
     query.append_pair("name", file.name.as_str());
-    // What is replaced has another address: browsers keep sounds.
-    query.append_pair("content", file.content.as_str());
     AudioRow {
         name: file.name.to_string(),
         length: times::lasting(SignedDuration::from_millis(length), words),
@@ -189,21 +187,14 @@ async fn call(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
 
 fn wav(samples: &[i16]) -> Response {
     let bytes = sound::wav::mono_16_bit(samples, sound::RATE);
-    kept("audio/wav", bytes)
+    sent("audio/wav", bytes)
 }
 
 fn svg(samples: &[i16]) -> Response {
-    kept("image/svg+xml", waveform::draw(samples).into_bytes())
+    sent("image/svg+xml", waveform::draw(samples).into_bytes())
 }
 
-/// A sound does not change: whoever looks again within the hour need not wait.
-fn kept(media_type: &'static str, bytes: Vec<u8>) -> Response {
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static(media_type)),
-        (
-            CACHE_CONTROL,
-            HeaderValue::from_static("private, max-age=3600"),
-        ),
-    ];
-    (headers, bytes).into_response()
+fn sent(media_type: &'static str, bytes: Vec<u8>) -> Response {
+    let media_type = HeaderValue::from_static(media_type);
+    ([(CONTENT_TYPE, media_type)], bytes).into_response()
 }

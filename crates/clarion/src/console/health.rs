@@ -11,7 +11,7 @@ use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
 use super::shown::Mark;
 use super::words::Words;
-use crate::check::{Finding, FindingLevel};
+use crate::check::{self, Finding, FindingLevel};
 
 #[derive(Template)]
 #[template(path = "console/health.html")]
@@ -33,7 +33,8 @@ pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
     let Ok(_place) = console.examining.try_acquire() else {
         return Err(Refused::Busy);
     };
-    let mut findings = console.management.examine().await;
+    let (config, mut findings) = (console.management.config(), Vec::new());
+    check::examine(config, None, &mut |found| findings.extend(found)).await;
     // What is wrong first; the rest in the order of the check.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
     let row = |finding: Finding| FindingRow {

@@ -7,7 +7,6 @@ use moka::future::Cache;
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call_record::CallRecord;
 use crate::management::{Management, ManagementError};
-use crate::store::StoreError;
 
 const NAMES: u64 = 10_000;
 const NAME_AGE: Duration = Duration::from_secs(10);
@@ -94,7 +93,7 @@ impl Names {
 /// What is not there any more is called by its id.
 fn found_or(found: Result<String, ManagementError>, id: &str) -> Result<String, ManagementError> {
     match found {
-        Err(ManagementError::Store(StoreError::Missing(_))) => Ok(id.to_owned()),
+        Err(error) if error.is_missing() => Ok(id.to_owned()),
         found => found,
     }
 }

@@ -10,7 +10,6 @@ use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::words::Words;
 use crate::management::ManagementError;
-use crate::store::StoreError;
 
 /// Addresses that lead somewhere after the sign-in are no longer than this.
 const LONGEST_ADDRESS: usize = 2000;
@@ -35,17 +34,13 @@ pub enum Refused {
 
 impl From<ManagementError> for Refused {
     fn from(error: ManagementError) -> Self {
-        let said = error.to_string();
-        match error {
-            ManagementError::Store(StoreError::Missing(_)) => Self::NotFound,
-            ManagementError::Store(StoreError::Exists(_) | StoreError::Conflict(_))
-            | ManagementError::Setting(_)
-            | ManagementError::Rule(_)
-            | ManagementError::Refused(_) => Self::Conflict(said),
-            ManagementError::Store(_)
-            | ManagementError::NotNoted(_)
-            | ManagementError::Failed(_) => Self::Failed(said),
+        if error.is_missing() {
+            return Self::NotFound;
         }
+        if error.is_refusal() {
+            return Self::Conflict(error.to_string());
+        }
+        Self::Failed(error.to_string())
     }
 }
 

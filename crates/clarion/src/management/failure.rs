@@ -28,6 +28,22 @@ pub enum ManagementError {
 }
 
 impl ManagementError {
+    /// What was named is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Missing(_)))
+    }
+
+    /// A rule forbids it, or what is there already: whoever asked can know better. Anything else is no fault of theirs.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Setting(_)
+                | Self::Rule(_)
+                | Self::Refused(_)
+                | Self::Store(StoreError::Exists(_) | StoreError::Conflict(_))
+        )
+    }
+
     pub(super) fn rule(sentence: impl Into<String>) -> Self {
         Self::Rule(sentence.into())
     }

@@ -120,7 +120,7 @@ impl Management {
         self.store.close().await;
     }
 
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &Arc<Config> {
         &self.config
     }
 

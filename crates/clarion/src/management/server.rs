@@ -7,7 +7,6 @@ use tokio::sync::Notify;
 
 use super::overview::OverviewMemory;
 use super::{Management, ManagementError};
-use crate::check::{self, Finding};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
@@ -56,13 +55,6 @@ impl Management {
         let (store, config) = (Arc::clone(&self.store), Arc::clone(&self.config));
         let placing = CallPlacing::beside_server(store, config, self.clock.clone());
         Ok(Arc::new(placing.await?))
-    }
-
-    /// What a check finds on this machine.
-    pub async fn examine(&self) -> Vec<Finding> {
-        let mut all = Vec::new();
-        check::examine(&self.config, None, &mut |found| all.extend(found)).await;
-        all
     }
 
     /// Why this node is not ready; `None` where it is, or where this is no node.

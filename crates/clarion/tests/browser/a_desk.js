@@ -17,7 +17,7 @@ async function tries(page) {
   await page.click("#place");
   await page.waitForURL("**/calls/*done=requested");
   await page.evaluate(() => { document.body.dataset.mine = "yes"; });
-  await page.waitForSelector(".story strong:text('callback delivered')");
+  await page.waitForSelector("h1 .mark:text('talked')");
   check(await page.evaluate(() => document.body.dataset.mine) === "yes", "the call was loaded again");
   const wave = await page.evaluate(() => {
     const image = document.querySelector(".heard img");

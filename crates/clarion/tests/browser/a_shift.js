@@ -28,7 +28,9 @@ run(async (browser) => {
   await page.waitForURL("**/*done=cancelled");
   await page.evaluate(() => { document.body.dataset.mine = "yes"; });
   await page.waitForSelector("h1 .mark:text('cancelled')");
-  await page.waitForSelector(".story strong:text('callback delivered')");
+  await page.waitForSelector(".story strong:text('callback delivered')").catch(async (error) => {
+    throw new Error(`${await page.innerText("main")}\n${error}`);
+  });
   check(await page.evaluate(() => document.body.dataset.mine) === "yes", "the call was loaded again");
 
   // A message of the ladder opens, by the keyboard, and stays open.
