@@ -146,11 +146,12 @@ fn meanings(text: &str) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::without_password;
     use crate::config::Config;
 
     #[test]
     fn every_setting_is_shown_with_what_differs_and_without_secrets() {
-        let text = "database = \"postgres://me:hush@db/clarion?password=hush2&x=1\"\n[http]\nlisten = [\"127.0.0.1:1\"]\n[[trunk]]\nname = \"main\"\nhost = \"sip.example.com\"\nusername = \"u\"\npassword = \"hush3\"\n";
+        let text = "database = \"postgres://me:hush@db/clarion\"\n[http]\nlisten = [\"127.0.0.1:1\"]\n[[trunk]]\nname = \"main\"\nhost = \"sip.example.com\"\nprefixes = [\"\"]\nuser = \"u\"\npassword = \"hush3\"\n";
         let config = Config::from_parts(text, &[]).unwrap();
         let all = &config.shown;
         let told: String = all.iter().map(|setting| format!("{setting:?}\n")).collect();
@@ -163,7 +164,11 @@ mod tests {
         };
         assert_eq!(
             of("", "database").value,
-            "\"postgres://me:(hidden)@db/clarion?password=(hidden)&x=1\""
+            "\"postgres://me:(hidden)@db/clarion\""
+        );
+        assert_eq!(
+            without_password("postgres://db/c?user=me&password=hush&x=1"),
+            "postgres://db/c?user=me&password=(hidden)&x=1"
         );
         let listen = of("http", "listen");
         assert_eq!(listen.value, "[\"127.0.0.1:1\"]");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::http::HeaderValue;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::SignedDuration;
 use url::form_urlencoded;
@@ -185,9 +185,13 @@ async fn call(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
     Ok(console.management.heard_in_call(&sid).await?)
 }
 
+/// Players play it; who opens it saves it.
 fn wav(samples: &[i16]) -> Response {
     let bytes = sound::wav::mono_16_bit(samples, sound::RATE);
-    sent("audio/wav", bytes)
+    let mut response = sent("audio/wav", bytes);
+    let saved = HeaderValue::from_static("attachment");
+    response.headers_mut().insert(CONTENT_DISPOSITION, saved);
+    response
 }
 
 fn svg(samples: &[i16]) -> Response {

@@ -25,7 +25,7 @@ async function tries(page) {
   });
   check(wave, "the waveform is seen");
   const sid = new URL(page.url()).pathname.split("/").pop();
-  const said = await saved(page, () => page.click("#sound"));
+  const said = await saved(page, () => page.click("#save-sound"));
   const compared = JSON.parse(await ask({ heard: sid, bytes: said.toString("base64") }));
   check(compared === true, "what is downloaded is what the callee heard");
 }
@@ -40,7 +40,9 @@ async function uploads(page) {
 }
 
 async function bills(page) {
+  // A day passes, and with it the sign-in.
   const day = await ask({ close: true });
+  await signIn(page);
   await page.click("nav a[href='/bills']");
   await page.click(`a[href='/bills/${day}']`);
   await page.click("#verify");
