@@ -97,8 +97,12 @@ pub async fn run(command: DoNotCallCommand, management: &Management) -> anyhow::
             json,
             ..
         } => {
-            let entry = management.do_not_call_entry(&account, &number).await?;
-            print(json, &describe(&entry));
+            let found = management.look_up_do_not_call(&account, &number).await?;
+            let digits = &found.digits;
+            let Some(entry) = &found.entry else {
+                bail!("+{digits} is not on the do-not-call list of {account}");
+            };
+            print(json, &describe(entry));
         }
         DoNotCallCommand::Show {
             account,

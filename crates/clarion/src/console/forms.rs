@@ -30,10 +30,11 @@ pub struct SentFile {
 }
 
 impl SentForm {
-    pub fn field(&self, name: &str) -> &str {
+    /// `None` if the form has no such field.
+    pub fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         let found = fields.find(|(known, _)| known == name);
-        found.map_or("", |(_, value)| value.as_str())
+        found.map(|(_, value)| value.as_str())
     }
 }
 

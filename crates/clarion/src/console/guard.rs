@@ -57,6 +57,11 @@ impl Visit {
 
     /// A value of the form.
     pub fn field(&self, name: &str) -> &str {
+        self.given(name).unwrap_or_default()
+    }
+
+    /// A value of the form, if it has the field.
+    pub fn given(&self, name: &str) -> Option<&str> {
         self.form.field(name)
     }
 

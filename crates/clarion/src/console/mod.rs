@@ -3,6 +3,7 @@
 //! `routes` has every address on one screen, `guard` decides who may ask, `named` gives calls the names of whose they are. What is asked and changed goes through `management`, as on the command line. It has no SQL and no rules of its own, asks
 //! no other host for anything, and sends nothing that is not escaped (`escaper`).
 
+mod accounts;
 mod assets;
 mod audio;
 mod audit;
@@ -25,6 +26,7 @@ mod lockout;
 mod named;
 mod now;
 mod page;
+mod page_forms;
 mod preferences;
 mod refusal;
 mod routes;

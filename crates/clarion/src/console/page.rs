@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 
 use super::Console;
 use super::assets;
@@ -91,6 +91,13 @@ impl Frame {
         }
     }
 
+    /// The page that answers a form is that of another address.
+    #[must_use]
+    pub fn at(mut self, address: impl Into<String>) -> Self {
+        self.here = address.into();
+        self
+    }
+
     pub fn may_change(&self) -> bool {
         let operator = self.operator.as_ref();
         operator.is_some_and(|operator| operator.may_change)
@@ -100,6 +107,11 @@ impl Frame {
     pub fn token(&self) -> &str {
         let operator = self.operator.as_ref();
         operator.map_or("", |operator| operator.form_token.as_str())
+    }
+
+    /// The address of this page.
+    pub fn address(&self) -> &str {
+        &self.here
     }
 
     pub fn is_at(&self, place: MenuPlace) -> bool {
@@ -133,6 +145,20 @@ fn done(visit: &Visit) -> Option<&'static str> {
         "cancelled" => Some(words.call_cancelled),
         "over" => Some(words.call_over_already),
         "resent" => Some(words.call_resent),
+        "saved" => Some(words.done_saved),
+        "unchanged" => Some(words.done_unchanged),
+        "suspended" => Some(words.done_suspended),
+        "suspended-hung-up" => Some(words.done_suspended_hung_up),
+        "resumed" => Some(words.done_resumed),
+        "app-added" => Some(words.done_app_added),
+        "rate-set" => Some(words.done_rate_set),
+        "rate-removed" => Some(words.done_rate_removed),
+        "list-added" => Some(words.done_list_added),
+        "list-set" => Some(words.done_list_set),
+        "list-removed" => Some(words.done_list_removed),
+        "number-added" => Some(words.done_number_added),
+        "number-removed" => Some(words.done_number_removed),
+        "imported" => Some(words.done_imported),
         "requested" => Some(words.try_requested),
         "placed" => Some(words.call_placed),
         "added" => Some(words.audio_is_added),
@@ -141,6 +167,11 @@ fn done(visit: &Visit) -> Option<&'static str> {
         "opened" => Some(words.trunk_is_open),
         _ => None,
     }
+}
+
+/// Leads from a change that was made to the page that says so.
+pub fn led_to(address: &str, done: &str) -> Response {
+    Redirect::to(&format!("{address}?done={done}")).into_response()
 }
 
 pub fn html(page: &impl Template) -> Response {

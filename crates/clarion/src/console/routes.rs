@@ -11,12 +11,13 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use super::accounts::{account, application, do_not_call, lists, rates};
 use super::guard::{self, Visit};
 use super::headers;
 use super::refusal::{Refused, refuse};
 use super::{
-    Console, assets, audio, audit, bills, call, callbacks, calls, export, health, now, preferences,
-    settings, sign_in, trunks, try_it,
+    Console, accounts, assets, audio, audit, bills, call, callbacks, calls, export, health, now,
+    preferences, settings, sign_in, trunks, try_it,
 };
 use crate::domain::operator::OperatorRole;
 
@@ -68,6 +69,39 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/events/calls/{sid}", VIEWER, call::watch),
         post("/calls/{sid}/cancel", ADMIN, call::cancel),
         post("/calls/{sid}/callback", ADMIN, call::resend_callback),
+        get("/accounts", VIEWER, accounts::list),
+        post("/accounts", ADMIN, accounts::create),
+        get("/accounts/{sid}", VIEWER, account::show),
+        post("/accounts/{sid}", ADMIN, account::set),
+        post("/accounts/{sid}/suspend", ADMIN, account::suspend),
+        post("/accounts/{sid}/resume", ADMIN, account::resume),
+        post("/accounts/{sid}/token", ADMIN, account::rotate_token),
+        post("/accounts/{sid}/apps", ADMIN, application::create),
+        post("/accounts/{sid}/rates", ADMIN, rates::set),
+        post("/accounts/{sid}/rates/remove", ADMIN, rates::remove),
+        get("/accounts/{sid}/lists", VIEWER, lists::show),
+        post("/accounts/{sid}/lists", ADMIN, lists::add),
+        post("/accounts/{sid}/lists/set", ADMIN, lists::set),
+        post("/accounts/{sid}/lists/remove", ADMIN, lists::remove),
+        get("/accounts/{sid}/do-not-call", VIEWER, do_not_call::show),
+        post("/accounts/{sid}/do-not-call", ADMIN, do_not_call::add),
+        post(
+            "/accounts/{sid}/do-not-call/remove",
+            ADMIN,
+            do_not_call::remove,
+        ),
+        post(
+            "/accounts/{sid}/do-not-call/import",
+            ADMIN,
+            do_not_call::import,
+        ),
+        get(
+            "/accounts/{sid}/do-not-call.txt",
+            VIEWER,
+            do_not_call::download,
+        ),
+        get("/apps/{id}", VIEWER, application::show),
+        post("/apps/{id}", ADMIN, application::set),
         post("/calls/{sid}/again", ADMIN, call::again),
         get("/callbacks", VIEWER, callbacks::list),
         post("/callbacks/resend", ADMIN, callbacks::resend),

@@ -5,6 +5,7 @@ use super::times::{self, Moment};
 use super::words::Words;
 use crate::clock::Clock;
 use crate::dispatch::trunk_pool::TrunkState;
+use crate::domain::account::{AccountState, AppState};
 use crate::domain::call_record::CallRecord;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallbackState, DeliveryResult};
@@ -114,6 +115,25 @@ pub fn outcome_mark(outcome: Outcome, words: &Words) -> Mark {
         '0' => "good",
         '1' => "warn",
         _ => "bad",
+    };
+    Mark { word, tone }
+}
+
+pub fn account_mark(state: AccountState, words: &Words) -> Mark {
+    let (word, tone) = match state {
+        AccountState::Active => (words.account_active, "good"),
+        AccountState::NotActivated => (words.account_not_activated, "quiet"),
+        AccountState::Suspended => (words.account_suspended, "warn"),
+        AccountState::Closed => (words.account_closed, "quiet"),
+    };
+    Mark { word, tone }
+}
+
+pub fn app_mark(state: AppState, words: &Words) -> Mark {
+    let (word, tone) = match state {
+        AppState::Active => (words.account_active, "good"),
+        AppState::Disabled => (words.app_disabled, "warn"),
+        AppState::Deleted => (words.app_deleted, "quiet"),
     };
     Mark { word, tone }
 }

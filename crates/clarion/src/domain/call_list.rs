@@ -89,6 +89,17 @@ impl ListedNumber {
     }
 }
 
+/// As `parse` reads it.
+impl fmt::Display for ListedNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.called)?;
+        match &self.person {
+            Some(person) => write!(f, "={person}"),
+            None => Ok(()),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallList {
     pub account: AccountSid,
@@ -156,6 +167,7 @@ mod tests {
         assert_eq!(listed.number.digits(), "861052823298");
         assert_eq!(listed.number.extension(), Some("3627"));
         assert_eq!(listed.person.as_deref(), Some("Li Wei"));
+        assert_eq!(listed.to_string(), "01052823298-3627=Li Wei");
         assert_eq!(
             ListedNumber::parse("13800000000", &plan).unwrap().person,
             None

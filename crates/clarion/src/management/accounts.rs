@@ -28,6 +28,7 @@ pub struct NewApplication {
     pub account: AccountSid,
     /// `None`: a new one.
     pub id: Option<AppId>,
+    /// Empty: it has none.
     pub name: String,
     /// With a new secret.
     pub signs_callbacks: bool,
@@ -182,16 +183,18 @@ impl Management {
         &self,
         new: NewApplication,
     ) -> Result<Application, ManagementError> {
+        let name = Some(new.name).filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| UNNAMED.to_owned());
         let change = NotedChange::new("app add")
             .with("account", &new.account)
             .with_any("app-id", new.id.as_ref())
-            .with("name", &new.name)
+            .with("name", &name)
             .where_so("sign-callbacks", new.signs_callbacks);
         let secret = || CallbackSecret::from_key(&random::bytes());
         let application = Application {
             id: new.id.unwrap_or_else(new_app_id),
             account: new.account,
-            name: new.name,
+            name,
             state: AppState::Active,
             callback_secret: new.signs_callbacks.then(secret),
             limits: AppLimits::default(),

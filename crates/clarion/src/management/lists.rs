@@ -98,6 +98,14 @@ pub struct DoNotCallChange {
     pub is_new: bool,
 }
 
+/// A number that was looked up in a do-not-call list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoNotCallLookup {
+    pub digits: String,
+    /// `None` if it is not on the list.
+    pub entry: Option<DoNotCallEntry>,
+}
+
 /// What became of the lines of a file.
 #[derive(Debug, Default)]
 pub struct DoNotCallImport {
@@ -232,20 +240,15 @@ impl Management {
     }
 
     /// Whether a number is on the list, and since when.
-    pub async fn do_not_call_entry(
+    pub async fn look_up_do_not_call(
         &self,
         account: &AccountSid,
         number: &str,
-    ) -> Result<DoNotCallEntry, ManagementError> {
+    ) -> Result<DoNotCallLookup, ManagementError> {
         self.account(account).await?;
         let digits = self.read_unwanted_number(number)?;
         let entry = self.store.do_not_call_entry(account, &digits).await?;
-        let missing = || {
-            ManagementError::rule(format!(
-                "+{digits} is not on the do-not-call list of {account}"
-            ))
-        };
-        entry.ok_or_else(missing)
+        Ok(DoNotCallLookup { digits, entry })
     }
 
     /// A page of the list in the order of the numbers, after this one.

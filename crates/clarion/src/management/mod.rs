@@ -34,7 +34,7 @@ pub use self::callbacks::CallbackReplay;
 pub use self::calls::{BarredNumber, CallStory};
 pub use self::change::NotedChange;
 pub use self::failure::ManagementError;
-pub use self::lists::{DoNotCallChange, DoNotCallImport, WrittenList};
+pub use self::lists::{DoNotCallChange, DoNotCallImport, DoNotCallLookup, WrittenList};
 pub use self::operators::ChangedOperator;
 pub use self::overview::{LIVE_CALLS, NodeUse, Overview, OverviewMemory, TrunkUse};
 pub use self::server::ManagedServer;

@@ -61,6 +61,14 @@ impl<C> Setting<C> {
         })
     }
 
+    /// The word that takes the value away, where that can be done: what a field means that was left empty.
+    pub fn taken_away(&self) -> Option<&'static str> {
+        let words = [NONE, DEFAULT].into_iter();
+        let mut named = words.filter(|word| self.value.ends_with(word));
+        let of_list = (self.kind == SettingKind::List).then_some(NONE);
+        named.next().or(of_list)
+    }
+
     /// As it is written, where the change has it. What an account has now is the change that makes it (`AccountChange::of`).
     pub fn written(&self, change: &C) -> Option<String> {
         (self.write)(change)
@@ -289,6 +297,31 @@ mod tests {
         }
         assert_eq!(shown("allow-ips"), "none");
         assert_eq!(shown("calls-per-second"), "default");
+    }
+
+    #[test]
+    fn what_can_be_taken_away_has_a_word_that_does_it() {
+        let word = |name: &str| {
+            let setting = ACCOUNT_SETTINGS.iter().find(|setting| setting.name == name);
+            setting.unwrap().taken_away()
+        };
+        for setting in ACCOUNT_SETTINGS {
+            if let Some(word) = setting.taken_away() {
+                let mut change = AccountChange::default();
+                setting.read(&mut change, word).unwrap();
+                assert_eq!(setting.written(&change).as_deref(), Some(word));
+            }
+        }
+        for setting in APPLICATION_SETTINGS {
+            if let Some(word) = setting.taken_away() {
+                let mut change = ApplicationChange::default();
+                setting.read(&mut change, word).unwrap();
+                assert_eq!(setting.written(&change).as_deref(), Some(word));
+            }
+        }
+        assert_eq!(word("calls-at-once"), Some("default"));
+        assert_eq!(word("allow-ips"), Some("none"));
+        assert_eq!((word("name"), word("bill-download")), (None, None));
     }
 
     #[test]

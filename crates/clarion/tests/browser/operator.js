@@ -34,9 +34,10 @@ async function open(browser, options = {}) {
   const page = await context.newPage();
   page.setDefaultTimeout(60000);
   const wrong = [];
+  // A refused form is what was asked for.
+  const refused = options.refused || /\/sign-in$/;
   page.on("console", (message) => {
-    // A refused sign-in is what was asked for.
-    const isRefusal = message.text().startsWith("Failed to load resource") && message.location().url.endsWith("/sign-in");
+    const isRefusal = message.text().startsWith("Failed to load resource") && refused.test(message.location().url);
     if (["error", "warning"].includes(message.type()) && !isRefusal) wrong.push(`console: ${message.text()}`);
   });
   page.on("pageerror", (error) => wrong.push(`script: ${error}`));
@@ -44,6 +45,7 @@ async function open(browser, options = {}) {
     if (!request.url().startsWith(address)) wrong.push(`a request to ${request.url()}`);
   });
   page.wrong = wrong;
+  page.hasScript = options.script !== false;
   return page;
 }
 
@@ -61,6 +63,7 @@ function isClean(page) {
 
 // No serious findings about accessibility. The browser runs it beside the page, whose policy it does not touch.
 async function isAccessible(page, what) {
+  if (!page.hasScript) return;
   await page.evaluate(axe);
   const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
   const serious = found.violations.filter((one) => ["serious", "critical"].includes(one.impact));

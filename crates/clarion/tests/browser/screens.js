@@ -5,6 +5,11 @@ const { ask, check, open, signIn, isClean, isAccessible, run, address } = requir
 
 const pictures = process.env.PICTURES;
 const widths = [360, 768, 1280];
+// The account and the application that every test has.
+const account = "0123456789abcdef0123456789abcdef";
+const app = "aaaabbbbccccddddeeeeffff00001111";
+// Pages whose heading is a number, or what a customer is called.
+const named = ["call-talked", "call-busy", "account", "app"];
 const hanzi = /[\u4e00-\u9fff]/;
 
 async function screens() {
@@ -17,6 +22,12 @@ async function screens() {
     ["calls-none", `/calls?account=${"f".repeat(32)}`],
     ["call-talked", `/calls/${talked}`],
     ["call-busy", `/calls/${busy}`],
+    ["accounts", "/accounts"],
+    ["accounts-none", "/accounts?find=nobody"],
+    ["account", `/accounts/${account}`],
+    ["app", `/apps/${app}`],
+    ["lists", `/accounts/${account}/lists`],
+    ["do-not-call", `/accounts/${account}/do-not-call`],
     ["callbacks", "/callbacks"],
     ["audio", "/audio"],
     ["trunks", "/trunks"],
@@ -34,7 +45,7 @@ async function look(page, [name, place], language, scheme) {
   const lang = await page.getAttribute("html", "lang");
   check(lang.startsWith(language), `${name} is in ${lang}`);
   const chrome = await page.innerText("h1, .narrow h1 >> nth=0");
-  if (name !== "call-talked" && name !== "call-busy") {
+  if (!named.includes(name)) {
     check(hanzi.test(chrome) === (language === "zh"), `${name}: ${chrome}`);
   }
   for (const width of widths) {

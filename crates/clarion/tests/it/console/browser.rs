@@ -10,6 +10,7 @@ use clarion::domain::account::{AccountChange, ApplicationChange};
 use clarion::domain::bill::calendar;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
+use clarion::domain::do_not_call::DoNotCallSource;
 use phone::test_phone::Script;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -18,8 +19,8 @@ use tokio::process::Command;
 use super::{PASSWORD, add_operators};
 use crate::audio_files::wav;
 use crate::calls::stage::{Stage, report_of};
-use crate::support::eventually;
 use crate::support::telephone::Telephone;
+use crate::support::{SID, call_list, eventually};
 
 /// Bytes before the samples of a WAV file.
 const WAV_HEAD: usize = 44;
@@ -46,6 +47,18 @@ impl Scene {
             ..ApplicationChange::default()
         };
         server.change_application(app).await;
+        let (now, store) = (server.clock.now(), &server.store);
+        let people = [
+            "13800000000=李伟",
+            "01052823298-3627=Night desk",
+            "13800000001",
+        ];
+        let list = call_list("night", &people, now);
+        store.add_list(list).await.unwrap();
+        let unwanted = vec!["8613900000000".to_owned(), "8613900000001".to_owned()];
+        let (account, by) = (SID.parse().unwrap(), DoNotCallSource::Operator);
+        let added = store.add_do_not_call(&account, unwanted, by, now);
+        added.await.unwrap();
         Self { stage, telephone }
     }
 
@@ -155,6 +168,11 @@ fn chromium() -> PathBuf {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_watches_calls_ends_one_and_sends_a_callback_again() {
     Scene::new().await.play("a_shift.js", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_admin_adds_an_account_sets_a_limit_renews_the_token_and_writes_a_list() {
+    Scene::new().await.play("accounts.js", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use clarion::domain::operator::OperatorRole;
 
 use super::add_operators;
 use super::visitor::{Answer, Visitor};
-use crate::support::{APP, TestServer, call_sid};
+use crate::support::{APP, SID, TestServer, call_sid};
 
 /// A server with operators and a call that waits.
 async fn server() -> (TestServer, String) {
@@ -24,9 +24,11 @@ async fn server() -> (TestServer, String) {
 
 /// An address of the route.
 fn address(route: &ConsoleRoute, sid: &str) -> String {
+    let is_of_account = route.path.starts_with("/accounts/");
+    let sid = if is_of_account { SID } else { sid };
     let path = route.path.replace("{sid}", sid).replace("{code}", "zh");
     let path = path.replace("{day}", "2026-11-15").replace("{app}", APP);
-    path.replace("{name}", "console.css")
+    path.replace("{name}", "console.css").replace("{id}", APP)
 }
 
 fn is_change(route: &ConsoleRoute) -> bool {

@@ -6,6 +6,7 @@ use clarion::domain::audit::{Actor, AuditEntry};
 use super::add_operators;
 use super::visitor::Visitor;
 use crate::calls::stage::Stage;
+use crate::support::{APP, SID, call_list};
 
 /// Markup, quotes, a way out of an attribute, marks of direction, control characters.
 const HOSTILE: &str =
@@ -54,6 +55,12 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
         ..ApplicationChange::default()
     };
     server.change_application(named).await;
+    let people = call_list(
+        "night",
+        &["13800000000=<script>alert(1)\u{202e}"],
+        server.clock.now(),
+    );
+    server.store.add_list(people).await.unwrap();
     // The API takes no control characters.
     let data = HOSTILE.replace('\u{1b}', "") + &"\u{202e}字".repeat(600);
     assert!(data.len() > 3600);
@@ -66,6 +73,13 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
         "/".to_owned(),
         "/calls".to_owned(),
         format!("/calls/{sid}"),
+        "/accounts".to_owned(),
+        "/accounts?find=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        format!("/accounts/{SID}"),
+        format!("/accounts/{SID}/lists"),
+        format!("/accounts/{SID}/do-not-call"),
+        format!("/accounts/{SID}/do-not-call?number=%22%3E%3Cscript%3Ealert(1)%1B"),
+        format!("/apps/{APP}"),
         "/audit".to_owned(),
         "/audit?about=%3Cscript%3Ealert(1)%E2%80%AE%00".to_owned(),
         "/calls?account=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
@@ -98,6 +112,22 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
     let answer = Visitor::new(server).post("/sign-in", &wrong).await;
     assert_eq!(answer.status, 403);
     is_harmless(&answer.body, "the form after a wrong password");
+    let token = admin.token().await;
+    for (path, field) in [
+        ("/accounts".to_owned(), "sid"),
+        (format!("/accounts/{SID}"), "balance"),
+        (format!("/accounts/{SID}/rates"), "prefix"),
+        (format!("/accounts/{SID}/lists"), "name"),
+        (format!("/accounts/{SID}/do-not-call"), "number"),
+        (format!("/accounts/{SID}/do-not-call/import"), "numbers"),
+        (format!("/apps/{APP}"), "calls-at-once"),
+    ] {
+        let typed = format!("{HOSTILE}\0");
+        let fields = [("token", &*token), (field, &*typed)];
+        let answer = admin.post(&path, &fields).await;
+        assert_eq!(answer.status, 422, "{path}");
+        is_harmless(&answer.body, &path);
+    }
 }
 
 #[tokio::test]

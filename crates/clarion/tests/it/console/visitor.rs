@@ -45,11 +45,16 @@ impl Answer {
 
 impl Visitor {
     pub fn new(server: &TestServer) -> Self {
+        Self::at(Door {
+            address: server.console,
+            ca: server.ca.clone(),
+        })
+    }
+
+    /// A visitor of a console in another process.
+    pub fn at(door: Door) -> Self {
         Self {
-            door: Door {
-                address: server.console,
-                ca: server.ca.clone(),
-            },
+            door,
             cookies: BTreeMap::new(),
             language: "en",
         }

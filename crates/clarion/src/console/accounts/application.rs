@@ -1,0 +1,116 @@
+//! *One application*: its settings. Its secret is shown once, when it is made.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::response::Response;
+
+use super::secrets::{self, SecretRow};
+use super::{account, app_of, shown_name, sid_of};
+use crate::console::Console;
+use crate::console::guard::Visit;
+use crate::console::page::{Frame, MenuPlace, html_with, led_to};
+use crate::console::page_forms::{
+    FormError, FormField, PageForms, SettingGroup, change_of, groups,
+};
+use crate::console::refusal::Refused;
+use crate::console::shown::{Mark, app_mark};
+use crate::console::times::Moment;
+use crate::console::words::Words;
+use crate::domain::account::{AppId, Application, ApplicationChange};
+use crate::management::NewApplication;
+
+const ADD: &str = "app";
+
+#[derive(Template)]
+#[template(path = "console/application.html")]
+struct ApplicationPage {
+    frame: Frame,
+    forms: PageForms,
+    id: String,
+    name: String,
+    mark: Mark,
+    created: Moment,
+    account: String,
+    account_sid: String,
+    settings: Vec<SettingGroup>,
+}
+
+fn address_of(id: &AppId) -> String {
+    format!("/apps/{id}")
+}
+
+pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    page(&console, &visit, PageForms::default()).await
+}
+
+async fn page(console: &Console, visit: &Visit, forms: PageForms) -> Result<Response, Refused> {
+    let (id, words) = (app_of(visit)?, visit.language.words());
+    let app = console.management.application(&id).await?;
+    let account = console.management.account(&app.account).await?;
+    let name = shown_name(&app.name, id.as_str());
+    let frame = Frame::new(console, visit, MenuPlace::Accounts, name.as_str());
+    let page = ApplicationPage {
+        frame: frame.at(address_of(&id)),
+        id: id.to_string(),
+        mark: app_mark(app.state, words),
+        created: Moment::new(app.created_at, &console.clock, words),
+        account: shown_name(&account.name, account.sid.as_str()),
+        account_sid: account.sid.to_string(),
+        settings: groups(&ApplicationChange::of(&app), &forms, words),
+        name,
+        forms,
+    };
+    Ok(html_with(page.forms.status(), &page))
+}
+
+pub async fn set(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let id = app_of(&visit)?;
+    let save = async {
+        let Some(change) = change_of::<ApplicationChange>(&visit)? else {
+            return Ok("unchanged");
+        };
+        console.acting(&visit).set_application(&id, change).await?;
+        Ok::<_, FormError>("saved")
+    };
+    match save.await {
+        Ok(done) => Ok(led_to(&address_of(&id), done)),
+        Err(error) => {
+            let forms = PageForms::refused(&visit, "settings", error)?;
+            page(&console, &visit, forms).await
+        }
+    }
+}
+
+/// Of the form on the page of the account.
+pub fn name_field(forms: &PageForms, words: &'static Words) -> FormField {
+    forms.line(ADD, "name", words.set_name, words.app_name_hint, "")
+}
+
+pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let sid = sid_of(&visit)?;
+    // An account that is not there is no mistake in the form.
+    console.management.account(&sid).await?;
+    let new = NewApplication {
+        account: sid,
+        id: None,
+        name: visit.field("name").trim().to_owned(),
+        signs_callbacks: visit.field("sign-callbacks") == "yes",
+    };
+    match console.acting(&visit).add_application(new).await {
+        Ok(app) => Ok(added(&console, &visit, &app)),
+        Err(error) => account::refused(&console, &visit, ADD, error.into()).await,
+    }
+}
+
+fn added(console: &Console, visit: &Visit, app: &Application) -> Response {
+    let words = visit.language.words();
+    let Some(secret) = &app.callback_secret else {
+        return led_to(&address_of(&app.id), "app-added");
+    };
+    let rows = vec![
+        SecretRow::new(words.app_id, app.id.as_str()),
+        SecretRow::new(words.set_secret, secret.reveal()),
+    ];
+    secrets::show_once(console, visit, words.app_added, rows, address_of(&app.id))
+}
