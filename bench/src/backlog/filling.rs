@@ -78,6 +78,7 @@ fn order(customer: &BenchCustomer, filling: &Filling) -> CallOrder {
     order.queueing.valid_for = filling.valid_for;
     if let Some(callee) = filling.callee {
         order.call.number = PhoneNumber::from_stored(callee.to_owned(), None);
+        callee.clone_into(&mut order.call.callee);
     }
     if let Some(pause) = filling.notices_after {
         let to = |number: PhoneNumber| Recipient {

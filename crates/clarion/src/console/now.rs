@@ -14,6 +14,7 @@ use super::shown::{CallRow, Mark, state_mark, trunk_mark};
 use super::times::Moment;
 use super::words::{Words, fill};
 use super::{Console, times};
+use crate::disk_room::FreeDisk;
 use crate::dispatch::trunk_pool::TrunkState;
 use crate::domain::call_state::CallState;
 use crate::management::{LIVE_CALLS, NodeUse, Overview, TrunkUse};
@@ -167,7 +168,7 @@ async fn part(console: &Console, visit: &Visit) -> Result<NowPart, Refused> {
                     (false, false) => (words.disk_enough, "good"),
                 };
                 DiskRow {
-                    name: disk.name,
+                    name: disk_name(disk, words),
                     free: free.map(mebibytes).unwrap_or_default(),
                     floor: mebibytes(disk.floor),
                     mark: Mark { word, tone },
@@ -281,7 +282,10 @@ fn hands(
     hands.extend(waits(words.hand_callbacks, oldest.callback));
     for disk in &node.disks {
         if let Some(free) = disk.bytes.filter(|free| *free < disk.floor * SCARCE) {
-            let values = [("disk", disk.name), ("free", &*mebibytes(free))];
+            let values = [
+                ("disk", disk_name(disk, words)),
+                ("free", &*mebibytes(free)),
+            ];
             hands.push(fill(words.hand_disk, &values));
         }
     }
@@ -303,6 +307,14 @@ fn trunk_row(trunk: &TrunkUse, words: &Words) -> TrunkRow {
         why,
         calls: trunk.calls,
         channels: trunk.channels,
+    }
+}
+
+/// A setting names the folder; people know what is in it.
+fn disk_name(disk: &FreeDisk, words: &Words) -> &'static str {
+    match disk.name {
+        "audio_files.folder" => words.disk_audio,
+        _ => words.disk_database,
     }
 }
 

@@ -58,7 +58,7 @@ struct AppChoice {
 
 struct FieldRow {
     name: &'static str,
-    meaning: &'static str,
+    meaning: String,
     default: &'static str,
     value: String,
     is_required: bool,
@@ -218,7 +218,7 @@ async fn page(
     let apps = console.management.usable_applications().await?;
     let row = |field: &'static Field| FieldRow {
         name: field.name,
-        meaning: field_words::meaning(field, visit.language),
+        meaning: field_words::meaning(field, visit.language).replace('`', ""),
         default: field.default,
         value: visit.field(field.name).to_owned(),
         is_required: field.required,

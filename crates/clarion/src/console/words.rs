@@ -133,6 +133,8 @@ words! {
     disk_free: "Free", "剩余";
     disk_floor: "Calls are refused below", "拒绝呼叫的下限";
     disk_state: "State", "状态";
+    disk_database: "the database", "数据库";
+    disk_audio: "audio files", "语音文件";
     disk_enough: "enough", "充足";
     disk_scarce: "scarce", "偏低";
     disk_full: "full", "不足";
@@ -493,6 +495,7 @@ words! {
     callbacks_resent_some: "{n} callbacks are due now. There are more: send again to go on.", "已重新排入 {n} 条回调，还有更多，请再次点击继续。";
     callbacks_each: "Every callback", "回调明细";
     callbacks_owed: "Owed", "产生时间";
+    callbacks_tries: "Attempts", "发送次数";
     callbacks_next: "Next attempt", "下次发送";
     callbacks_empty: "No callbacks here. One is owed when a call ends whose request named a respUrl.", "没有符合条件的回调。请求携带 respUrl 的呼叫结束后会产生回调。";
     actions: "Actions", "操作";

@@ -84,6 +84,18 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
         "/audit?about=%3Cscript%3Ealert(1)%E2%80%AE%00".to_owned(),
         "/calls?account=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
         "/calls?sid=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/calls?number=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/calls?user_data=%22%3E%3Cscript%3Ealert(1)%1B&trunk=%E2%80%AE".to_owned(),
+        "/calls?from=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/callbacks".to_owned(),
+        "/callbacks?host=%22%3E%3Cscript%3Ealert(1)%E2%80%AE%1B".to_owned(),
+        "/audio".to_owned(),
+        format!("/audio?app={APP}"),
+        "/audio?app=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/bills".to_owned(),
+        "/try".to_owned(),
+        "/trunks".to_owned(),
+        "/settings?which=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
         "/sign-in?next=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
         "/nowhere/%3Cscript%3Ealert(1)".to_owned(),
     ] {
@@ -113,6 +125,17 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
     assert_eq!(answer.status, 403);
     is_harmless(&answer.body, "the form after a wrong password");
     let token = admin.token().await;
+    let typed = [
+        ("token", &*token),
+        ("appId", APP),
+        ("to", HOSTILE),
+        ("mediaTxt", HOSTILE),
+        ("respUrl", HOSTILE),
+        ("do", "show"),
+    ];
+    let shown = admin.post("/try", &typed).await;
+    assert_eq!(shown.status, 200);
+    is_harmless(&shown.body, "the request that is shown");
     for (path, field) in [
         ("/accounts".to_owned(), "sid"),
         (format!("/accounts/{SID}"), "balance"),
