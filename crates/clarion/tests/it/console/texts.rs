@@ -2,11 +2,12 @@
 
 use clarion::domain::account::{AccountChange, ApplicationChange};
 use clarion::domain::audit::{Actor, AuditEntry};
+use clarion::domain::call::CallSid;
 
 use super::add_operators;
 use super::visitor::Visitor;
 use crate::calls::stage::Stage;
-use crate::support::{APP, SID, call_list};
+use crate::support::{APP, SID, TestServer, call_list};
 
 /// Markup, quotes, a way out of an attribute, marks of direction, control characters.
 const HOSTILE: &str =
@@ -24,6 +25,40 @@ fn is_harmless(body: &str, where_from: &str) {
     ] {
         assert!(!body.contains(raw), "{where_from} has {raw:?}");
     }
+}
+
+/// Every page, and addresses that are hostile themselves.
+fn places(sid: &CallSid) -> Vec<String> {
+    vec![
+        "/".to_owned(),
+        "/calls".to_owned(),
+        format!("/calls/{sid}"),
+        "/accounts".to_owned(),
+        "/accounts?find=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        format!("/accounts/{SID}"),
+        format!("/accounts/{SID}/lists"),
+        format!("/accounts/{SID}/do-not-call"),
+        format!("/accounts/{SID}/do-not-call?number=%22%3E%3Cscript%3Ealert(1)%1B"),
+        format!("/apps/{APP}"),
+        "/audit".to_owned(),
+        "/audit?about=%3Cscript%3Ealert(1)%E2%80%AE%00".to_owned(),
+        "/calls?account=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/calls?sid=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/calls?number=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/calls?user_data=%22%3E%3Cscript%3Ealert(1)%1B&trunk=%E2%80%AE".to_owned(),
+        "/calls?from=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/callbacks".to_owned(),
+        "/callbacks?host=%22%3E%3Cscript%3Ealert(1)%E2%80%AE%1B".to_owned(),
+        "/audio".to_owned(),
+        format!("/audio?app={APP}"),
+        "/audio?app=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/bills".to_owned(),
+        "/try".to_owned(),
+        "/trunks".to_owned(),
+        "/settings?which=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/sign-in?next=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/nowhere/%3Cscript%3Ealert(1)".to_owned(),
+    ]
 }
 
 #[tokio::test]
@@ -69,36 +104,7 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
     let sid = stage.call("13800000000", &fields).await;
     stage.report_of(&sid).await;
     let mut admin = Visitor::signed_in(server, "admin").await;
-    for path in [
-        "/".to_owned(),
-        "/calls".to_owned(),
-        format!("/calls/{sid}"),
-        "/accounts".to_owned(),
-        "/accounts?find=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
-        format!("/accounts/{SID}"),
-        format!("/accounts/{SID}/lists"),
-        format!("/accounts/{SID}/do-not-call"),
-        format!("/accounts/{SID}/do-not-call?number=%22%3E%3Cscript%3Ealert(1)%1B"),
-        format!("/apps/{APP}"),
-        "/audit".to_owned(),
-        "/audit?about=%3Cscript%3Ealert(1)%E2%80%AE%00".to_owned(),
-        "/calls?account=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
-        "/calls?sid=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
-        "/calls?number=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
-        "/calls?user_data=%22%3E%3Cscript%3Ealert(1)%1B&trunk=%E2%80%AE".to_owned(),
-        "/calls?from=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
-        "/callbacks".to_owned(),
-        "/callbacks?host=%22%3E%3Cscript%3Ealert(1)%E2%80%AE%1B".to_owned(),
-        "/audio".to_owned(),
-        format!("/audio?app={APP}"),
-        "/audio?app=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
-        "/bills".to_owned(),
-        "/try".to_owned(),
-        "/trunks".to_owned(),
-        "/settings?which=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
-        "/sign-in?next=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
-        "/nowhere/%3Cscript%3Ealert(1)".to_owned(),
-    ] {
+    for path in places(&sid) {
         let mut stranger = Visitor::new(server);
         for visitor in [&mut admin, &mut stranger] {
             for language in ["en", "zh"] {
@@ -120,6 +126,11 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
         "userData as it is"
     );
     assert!(!page.contains("alert(1)&lt;"), "nothing is escaped twice");
+    forms_are_harmless(server, &mut admin).await;
+}
+
+/// What was typed comes back as text.
+async fn forms_are_harmless(server: &TestServer, admin: &mut Visitor) {
     let wrong = [("name", HOSTILE), ("password", HOSTILE), ("next", HOSTILE)];
     let answer = Visitor::new(server).post("/sign-in", &wrong).await;
     assert_eq!(answer.status, 403);
