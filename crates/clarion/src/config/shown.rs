@@ -9,7 +9,7 @@ use super::{DEFAULTS, TRUNK_DEFAULTS};
 /// Stands for a secret.
 const HIDDEN: &str = "(hidden)";
 /// Settings whose whole value is a secret.
-const SECRETS: [&str; 4] = ["password", "secret", "token", "api_key"];
+const SECRETS: [&str; 5] = ["password", "secret", "token", "api_key", "headers"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownSetting {
@@ -95,33 +95,47 @@ fn one(
 }
 
 fn masked(key: &str, value: &Value) -> String {
-    let text = value.to_string();
-    if SECRETS.contains(&key) && value.as_str() != Some("") {
+    let is_empty = match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    };
+    if SECRETS.contains(&key) && !is_empty {
         return HIDDEN.to_owned();
     }
-    without_password(&text)
+    match value {
+        Value::Array(list) => {
+            let shown: Vec<_> = list.iter().map(|one| masked("", one)).collect();
+            format!("[{}]", shown.join(", "))
+        }
+        Value::String(_) => without_secrets(&value.to_string()),
+        _ => value.to_string(),
+    }
 }
 
-/// Addresses may have passwords in them: `scheme://user:password@host`, or `password=…` among words.
-fn without_password(text: &str) -> String {
-    let mut shown = text.to_owned();
-    if let Some((scheme, rest)) = text.split_once("://") {
-        let authority = rest.split(['/', '?', '"']).next().unwrap_or_default();
-        if let Some((user, _)) = authority.rsplit_once('@')
-            && let Some((name, password)) = user.split_once(':')
-        {
-            let from = scheme.len() + 3 + name.len() + 1;
-            shown.replace_range(from..from + password.len(), HIDDEN);
-        }
-    }
-    let Some(place) = shown.find("password=") else {
-        return shown;
+/// Addresses may have secrets in them: what stands before the host, but the name, and what stands after `?`. Rather too much is hidden than too little.
+fn without_secrets(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
     };
-    let from = place + "password=".len();
-    let length = shown[from..].find(['&', ' ', '"']);
-    let to = length.map_or(shown.len(), |length| from + length);
-    shown.replace_range(from..to, HIDDEN);
-    shown
+    let rest = match rest.split_once('?') {
+        Some((address, query)) => {
+            // The closing quotation mark stays.
+            let end = if query.ends_with('"') { "\"" } else { "" };
+            format!("{address}?{HIDDEN}{end}")
+        }
+        None => rest.to_owned(),
+    };
+    let rest = match rest.rsplit_once('@') {
+        Some((user, host)) => {
+            let name = user.split_once(':').map_or(user, |(name, _)| name);
+            let password = if name.len() < user.len() { ":" } else { "" };
+            let hidden = if password.is_empty() { "" } else { HIDDEN };
+            format!("{name}{password}{hidden}@{host}")
+        }
+        None => rest,
+    };
+    format!("{scheme}://{rest}")
 }
 
 /// The comment above each setting of a text, by its table and key. Settings that follow each other may share one.
@@ -149,12 +163,12 @@ fn meanings(text: &str) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ShownSetting, without_password};
+    use super::{ShownSetting, without_secrets};
     use crate::config::Config;
 
     #[test]
     fn every_setting_is_shown_with_what_differs_and_without_secrets() {
-        let text = "database = \"postgres://me:hush@db/clarion\"\n[http]\nlisten = [\"127.0.0.1:1\"]\n[[trunk]]\nname = \"main\"\nhost = \"sip.example.com\"\nprefixes = [\"\"]\nuser = \"u\"\npassword = \"hush3\"\n";
+        let text = "database = \"postgres://me:hush@db/clarion\"\n[http]\nlisten = [\"127.0.0.1:1\"]\n[[trunk]]\nname = \"main\"\nhost = \"sip.example.com\"\nprefixes = [\"\"]\nuser = \"u\"\npassword = \"hush3\"\nheaders = [\"X-Key: hush4\"]\n";
         let config = Config::from_parts(text, &[]).unwrap();
         let all = &config.shown;
         let told: String = all.iter().map(|setting| format!("{setting:?}\n")).collect();
@@ -169,10 +183,15 @@ mod tests {
             of("", "database").value,
             "\"postgres://me:(hidden)@db/clarion\""
         );
-        assert_eq!(
-            without_password("postgres://db/c?user=me&password=hush&x=1"),
-            "postgres://db/c?user=me&password=(hidden)&x=1"
-        );
+        for (written, shown) in [
+            ("postgres://db/c?password=hush", "postgres://db/c?(hidden)"),
+            ("postgres://u:hu/sh@a,b/c", "postgres://u:(hidden)@a,b/c"),
+            ("https://me@host/x", "https://me@host/x"),
+            ("\"https://h/x?key=hush\"", "\"https://h/x?(hidden)\""),
+            ("127.0.0.1:8883", "127.0.0.1:8883"),
+        ] {
+            assert_eq!(without_secrets(written), shown);
+        }
         let listen = of("http", "listen");
         assert_eq!(listen.value, "[\"127.0.0.1:1\"]");
         assert_eq!(listen.default.as_deref(), Some("[\"0.0.0.0:8883\"]"));

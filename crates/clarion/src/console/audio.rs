@@ -1,12 +1,17 @@
 //! *Audio files*: those of the platform and of each application, with a player and their waveform; and what a call says.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
+use axum::body::{Body, Bytes};
 use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Redirect, Response};
+use futures_util::stream;
 use jiff::SignedDuration;
+use tokio::sync::OwnedSemaphorePermit;
 use url::form_urlencoded;
 
 use super::Console;
@@ -20,6 +25,11 @@ use crate::domain::account::{AppId, Application};
 use crate::domain::call::CallSid;
 use crate::domain::prompt::AddedFile;
 use crate::management::{BroughtFile, ManagementError};
+
+/// How long a sound waits for its place.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes that are sent at once.
+const PART: usize = 65_536;
 
 #[derive(Template)]
 #[template(path = "console/audio.html")]
@@ -156,10 +166,12 @@ fn address(app: &str, done: &str) -> String {
 }
 
 pub async fn of_file(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
-    Ok(wav(&file(&console, &visit).await?))
+    let place = place(&console).await?;
+    Ok(wav(&file(&console, &visit).await?, place))
 }
 
 pub async fn wave_of_file(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let _place = place(&console).await?;
     Ok(svg(&file(&console, &visit).await?))
 }
 
@@ -170,10 +182,12 @@ async fn file(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
 }
 
 pub async fn of_call(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
-    Ok(wav(&call(&console, &visit).await?))
+    let place = place(&console).await?;
+    Ok(wav(&call(&console, &visit).await?, place))
 }
 
 pub async fn wave_of_call(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let _place = place(&console).await?;
     Ok(svg(&call(&console, &visit).await?))
 }
 
@@ -185,20 +199,33 @@ async fn call(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
     Ok(console.management.heard_in_call(&sid).await?)
 }
 
-/// Players play it; who opens it saves it.
-fn wav(samples: &[i16]) -> Response {
-    let bytes = sound::wav::mono_16_bit(samples, sound::RATE);
-    let mut response = sent("audio/wav", bytes);
-    let saved = HeaderValue::from_static("attachment");
-    response.headers_mut().insert(CONTENT_DISPOSITION, saved);
-    response
+/// A page has many waveforms: they wait for each other, as long as somebody looks at an empty place.
+async fn place(console: &Console) -> Result<OwnedSemaphorePermit, Refused> {
+    let place = Arc::clone(&console.sounds).acquire_owned();
+    let place = tokio::time::timeout(PATIENCE, place).await;
+    place.ok().and_then(Result::ok).ok_or(Refused::Busy)
+}
+
+/// Players play it; who opens it saves it. Its place is free again when it has been sent.
+fn wav(samples: &[i16], place: OwnedSemaphorePermit) -> Response {
+    let bytes = Bytes::from(sound::wav::mono_16_bit(samples, sound::RATE));
+    let length = HeaderValue::from(bytes.len());
+    let parts = stream::unfold((bytes, place), async |(mut rest, place)| {
+        if rest.is_empty() {
+            return None;
+        }
+        let part = rest.split_to(rest.len().min(PART));
+        Some((Ok::<_, Infallible>(part), (rest, place)))
+    });
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("audio/wav")),
+        (CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
+        (CONTENT_LENGTH, length),
+    ];
+    (headers, Body::from_stream(parts)).into_response()
 }
 
 fn svg(samples: &[i16]) -> Response {
-    sent("image/svg+xml", waveform::draw(samples).into_bytes())
-}
-
-fn sent(media_type: &'static str, bytes: Vec<u8>) -> Response {
-    let media_type = HeaderValue::from_static(media_type);
-    ([(CONTENT_TYPE, media_type)], bytes).into_response()
+    let media_type = HeaderValue::from_static("image/svg+xml");
+    ([(CONTENT_TYPE, media_type)], waveform::draw(samples)).into_response()
 }

@@ -190,10 +190,12 @@ pub async fn download(console: Arc<Console>, visit: Arc<Visit>) -> Result<Respon
         .map_err(|_| Refused::NotFound)?;
     let name = format!("attachment; filename=\"{app}-{day}.csv\"");
     let stream = console.management.export_bill(day, app, BillFormat::Csv);
-    let lines = stream::unfold(Some(stream.await?), async |bill| {
-        let mut bill = bill?;
+    let place = Arc::clone(&console.exports).try_acquire_owned();
+    let begun = Some((stream.await?, place.map_err(|_| Refused::Busy)?));
+    let lines = stream::unfold(begun, async |bill| {
+        let (mut bill, place) = bill?;
         match bill.next().await {
-            Ok(Some(part)) => Some((Ok(part), Some(bill))),
+            Ok(Some(part)) => Some((Ok(part), Some((bill, place)))),
             Ok(None) => None,
             // The download breaks off, so that nobody takes it for the whole.
             Err(error) => Some((Err(std::io::Error::other(error)), None)),

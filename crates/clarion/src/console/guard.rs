@@ -14,10 +14,10 @@ use url::form_urlencoded;
 
 use super::Console;
 use super::cookies;
-use super::forms::{self, SentFile, SentForm};
 use super::language::PageLanguage;
 use super::refusal::{Refused, refuse};
 use super::routes::RouteAccess;
+use super::sent_form::{self, SentFile, SentForm};
 use crate::api::{Arrival, KnownClient, PeerAddress};
 use crate::domain::audit::Actor;
 use crate::domain::operator::{OperatorName, OperatorRole, SignIn};
@@ -149,7 +149,7 @@ pub async fn admit(
         return Err(refuse(console, &visit, &Refused::NotAllowed));
     }
     if is_change {
-        let read = forms::read(console, access, &visit.parts, body);
+        let read = sent_form::read(console, access, &visit.parts, body);
         match read.await {
             Ok(form) => visit.form = form,
             Err(refused) => return Err(refuse(console, &visit, &refused)),

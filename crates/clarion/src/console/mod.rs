@@ -16,7 +16,6 @@ mod escaper;
 mod events;
 mod export;
 mod field_words;
-mod forms;
 mod guard;
 mod headers;
 mod health;
@@ -30,6 +29,7 @@ mod page_forms;
 mod preferences;
 mod refusal;
 mod routes;
+mod sent_form;
 mod serving;
 mod settings;
 mod shown;
@@ -63,6 +63,8 @@ use crate::management::Management;
 const EXPORTS: usize = 2;
 /// Forms with files that are read at once.
 const UPLOADS: usize = 2;
+/// Sounds that are in memory at once, until they are sent: each may last for many minutes.
+const SOUNDS: usize = 4;
 
 /// Everything that the handlers use.
 #[derive(Debug)]
@@ -84,6 +86,7 @@ pub struct Console {
     exports: Arc<Semaphore>,
     /// Forms with files, which are held in memory.
     uploads: Semaphore,
+    sounds: Arc<Semaphore>,
     /// Checks of this node and recounts of days: they take a while.
     examining: Semaphore,
     /// Streams end when the server does.
@@ -111,6 +114,7 @@ impl Console {
             streams: OpenStreams::default(),
             exports: Arc::new(Semaphore::new(EXPORTS)),
             uploads: Semaphore::new(UPLOADS),
+            sounds: Arc::new(Semaphore::new(SOUNDS)),
             examining: Semaphore::new(1),
             stopped,
             management,
