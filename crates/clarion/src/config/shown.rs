@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_setting_is_shown_with_what_differs_and_without_secrets() {
-        let text = "database = \"postgres://me:hush@db/clarion\"\n[http]\nlisten = [\"127.0.0.1:1\"]\n[[trunk]]\nname = \"main\"\nhost = \"sip.example.com\"\nprefixes = [\"\"]\nuser = \"u\"\npassword = \"hush3\"\nheaders = [\"X-Key: hush4\"]\n";
+        let text = "database = \"postgres://me:hush@db/clarion\"\n[http]\nlisten = [\"127.0.0.1:1\"]\n[[trunk]]\nname = \"main\"\nhost = \"sip.example.com\"\nprefixes = [\"\"]\nuser = \"u\"\npassword = \"hush3\"\nheaders = [{ name = \"X-Key\", value = \"hush4\" }]\n";
         let config = Config::from_parts(text, &[]).unwrap();
         let all = &config.shown;
         let told: String = all.iter().map(|setting| format!("{setting:?}\n")).collect();
