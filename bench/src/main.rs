@@ -5,6 +5,7 @@ mod backlog;
 mod bills;
 mod calls;
 mod compare;
+mod console;
 mod database_work;
 mod job;
 mod latency;
@@ -48,6 +49,8 @@ enum Command {
     Calls(calls::CallsOptions),
     /// Two versions in alternating rounds: is the new one slower? `scripts/bench-compare COMMIT` builds both and runs this
     Compare(compare::CompareOptions),
+    /// Every page of the console with a long past behind it, and what the console costs while calls are placed
+    Console(console::ConsoleOptions),
     /// The engine that `calls` measures
     #[command(hide = true)]
     Engine(calls::engine::CallingEngine),
@@ -93,6 +96,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         // The telephone that hears every call works here too.
         Command::Compare(options) => {
             tokio::runtime::Runtime::new()?.block_on(compare::run(options))
+        }
+        Command::Console(options) => {
+            tokio::runtime::Runtime::new()?.block_on(console::run(options))
         }
         Command::Job(options) => tokio::runtime::Runtime::new()?.block_on(job::run(options)),
         Command::Neighbours(options) => {

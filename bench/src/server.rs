@@ -10,6 +10,7 @@ use clarion::client::{Client, Connection};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
 
 const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(60);
@@ -25,6 +26,8 @@ pub struct BenchServer {
     pub ca: PathBuf,
     /// For asking about the server beside the load.
     watch: Connection,
+    /// Where operators find it, as soon as the server says so.
+    console: oneshot::Receiver<SocketAddr>,
 }
 
 impl BenchServer {
@@ -70,17 +73,35 @@ impl BenchServer {
             .context("the server does not start")??
             .context("the server ended at once")?;
         // Whatever else it prints must not block it.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        let (address, ca) = (address(&line)?, folder.join("data/tls/ca.pem"));
-        let client = Client::new(address, &ca)?;
+        let (say_console, console) = oneshot::channel();
+        tokio::spawn(async move {
+            let mut say_console = Some(say_console);
+            while let Ok(Some(line)) = lines.next_line().await {
+                if let Ok(found) = address(&line)
+                    && let Some(say) = say_console.take()
+                {
+                    let _ = say.send(found);
+                }
+            }
+        });
+        let (api, ca) = (address(&line)?, folder.join("data/tls/ca.pem"));
+        let client = Client::new(api, &ca)?;
         let watch = client.connect().await?;
         Ok(Self {
             process,
             client,
-            address,
+            address: api,
             ca,
             watch,
+            console,
         })
+    }
+
+    /// A client of the console. Its settings must have opened it.
+    pub async fn console(&mut self) -> anyhow::Result<Client> {
+        let address = tokio::time::timeout(START, &mut self.console);
+        let address = address.await.context("the console does not open")??;
+        Client::new(address, &self.ca)
     }
 
     pub fn id(&self) -> anyhow::Result<u32> {
@@ -121,10 +142,15 @@ fn command(
     settings: &str,
 ) -> anyhow::Result<Command> {
     let config = folder.join("clarion.toml");
+    let console = if settings.contains("[console]") {
+        ""
+    } else {
+        "[console]\nlisten = []\n"
+    };
     std::fs::write(
         &config,
         format!(
-            "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n[console]\nlisten = []\n[log]\nfilter = 'warn'\n{settings}",
+            "data_dir = '{}'\ndatabase = '{database}'\n[http]\nlisten = ['127.0.0.1:0']\n{console}[log]\nfilter = 'warn'\n{settings}",
             folder.join("data").display()
         ),
     )?;
@@ -160,7 +186,7 @@ pub fn program() -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// From the line `Clarion serves https://ADDRESS from DATABASE`.
+/// From the line `Clarion serves https://ADDRESS from DATABASE`, or `Operators find the console at https://ADDRESS`.
 fn address(line: &str) -> anyhow::Result<SocketAddr> {
     let address = line
         .split_once("https://")

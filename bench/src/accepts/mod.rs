@@ -7,7 +7,7 @@
 pub mod commits;
 pub mod customer;
 pub mod figures;
-mod history;
+pub mod history;
 pub mod load;
 pub mod progress;
 mod raw;

@@ -99,6 +99,7 @@ impl Measurement<'_> {
             text: TEXT.to_owned(),
             connections: CONNECTIONS,
             nodes: subject.nodes,
+            watchers: 0,
         };
         let rate = self.share(JOBS_PER_SECOND);
         let row = job::at_rate(&self.side.clarion, &load, &site, &customer, rate).await;

@@ -29,6 +29,7 @@ use self::telephone::BenchTelephone;
 use crate::accepts::customer::BenchCustomer;
 use crate::accepts::site::Site;
 use crate::calls::engine::raise_file_limit;
+use crate::console::browser::{ConsoleWatchers, OPEN_CONSOLE};
 use crate::database_work::DatabaseMeter;
 use crate::machine::Machine;
 use crate::options::{DatabaseOptions, PlaceOptions};
@@ -58,6 +59,9 @@ pub struct JobLoad {
     /// Servers that share a PostgreSQL; the requests come to all of them in turn
     #[arg(long, default_value_t = 1)]
     pub nodes: u16,
+    /// Operators who have the console open meanwhile
+    #[arg(long, default_value_t = 0)]
+    pub watchers: u16,
 }
 
 #[derive(Debug, Args)]
@@ -132,7 +136,7 @@ pub async fn at_rate(
         Some(meter) => Some(meter.so_far().await?),
         None => None,
     };
-    let mut servers = start(program, site, &telephone, load.nodes).await?;
+    let mut servers = start(program, site, &telephone, load).await?;
     let application = LoadApplication::connect(
         &servers,
         customer,
@@ -153,6 +157,7 @@ pub async fn at_rate(
         ledger.take()
     );
     ledger.take();
+    let watchers = ConsoleWatchers::open(&mut servers[0], site, load.watchers).await?;
     let processes = servers.iter().map(BenchServer::id);
     let processes: Vec<u32> = processes.collect::<Result<_, _>>()?;
     let before = Totals::of(&processes, &mut servers).await?;
@@ -164,6 +169,7 @@ pub async fn at_rate(
     let (placed, limit) = (placing?, watching?);
     until_done(&ledger).await;
     let after = Totals::of(&processes, &mut servers).await?;
+    watchers.close().await?;
     for server in servers {
         server.stop().await?;
     }
@@ -191,8 +197,9 @@ async fn start(
     program: &Path,
     site: &Site,
     telephone: &BenchTelephone,
-    nodes: u16,
+    load: &JobLoad,
 ) -> anyhow::Result<Vec<BenchServer>> {
+    let nodes = load.nodes;
     ensure!(
         nodes == 1 || matches!(site.database, Database::Postgres(_)),
         "several servers need PostgreSQL"
@@ -206,7 +213,10 @@ async fn start(
         };
         std::fs::create_dir_all(&folder)?;
         let first = 10_000 + node * ports;
-        let settings = settings(telephone, first..=first + ports - 1);
+        let mut settings = settings(telephone, first..=first + ports - 1);
+        if load.watchers > 0 {
+            settings.push_str(OPEN_CONSOLE);
+        }
         servers.push(BenchServer::start_with(program, &folder, &site.address(), &settings).await?);
     }
     Ok(servers)

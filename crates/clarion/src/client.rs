@@ -8,9 +8,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use jiff::Zoned;
 use md5::{Digest, Md5};
@@ -211,7 +212,7 @@ impl Connection {
             .header(CONTENT_TYPE, format!("{media_type};charset=utf-8"))
             .header(AUTHORIZATION, &signature.authorization)
             .body(Full::from(body.unwrap_or_default()))?;
-        let (status, answer) = self.send(request).await?;
+        let (status, answer) = whole(self.send(request).await?).await?;
         if status != 200 {
             bail!("HTTP status {status}: {answer}");
         }
@@ -219,23 +220,28 @@ impl Connection {
     }
 
     pub async fn get(&mut self, path: &str) -> anyhow::Result<(u16, String)> {
-        self.send(
-            Request::builder()
-                .uri(path)
-                .header(HOST, &self.host)
-                .body(Full::default())?,
-        )
-        .await
+        whole(self.exchange("GET", path, &[], String::new()).await?).await
+    }
+
+    /// Any request, and its answer as it comes.
+    pub async fn exchange(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> anyhow::Result<Response<Incoming>> {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header(HOST, &self.host);
+        let request = headers.iter().fold(request, |request, (name, value)| {
+            request.header(*name, *value)
+        });
+        self.send(request.body(Full::from(body))?).await
     }
 
     /// A file that may be long, thrown away as it comes: its status and how many bytes it had.
     pub async fn download(&mut self, path: &str) -> anyhow::Result<(u16, u64)> {
-        let request = Request::builder()
-            .uri(path)
-            .header(HOST, &self.host)
-            .body(Full::default())?;
-        self.sender.ready().await?;
-        let response = self.sender.send_request(request).await?;
+        let response = self.exchange("GET", path, &[], String::new()).await?;
         let status = response.status().as_u16();
         let (mut body, mut bytes) = (response.into_body(), 0);
         while let Some(frame) = body.frame().await {
@@ -244,11 +250,15 @@ impl Connection {
         Ok((status, bytes))
     }
 
-    async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<(u16, String)> {
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
         self.sender.ready().await?;
-        let response = self.sender.send_request(request).await?;
-        let status = response.status().as_u16();
-        let body = response.into_body().collect().await?.to_bytes();
-        Ok((status, String::from_utf8(body.to_vec())?))
+        Ok(self.sender.send_request(request).await?)
     }
+}
+
+/// The status of an answer and its whole text.
+async fn whole(answer: Response<Incoming>) -> anyhow::Result<(u16, String)> {
+    let status = answer.status().as_u16();
+    let body = answer.into_body().collect().await?.to_bytes();
+    Ok((status, String::from_utf8(body.to_vec())?))
 }

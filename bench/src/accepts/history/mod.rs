@@ -7,6 +7,7 @@ mod sqlite;
 use clarion::store::Database;
 
 use self::past::Past;
+pub use self::past::PastCall;
 use super::customer::BenchCustomer;
 use super::progress::Progress;
 use super::site::Site;
@@ -16,13 +17,17 @@ pub const BYTES_PER_CALL: u64 = 1_600;
 /// Calls written together: large enough to be quick, small enough to show progress.
 const STEP: u64 = 50_000;
 
-pub async fn fill(site: &Site, customer: &BenchCustomer, calls: u64) -> anyhow::Result<()> {
+/// Fills in so many calls, and tells one from their middle.
+pub async fn fill(site: &Site, customer: &BenchCustomer, calls: u64) -> anyhow::Result<PastCall> {
     let past = Past::new(customer, calls);
     let mut progress = Progress::of("ended calls", calls);
     match &site.database {
-        Database::Sqlite(path) => sqlite::fill(path, &past, &mut progress),
-        Database::Postgres(config) => postgres::fill(config.url(), &past, &mut progress).await,
+        Database::Sqlite(path) => sqlite::fill(path, &past, &mut progress)?,
+        Database::Postgres(config) => {
+            postgres::fill(config.url(), &past, &mut progress).await?;
+        }
     }
+    Ok(past.call(calls / 2))
 }
 
 /// The calls of the past in steps.
