@@ -14,7 +14,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
 use supervisor::{PanicPoint, Supervisor};
-use tokio::sync::Notify;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::directory::Directory;
@@ -24,6 +23,7 @@ use self::request::Authenticated;
 use self::wire::BodyFormat;
 use crate::audio_files::AudioFiles;
 use crate::billing::Billing;
+use crate::callbacks::OwedSignal;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
@@ -72,8 +72,8 @@ pub struct Api {
     pub billing: Arc<Billing>,
     pub clock: Clock,
     pub placing: Arc<CallPlacing>,
-    /// To be notified when something is owed to an application.
-    pub callback_owed: Arc<Notify>,
+    /// To be told when something is owed to an application.
+    pub callback_owed: Arc<OwedSignal>,
     pub disk: Arc<DiskRoom>,
     pub readiness: Arc<Readiness>,
     pub supervisor: Supervisor,

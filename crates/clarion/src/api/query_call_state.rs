@@ -68,7 +68,7 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
                 "action: too many answers about this call have been asked for",
             ));
         }
-        api.callback_owed.notify_one();
+        api.callback_owed.something_is_owed();
     }
     let state = if is_over { "0" } else { "1" };
     Ok(Content::Group(

@@ -4,15 +4,17 @@
 //! `domain::callback` decides what is owed and what the body says. No transaction is open during a delivery.
 
 pub mod delivery;
+mod owed;
 mod worker;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use supervisor::{Supervisor, TaskGuard, Watch};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use self::delivery::WebhookSender;
+pub use self::owed::OwedSignal;
 use self::worker::Worker;
 use crate::clock::Clock;
 use crate::config::CallbacksConfig;
@@ -28,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The running delivery of callbacks. Dropping this value ends it at once; `stop` ends it in order.
 #[derive(Debug)]
 pub struct Callbacks {
-    owed: Arc<Notify>,
+    owed: Arc<OwedSignal>,
     stop: watch::Sender<bool>,
     worker: TaskGuard,
     _counting: TaskGuard,
@@ -45,7 +47,7 @@ impl Callbacks {
     ) -> anyhow::Result<Self> {
         let sender = WebhookSender::new(config, Arc::new(SystemResolver::default()))?;
         let sender = Arc::new(sender);
-        let owed = Arc::new(Notify::new());
+        let owed = Arc::new(OwedSignal::default());
         let (stop, stopped) = watch::channel(false);
         let (counted, counting_clock) = (Arc::clone(store), clock.clone());
         let counting = supervisor.restart("callback-gauges", None, move |watch| {
@@ -73,8 +75,8 @@ impl Callbacks {
         })
     }
 
-    /// Returns what to notify after each commit that owes a callback. Without a notification, callbacks are found by polling.
-    pub fn owed(&self) -> Arc<Notify> {
+    /// Returns what is told after each commit that owes a callback. What nobody tells is found by polling.
+    pub fn owed(&self) -> Arc<OwedSignal> {
         Arc::clone(&self.owed)
     }
 

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use supervisor::Watch;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::delivery::{WebhookResponse, WebhookSender};
+use super::owed::{NewlyOwed, OwedSignal};
 use crate::clock::Clock;
 use crate::config::CallbacksConfig;
 use crate::domain::account::{AccountSid, AppId};
@@ -77,6 +78,8 @@ pub struct Worker {
     next_reclaim: Instant,
     /// Whatever was due has been started. Nothing more before this time, unless it becomes owed.
     quiet_until: Option<Instant>,
+    /// What has become due in this quiet time, and nothing else has.
+    known: Vec<DueReceiver>,
 }
 
 impl Worker {
@@ -106,13 +109,14 @@ impl Worker {
             put_back_until: Instant::now(),
             next_reclaim: Instant::now(),
             quiet_until: None,
+            known: Vec::new(),
         }
     }
 
     pub async fn run(
         mut self,
         watch: Watch,
-        owed: Arc<Notify>,
+        owed: Arc<OwedSignal>,
         mut stopped: watch::Receiver<bool>,
     ) {
         while !*stopped.borrow() {
@@ -128,7 +132,7 @@ impl Worker {
             };
             tokio::select! {
                 _ = stopped.changed() => {}
-                () = owed.notified() => self.quiet_until = None,
+                newly = owed.heard() => self.hear(newly),
                 Some(finished) = self.deliveries.join_next_with_id() => self.end(finished),
                 () = sleep(pause) => self.quiet_until = None,
             }
@@ -165,9 +169,19 @@ impl Worker {
         if free == 0 {
             return Ok(Step::Idle(None));
         }
+        let known = std::mem::take(&mut self.known);
         if let Some(until) = self.quiet_until {
             let wait = until.saturating_duration_since(Instant::now());
-            return Ok(Step::Idle(SignedDuration::try_from(wait).ok()));
+            let wait = SignedDuration::try_from(wait).ok();
+            if known.is_empty() {
+                return Ok(Step::Idle(wait));
+            }
+            self.quiet_until = None;
+            let receivers = known.len();
+            let taken = lock(&self.places).take(known, free, Instant::now().into_std());
+            if !taken.is_empty() {
+                return self.claim(taken, Some(receivers), wait).await;
+            }
         }
         let look = ReceiverLook {
             limit: RECEIVERS_LOOKED_AT,
@@ -192,6 +206,21 @@ impl Worker {
         } else {
             Some(LOOK_PAUSE)
         }))
+    }
+
+    /// In a quiet time, what it is told is all that is due. Otherwise it looks anyway.
+    fn hear(&mut self, newly: NewlyOwed) {
+        match newly {
+            NewlyOwed::Only(owed) if self.quiet_until.is_some() => {
+                self.known.extend(owed.into_iter().map(|owed| DueReceiver {
+                    account: owed.account,
+                    app: owed.app,
+                    receiver: owed.receiver,
+                    overdue: SignedDuration::ZERO,
+                }));
+            }
+            _ => self.quiet_until = None,
+        }
     }
 
     fn rest_until_due(&mut self, next_due: Option<SignedDuration>) {

@@ -67,6 +67,7 @@ use self::trunk_pool::TrunkPool;
 use self::trunk_sharing::TrunkSharing;
 use crate::accepted::{AcceptedPrompt, Announcer};
 use crate::barred_numbers::BarredNumbers;
+use crate::callbacks::OwedSignal;
 use crate::claim_holds::ClaimHolds;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -99,8 +100,8 @@ pub struct DispatchNeeds {
     pub node: NodeId,
     pub trunks: TrunkPool,
     pub prompts: Arc<dyn PromptSource>,
-    /// Notified when a callback or an event may be owed.
-    pub owed: Arc<Notify>,
+    /// To be told when a callback or an event may be owed.
+    pub owed: Arc<OwedSignal>,
     pub holds: ClaimHolds,
     pub barred: Arc<BarredNumbers>,
     pub notes: AnswerNotes,

@@ -8,7 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 use phone::call::{AnswerRecorded, CallEvent, ChoiceRecorded, KeyChoice, LeaveRequest};
 use phone::signalling::{DialogSnapshot, Leave};
 use supervisor::PanicPoint;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::answer_notes::{AnswerNote, AnswerNotes};
@@ -18,6 +17,7 @@ use super::node::Node;
 use super::notices::{NoticePlanner, NoticeStep};
 use super::planted::{self, PlantedBug};
 use super::running::RunningCalls;
+use crate::callbacks::OwedSignal;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallReport, OwedCallback, OwedEvent, StateEvent};
 use crate::domain::claim::{CallUpdate, ClaimedCall, Requeue, WatchedUpdate};
@@ -78,8 +78,8 @@ pub struct CallRecorder {
     pub running: Arc<RunningCalls>,
     pub planner: Arc<NoticePlanner>,
     pub notes: Arc<AnswerNotes>,
-    /// Notified when a callback or an event may be owed.
-    pub owed: Arc<Notify>,
+    /// To be told when a callback or an event may be owed.
+    pub owed: Arc<OwedSignal>,
     /// A call's progress has been recorded.
     pub recorded_point: PanicPoint,
 }
@@ -260,7 +260,7 @@ impl CallRecorder {
         let is_told = step.event.is_some();
         let advanced = self.node.store.advance_call(sid, lease, step).await;
         if is_told {
-            self.owed.notify_one();
+            self.owed.something_is_owed();
         }
         advanced.inspect_err(
             |error| tracing::error!(%error, "the state of a call could not be written"),
@@ -358,7 +358,16 @@ impl CallRecorder {
             reason = ended.reason,
             "the {what} has ended"
         );
-        self.owed.notify_one();
+        self.tell_what_is_owed(&ended);
+    }
+
+    fn tell_what_is_owed(&self, ended: &EndedCall) {
+        let call = &ended.claimed.call;
+        match &ended.callback {
+            _ if call.notice.is_some() || !ended.events.is_empty() => self.owed.something_is_owed(),
+            Some(callback) => self.owed.is_owed(&call.account, callback),
+            None => {}
+        }
     }
 
     /// False if the call is not ours any more.
@@ -401,7 +410,7 @@ impl CallRecorder {
             let seconds = pause.as_secs();
             tracing::info!(%to, seconds, "the next attempt of the notice is queued");
         }
-        self.owed.notify_one();
+        self.owed.something_is_owed();
         Ok(went_on)
     }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use phone::media::pacer::PaceCounts;
-use tokio::sync::Notify;
 
 use super::overview::OverviewMemory;
 use super::{Management, ManagementError};
+use crate::callbacks::OwedSignal;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::DiskRoom;
@@ -22,8 +22,8 @@ use crate::store::Store;
 #[derive(Debug)]
 pub struct ManagedServer {
     pub placing: Arc<CallPlacing>,
-    /// To be notified when something is owed to an application.
-    pub callback_owed: Arc<Notify>,
+    /// To be told when something is owed to an application.
+    pub callback_owed: Arc<OwedSignal>,
     pub trunks: Vec<Arc<PooledTrunk>>,
     /// How well the packets of all calls leave.
     pub pace: Arc<PaceCounts>,
@@ -78,7 +78,7 @@ impl Management {
     /// Something is owed to an application now. A server elsewhere finds it by itself.
     pub(super) fn callback_is_owed(&self) {
         if let Some(server) = &self.server {
-            server.callback_owed.notify_one();
+            server.callback_owed.something_is_owed();
         }
     }
 }

@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Zoned};
-use tokio::sync::Notify;
 
 pub use self::callees::recipient;
 pub use self::files::NamedFiles;
 pub use self::times::{PlacingTimes, RequestTimes};
 use crate::accepted::Announcer;
 use crate::barred_numbers::BarredNumbers;
+use crate::callbacks::OwedSignal;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::{DiskRoom, RoomFor};
@@ -52,7 +52,7 @@ pub struct CallPlacing {
 pub struct Listeners {
     pub accepted: Announcer,
     /// Notified when something is owed to an application.
-    pub callback_owed: Arc<Notify>,
+    pub callback_owed: Arc<OwedSignal>,
 }
 
 /// A call that keeps all rules.
@@ -166,7 +166,7 @@ impl CallPlacing {
         let accepted = self.make_durable(account, order).await?;
         if let (Accepted::New, Some(server)) = (&accepted, &self.server) {
             if is_told {
-                server.callback_owed.notify_one();
+                server.callback_owed.something_is_owed();
             }
             server.accepted.call_accepted(account.sid.clone(), prompt);
         }
