@@ -142,7 +142,7 @@ fn command(
     settings: &str,
 ) -> anyhow::Result<Command> {
     let config = folder.join("clarion.toml");
-    let console = if settings.contains("[console]") {
+    let console = if settings.contains("[console]") || !knows_operators(program) {
         ""
     } else {
         "[console]\nlisten = []\n"
@@ -162,6 +162,12 @@ fn command(
         .stdout(Stdio::piped())
         .kill_on_drop(true);
     Ok(command)
+}
+
+/// An earlier version has no console, and refuses settings for it.
+fn knows_operators(program: &Path) -> bool {
+    let help = std::process::Command::new(program).arg("--help").output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("operator"))
 }
 
 #[derive(Debug)]

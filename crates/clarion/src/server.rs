@@ -289,7 +289,7 @@ async fn start_trunks(
     let ring = (room > 0).then(|| Arc::new(TraceRing::new(room)));
     let trace = ring.as_ref().map(|ring| ring.trace(clock.clone()));
     let trunks = TrunkPool::start(config, barred, trace, supervisor).await?;
-    trunks.keep_hours(&clock.wall());
+    trunks.look(&clock.wall());
     let door = ring
         .clone()
         .and_then(|ring| trace_door(config, ring, &trunks, supervisor));

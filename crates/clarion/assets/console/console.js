@@ -76,8 +76,27 @@ for (const region of document.querySelectorAll("[data-live]")) watch(region);
 noteAges(document);
 setInterval(growOlder, 5000);
 
+// Whatever takes longer than a second says so, until the next page is there.
+const waiting = document.querySelector(".waiting");
+let waitingTimer = 0;
+function leave() {
+  clearTimeout(waitingTimer);
+  waitingTimer = setTimeout(() => { waiting.hidden = false; }, 1000);
+}
+function stay() {
+  clearTimeout(waitingTimer);
+  waiting.hidden = true;
+}
+document.addEventListener("click", (event) => {
+  const link = event.target.closest && event.target.closest("a[href]");
+  const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+  if (!link || !isPlain || link.target || link.hasAttribute("download") || link.getAttribute("href").startsWith("#")) return;
+  leave();
+});
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
+  leave();
   if (form.method !== "post") return;
   if (form.dataset.sent) {
     event.preventDefault();
@@ -89,6 +108,7 @@ document.addEventListener("submit", (event) => {
 });
 // A page that the browser had kept is as it was before.
 window.addEventListener("pageshow", () => {
+  stay();
   for (const form of document.querySelectorAll("form[data-sent]")) {
     delete form.dataset.sent;
     const button = form.querySelector("button");

@@ -157,10 +157,7 @@ async fn switches_and_accounts(management: &Management) -> Result<Vec<Finding>, 
         }
     }
     let accounts = management.accounts().await?;
-    let mut applications = 0;
-    for account in &accounts {
-        applications += management.applications(&account.sid).await?.len();
-    }
+    let applications = management.all_applications().await?.len();
     findings.push(if applications == 0 {
         Finding::warning(
             "accounts",

@@ -146,7 +146,7 @@ impl PlaceCall {
 
     async fn place(&self, management: &Management) -> anyhow::Result<CallSid> {
         let (config, clock) = (management.config(), management.clock());
-        let application = self.application(management).await?;
+        let application = chosen_app(management, self.app.clone()).await?;
         let account = management.account(&application.account).await?;
         let credentials = ApiCredentials {
             sid: account.sid,
@@ -160,30 +160,6 @@ impl PlaceCall {
         let answer = tokio::time::timeout(PATIENCE, send(&client, &credentials, body, clock));
         let answer = answer.await.context("the server does not answer")??;
         self.show(&answer)
-    }
-
-    async fn application(&self, management: &Management) -> anyhow::Result<Application> {
-        if let Some(id) = &self.app {
-            return Ok(management.application(id).await?);
-        }
-        let mut usable = management.usable_applications().await?;
-        match usable.len() {
-            0 => bail!(
-                "there is no application that may call: `clarion account add`, then `clarion app add`"
-            ),
-            1 => Ok(usable.remove(0)),
-            count => {
-                let choice = |app: &Application| {
-                    format!(
-                        "\n  --app {}  {} (account {})",
-                        app.id, app.name, app.account
-                    )
-                };
-                let choices: String = usable.iter().take(CHOICES).map(choice).collect();
-                let more = if count > CHOICES { "\n  …" } else { "" };
-                bail!("there are {count} applications, so name one of them:{choices}{more}")
-            }
-        }
     }
 
     async fn other_server(&self, url: &HttpUrl, config: &Config) -> anyhow::Result<Client> {
@@ -303,6 +279,34 @@ async fn send(
     answer.await.context(
         "the request was sent, but whether it was accepted is not known: `clarion call list` shows it",
     )
+}
+
+/// The application that was named, or the only one there is.
+pub async fn chosen_app(
+    management: &Management,
+    named: Option<AppId>,
+) -> anyhow::Result<Application> {
+    if let Some(id) = named {
+        return Ok(management.application(&id).await?);
+    }
+    let mut usable = management.usable_applications().await?;
+    match usable.len() {
+        0 => bail!(
+            "there is no application that may call: `clarion account add`, then `clarion app add`"
+        ),
+        1 => Ok(usable.remove(0)),
+        count => {
+            let choice = |app: &Application| {
+                format!(
+                    "\n  --app {}  {} (account {})",
+                    app.id, app.name, app.account
+                )
+            };
+            let choices: String = usable.iter().take(CHOICES).map(choice).collect();
+            let more = if count > CHOICES { "\n  …" } else { "" };
+            bail!("there are {count} applications, so name one of them:{choices}{more}")
+        }
+    }
 }
 
 #[cfg(test)]

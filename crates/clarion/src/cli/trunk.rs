@@ -1,9 +1,10 @@
-//! `clarion trunk`: lists the trunks of the settings, drains one, and opens it again.
+//! `clarion trunk`: lists the trunks of the settings, drains one, opens it again, and tests one with a call.
 
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::print;
+use super::{call_place, print};
+use crate::domain::account::AppId;
 use crate::domain::prefix::Prefix;
 use crate::management::{ManagedTrunk, Management};
 
@@ -25,6 +26,16 @@ pub enum TrunkCommand {
         /// Name of the trunk
         trunk: String,
     },
+    /// Call a number over this trunk alone and play the test file
+    Test {
+        /// Name of the trunk
+        trunk: String,
+        /// Number to call
+        number: String,
+        /// The application that the call is placed and billed for [default: the only one there is]
+        #[arg(long, value_name = "APPID")]
+        app: Option<AppId>,
+    },
 }
 
 pub async fn run(command: TrunkCommand, management: &Management) -> anyhow::Result<()> {
@@ -40,6 +51,11 @@ pub async fn run(command: TrunkCommand, management: &Management) -> anyhow::Resu
         TrunkCommand::Open { trunk } => {
             management.open_trunk(&trunk).await?;
             println!("{trunk} is used");
+        }
+        TrunkCommand::Test { trunk, number, app } => {
+            let app = call_place::chosen_app(management, app).await?.id;
+            let sid = management.test_trunk(&trunk, &app, &number).await?;
+            println!("{sid}\nSee what becomes of it: clarion call watch {sid}");
         }
     }
     Ok(())

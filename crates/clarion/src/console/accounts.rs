@@ -7,6 +7,7 @@ pub mod lists;
 pub mod rates;
 mod secrets;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use askama::Template;
@@ -48,6 +49,7 @@ struct AccountRow {
     sid: String,
     name: String,
     mark: Mark,
+    apps: u64,
     balance: String,
     created: Moment,
 }
@@ -85,6 +87,10 @@ async fn page(console: &Console, visit: &Visit, forms: PageForms) -> Result<Resp
     found.retain(|account| is_meant(account, &find));
     let is_cut = found.len() > SHOWN;
     found.truncate(SHOWN);
+    let mut apps: HashMap<AccountSid, u64> = HashMap::new();
+    for app in console.management.all_applications().await? {
+        *apps.entry(app.account).or_default() += 1;
+    }
     let row = |account: &Account| AccountRow {
         sid: account.sid.to_string(),
         name: shown_name(&account.name, account.sid.as_str()),
@@ -92,6 +98,7 @@ async fn page(console: &Console, visit: &Visit, forms: PageForms) -> Result<Resp
         balance: account
             .balance
             .map_or_else(String::new, |money| money.to_string()),
+        apps: apps.get(&account.sid).copied().unwrap_or_default(),
         created: Moment::new(account.created_at, &console.clock, words),
     };
     let page = AccountsPage {

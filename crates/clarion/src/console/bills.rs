@@ -32,7 +32,7 @@ struct BillsPage {
 struct DayRow {
     day: Date,
     closed: String,
-    files: usize,
+    files: u64,
     lines: u64,
     fee: String,
 }

@@ -12,6 +12,7 @@ mod call;
 mod callbacks;
 mod calls;
 mod cookies;
+mod dialling;
 mod escaper;
 mod events;
 mod export;

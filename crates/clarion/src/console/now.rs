@@ -46,6 +46,8 @@ struct NowPart {
     on_line: u64,
     /// How many of those dial, ring and talk.
     on_line_note: String,
+    accepted: u64,
+    accepted_note: String,
     callbacks: u64,
     callbacks_note: String,
     packets: String,
@@ -135,6 +137,11 @@ async fn part(console: &Console, visit: &Visit) -> Result<NowPart, Refused> {
         waiting_note: note(oldest.call),
         on_line: on_line(&overview).map(|(_, count)| count).sum(),
         on_line_note: on_line_note(&overview, words),
+        accepted: overview.accepted,
+        accepted_note: fill(
+            words.figure_rate_of,
+            &[("n", &format!("{:.1}", overview.accepted as f64 / 60.0))],
+        ),
         callbacks: overview
             .receivers
             .iter()

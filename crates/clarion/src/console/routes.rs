@@ -16,8 +16,8 @@ use super::guard::{self, Visit};
 use super::headers;
 use super::refusal::{Refused, refuse};
 use super::{
-    Console, accounts, assets, audio, audit, bills, call, callbacks, calls, export, health, now,
-    preferences, settings, sign_in, trunks, try_it,
+    Console, accounts, assets, audio, audit, bills, call, callbacks, calls, dialling, export,
+    health, now, preferences, settings, sign_in, trunks, try_it,
 };
 use crate::domain::operator::OperatorRole;
 
@@ -113,9 +113,15 @@ pub fn routes() -> Vec<ConsoleRoute> {
         post("/audio/remove", ADMIN, audio::remove),
         get("/audio/sound.wav", VIEWER, audio::of_file),
         get("/audio/wave.svg", VIEWER, audio::wave_of_file),
+        get("/dialling", VIEWER, dialling::show),
+        post("/dialling/stop", ADMIN, dialling::stop),
+        post("/dialling/resume", ADMIN, dialling::resume),
+        post("/dialling/bar", ADMIN, dialling::bar),
+        post("/dialling/unbar", ADMIN, dialling::unbar),
         get("/trunks", VIEWER, trunks::show),
         post("/trunks/{name}/drain", ADMIN, trunks::drain),
         post("/trunks/{name}/open", ADMIN, trunks::open),
+        post("/trunks/{name}/test", ADMIN, trunks::test),
         get("/bills", VIEWER, bills::list),
         get("/bills/{day}", VIEWER, bills::show),
         post("/bills/{day}/verify", VIEWER, bills::verify),

@@ -1,25 +1,35 @@
-//! *Trunks*: each as this node sees it, what it carries, and letting it run empty.
+//! *Trunks*: each as this node sees it, how it has fared, what it carries; letting it run empty, and a call that tests it.
 
 use std::sync::Arc;
 
 use askama::Template;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::Console;
 use super::guard::Visit;
-use super::page::{Frame, MenuPlace, html};
+use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
 use super::shown::{Mark, trunk_mark};
+use super::times::Moment;
 use super::words::Words;
+use crate::clock::Clock;
 use crate::dispatch::trunk_pool::TrunkState;
+use crate::domain::account::{AppId, Application};
+use crate::domain::operator::OperatorRole;
 use crate::domain::prefix::Prefix;
 use crate::management::{ManagedTrunk, TrunkUse};
+
+/// The field with the application of a test call.
+const APP: &str = "app";
 
 #[derive(Template)]
 #[template(path = "console/trunks.html")]
 struct TrunksPage {
     frame: Frame,
     trunks: Vec<TrunkCard>,
+    apps: Vec<AppChoice>,
+    refused: Option<RefusedTest>,
 }
 
 struct TrunkCard {
@@ -34,24 +44,77 @@ struct TrunkCard {
     priority: u32,
     prefixes: String,
     is_drained: bool,
+    history: Vec<ChangeRow>,
+}
+
+struct ChangeRow {
+    at: Moment,
+    mark: Mark,
+    why: String,
+}
+
+/// Whom a test call is placed for.
+struct AppChoice {
+    id: String,
+    name: String,
+    is_chosen: bool,
+}
+
+/// A test call that was refused.
+struct RefusedTest {
+    trunk: String,
+    number: String,
+    why: String,
 }
 
 pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    page(&console, &visit, None).await
+}
+
+async fn page(
+    console: &Console,
+    visit: &Visit,
+    refused: Option<RefusedTest>,
+) -> Result<Response, Refused> {
     let words = visit.language.words();
     let here = console.management.node_use().unwrap_or_default();
     let trunks = console.management.trunks().await?;
     let card = |managed: &ManagedTrunk<'_>| {
         let name = managed.settings.name();
         let used = here.trunks.iter().find(|used| used.name == name);
-        card(managed, used, words)
+        card(managed, used, &console.clock, words)
     };
-    Ok(html(&TrunksPage {
-        frame: Frame::new(&console, &visit, MenuPlace::Trunks, words.trunks_title),
+    let apps = if visit.may(OperatorRole::Admin) {
+        console.management.usable_applications().await?
+    } else {
+        Vec::new()
+    };
+    let chosen = visit.field(APP);
+    let choice = |app: Application| AppChoice {
+        is_chosen: app.id.as_str() == chosen,
+        id: app.id.to_string(),
+        name: app.name,
+    };
+    let status = match &refused {
+        Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        None => StatusCode::OK,
+    };
+    let frame = Frame::new(console, visit, MenuPlace::Trunks, words.trunks_title);
+    let page = TrunksPage {
+        frame: frame.at("/trunks"),
         trunks: trunks.iter().map(card).collect(),
-    }))
+        apps: apps.into_iter().map(choice).collect(),
+        refused,
+    };
+    Ok(html_with(status, &page))
 }
 
-fn card(managed: &ManagedTrunk<'_>, used: Option<&TrunkUse>, words: &Words) -> TrunkCard {
+fn card(
+    managed: &ManagedTrunk<'_>,
+    used: Option<&TrunkUse>,
+    clock: &Clock,
+    words: &'static Words,
+) -> TrunkCard {
     let settings = managed.settings;
     let state = used.map_or(&TrunkState::Up, |used| &used.state);
     let prefixes: Vec<_> = settings.route.prefixes.iter().map(Prefix::as_str).collect();
@@ -63,10 +126,7 @@ fn card(managed: &ManagedTrunk<'_>, used: Option<&TrunkUse>, words: &Words) -> T
         },
         transport: settings.endpoint.transport.to_string(),
         mark: trunk_mark(state, words),
-        why: match state {
-            TrunkState::Down { why } => why.clone(),
-            _ => String::new(),
-        },
+        why: why(state),
         calls: used.map_or(0, |used| used.calls),
         channels: settings.channels,
         rate: settings.calls_per_second,
@@ -77,6 +137,40 @@ fn card(managed: &ManagedTrunk<'_>, used: Option<&TrunkUse>, words: &Words) -> T
             prefixes.join(", ")
         },
         is_drained: managed.is_drained,
+        history: used.map_or_else(Vec::new, |used| {
+            let changes = used.history.iter().map(|change| ChangeRow {
+                at: Moment::new(change.at, clock, words),
+                mark: trunk_mark(&change.state, words),
+                why: why(&change.state),
+            });
+            changes.collect()
+        }),
+    }
+}
+
+fn why(state: &TrunkState) -> String {
+    match state {
+        TrunkState::Down { why } => why.clone(),
+        _ => String::new(),
+    }
+}
+
+/// Places a test call, and goes on to it.
+pub async fn test(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let (trunk, number) = (visit.path_value("name"), visit.field("number").trim());
+    let app: AppId = visit.field(APP).parse().map_err(|_| Refused::BadForm)?;
+    let placed = console.acting(&visit).test_trunk(trunk, &app, number).await;
+    match placed {
+        Ok(sid) => Ok(Redirect::to(&format!("/calls/{sid}?done=requested")).into_response()),
+        Err(error) if error.is_refusal() => {
+            let refused = RefusedTest {
+                trunk: trunk.to_owned(),
+                number: number.to_owned(),
+                why: error.to_string(),
+            };
+            page(&console, &visit, Some(refused)).await
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -127,7 +127,7 @@ impl CallRunner {
         channel: Result<Channel, NoChannel>,
         hang_up: &CancellationToken,
     ) -> Next {
-        let (plan, mut channel) = self.prepare(&progress.claimed.call, channel).await;
+        let (plan, mut channel) = self.prepare(&progress.claimed, channel).await;
         let plan = match plan {
             Ok(plan) => plan,
             Err(PromptError::Busy) => return Next::Requeue(WHEN_BUSY),
@@ -194,7 +194,7 @@ impl CallRunner {
                     tried.add(trunk.name(), &failure, judgement);
                 }
             }
-            channel = self.channel(&progress.claimed.call, &tried.names);
+            channel = self.channel(&progress.claimed, &tried.names);
         }
     }
 
@@ -217,12 +217,13 @@ impl CallRunner {
     /// the slow texts of one customer would otherwise keep a trunk idle that others wait for.
     async fn prepare(
         &self,
-        call: &NewCall,
+        claimed: &ClaimedCall,
         channel: Result<Channel, NoChannel>,
     ) -> (
         Result<PlaybackPlan, PromptError>,
         Result<Channel, NoChannel>,
     ) {
+        let call = &claimed.call;
         let mut plan = pin!(self.playback.plan(call));
         if let Ok(plan) = timeout(READY_SOON, plan.as_mut()).await {
             return (plan, channel);
@@ -233,17 +234,18 @@ impl CallRunner {
         let plan = plan.await;
         drop(preparing);
         self.queued.notify_one();
-        (plan, self.first_channel(call))
+        (plan, self.first_channel(claimed))
     }
 
     /// A channel for the first try, taken as soon as the call is claimed: no other call gets it meanwhile.
-    pub fn first_channel(&self, call: &NewCall) -> Result<Channel, NoChannel> {
-        self.channel(call, &[])
+    pub fn first_channel(&self, claimed: &ClaimedCall) -> Result<Channel, NoChannel> {
+        self.channel(claimed, &[])
     }
 
-    fn channel(&self, call: &NewCall, tried: &[String]) -> Result<Channel, NoChannel> {
+    fn channel(&self, claimed: &ClaimedCall, tried: &[String]) -> Result<Channel, NoChannel> {
         let drawn = u32::from_be_bytes(random::bytes());
-        self.pool.channel(call.ends(), tried, drawn)
+        let only = claimed.only_trunk.as_deref();
+        self.pool.channel(claimed.call.ends(), only, tried, drawn)
     }
 
     async fn try_trunk(

@@ -120,7 +120,7 @@ impl Dispatcher {
                 .enter(&claimed.call.account, &claimed.call.app),
             _wake: WakeOnDrop(Arc::clone(&self.room)),
         };
-        let channel = self.runner.first_channel(&claimed.call);
+        let channel = self.runner.first_channel(&claimed);
         let (runner, given_up) = (Arc::clone(&self.runner), self.given_up.clone());
         self.calls.spawn(async move {
             let hang_up = slot.running.hang_up.clone();

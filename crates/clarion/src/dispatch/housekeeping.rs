@@ -71,7 +71,7 @@ impl Housekeeping {
     }
 
     async fn step(&self, watch: &Watch, pace: &mut Pace) {
-        self.pool.keep_hours(&self.recorder.node.clock.wall());
+        self.pool.look(&self.recorder.node.clock.wall());
         if let Err(error) = self.end_overdue(watch).await {
             tracing::error!(%error, "overdue calls could not be ended");
         }

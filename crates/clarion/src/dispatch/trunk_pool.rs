@@ -1,10 +1,11 @@
 //! The trunks of this server, and which of them a call gets.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::Zoned;
+use jiff::{Timestamp, Zoned};
 use phone::media::pacer::PaceCounts;
 use phone::signalling::RefusalCounts;
 use phone::signalling::Transport;
@@ -35,7 +36,19 @@ pub struct PooledTrunk {
     drained: AtomicBool,
     /// It is outside of its hours.
     closed: AtomicBool,
+    /// How it has fared since the start of the process, the newest last.
+    history: Mutex<VecDeque<TrunkChange>>,
 }
+
+/// A trunk is in this state since then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrunkChange {
+    pub at: Timestamp,
+    pub state: TrunkState,
+}
+
+/// Changes of a trunk that are kept.
+const REMEMBERED_CHANGES: usize = 50;
 
 /// A channel of a trunk, given back when it is dropped.
 #[derive(Debug)]
@@ -175,6 +188,23 @@ impl PooledTrunk {
         lock(&self.capacity).in_use()
     }
 
+    /// Keeps in mind how it is, if that has changed.
+    fn remember(&self, now: Timestamp) {
+        let (state, mut history) = (self.state(), lock(&self.history));
+        if history.back().is_some_and(|last| last.state == state) {
+            return;
+        }
+        if history.len() == REMEMBERED_CHANGES {
+            history.pop_front();
+        }
+        history.push_back(TrunkChange { at: now, state });
+    }
+
+    /// The newest change first.
+    pub fn history(&self) -> Vec<TrunkChange> {
+        lock(&self.history).iter().rev().cloned().collect()
+    }
+
     /// For people; what is said first weighs most.
     pub fn state(&self) -> TrunkState {
         if self.drained.load(Ordering::Relaxed) {
@@ -248,6 +278,7 @@ impl TrunkPool {
                 settings,
                 line,
                 drained: AtomicBool::new(false),
+                history: Mutex::default(),
             })
         });
         Self {
@@ -316,22 +347,25 @@ impl TrunkPool {
             .min()
     }
 
-    /// Opens and closes trunks by the clock.
-    pub fn keep_hours(&self, now: &Zoned) {
+    /// Opens and closes trunks by the clock, and remembers how they fare.
+    pub fn look(&self, now: &Zoned) {
         for trunk in &self.trunks {
             trunk.keep_hours(now);
+            trunk.remember(now.timestamp());
         }
     }
 
-    /// The next channel for a call, on a trunk that was not tried yet.
+    /// The next channel for a call, on a trunk that was not tried yet; on this one alone, where there is one.
     pub fn channel(
         &self,
         ends: CallEnds<'_>,
+        only: Option<&str>,
         tried: &[String],
         random: u32,
     ) -> Result<Channel, NoChannel> {
         let routes = self.trunks.iter().map(|trunk| &trunk.settings.route);
-        let order = route::order(routes, ends, |below| random % below.max(1));
+        let mut order = route::order(routes, ends, |below| random % below.max(1));
+        order.retain(|place| only.is_none_or(|only| self.trunks[*place].name() == only));
         if order.is_empty() {
             return Err(NoChannel::NoRoute);
         }

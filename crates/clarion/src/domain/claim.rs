@@ -156,6 +156,8 @@ pub struct ClaimedCall {
     pub is_reserved: bool,
     /// Legs of this attempt that were stored before it was claimed.
     pub legs_before: u32,
+    /// Where it may go over no other trunk than this one.
+    pub only_trunk: Option<String>,
 }
 
 impl ClaimedCall {

@@ -126,12 +126,19 @@ pub struct RouteKey(String);
 
 impl RouteKey {
     const SEPARATOR: char = ' ';
+    /// Stands before the name of a trunk that is the only one. No name begins so.
+    const ALONE: char = '!';
 
     pub fn of<'a>(trunks: impl IntoIterator<Item = &'a TrunkRoute>, ends: CallEnds<'_>) -> Self {
         let carrying = trunks.into_iter().filter(|trunk| trunk.carries(ends));
         let mut names: Vec<_> = carrying.map(|trunk| trunk.name.as_str()).collect();
         names.sort_unstable();
         Self(names.join(&Self::SEPARATOR.to_string()))
+    }
+
+    /// A call that goes over this trunk and no other, whichever carry it.
+    pub fn alone(trunk: &str) -> Self {
+        Self(format!("{}{trunk}", Self::ALONE))
     }
 
     pub fn from_stored(text: String) -> Self {
@@ -142,8 +149,14 @@ impl RouteKey {
         &self.0
     }
 
+    /// The trunk, where the call may go over no other.
+    pub fn only_trunk(&self) -> Option<&str> {
+        self.0.strip_prefix(Self::ALONE)
+    }
+
     pub fn trunks(&self) -> impl Iterator<Item = &str> {
-        self.0
+        self.only_trunk()
+            .unwrap_or(&self.0)
             .split(Self::SEPARATOR)
             .filter(|name| !name.is_empty())
     }

@@ -1,5 +1,7 @@
 //! Accounts, their applications, and what their calls cost.
 
+use std::collections::HashSet;
+
 use super::change::NotedChange;
 use super::{Management, ManagementError, settings};
 use crate::domain::account::{
@@ -154,27 +156,21 @@ impl Management {
         account: &AccountSid,
     ) -> Result<Vec<Application>, ManagementError> {
         self.account(account).await?;
-        Ok(self.store.applications(account).await?)
+        Ok(self.store.applications(Some(account)).await?)
     }
 
     /// Those of every account.
     pub async fn all_applications(&self) -> Result<Vec<Application>, ManagementError> {
-        let mut all = Vec::new();
-        for account in self.store.accounts().await? {
-            all.extend(self.store.applications(&account.sid).await?);
-        }
-        Ok(all)
+        Ok(self.store.applications(None).await?)
     }
 
     /// Those that may request calls.
     pub async fn usable_applications(&self) -> Result<Vec<Application>, ManagementError> {
-        let mut usable = Vec::new();
-        for account in self.store.accounts().await? {
-            if account.state == AccountState::Active {
-                let applications = self.store.applications(&account.sid).await?.into_iter();
-                usable.extend(applications.filter(|app| app.state == AppState::Active));
-            }
-        }
+        let accounts = self.store.accounts().await?.into_iter();
+        let active = accounts.filter(|account| account.state == AccountState::Active);
+        let active: HashSet<_> = active.map(|account| account.sid).collect();
+        let mut usable = self.store.applications(None).await?;
+        usable.retain(|app| app.state == AppState::Active && active.contains(&app.account));
         Ok(usable)
     }
 

@@ -1,5 +1,6 @@
 //! Bills: days, their files, and records of other services.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -27,7 +28,7 @@ pub struct BilledDay {
     pub closed: ClosedDay,
     pub totals: Totals,
     /// Whole ones, without those of keywords.
-    pub files: usize,
+    pub files: u64,
 }
 
 impl Management {
@@ -38,23 +39,17 @@ impl Management {
 
     /// Every day that was closed and is still kept.
     pub async fn billed_days(&self) -> Result<Vec<BilledDay>, ManagementError> {
-        let mut days = Vec::new();
-        for closed in self.store.closed_days().await? {
-            let files = self.store.bill_files(closed.day).await?;
-            let whole = files.iter().filter(|file| file.keywords.is_empty());
-            let mut day = BilledDay {
+        let totals = self.store.billed_days().await?.into_iter();
+        let totals: BTreeMap<_, _> = totals.map(|day| (day.day, day)).collect();
+        let days = self.store.closed_days().await?.into_iter().map(|closed| {
+            let known = totals.get(&closed.day);
+            BilledDay {
                 closed,
-                totals: Totals::default(),
-                files: 0,
-            };
-            for file in whole {
-                day.files += 1;
-                day.totals.lines += file.totals.lines;
-                day.totals.fee = day.totals.fee.plus(file.totals.fee);
+                totals: known.map_or_else(Totals::default, |day| day.totals),
+                files: known.map_or(0, |day| day.files),
             }
-            days.push(day);
-        }
-        Ok(days)
+        });
+        Ok(days.collect())
     }
 
     /// What each account has to pay for these closed days, the newest day first. At most so many days as are kept on one page.

@@ -20,6 +20,7 @@ mod server;
 pub mod settings;
 mod sound;
 mod switches;
+mod trunk_test;
 
 use std::sync::Arc;
 

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::{Management, ManagementError};
 use crate::disk_room::FreeDisk;
 use crate::dispatch::STOP_ALL;
-use crate::dispatch::trunk_pool::TrunkState;
+use crate::dispatch::trunk_pool::{TrunkChange, TrunkState};
 use crate::domain::call_record::{CallFilter, CallRecord};
 use crate::store::{QueueOverview, SeenNode, StoreError, WaitingReceiver};
 
@@ -22,6 +23,8 @@ const PAUSES: u32 = 20;
 /// Receivers that are told.
 const RECEIVERS: u32 = 100;
 
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+
 /// Calls under way that are told.
 pub const LIVE_CALLS: u32 = 50;
 
@@ -29,6 +32,8 @@ pub const LIVE_CALLS: u32 = 50;
 #[derive(Debug, Clone)]
 pub struct Overview {
     pub queue: QueueOverview,
+    /// Calls that were accepted in the last minute.
+    pub accepted: u64,
     /// Those whose callbacks fail first.
     pub receivers: Vec<WaitingReceiver>,
     pub nodes: Vec<SeenNode>,
@@ -50,6 +55,8 @@ pub struct TrunkUse {
     /// What all nodes may use of it together.
     pub channels: u32,
     pub calls_per_second: u32,
+    /// Since the start of this node, the newest change first.
+    pub history: Vec<TrunkChange>,
 }
 
 /// What this node knows about itself.
@@ -90,6 +97,7 @@ impl Management {
             calls: trunk.calls(),
             channels: trunk.settings().channels,
             calls_per_second: trunk.settings().calls_per_second,
+            history: trunk.history(),
         });
         Some(NodeUse {
             trunks: trunks.collect(),
@@ -102,6 +110,7 @@ impl Management {
         let mut receivers = self.store.waiting_receivers(RECEIVERS).await?;
         receivers.sort_by_key(|receiver| receiver.failures == 0);
         let switches = self.store.switches().await?;
+        let minute_ago = self.sid_at(self.clock.now() - MINUTE);
         let live = CallFilter {
             alive: true,
             limit: LIVE_CALLS,
@@ -110,6 +119,7 @@ impl Management {
         Ok(Overview {
             live: self.store.list_calls(live).await?.calls,
             queue: self.store.queue_overview().await?,
+            accepted: self.store.accepted_since(&minute_ago).await?,
             receivers,
             nodes: self.store.nodes().await?,
             is_stopped: switches.iter().any(|(name, _)| name == STOP_ALL),

@@ -84,7 +84,7 @@ impl Management {
             .await
     }
 
-    fn check_trunk(&self, name: &str) -> Result<(), ManagementError> {
+    pub(super) fn check_trunk(&self, name: &str) -> Result<(), ManagementError> {
         let names = self.config.trunks.iter();
         let names: Vec<_> = names.map(TrunkSettings::name).collect();
         if names.contains(&name) {

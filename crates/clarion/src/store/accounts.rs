@@ -20,7 +20,11 @@ pub trait AccountBook: Send + Sync {
     ) -> Result<Account, StoreError>;
     async fn add_application(&self, application: Application) -> Result<(), StoreError>;
     async fn application(&self, id: &AppId) -> Result<Option<Application>, StoreError>;
-    async fn applications(&self, account: &AccountSid) -> Result<Vec<Application>, StoreError>;
+    /// Those of an account, or all there are.
+    async fn applications(
+        &self,
+        account: Option<&AccountSid>,
+    ) -> Result<Vec<Application>, StoreError>;
     async fn change_application(
         &self,
         id: &AppId,

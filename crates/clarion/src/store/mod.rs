@@ -73,7 +73,8 @@ pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;
 pub use self::unavailable::unavailable;
 pub use self::views::{
-    BilledAccount, OperatorViews, QueueOverview, SeenNode, WaitingAccount, WaitingReceiver,
+    BilledAccount, DayTotals, OperatorViews, QueueOverview, SeenNode, WaitingAccount,
+    WaitingReceiver,
 };
 pub use crate::config::Database;
 

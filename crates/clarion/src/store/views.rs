@@ -24,6 +24,8 @@ pub trait OperatorViews: Send + Sync {
     /// What a call has cost, attempt by attempt.
     async fn bill_lines_of(&self, sid: &CallSid) -> Result<Vec<BillLine>, StoreError>;
     async fn nodes(&self) -> Result<Vec<SeenNode>, StoreError>;
+    /// It counts all calls with a later sid.
+    async fn accepted_since(&self, sid: &CallSid) -> Result<u64, StoreError>;
     /// It counts all calls that wait.
     async fn queue_overview(&self) -> Result<QueueOverview, StoreError>;
     /// Receivers that callbacks wait for, at most so many, those with the most first. It counts all callbacks that wait.
@@ -31,6 +33,8 @@ pub trait OperatorViews: Send + Sync {
     /// What each account has to pay for the closed days from one to another, the newest day first.
     async fn billed_accounts(&self, from: Date, to: Date)
     -> Result<Vec<BilledAccount>, StoreError>;
+    /// What all bills of each closed day come to.
+    async fn billed_days(&self) -> Result<Vec<DayTotals>, StoreError>;
 }
 
 /// A life of a server process, as its heartbeats tell it.
@@ -106,6 +110,15 @@ pub struct BilledAccount {
     pub account: AccountSid,
     pub totals: Totals,
     /// Its bill files: one an application.
+    pub files: u64,
+}
+
+/// What all bills of a closed day come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayTotals {
+    pub day: Date,
+    pub totals: Totals,
+    /// Whole ones, without those of keywords.
     pub files: u64,
 }
 

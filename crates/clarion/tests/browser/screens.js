@@ -30,6 +30,7 @@ async function screens() {
     ["do-not-call", `/accounts/${account}/do-not-call`],
     ["callbacks", "/callbacks"],
     ["audio", "/audio"],
+    ["dialling", "/dialling"],
     ["trunks", "/trunks"],
     ["bills", "/bills"],
     ["try", "/try"],

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::support::{APP, SID, TOKEN, TestServer, eventually, status_code};
 
-async fn clarion(server: &TestServer, arguments: &[&str]) -> Output {
+pub async fn clarion(server: &TestServer, arguments: &[&str]) -> Output {
     program(server, arguments).output().await.unwrap()
 }
 

@@ -8,6 +8,7 @@ mod routes;
 mod screens;
 mod signing_in;
 mod texts;
+mod verbs;
 mod visitor;
 
 use clarion::clock::Clock;

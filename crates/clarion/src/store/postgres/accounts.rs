@@ -69,11 +69,18 @@ impl AccountBook for PostgresStore {
         find_application(&*self.client().await?, accounts::FIND_APPLICATION, id).await
     }
 
-    async fn applications(&self, account: &AccountSid) -> Result<Vec<Application>, StoreError> {
+    async fn applications(
+        &self,
+        account: Option<&AccountSid>,
+    ) -> Result<Vec<Application>, StoreError> {
         let client = self.client().await?;
-        let rows = client
-            .query_once(accounts::APPLICATIONS.postgres, &[&account.as_str()])
-            .await?;
+        let rows = if let Some(sid) = account {
+            let one = accounts::APPLICATIONS.postgres;
+            client.query_once(one, &[&sid.as_str()]).await?
+        } else {
+            let all = accounts::ALL_APPLICATIONS.postgres;
+            client.query_once(all, &[]).await?
+        };
         rows.iter().map(accounts::application).collect()
     }
 

@@ -16,7 +16,8 @@ use crate::store::columns::Columns;
 use crate::store::statements::views::{self, WANTED};
 use crate::store::statements::{accounts, bill_lines, callbacks, postgres, records};
 use crate::store::views::{
-    BilledAccount, CallStretch, CallWalk, OperatorViews, QueueOverview, SeenNode, WaitingReceiver,
+    BilledAccount, CallStretch, CallWalk, DayTotals, OperatorViews, QueueOverview, SeenNode,
+    WaitingReceiver,
 };
 
 /// Each application's own, by its place among them.
@@ -85,6 +86,12 @@ impl OperatorViews for PostgresStore {
         rows.iter().map(views::node).collect()
     }
 
+    async fn accepted_since(&self, sid: &CallSid) -> Result<u64, StoreError> {
+        let client = self.long_client().await?;
+        let since = views::ACCEPTED_SINCE.postgres;
+        views::count(&client.query_one_once(since, &[&sid.as_str()]).await?)
+    }
+
     async fn queue_overview(&self) -> Result<QueueOverview, StoreError> {
         let client = self.long_client().await?;
         let waiting = client.query_once(views::WAITING.postgres, &[]).await?;
@@ -126,6 +133,11 @@ impl OperatorViews for PostgresStore {
         let days: super::Values<'_> = &[&from.to_string(), &to.to_string()];
         let rows = self.query(views::BILLED.postgres, days).await?;
         rows.iter().map(views::billed).collect()
+    }
+
+    async fn billed_days(&self) -> Result<Vec<DayTotals>, StoreError> {
+        let rows = self.query(views::DAY_TOTALS.postgres, &[]).await?;
+        rows.iter().map(views::day_totals).collect()
     }
 }
 

@@ -56,12 +56,17 @@ impl AccountBook for SqliteStore {
         self.read(move |db| find_application(db, &id)).await
     }
 
-    async fn applications(&self, account: &AccountSid) -> Result<Vec<Application>, StoreError> {
-        let account = account.clone();
+    async fn applications(
+        &self,
+        account: Option<&AccountSid>,
+    ) -> Result<Vec<Application>, StoreError> {
+        let account = account.cloned();
         self.read(move |db| {
-            db.rows(accounts::APPLICATIONS.sqlite, [account.as_str()], |row| {
-                accounts::application(row)
-            })
+            let read = |row: &rusqlite::Row<'_>| accounts::application(row);
+            match &account {
+                Some(sid) => db.rows(accounts::APPLICATIONS.sqlite, [sid.as_str()], read),
+                None => db.rows(accounts::ALL_APPLICATIONS.sqlite, [], read),
+            }
         })
         .await
     }

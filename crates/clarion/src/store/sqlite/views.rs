@@ -17,7 +17,8 @@ use crate::store::columns::Columns;
 use crate::store::statements::views::{self, WANTED};
 use crate::store::statements::{accounts, bill_lines, callbacks, records, sqlite};
 use crate::store::views::{
-    BilledAccount, CallStretch, CallWalk, OperatorViews, QueueOverview, SeenNode, WaitingReceiver,
+    BilledAccount, CallStretch, CallWalk, DayTotals, OperatorViews, QueueOverview, SeenNode,
+    WaitingReceiver,
 };
 
 const APP_SIDS: &str = sqlite!(
@@ -72,6 +73,15 @@ impl OperatorViews for SqliteStore {
             .await
     }
 
+    async fn accepted_since(&self, sid: &CallSid) -> Result<u64, StoreError> {
+        let sid = sid.to_string();
+        self.read(move |db| {
+            let counted = db.row(views::ACCEPTED_SINCE.sqlite, [sid], |row| views::count(row))?;
+            Ok(counted.unwrap_or_default())
+        })
+        .await
+    }
+
     async fn queue_overview(&self) -> Result<QueueOverview, StoreError> {
         self.read(|db| {
             let waiting = db.rows(views::WAITING.sqlite, [], |row| views::waiting(row))?;
@@ -112,6 +122,11 @@ impl OperatorViews for SqliteStore {
     ) -> Result<Vec<BilledAccount>, StoreError> {
         let days = [from, to].map(|day| day.to_string());
         self.read(move |db| db.rows(views::BILLED.sqlite, days, |row| views::billed(row)))
+            .await
+    }
+
+    async fn billed_days(&self) -> Result<Vec<DayTotals>, StoreError> {
+        self.read(|db| db.rows(views::DAY_TOTALS.sqlite, [], |row| views::day_totals(row)))
             .await
     }
 }

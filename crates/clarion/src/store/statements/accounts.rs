@@ -49,6 +49,7 @@ pub const ADD_NETWORK: Statement = statement!(
 pub const FIND_APPLICATION: Statement = statement!(APPLICATION, " WHERE id = $1");
 pub const FIND_APPLICATION_TO_CHANGE: Statement =
     statement!(APPLICATION, " WHERE id = $1{for_update}");
+pub const ALL_APPLICATIONS: Statement = statement!(APPLICATION, " ORDER BY created_at, id");
 pub const APPLICATIONS: Statement = statement!(
     APPLICATION,
     " WHERE account_sid = $1 ORDER BY created_at, id"

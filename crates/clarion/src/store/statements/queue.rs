@@ -84,9 +84,9 @@ pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, call
   CASE WHEN queue.to_number IS NULL THEN calls.caller ELSE queue.to_caller END, \
   calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, queue.attempt, queue.callee, calls.type, \
   calls.notice, calls.events, queue.parked, queue.legs, \
-  EXISTS (SELECT 1 FROM call_reservations WHERE call_reservations.call_sid = calls.call_sid)";
+  EXISTS (SELECT 1 FROM call_reservations WHERE call_reservations.call_sid = calls.call_sid), queue.route";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 22;
+pub const CLAIMED_COLUMNS: usize = 23;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str = "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, queue.choice";
 
@@ -195,6 +195,9 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
         is_counted: row.number::<i16>(19)? == Waiting::InLane as i16,
         legs_before: row.number(20)?,
         is_reserved: row.flag(21)?,
+        only_trunk: RouteKey::from_stored(row.string(22)?)
+            .only_trunk()
+            .map(str::to_owned),
     })
 }
 

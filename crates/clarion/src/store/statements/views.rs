@@ -15,7 +15,7 @@ use crate::domain::phone_number::PhoneNumber;
 use crate::store::StoreError;
 use crate::store::binding::Bind;
 use crate::store::columns::Columns;
-use crate::store::views::{BilledAccount, SeenNode, WaitingAccount, WaitingReceiver};
+use crate::store::views::{BilledAccount, DayTotals, SeenNode, WaitingAccount, WaitingReceiver};
 
 /// Later than any callSid.
 const END: &str = "~";
@@ -70,6 +70,10 @@ pub const LAST_ATTEMPT: Statement = statement!(
 pub const BILLED: Statement = statement!(
     "SELECT day, account_sid, CAST(sum(lines) AS BIGINT), CAST(sum(fee) AS BIGINT), count(*) FROM bill_files \
      WHERE day >= $1 AND day <= $2 AND keywords = '' GROUP BY day, account_sid ORDER BY day DESC, account_sid"
+);
+pub const ACCEPTED_SINCE: Statement = statement!("SELECT count(*) FROM calls WHERE call_sid > $1");
+pub const DAY_TOTALS: Statement = statement!(
+    "SELECT day, CAST(sum(lines) AS BIGINT), CAST(sum(fee) AS BIGINT), count(*) FROM bill_files WHERE keywords = '' GROUP BY day ORDER BY day"
 );
 
 /// The ends of a list: before the first, and from the second on.
@@ -164,6 +168,21 @@ pub fn receiver(row: &impl Columns) -> Result<WaitingReceiver, StoreError> {
         oldest_owed_at,
         failures: 0,
         last_attempt: None,
+    })
+}
+
+pub fn count(row: &impl Columns) -> Result<u64, StoreError> {
+    row.number(0)
+}
+
+pub fn day_totals(row: &impl Columns) -> Result<DayTotals, StoreError> {
+    Ok(DayTotals {
+        day: row.parsed(0)?,
+        totals: Totals {
+            lines: row.number(1)?,
+            fee: row.money(2)?,
+        },
+        files: row.number(3)?,
     })
 }
 

@@ -215,9 +215,97 @@ async fn a_trunk_is_drained_and_used_again() {
         admin.get("/trunks").await.body.contains(">up<")
     })
     .await;
+    let page = admin.get("/trunks").await.body;
+    let history = page.split("How it has fared").nth(1).unwrap();
+    let (up, drained) = (history.find(">up<"), history.find(">drained<"));
+    assert!(up < drained, "the newest change comes first: {history}");
     let missing = admin.post("/trunks/nowhere/drain", &fields).await;
     assert_eq!(missing.status, 409);
     assert!(missing.body.contains("there is no trunk nowhere"));
+}
+
+#[tokio::test]
+async fn a_trunk_is_tested_with_a_call_that_goes_over_it_alone() {
+    let (usual, tested) = (
+        Telephone::that(Script::answer()).await,
+        Telephone::that(Script::answer()).await,
+    );
+    let trunks = [
+        usual.wide_trunk("usual", "priority = 1\n"),
+        tested
+            .wide_trunk("tested", "priority = 9\n")
+            .replace("prefixes = [\"\"]", "prefixes = [\"86\"]"),
+    ];
+    let stage = Stage::on(&trunks.concat(), "").await;
+    add_operators(&*stage.server.store, &stage.server.clock).await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let token = admin.token().await;
+    let fields = |number| [("token", token.as_str()), ("app", APP), ("number", number)];
+    let path = "/trunks/tested/test";
+    for (number, said) in [
+        ("nobody", "to must be one telephone number"),
+        ("+441632960001", "tested does not carry"),
+    ] {
+        let refused = admin.post(path, &fields(number)).await;
+        assert_eq!(refused.status, 422, "{number}");
+        assert!(refused.body.contains("role=\"alert\""), "{number}");
+        assert!(refused.body.contains(said), "{number}: {}", refused.body);
+        assert!(refused.body.contains(&format!("value=\"{number}\"")));
+    }
+    let placed = admin.post(path, &fields("13800000000")).await;
+    assert_eq!(placed.status, 303, "{}", placed.body);
+    let sid = placed.header("location").trim_start_matches("/calls/");
+    let sid = sid.split('?').next().unwrap().parse().unwrap();
+    stage.is_in(&sid, CallState::Ended).await;
+    let record = stage.server.store.call_record(&sid).await.unwrap().unwrap();
+    assert_eq!(record.trunk.as_deref(), Some("tested"));
+    // It is billed like any other.
+    let lines = stage.server.store.bill_lines_of(&sid).await.unwrap();
+    assert_eq!(lines.len(), 1);
+    let trail = admin.get("/audit").await.body;
+    assert!(trail.contains(&format!("trunk test tested 13800000000 --app {APP}")));
+}
+
+#[tokio::test]
+async fn dialling_is_stopped_and_resumed_and_numbers_are_barred() {
+    let (stage, _telephone) = staged(Script::answer(), "").await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let token = admin.token().await;
+    let fields = [("token", token.as_str())];
+    let stopped = admin.post("/dialling/stop", &fields).await;
+    assert!(stopped.leads_to("/dialling?done=stopped"));
+    let page = admin.get("/dialling").await.body;
+    assert!(page.contains("Resume dialling") && page.contains("stopped on all nodes"));
+    eventually("the first page says so", async || {
+        admin.get("/").await.body.contains("Dialling is stopped.")
+    })
+    .await;
+    let resumed = admin.post("/dialling/resume", &fields).await;
+    assert!(resumed.leads_to("/dialling?done=dialling"));
+    assert!(admin.get("/dialling").await.body.contains("Stop dialling"));
+    let number = |number| [("token", token.as_str()), ("number", number)];
+    let barred = admin.post("/dialling/bar", &number("13800000000")).await;
+    assert!(barred.leads_to("/dialling?done=barred"), "{}", barred.body);
+    let again = admin.post("/dialling/bar", &number("13800000000")).await;
+    assert!(again.leads_to("/dialling?done=unchanged"));
+    let wrong = admin.post("/dialling/bar", &number("<b>")).await;
+    assert_eq!(wrong.status, 422);
+    assert!(wrong.body.contains("role=\"alert\"") && !wrong.body.contains("<b>"));
+    let page = admin.get("/dialling?find=0000").await.body;
+    assert!(page.contains("+8613800000000"));
+    let page = admin.get("/dialling?find=1111").await.body;
+    assert!(page.contains("No barred number has these digits."));
+    let gone = admin
+        .post("/dialling/unbar", &number("+8613800000000"))
+        .await;
+    assert!(gone.leads_to("/dialling?done=unbarred"));
+    assert!(
+        admin
+            .get("/dialling")
+            .await
+            .body
+            .contains("No number is barred.")
+    );
 }
 
 #[tokio::test]

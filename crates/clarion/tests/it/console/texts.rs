@@ -54,6 +54,7 @@ fn places(sid: &CallSid) -> Vec<String> {
         "/audio?app=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
         "/bills".to_owned(),
         "/try".to_owned(),
+        "/dialling".to_owned(),
         "/trunks".to_owned(),
         "/settings?which=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
         "/sign-in?next=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),

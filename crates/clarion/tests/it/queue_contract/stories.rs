@@ -58,6 +58,7 @@ fn claim_of(call: &clarion::domain::call::NewCall) -> clarion::domain::claim::Cl
         attempt: clarion::domain::attempt::AttemptNumber::FIRST,
         is_counted: true,
         legs_before: 0,
+        only_trunk: None,
         is_reserved: false,
     }
 }

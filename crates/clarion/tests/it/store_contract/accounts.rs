@@ -112,12 +112,15 @@ async fn an_application_comes_back_as_it_was_stored(database: Database) {
         Some(changed.clone())
     );
     assert_eq!(
-        store.applications(&SID.parse().unwrap()).await.unwrap(),
+        store
+            .applications(Some(&SID.parse().unwrap()))
+            .await
+            .unwrap(),
         [changed]
     );
     assert_eq!(
         store
-            .applications(&"f".repeat(32).parse().unwrap())
+            .applications(Some(&"f".repeat(32).parse().unwrap()))
             .await
             .unwrap(),
         []

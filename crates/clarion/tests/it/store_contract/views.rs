@@ -24,6 +24,7 @@ contract! {
     calls_are_listed_from_a_time_to_another,
     a_search_finds_what_no_index_answers,
     a_search_stops_after_some_thousands_and_goes_on_from_there,
+    calls_are_counted_from_a_moment_on,
     the_queue_is_told_by_account_and_state,
     receivers_are_told_with_what_they_answered_last,
     closed_days_are_told_by_account,
@@ -326,6 +327,15 @@ async fn a_search_stops_after_some_thousands_and_goes_on_from_there(database: Da
     }
 }
 
+async fn calls_are_counted_from_a_moment_on(database: Database) {
+    let store = with_customers(&database).await;
+    accept(&*store, (1..=5).map(call)).await;
+    for (after, wanted) in [(0, 5), (3, 2), (5, 0)] {
+        let counted = store.accepted_since(&sid(after)).await.unwrap();
+        assert_eq!(counted, wanted, "after {after}");
+    }
+}
+
 async fn the_queue_is_told_by_account_and_state(database: Database) {
     let store = with_customers(&database).await;
     let to = |number: u128| format!("86138{number:08}");
@@ -481,6 +491,19 @@ async fn closed_days_are_told_by_account(database: Database) {
             row("2026-11-14", SID, 2, 1, 1),
         ]
     );
+    let days = store.billed_days().await.unwrap();
+    let told: Vec<_> = days
+        .iter()
+        .map(|one| {
+            let (lines, fee) = (one.totals.lines, one.totals.fee.millionths());
+            (one.day.to_string(), lines, fee, one.files)
+        })
+        .collect();
+    let row = |day: &str, lines, fee, files| (day.to_owned(), lines, fee, files);
+    // Other days are told too: this list has no ends.
+    for wanted in [row("2026-11-15", 6, 37, 3), row("2026-11-14", 2, 1, 1)] {
+        assert!(told.contains(&wanted), "{told:?}");
+    }
 }
 
 /// PostgreSQL would walk through all calls for those of an application that has none, where it takes it for one of a few busy ones.

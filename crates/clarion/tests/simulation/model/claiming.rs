@@ -197,6 +197,7 @@ impl QueueModel {
             tries: place.tries,
             is_counted: !place.is_to_end,
             legs_before: place.legs,
+            only_trunk: None,
             is_reserved: false,
         }
     }
