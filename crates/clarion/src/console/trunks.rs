@@ -131,7 +131,8 @@ fn card(
         channels: settings.channels,
         rate: settings.calls_per_second,
         priority: settings.route.priority,
-        prefixes: if prefixes.is_empty() {
+        // One that begins every number is that of all.
+        prefixes: if prefixes.contains(&"") {
             words.trunk_all_numbers.to_owned()
         } else {
             prefixes.join(", ")

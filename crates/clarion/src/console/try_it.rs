@@ -219,7 +219,10 @@ async fn page(
     let row = |field: &'static Field| FieldRow {
         name: field.name,
         meaning: field_words::meaning(field, visit.language).replace('`', ""),
-        default: field.default,
+        // A sentence is in one language.
+        default: Some(field.default)
+            .filter(|default| !default.contains(' '))
+            .unwrap_or_default(),
         value: visit.field(field.name).to_owned(),
         is_required: field.required,
         is_long: matches!(field.name, "mediaTxt" | "userData"),

@@ -71,7 +71,6 @@ impl Housekeeping {
     }
 
     async fn step(&self, watch: &Watch, pace: &mut Pace) {
-        self.pool.look(&self.recorder.node.clock.wall());
         if let Err(error) = self.end_overdue(watch).await {
             tracing::error!(%error, "overdue calls could not be ended");
         }
@@ -81,6 +80,7 @@ impl Housekeeping {
         if let Err(error) = self.switches.read().await {
             tracing::error!(%error, "the operator's switches could not be read");
         }
+        self.pool.look(&self.recorder.node.clock.wall());
         pace.depth.set(&self.recorder.node).await;
         self.set_gauges();
         self.customers.forget_idle();

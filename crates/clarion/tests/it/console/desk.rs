@@ -215,10 +215,13 @@ async fn a_trunk_is_drained_and_used_again() {
         admin.get("/trunks").await.body.contains(">up<")
     })
     .await;
-    let page = admin.get("/trunks").await.body;
-    let history = page.split("How it has fared").nth(1).unwrap();
-    let (up, drained) = (history.find(">up<"), history.find(">drained<"));
-    assert!(up < drained, "the newest change comes first: {history}");
+    eventually("the newest change comes first", async || {
+        let page = admin.get("/trunks").await.body;
+        let history = page.split("How it has fared").nth(1).unwrap();
+        let (up, drained) = (history.find(">up<"), history.find(">drained<"));
+        up.is_some() && up < drained
+    })
+    .await;
     let missing = admin.post("/trunks/nowhere/drain", &fields).await;
     assert_eq!(missing.status, 409);
     assert!(missing.body.contains("there is no trunk nowhere"));
