@@ -108,7 +108,7 @@ impl QueueNode {
         let talked = (outcome == Outcome::Talked).then_some(now);
         EndedCall {
             choice: None,
-            if_cancelled: None,
+            if_called_off: None,
             events: Vec::new(),
             notice: None,
             outcome,
@@ -129,6 +129,7 @@ impl QueueNode {
                 url,
                 body: "<request/>".to_owned(),
                 owed_at: now,
+                valid_for: None,
             }),
             claimed,
         }

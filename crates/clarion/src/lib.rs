@@ -20,6 +20,7 @@ pub mod dispatch;
 pub mod domain;
 mod fair_places;
 pub mod http;
+pub mod intakes;
 pub mod management;
 pub mod outgoing;
 pub mod passwords;

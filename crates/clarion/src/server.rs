@@ -326,6 +326,7 @@ fn start_background(
     let (metrics, folder) = (api.metrics.clone(), api.config.data_dir.clone());
     let (files, clock) = (api.audio_files.clone(), api.clock.clone());
     let (store, swept) = (Arc::clone(&api.store), Arc::clone(&api.store));
+    let (incidents, incident_clock) = (Arc::clone(&api.store), api.clock.clone());
     let (billing, node) = (Arc::clone(&api.billing), node.clone());
     vec![
         supervisor.restart("metrics", None, move |watch| {
@@ -339,6 +340,9 @@ fn start_background(
         }),
         supervisor.restart("billing", None, move |watch| {
             billing::close::keep_closing(Arc::clone(&billing), node.clone(), watch)
+        }),
+        supervisor.restart("incidents", None, move |watch| {
+            api::alerts::keep_forgetting(Arc::clone(&incidents), incident_clock.clone(), watch)
         }),
         supervisor.restart("barred-numbers", None, move |watch| {
             let (barred, store) = (Arc::clone(&barred), Arc::clone(&store));

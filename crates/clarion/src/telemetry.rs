@@ -13,6 +13,8 @@ use tracing_subscriber::fmt;
 use crate::config::{LogConfig, LogFormat};
 use crate::disk_room;
 use crate::domain::callback::DeliveryResult;
+use crate::domain::intake::REFUSAL_CODES;
+use crate::domain::intake::incident::IncidentResult;
 use crate::domain::outcome::Outcome;
 
 const SECONDS: &[f64] = &[
@@ -148,7 +150,19 @@ pub const METRICS: &[Metric] = {
             Counter,
             "clarion_failed_logins_total",
             &[],
-            "requests with a wrong sig",
+            "requests with a wrong sig, and alerts with a wrong token",
+        ),
+        metric(
+            Counter,
+            "clarion_intake_incidents_total",
+            &["result"],
+            "what became of alerts at intakes: people are called (called), are being called or know already (known), the incident is over (resolved), there was nothing to do (nothing), refused",
+        ),
+        metric(
+            Counter,
+            "clarion_intake_refused_total",
+            &["code"],
+            "alerts that were refused, by statusCode, and those whose callee was: the tool may drop them (`alerting.md`)",
         ),
         metric(
             Gauge,
@@ -324,6 +338,13 @@ fn begin_at_zero() {
     }
     for refusal in SipRefusal::ALL {
         metrics::counter!("clarion_sip_refused_total", "what" => refusal.as_str()).increment(0);
+    }
+    for code in REFUSAL_CODES {
+        metrics::counter!("clarion_intake_refused_total", "code" => code.code()).increment(0);
+    }
+    for result in IncidentResult::ALL {
+        metrics::counter!("clarion_intake_incidents_total", "result" => result.as_str())
+            .increment(0);
     }
     for outcome in Outcome::ALL {
         metrics::counter!("clarion_calls_ended_total", "outcome" => outcome.as_str()).increment(0);

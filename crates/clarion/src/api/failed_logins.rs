@@ -45,10 +45,15 @@ impl FailedLogins {
     /// Notes a refused request, and returns how long its answer is held back.
     pub fn note(&self, refusal: &Refusal, from: IpAddr) -> Duration {
         let now = Instant::now();
-        if refusal.code == StatusCode::SigWrong {
+        let what = match refusal.code {
+            StatusCode::SigWrong => Some("wrong sig"),
+            StatusCode::IntakeInvalid => Some("wrong token"),
+            _ => None,
+        };
+        if let Some(what) = what {
             metrics::counter!("clarion_failed_logins_total").increment(1);
             if self.may_write(from, now) {
-                tracing::warn!(target: "clarion::login", address = %from, "wrong sig");
+                tracing::warn!(target: "clarion::login", address = %from, "{what}");
             }
         }
         self.pause(from, now)

@@ -101,7 +101,7 @@ pub async fn create(State(api): State<Arc<Api>>, request: Authenticated) -> Resp
     placing::place(&api, &request, &FORM, read).await
 }
 
-fn read(fields: &Fields, account: &Account, config: &Config) -> Result<WantedCall, Refusal> {
+pub fn read(fields: &Fields, account: &Account, config: &Config) -> Result<WantedCall, Refusal> {
     let common = CommonFields::read(fields, account, config)?;
     let names = prompt::file_names(
         "mediaName",

@@ -34,6 +34,7 @@ use crate::readiness::Readiness;
 use crate::store::Store;
 
 mod account_info;
+pub mod alerts;
 mod arrival;
 pub mod auth;
 mod bill_file;
@@ -171,6 +172,8 @@ pub fn router(api: Arc<Api>) -> Router {
                 .post(account_info::show)
                 .fallback(anything_else),
         )
+        .route(alerts::ROUTE, post(alerts::receive))
+        .route(alerts::CALL_ROUTE, post(alerts::receive_call))
         .route(bill_file::ROUTE, get(bill_file::download))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
@@ -262,6 +265,9 @@ fn operation(route: &str) -> &'static str {
     ];
     if route == bill_file::ROUTE {
         return "BillFile";
+    }
+    if [alerts::ROUTE, alerts::CALL_ROUTE].contains(&route) {
+        return "Intake";
     }
     if route.ends_with("/ivr/call") {
         return "QueryCallState";

@@ -167,6 +167,7 @@ impl WantedNotice {
                 lifts_hours: may_lift && priority == Priority::FIRST,
                 ring: whole(fields, RING_TIME.name, RING)?,
                 keys: keys.as_ref().map(|wanted| wanted.keys.clone()),
+                silence: None,
             },
             priority,
             is_new: any || keys.as_ref().is_some_and(WantedKeys::is_new),

@@ -3,9 +3,23 @@
 use axum::Json;
 use serde_json::{Value, json};
 
+use super::landing_calls;
 use super::operations::{OPERATIONS, Operation};
 use super::wire::{Field, Form};
 use crate::domain::status_code::StatusCode;
+use crate::intakes::formats::json as alert_form;
+
+const ALERT_PATH: &str = "/intake/{name}";
+
+/// What is said of one incident.
+const INCIDENT: &[Field] = &[
+    Field::required("key", "What the tool calls it."),
+    Field::required(
+        "result",
+        "called: people are called from now on; known: they are being called, or somebody knows; resolved: it is over; nothing: there was nothing to do; refused.",
+    ),
+    Field::optional("callSid", "", "Its notice."),
+];
 
 /// Of every successful answer.
 const STATUS_CODE: Field = Field::required("statusCode", "000000");
@@ -28,10 +42,12 @@ pub fn describe() -> Value {
             "securitySchemes": {
                 "authorization": { "type": "apiKey", "in": "header", "name": "Authorization",
                     "description": "Base64(accountSid + ':' + timestamp), timestamp yyyyMMddHHmmss" },
+                "intake": { "type": "http", "scheme": "bearer", "description": "The token of the intake" },
+                "intakeQuery": { "type": "apiKey", "in": "query", "name": "token", "description": "The token of the intake, where a tool cannot send headers" },
                 "sig": { "type": "apiKey", "in": "query", "name": "sig",
                     "description": "MD5(accountSid + authToken + timestamp), 32 hex digits, with the timestamp of Authorization" },
             },
-            "schemas": { "Refusal": refusal() },
+            "schemas": { "Refusal": refusal(), "Alert": alert() },
         },
         "security": [{ "authorization": [], "sig": [] }],
     })
@@ -66,7 +82,44 @@ fn paths() -> Value {
             "get": fetch(),
         }),
     );
+    paths.insert(ALERT_PATH.to_owned(), intake());
     paths.into()
+}
+
+/// Where alerts come in. Tools have forms of their own; this is the one for everything else.
+fn intake() -> Value {
+    let json = |schema: Value| json!({ "application/json": { "schema": schema } });
+    let refusal = json(json!({ "$ref": "#/components/schemas/Refusal" }));
+    let incidents = json!({ "type": "object", "required": ["statusCode", "incidents"], "properties": {
+        "statusCode": text("000000"),
+        "incidents": { "type": "array", "items": object(INCIDENT) } } });
+    let refused = |about: &str| json!({ "description": about, "content": refusal });
+    json!({
+        "parameters": [{ "name": "name", "in": "path", "required": true, "description": "The intake", "schema": { "type": "string" } }],
+        "post": {
+            "operationId": "postAlert",
+            "summary": "Bring an alert to an intake of the format json, or tell that it is over",
+            "security": [{ "intake": [] }, { "intakeQuery": [] }],
+            "requestBody": { "required": true, "content": json(json!({ "$ref": "#/components/schemas/Alert" })) },
+            "responses": {
+                "200": { "description": "What became of the incident", "content": json(incidents) },
+                "401": refused("190012: the intake or its token is not valid"),
+                "413": refused("110062: the body is too long"),
+                "422": refused("A field's value is wrong, or the number may not be called; statusMsg names field and rule"),
+                "503": refused("Trying again helps"),
+            },
+        },
+    })
+}
+
+/// The body of an alert, as a JSON schema.
+pub fn alert() -> Value {
+    let rule = |name: &str| {
+        let fields = landing_calls::FORM.fields.iter();
+        let rule = fields.clone().find(|field| field.name == name);
+        rule.map_or("", |field| field.rule)
+    };
+    alert_form::schema(rule)
 }
 
 fn operation(offered: &Operation, method: &str) -> Value {

@@ -136,7 +136,7 @@ async fn accept(
     let fields = request.fields(form)?;
     let application = request.application(api, &fields).await?;
     let id = RequestId::read(fields.text("requestId")?, request.header(IDEMPOTENCY_KEY))?;
-    let mut wanted = read(&fields, account, &api.config)?;
+    let wanted = read(&fields, account, &api.config)?;
     let key = id.map(|id| wanted.key(id));
     if let Some(key) = &key {
         let known = api.store.find_request(&application.id, &key.id).await;
@@ -144,6 +144,35 @@ async fn accept(
             return Placed::again(api, key, known);
         }
     }
+    let made = make(placing, account, &application, wanted, key.clone()).await?;
+    // Two requests of one name at the same time.
+    if let (Some(known), Some(key)) = (made.before, key) {
+        return Placed::again(api, &key, known);
+    }
+    Ok(Placed {
+        call: made.call,
+        accepted_at: made.accepted_at,
+        is_replay: false,
+    })
+}
+
+/// A call that was made of a request.
+#[derive(Debug)]
+pub struct MadeCall {
+    pub call: CallSid,
+    pub accepted_at: Zoned,
+    /// What a request of the same name had become by then; nothing was made in this case.
+    pub before: Option<KnownRequest>,
+}
+
+/// Makes the call of a request whose fields keep all their rules, by what the platform and the database say about it now.
+pub async fn make(
+    placing: &CallPlacing,
+    account: &Account,
+    application: &Application,
+    mut wanted: WantedCall,
+    key: Option<RequestKey>,
+) -> Result<MadeCall, Refusal> {
     if placing.oldest_node() < NOTICES {
         wanted.leave_out_what_was_ignored();
     }
@@ -154,30 +183,29 @@ async fn accept(
     for named in &wanted.files {
         files.extend(placing.find_files(&application.id, named).await?);
     }
-    let question = question(api, &application, &wanted).await?;
+    let question = question(placing, application, &wanted).await?;
 
-    let now = api.clock.wall();
+    let now = placing.clock().wall();
     let sid = placing.new_sid(&now);
     let queueing = wanted.queueing(placing, account, &now)?;
     let prompts = (files, question);
     let call = wanted.into_call(sid, prompts, &account.sid, &application.id, &now);
-    let placed = Placed {
-        call: call.sid.clone(),
-        accepted_at: now,
-        is_replay: false,
-    };
+    let sid = call.sid.clone();
     let willing = WillingCall {
         call,
         queueing,
         callees,
-        request: key.clone(),
+        request: key,
     };
-    let accepted = placing.accept(account, willing).await?;
-    // Two requests of one name at the same time.
-    if let (Accepted::Before(known), Some(key)) = (accepted, key) {
-        return Placed::again(api, &key, known);
-    }
-    Ok(placed)
+    let before = match placing.accept(account, willing).await? {
+        Accepted::New => None,
+        Accepted::Before(known) => Some(known),
+    };
+    Ok(MadeCall {
+        call: sid,
+        accepted_at: now,
+        before,
+    })
 }
 
 /// The fields that every such operation has.
@@ -331,7 +359,7 @@ impl WantedCall {
 
 /// What asks for a key, in the voice of the message. A file that is not there is left out: the platform's sentence asks instead.
 async fn question(
-    api: &Api,
+    placing: &CallPlacing,
     application: &Application,
     wanted: &WantedCall,
 ) -> Result<Option<Prompt>, Refusal> {
@@ -349,7 +377,7 @@ async fn question(
         owner,
         names: vec![name],
     };
-    match api.placing.find_files(&application.id, &named).await {
+    match placing.find_files(&application.id, &named).await {
         Ok(files) => Ok(Some(Prompt {
             speech: None,
             files,

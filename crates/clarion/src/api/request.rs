@@ -181,10 +181,10 @@ fn too_many_uploads(config: &AudioFilesConfig, shortage: PlaceShortage) -> Refus
 
 /// The limits of a body.
 #[derive(Debug, Clone, Copy)]
-struct BodyLimits {
-    bytes: usize,
-    time: Duration,
-    least_rate: Option<LeastRate>,
+pub struct BodyLimits {
+    pub bytes: usize,
+    pub time: Duration,
+    pub least_rate: Option<LeastRate>,
 }
 
 impl Authenticated {
@@ -274,7 +274,7 @@ async fn admit(api: &Api, parts: &Parts, from: IpAddr) -> Result<(Arc<Account>, 
 }
 
 #[derive(Debug)]
-enum BodyError {
+pub enum BodyError {
     TooLong(usize),
     TooSlow,
     BelowRate(LeastRate),
@@ -282,7 +282,7 @@ enum BodyError {
 }
 
 impl BodyError {
-    fn refusal(&self) -> Refusal {
+    pub fn refusal(&self) -> Refusal {
         match self {
             Self::TooLong(limit) => Refusal::new(
                 StatusCode::DataTooLong,
@@ -307,7 +307,7 @@ impl BodyError {
 }
 
 /// Reads a body to its end and keeps only its first `keep` bytes.
-async fn read_body(
+pub async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
     limits: BodyLimits,

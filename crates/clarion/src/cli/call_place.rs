@@ -72,13 +72,7 @@ fn fields() -> impl Iterator<Item = &'static Field> {
 
 /// `redialTimes` is `--redial-times`; as the API spells it, it is understood too.
 fn option(field: &'static Field) -> Arg {
-    let mut name = String::new();
-    for letter in field.name.chars() {
-        if letter.is_ascii_uppercase() {
-            name.push('-');
-        }
-        name.push(letter.to_ascii_lowercase());
-    }
+    let name = field.option_name();
     let default = match field.default {
         "" => String::new(),
         default => format!(" [default: {default}]"),

@@ -18,6 +18,7 @@ mod check;
 mod demo;
 mod do_not_call;
 mod generate;
+mod intake;
 mod list;
 mod migrate;
 mod operator;
@@ -103,6 +104,9 @@ enum StoreCommand {
     /// Manage the numbers that an account must not call
     #[command(subcommand)]
     DoNotCall(do_not_call::DoNotCallCommand),
+    /// Manage intakes: where monitoring tools bring alerts
+    #[command(subcommand)]
+    Intake(intake::IntakeCommand),
     /// Manage operators: who may use the console
     #[command(subcommand)]
     Operator(operator::OperatorCommand),
@@ -164,6 +168,7 @@ impl StoreCommand {
             Self::Call(command) => return call::run(command, management).await,
             Self::List(command) => list::run(command, management).await?,
             Self::DoNotCall(command) => do_not_call::run(command, management).await?,
+            Self::Intake(command) => intake::run(command, management).await?,
             Self::Operator(command) => operator::run(command, management).await?,
             Self::Trunk(command) => trunk::run(command, management).await?,
             Self::Audio(command) => audio::run(command, management).await?,

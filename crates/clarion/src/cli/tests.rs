@@ -10,10 +10,12 @@ use crate::config::Config;
 use crate::domain::account::{AccountChange, AccountSid, AppId, ApplicationChange};
 use crate::domain::audit::{Actor, AuditFilter};
 use crate::domain::bill::rating::Rate;
+use crate::domain::intake::change::IntakeChange;
+use crate::domain::intake::{IntakeFormat, IntakeName};
 use crate::management::settings::Settings;
 use crate::management::{
     BroughtFile, CallbackReplay, Management, ManagementError, NewAccount, NewApplication,
-    WrittenList,
+    NewIntake, WrittenList,
 };
 use crate::store::ReplayFrom;
 
@@ -89,6 +91,27 @@ async fn change_everything(desk: &Management, account: &AccountSid, app: &AppId)
     tried(desk.add_list(list.clone())).await;
     tried(desk.set_list(list.clone())).await;
     tried(desk.remove_list(account, &list.name)).await;
+    let night: IntakeName = "night".parse().unwrap();
+    let settings = || {
+        IntakeChange::from_texts([
+            ("text", "{{ alerts[0].what }}: \"x\"\n"),
+            ("to", "@night,13800000001"),
+            ("call-window", "1-5 0800-2100"),
+            ("silence-key", "none"),
+        ])
+        .unwrap()
+    };
+    let intake = NewIntake {
+        name: night.clone(),
+        app: app.clone(),
+        format: IntakeFormat::Zabbix,
+        settings: settings(),
+    };
+    tried(desk.add_intake(intake)).await;
+    tried(desk.set_intake(&night, settings())).await;
+    tried(desk.rotate_intake_token(&night)).await;
+    tried(desk.test_intake(&night, None)).await;
+    tried(desk.remove_intake(&night)).await;
     let numbers = ["13800000000".to_owned()];
     tried(desk.add_do_not_call(account, &numbers)).await;
     tried(desk.remove_do_not_call(account, &numbers)).await;
@@ -144,6 +167,6 @@ async fn every_change_is_noted_in_words_that_are_a_command() {
         actions.insert(entry.action);
     }
     // `call place` is requested of a server, and `migrate` makes the trail.
-    assert_eq!(actions.len(), 28, "{actions:?}");
+    assert_eq!(actions.len(), 33, "{actions:?}");
     desk.close().await;
 }

@@ -26,6 +26,8 @@ pub struct KeySentences {
     pub confirm: String,
     pub replay: String,
     pub stop: String,
+    /// Also `{minutes}` in its place. It is never empty: nobody silences an alert who was not told so.
+    pub silence: String,
     pub thanks: String,
 }
 
@@ -63,10 +65,18 @@ impl KeySentences {
                 Err(section.mistake(&name, "name the key as {key}, or leave it empty"))
             }
         };
+        let (confirm, replay, stop) =
+            (question("confirm")?, question("replay")?, question("stop")?);
+        let name = format!("key_silence_{language}");
+        let silence = section.text(&name)?;
+        if !(silence.contains("{key}") && silence.contains("{minutes}")) {
+            return Err(section.mistake(&name, "name the key as {key} and the time as {minutes}"));
+        }
         Ok(Self {
-            confirm: question("confirm")?,
-            replay: question("replay")?,
-            stop: question("stop")?,
+            confirm,
+            replay,
+            stop,
+            silence,
             thanks: section.text(&format!("key_thanks_{language}"))?,
         })
     }

@@ -33,6 +33,8 @@ pub struct HttpConfig {
     pub max_headers: usize,
     pub max_header_bytes: u32,
     pub max_body_bytes: usize,
+    /// Of alerts at an intake.
+    pub max_alert_bytes: usize,
 }
 
 impl HttpConfig {
@@ -59,6 +61,7 @@ impl HttpConfig {
             max_headers: section.number("max_headers", 0..=LARGEST as usize)?,
             max_header_bytes: section.number("max_header_bytes", 0..=u32::MAX)?,
             max_body_bytes: section.number("max_body_bytes", SMALLEST_BODY..=LARGEST_BODY)?,
+            max_alert_bytes: section.number("max_alert_bytes", SMALLEST_BODY..=LARGEST_BODY)?,
         })
     }
 }

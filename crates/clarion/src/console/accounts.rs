@@ -5,7 +5,6 @@ pub mod application;
 pub mod do_not_call;
 pub mod lists;
 pub mod rates;
-mod secrets;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,12 +12,12 @@ use std::sync::Arc;
 use askama::Template;
 use axum::response::Response;
 
-use self::secrets::SecretRow;
 use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::page_forms::{self, FieldMistake, FormError, FormField, PageForms};
 use super::refusal::Refused;
+use super::secrets::{self, SecretRow};
 use super::shown::{Mark, account_mark};
 use super::times::Moment;
 use super::words::{Words, fill};
@@ -183,5 +182,6 @@ fn account_token(
         SecretRow::new(words.account_sid, account.sid.as_str()),
         SecretRow::new(words.account_token, account.auth_token.reveal()),
     ];
-    secrets::show_once(console, visit, title, rows, address_of(&account.sid))
+    let (place, onward) = (MenuPlace::Accounts, address_of(&account.sid));
+    secrets::show_once(console, visit, place, title, rows, onward)
 }

@@ -41,6 +41,13 @@ impl PageLanguage {
         }
     }
 
+    /// The one that these words are of.
+    pub fn of_words(words: &'static Words) -> Self {
+        let is_theirs = |language: &Self| std::ptr::eq(language.words(), words);
+        let found = Self::ALL.into_iter().find(is_theirs);
+        found.unwrap_or(Self::English)
+    }
+
     pub fn other(self) -> Self {
         match self {
             Self::English => Self::Chinese,

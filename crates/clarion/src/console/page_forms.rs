@@ -147,6 +147,18 @@ impl PageForms {
         })
     }
 
+    /// With the form of this name as it was sent, and nothing wrong with it.
+    pub fn kept(visit: &Arc<Visit>, form: impl Into<String>) -> Self {
+        Self {
+            refused: Some(RefusedForm {
+                form: form.into(),
+                visit: Arc::clone(visit),
+                mistakes: Vec::new(),
+                status: StatusCode::OK,
+            }),
+        }
+    }
+
     pub fn status(&self) -> StatusCode {
         let refused = self.refused.as_ref();
         refused.map_or(StatusCode::OK, |refused| refused.status)

@@ -17,7 +17,7 @@ use super::headers;
 use super::refusal::{Refused, refuse};
 use super::{
     Console, accounts, assets, audio, audit, bills, call, callbacks, calls, dialling, export,
-    health, now, preferences, settings, sign_in, trunks, try_it,
+    health, intakes, now, preferences, settings, sign_in, trunks, try_it,
 };
 use crate::domain::operator::OperatorRole;
 
@@ -103,6 +103,13 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/apps/{id}", VIEWER, application::show),
         post("/apps/{id}", ADMIN, application::set),
         post("/calls/{sid}/again", ADMIN, call::again),
+        get("/intakes", VIEWER, intakes::list),
+        post("/intakes", ADMIN, intakes::create),
+        get("/intakes/{intake}", VIEWER, intakes::show),
+        post("/intakes/{intake}", ADMIN, intakes::set),
+        post("/intakes/{intake}/token", ADMIN, intakes::rotate_token),
+        post("/intakes/{intake}/remove", ADMIN, intakes::remove),
+        post("/intakes/{intake}/test", ADMIN, intakes::test),
         get("/callbacks", VIEWER, callbacks::list),
         post("/callbacks/resend", ADMIN, callbacks::resend),
         post("/callbacks/resend-all", ADMIN, callbacks::resend_all),

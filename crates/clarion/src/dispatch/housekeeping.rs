@@ -122,6 +122,10 @@ impl Housekeeping {
                 let reason = EndReason::plain(Outcome::Cancelled);
                 (reason, NoticeEnding::Cancelled)
             }
+            Overdue::Resolved => {
+                let reason = EndReason::plain(Outcome::Cancelled);
+                (reason, NoticeEnding::Resolved)
+            }
             Overdue::Expired if claimed.tries == 0 => {
                 let reason = EndReason::plain(Outcome::Expired);
                 (reason, NoticeEnding::Expired)

@@ -9,6 +9,7 @@ use phone::media::stream::PlaybackItem;
 use crate::config::{KeySentences, PlatformSentences};
 use crate::domain::call::NewCall;
 use crate::domain::notice::keys::NoticeKeys;
+use crate::domain::notice::silence::NoticeSilence;
 use crate::domain::prompt::{CodeLanguage, Prompt, Speech};
 
 const SAMPLES_A_SECOND: u16 = 8000;
@@ -55,7 +56,11 @@ impl KeyPrompts {
     /// The request's own question, or the platform's.
     pub fn question(&self, call: &NewCall, keys: &NoticeKeys) -> KeyPrompt<'_> {
         let (language, sentences) = self.sentences_for(call);
-        let platforms = || said(&question(language, sentences, keys), call);
+        let silence = call
+            .notice
+            .as_deref()
+            .and_then(|notice| notice.silence.as_ref());
+        let platforms = || said(&question(language, sentences, keys, silence), call);
         KeyPrompt {
             words: keys.question.clone().or_else(platforms),
             tone: &self.question_tone,
@@ -89,7 +94,12 @@ fn said(text: &str, call: &NewCall) -> Option<Prompt> {
 }
 
 /// A sentence for each kind of key that may be pressed.
-fn question(language: CodeLanguage, sentences: &KeySentences, keys: &NoticeKeys) -> String {
+fn question(
+    language: CodeLanguage,
+    sentences: &KeySentences,
+    keys: &NoticeKeys,
+    silence: Option<&NoticeSilence>,
+) -> String {
     let (or, space) = match language {
         CodeLanguage::Chinese => ("或", ""),
         CodeLanguage::English => (" or ", " "),
@@ -98,8 +108,17 @@ fn question(language: CodeLanguage, sentences: &KeySentences, keys: &NoticeKeys)
         let names: Vec<_> = keys.iter().map(|key| key_name(*key, language)).collect();
         (!keys.is_empty()).then(|| sentence.replace("{key}", &names.join(or)))
     };
+    // What the key of a silence does is said in a sentence of its own.
+    let mut confirm = keys.confirm.clone();
+    confirm.retain(|key| silence.is_none_or(|silence| silence.key != *key));
+    let silenced = silence.and_then(|silence| {
+        let minutes = silence.minutes.to_string();
+        let sentence = sentences.silence.replace("{minutes}", &minutes);
+        asked(&sentence, &[silence.key])
+    });
     let question = [
-        asked(&sentences.confirm, &keys.confirm),
+        asked(&sentences.confirm, &confirm),
+        silenced,
         asked(&sentences.replay, keys.replay.as_slice()),
         asked(&sentences.stop, keys.stop.as_slice()),
     ];
@@ -153,6 +172,7 @@ mod tests {
             confirm: "Press {key} to confirm.".to_owned(),
             replay: "Press {key} to hear it again.".to_owned(),
             stop: String::new(),
+            silence: "Press {key} for {minutes} minutes of silence.".to_owned(),
             thanks: "Thank you.".to_owned(),
         }
     }
@@ -169,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_question_names_every_key_that_may_be_pressed() {
-        let asked = |keys: &NoticeKeys| question(CodeLanguage::English, &sentences(), keys);
+        let asked = |keys: &NoticeKeys| question(CodeLanguage::English, &sentences(), keys, None);
         assert_eq!(asked(&keys("1", None)), "Press 1 to confirm.");
         assert_eq!(
             asked(&keys("1#", Some('*'))),
@@ -181,8 +201,29 @@ mod tests {
             ..sentences()
         };
         assert_eq!(
-            question(CodeLanguage::Chinese, &chinese, &keys("12", Some('#'))),
+            question(
+                CodeLanguage::Chinese,
+                &chinese,
+                &keys("12", Some('#')),
+                None
+            ),
             "确认请按1或2。重听请按井号键。"
+        );
+        let silence = NoticeSilence {
+            key: '2',
+            url: "http://alerts.example".to_owned(),
+            minutes: 30,
+            labels: std::collections::BTreeMap::new(),
+            author: String::new(),
+        };
+        assert_eq!(
+            question(
+                CodeLanguage::English,
+                &sentences(),
+                &keys("12", None),
+                Some(&silence)
+            ),
+            "Press 1 to confirm. Press 2 for 30 minutes of silence."
         );
     }
 

@@ -14,7 +14,7 @@ use crate::domain::attempt::Attempt;
 use crate::domain::call::NewCall;
 use crate::domain::call_window::CallWindow;
 use crate::domain::callback::{CallReport, EventAttempt, OwedCallback, OwedEvent, StateEvent};
-use crate::domain::ended_call::{EndedCall, GoingOn, NextDial, NoticeOver};
+use crate::domain::ended_call::{CalledOff, EndedCall, GoingOn, NextDial, NoticeOver};
 use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::ending::{Confirmation, NoticeEnd, NoticeEnding};
 use crate::domain::notice::keys::CalleeChoice;
@@ -112,6 +112,10 @@ impl NoticePlanner {
             });
             self.over(ended, end)
         };
+        let called_off = || CalledOff {
+            cancelled: over(NoticeEnding::Cancelled),
+            resolved: over(NoticeEnding::Resolved),
+        };
         let (next, not_before) = match sequel {
             Sequel::Over(ending) => {
                 // Its last attempt was broken off because somebody wanted that.
@@ -121,8 +125,8 @@ impl NoticePlanner {
                     ending => ending,
                 };
                 let mut last = ended.clone().over(over(ending));
-                if ending == NoticeEnding::Exhausted {
-                    last.if_cancelled = Some(Box::new(over(NoticeEnding::Cancelled)));
+                if matches!(ending, NoticeEnding::Exhausted | NoticeEnding::Cancelled) {
+                    last.if_called_off = Some(Box::new(called_off()));
                 }
                 return Ok(NoticeStep::Over(Box::new(last)));
             }
@@ -139,7 +143,7 @@ impl NoticePlanner {
         let patience = notice.patience(&next.number, &past);
         Ok(NoticeStep::GoesOn(Box::new(GoingOn {
             next: self.next_dial(next, ended.claimed.call.max_talk, pause, patience),
-            if_cancelled: over(NoticeEnding::Cancelled),
+            if_called_off: called_off(),
             if_unpaid: over(NoticeEnding::Unpaid),
             ended: EndedCall {
                 events,

@@ -438,7 +438,7 @@ impl CallRecorder {
             notice: None,
             callback: None,
             events: Vec::new(),
-            if_cancelled: None,
+            if_called_off: None,
         };
         let call = &ended.claimed.call;
         if call.notice.is_some() {

@@ -177,6 +177,8 @@ pub enum Overdue {
     Expired,
     /// The operator cancelled the call, or its account may not call any more.
     Cancelled,
+    /// What it is about is over.
+    Resolved,
     /// Its number was held back for too long: another one of its notice has its turn.
     HeldBack,
 }

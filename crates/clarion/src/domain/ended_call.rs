@@ -44,8 +44,8 @@ pub struct EndedCall {
     pub callback: Option<OwedCallback>,
     /// What those who watch it are told with that.
     pub events: Vec<OwedEvent>,
-    /// How its notice ends instead, where that has been cancelled meanwhile.
-    pub if_cancelled: Option<Box<NoticeOver>>,
+    /// How its notice ends instead, where that has been called off meanwhile.
+    pub if_called_off: Option<Box<CalledOff>>,
 }
 
 /// What is written of a call as a whole.
@@ -79,13 +79,38 @@ pub struct NoticeOver {
     pub events: Vec<OwedEvent>,
 }
 
+/// Why a notice was called off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallOff {
+    /// Somebody does not want it any more.
+    Cancelled,
+    /// What it was about is over.
+    Resolved,
+}
+
+/// The end of a notice that was called off, for either reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalledOff {
+    pub cancelled: NoticeOver,
+    pub resolved: NoticeOver,
+}
+
+impl CalledOff {
+    pub fn by(&self, reason: CallOff) -> &NoticeOver {
+        match reason {
+            CallOff::Cancelled => &self.cancelled,
+            CallOff::Resolved => &self.resolved,
+        }
+    }
+}
+
 /// The end of an attempt whose notice goes on, and the birth of the next attempt. One that was never dialled only makes way for another number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoingOn {
     pub ended: EndedCall,
     pub next: NextDial,
-    /// How it ends instead, where it has been cancelled.
-    pub if_cancelled: NoticeOver,
+    /// How it ends instead, where it has been called off.
+    pub if_called_off: CalledOff,
     /// How it ends instead, where the next attempt cannot be paid.
     pub if_unpaid: NoticeOver,
 }
@@ -142,17 +167,25 @@ impl EndedCall {
             notice: Some(over.end),
             callback: over.callback,
             events: over.events,
-            if_cancelled: None,
+            if_called_off: None,
             ..self
         }
     }
 
-    /// The same end, for a store that knows whether the notice has been cancelled.
-    pub fn judged(&self, is_cancelled: bool) -> Cow<'_, Self> {
-        match &self.if_cancelled {
-            Some(over) if is_cancelled => Cow::Owned(self.clone().over((**over).clone())),
+    /// The same end, for a store that knows whether the notice has been called off.
+    pub fn judged(&self, called_off: Option<CallOff>) -> Cow<'_, Self> {
+        match (&self.if_called_off, called_off) {
+            (Some(over), Some(reason)) => Cow::Owned(self.clone().over(over.by(reason).clone())),
             _ => Cow::Borrowed(self),
         }
+    }
+
+    /// What the source of an alert is told where the callee has asked for silence.
+    pub fn silence(&self) -> Option<OwedCallback> {
+        let call = &self.claimed.call;
+        let silence = call.notice.as_deref()?.silence.as_ref()?;
+        let key = self.choice.and_then(CalleeChoice::confirming_key)?;
+        (key == silence.key).then(|| silence.owed(call, self.ended_at))
     }
 
     /// What is written of the call as a whole: of a simple one, what is known of its only attempt.

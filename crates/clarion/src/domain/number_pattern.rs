@@ -3,12 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// E.164 allows fifteen digits, country code included.
 const LONGEST: usize = 15;
 
 /// An exact number (`+864001234567`) or, with a star at the end, all numbers with a prefix (`+86400*`). The `+` is optional, because
 /// patterns are always canonical, country code first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct NumberPattern {
     digits: String,
     prefix: bool,
@@ -31,6 +34,20 @@ pub fn matches_any(patterns: &[NumberPattern], digits: &str) -> bool {
 impl fmt::Display for NumberPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "+{}{}", self.digits, if self.prefix { "*" } else { "" })
+    }
+}
+
+impl TryFrom<String> for NumberPattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<NumberPattern> for String {
+    fn from(pattern: NumberPattern) -> Self {
+        pattern.to_string()
     }
 }
 

@@ -36,6 +36,11 @@ impl RequestId {
         Ok(Self(text.to_owned()))
     }
 
+    /// The notice of this number of an incident, which has an id of its own.
+    pub fn of_incident(id: &str, notice: u32) -> Self {
+        Self(format!("incident {id} {notice}"))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -82,6 +82,7 @@ status_codes! {
     BillTokenInvalid = "190009", "the download token is not valid";
     RequestIdUsed = "190010", "requestId was used before with other fields";
     CallOver = "190011", "the call is over already";
+    IntakeInvalid = "190012", "the intake or its token is not valid";
     AcceptUnknown = "190013", "it is not known whether the call was accepted: ask again with the same requestId, or look at CallResult later";
     NoRoom = "190014", "there is no room on the disk for new calls or files";
     AudioQuota = "190015", "the quota of audio files or uploads is used up";

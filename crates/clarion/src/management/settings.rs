@@ -1,17 +1,20 @@
-//! The settings of accounts and applications that operators write: one table each. A command line and a form read the same text by the same rule, and tell
+//! The settings of accounts, applications and intakes that operators write: one table each. A command line and a form read the same text by the same rule, and tell
 //! what is wrong with it in words of their own.
 
 mod account;
 mod application;
+mod intake;
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::change::NotedChange;
 use crate::domain::account::{AccountChange, ApplicationChange};
+use crate::domain::intake::change::IntakeChange;
 
 pub use self::account::ACCOUNT_SETTINGS;
 pub use self::application::APPLICATION_SETTINGS;
+pub use self::intake::INTAKE_SETTINGS;
 
 /// A higher limit is a typing error.
 pub const HIGHEST_LIMIT: u32 = 1_000_000;
@@ -23,6 +26,8 @@ const DEFAULT: &str = "default";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
     Text,
+    /// A text of several lines.
+    Template,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// `on` or `off`.
@@ -102,6 +107,10 @@ impl Settings for AccountChange {
 
 impl Settings for ApplicationChange {
     const TABLE: &'static [Setting<Self>] = APPLICATION_SETTINGS;
+}
+
+impl Settings for IntakeChange {
+    const TABLE: &'static [Setting<Self>] = INTAKE_SETTINGS;
 }
 
 /// What a change says, as options.

@@ -3,6 +3,7 @@
 use super::CallPlacing;
 use crate::config::Config;
 use crate::domain::account::Account;
+use crate::domain::call_list::{CallList, ListName, ListedNumber};
 use crate::domain::notice::{Notice, Recipient};
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route;
@@ -35,8 +36,7 @@ impl CallPlacing {
             return Ok(notice.numbers.clone());
         }
         let names = notice.list_names();
-        let lists = self.store.lists_named(&account.sid, &names).await;
-        let lists = lists.map_err(|error| unavailable(&error))?;
+        let lists = self.lists(account, &names).await?;
         for name in &names {
             if !lists.iter().any(|list| list.name == *name) {
                 return Err(Refusal::field(format!(
@@ -47,6 +47,29 @@ impl CallPlacing {
         let mut recipients = notice.recipients(&lists, &self.config.numbers);
         recipients.retain(|to| notice.names(&to.number) || self.may_call(to));
         Ok(recipients)
+    }
+
+    /// Those of the lists that there are.
+    pub async fn lists(
+        &self,
+        account: &Account,
+        names: &[ListName],
+    ) -> Result<Vec<CallList>, Refusal> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lists = self.store.lists_named(&account.sid, names).await;
+        lists.map_err(|error| unavailable(&error))
+    }
+
+    /// The first number of a list that may be called now.
+    pub fn first_of<'a>(&self, list: &'a CallList, account: &Account) -> Option<&'a str> {
+        let may_call = |listed: &&ListedNumber| {
+            let to = recipient("backupTo", &listed.called, None, account, &self.config);
+            to.is_ok_and(|to| self.may_call(&to))
+        };
+        let first = list.numbers.iter().find(may_call);
+        first.map(|listed| listed.called.as_str())
     }
 
     /// Refuses notices that a server of an earlier version might take.

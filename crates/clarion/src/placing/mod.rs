@@ -114,6 +114,14 @@ impl CallPlacing {
         self.oldest_node.unwrap_or_else(|| self.store.oldest_node())
     }
 
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     pub fn check_room(&self) -> Result<(), Refusal> {
         self.disk.check(RoomFor::Calls)
     }

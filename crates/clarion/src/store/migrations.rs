@@ -47,6 +47,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0017_lists", 11),
     migration!("0018_console", 11),
     migration!("0019_operators", 11),
+    migration!("0020_intakes", 11),
 ];
 
 /// The version from which on programs know calls that say a code. An earlier one would dial them and say nothing.
@@ -57,6 +58,9 @@ pub const NOTICES: usize = 16;
 
 /// The version from which on programs know the lists of notices. An earlier one would call nobody of them.
 pub const LISTS: usize = 17;
+
+/// The version from which on programs know intakes. An earlier one would take the end of an incident for a cancellation, and a silence for nothing that it knows.
+pub const INTAKES: usize = 20;
 
 /// The version that this program wants.
 pub const WANTED: usize = MIGRATIONS.len();

@@ -6,6 +6,7 @@
 //! | `AudioCatalog` | what the names of audio files mean |
 //! | `ListBook` | lists of numbers that accounts keep |
 //! | `DoNotCallBook` | numbers that accounts must not call |
+//! | `IntakeBook` | intakes of alerts, and their incidents |
 //! | `OperatorBook` | operators of the console and their sign-ins |
 //! | `CallQueue` | accepting a call, taking it, its progress and its end |
 //! | `CallbackQueue` | callbacks that are owed |
@@ -29,6 +30,7 @@ use tokio::sync::Notify;
 use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call_list::{CallList, ListName};
 use crate::domain::callback::CallbackKey;
+use crate::domain::intake::IntakeName;
 use crate::domain::operator::OperatorName;
 
 mod accounts;
@@ -43,6 +45,7 @@ mod columns;
 mod dispatch_store;
 mod do_not_call;
 mod inspection;
+mod intakes;
 mod migrations;
 mod operators;
 pub mod postgres;
@@ -66,8 +69,9 @@ pub use self::callbacks::{
 pub use self::dispatch_store::{CustomerTerms, DispatchStore};
 pub use self::do_not_call::DoNotCallBook;
 pub use self::inspection::{DatabaseRoute, Inspection};
+pub use self::intakes::{IntakeBook, SeenIncident};
 use self::migrations::SchemaRight;
-pub use self::migrations::{LISTS, NOTICES, VERIFICATION};
+pub use self::migrations::{INTAKES, LISTS, NOTICES, VERIFICATION};
 pub use self::operators::OperatorBook;
 pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;
@@ -85,6 +89,7 @@ pub trait Store:
     + AuditTrail
     + ListBook
     + DoNotCallBook
+    + IntakeBook
     + OperatorBook
     + CallQueue
     + CallbackQueue
@@ -157,6 +162,14 @@ impl StoreError {
 
     fn no_list(account: &AccountSid, name: &ListName) -> Self {
         Self::Missing(format!("list {name} of account {account}"))
+    }
+
+    fn intake_exists(name: &IntakeName) -> Self {
+        Self::Exists(format!("intake {name}"))
+    }
+
+    fn no_intake(name: &IntakeName) -> Self {
+        Self::Missing(format!("intake {name}"))
     }
 
     fn operator_exists(name: &OperatorName) -> Self {

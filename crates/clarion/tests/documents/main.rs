@@ -17,6 +17,7 @@ use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use clarion::domain::response_policy::{self, CarrierKind, Judgement, Verdict};
 use clarion::domain::status_code::StatusCode;
+use clarion::management::settings::INTAKE_SETTINGS;
 use clarion::telemetry::METRICS;
 
 fn root() -> PathBuf {
@@ -112,6 +113,29 @@ fn operation_tables(operation: &Operation) -> String {
         writeln!(text, "| {} | {when} |", code.code()).unwrap();
     }
     text
+}
+
+#[test]
+fn the_tables_of_alerting_are_those_of_the_code() {
+    let mut settings = "| option | value | meaning |\n|---|---|---|\n".to_owned();
+    for setting in INTAKE_SETTINGS {
+        let value = setting.value.replace('|', "\\|");
+        writeln!(
+            settings,
+            "| `--{}` | {value} | {} |",
+            setting.name, setting.help
+        )
+        .unwrap();
+    }
+    check("docs/alerting.md", "intake settings", &settings);
+    let mut fields = "| field | meaning |\n|---|---|\n".to_owned();
+    let schema = clarion::api::openapi::alert();
+    for (name, described) in schema["properties"].as_object().unwrap() {
+        let meaning = described["description"].as_str().unwrap();
+        assert!(!meaning.is_empty(), "{name}");
+        writeln!(fields, "| `{name}` | {meaning} |").unwrap();
+    }
+    check("docs/alerting.md", "alert", &fields);
 }
 
 #[test]

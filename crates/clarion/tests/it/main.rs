@@ -3,6 +3,7 @@
 #[macro_use]
 mod support;
 
+mod alerting;
 mod audio_files;
 mod audio_quotas;
 mod audit;

@@ -51,6 +51,7 @@ fn the_install_script_puts_everything_in_its_place_and_keeps_settings() {
         ("usr/share/clarion/fail2ban/clarion.filter.conf", 0o644),
         ("usr/share/clarion/fail2ban/clarion.jail.conf", 0o644),
         ("usr/share/clarion/grafana-dashboard.json", 0o644),
+        ("usr/share/clarion/zabbix/media_clarion.yaml", 0o644),
         ("etc/clarion", 0o750),
         ("etc/clarion/clarion.toml", 0o640),
         ("var/lib/clarion", 0o750),

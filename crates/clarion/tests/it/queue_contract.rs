@@ -116,7 +116,7 @@ fn back(pause: SignedDuration, tries: u32) -> Requeue {
 fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
     EndedCall {
         choice: None,
-        if_cancelled: None,
+        if_called_off: None,
         events: Vec::new(),
         notice: None,
         claimed: claimed.clone(),
@@ -138,6 +138,7 @@ fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
             url,
             body: "<request/>".to_owned(),
             owed_at: at,
+            valid_for: None,
         }),
     }
 }

@@ -9,6 +9,7 @@ mod callbacks;
 mod calls;
 mod do_not_call;
 mod events;
+mod intakes;
 mod migrations;
 mod operators;
 mod readiness;

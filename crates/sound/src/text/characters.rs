@@ -16,7 +16,9 @@ pub(super) fn plain(character: char) -> char {
         '〜' | '∼' => '~',
         '\n' | '\r' => '\n',
         '➕' => '+',
-        '℃' | '℉' | '°' | '€' | '£' | '¥' | '¢' | '‰' | '×' | '÷' => character,
+        '℃' | '℉' | '°' | '€' | '£' | '¥' | '¢' | '‰' | '×' | '÷' | '≥' | '≤' => {
+            character
+        }
         _ if is_han(character) || is_latin(character) => character,
         '!'..='~' => character,
         _ => ' ',

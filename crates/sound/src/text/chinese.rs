@@ -46,6 +46,10 @@ pub(super) fn say(expression: &Expression) -> String {
             Symbol::Times => "乘以",
             Symbol::Hash => "井号",
             Symbol::Star => "星号",
+            Symbol::Above => "大于",
+            Symbol::Below => "小于",
+            Symbol::AtLeast => "不低于",
+            Symbol::AtMost => "不高于",
         }
         .into(),
     }

@@ -86,6 +86,10 @@ pub(super) fn say(expression: &Expression) -> String {
             Symbol::Times => "times",
             Symbol::Hash => "pound key",
             Symbol::Star => "star",
+            Symbol::Above => "above",
+            Symbol::Below => "below",
+            Symbol::AtLeast => "at least",
+            Symbol::AtMost => "at most",
         }
         .into(),
     }

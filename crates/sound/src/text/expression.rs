@@ -52,4 +52,8 @@ pub(super) enum Symbol {
     Times,
     Hash,
     Star,
+    Above,
+    Below,
+    AtLeast,
+    AtMost,
 }

@@ -114,7 +114,7 @@ impl Scan<'_> {
                 return self.tokens.push(Token::Latin("number".into()));
             }
         }
-        self.tokens.push(Token::Latin(word.to_owned()));
+        self.tokens.push(Token::Latin(apart(word)));
     }
 
     /// Letters and figures without a blank: a flight, a number plate, an order. All of it is spelled.
@@ -170,8 +170,27 @@ impl Scan<'_> {
             '×' | '*' if digit_before && digit_behind && !same_beside => Some(Symbol::Times),
             '*' if !same_beside && !digit_before && !digit_behind => Some(Symbol::Star),
             '#' if !same_beside && !digit_behind => Some(Symbol::Hash),
+            '≥' if digit_behind => Some(Symbol::AtLeast),
+            '≤' if digit_behind => Some(Symbol::AtMost),
+            '>' | '<' => self.comparison(character),
             _ => None,
         }
+    }
+
+    /// `> 80` and `<= 5`, behind what is compared.
+    fn comparison(&self, sign: char) -> Option<Symbol> {
+        let rest = &self.text[self.at..];
+        let or_equal = rest.first() == Some(&'=');
+        let value = rest.iter().skip(usize::from(or_equal)).find(|c| **c != ' ');
+        if !value.is_some_and(char::is_ascii_digit) || self.nearest_before().is_none() {
+            return None;
+        }
+        Some(match (sign, or_equal) {
+            ('>', false) => Symbol::Above,
+            ('>', true) => Symbol::AtLeast,
+            (_, false) => Symbol::Below,
+            (_, true) => Symbol::AtMost,
+        })
     }
 
     fn nearest_before(&self) -> Option<char> {
@@ -182,6 +201,24 @@ impl Scan<'_> {
     fn nearest_behind(&self) -> Option<char> {
         self.text[self.at..].iter().copied().find(|c| *c != ' ')
     }
+}
+
+/// A name that is written of several words, such as `KubePodCrashLooping`, as these words. `iPhone` and `GitHub` are said as they are.
+fn apart(word: &str) -> String {
+    const FEWEST: usize = 3;
+    let mut words: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for letter in word.chars() {
+        if letter.is_uppercase() && before.is_lowercase() || words.is_empty() {
+            words.push(String::new());
+        }
+        words.last_mut().expect("there is one").push(letter);
+        before = letter;
+    }
+    if words.len() < FEWEST || words.iter().any(|word| word.len() < 2) {
+        return word.to_owned();
+    }
+    words.join(" ")
 }
 
 /// Words whose full stop does not end the sentence.

@@ -53,7 +53,7 @@ pub(super) struct Unit {
 }
 
 /// Written, in Chinese, one in English, several in English.
-const UNITS: [(&str, &str, &str, &str); 21] = [
+const UNITS: [(&str, &str, &str, &str); 55] = [
     (
         "km/h",
         "公里每小时",
@@ -74,13 +74,103 @@ const UNITS: [(&str, &str, &str, &str); 21] = [
     ("kW", "千瓦", "kilowatt", "kilowatts"),
     ("W", "瓦", "watt", "watts"),
     ("V", "伏", "volt", "volts"),
+    ("Hz", "赫兹", "hertz", "hertz"),
+    ("kHz", "千赫", "kilohertz", "kilohertz"),
+    ("MHz", "兆赫", "megahertz", "megahertz"),
+    ("GHz", "吉赫", "gigahertz", "gigahertz"),
+    ("KB", "千字节", "kilobyte", "kilobytes"),
+    ("kB", "千字节", "kilobyte", "kilobytes"),
+    ("KiB", "千字节", "kibibyte", "kibibytes"),
+    ("Ki", "千字节", "kibibyte", "kibibytes"),
     ("MB", "兆", "megabyte", "megabytes"),
+    ("MiB", "兆", "mebibyte", "mebibytes"),
+    ("Mi", "兆", "mebibyte", "mebibytes"),
+    ("GB", "吉字节", "gigabyte", "gigabytes"),
+    ("GiB", "吉字节", "gibibyte", "gibibytes"),
+    ("Gi", "吉字节", "gibibyte", "gibibytes"),
+    ("TB", "太字节", "terabyte", "terabytes"),
+    ("TiB", "太字节", "tebibyte", "tebibytes"),
+    ("Ti", "太字节", "tebibyte", "tebibytes"),
+    ("PB", "拍字节", "petabyte", "petabytes"),
+    ("B/s", "字节每秒", "byte per second", "bytes per second"),
+    (
+        "KB/s",
+        "千字节每秒",
+        "kilobyte per second",
+        "kilobytes per second",
+    ),
+    (
+        "kB/s",
+        "千字节每秒",
+        "kilobyte per second",
+        "kilobytes per second",
+    ),
+    (
+        "MB/s",
+        "兆字节每秒",
+        "megabyte per second",
+        "megabytes per second",
+    ),
+    (
+        "MiB/s",
+        "兆字节每秒",
+        "mebibyte per second",
+        "mebibytes per second",
+    ),
+    (
+        "GB/s",
+        "吉字节每秒",
+        "gigabyte per second",
+        "gigabytes per second",
+    ),
+    ("bps", "比特每秒", "bit per second", "bits per second"),
+    (
+        "kbps",
+        "千比特每秒",
+        "kilobit per second",
+        "kilobits per second",
+    ),
+    (
+        "Mbps",
+        "兆比特每秒",
+        "megabit per second",
+        "megabits per second",
+    ),
+    (
+        "Gbps",
+        "吉比特每秒",
+        "gigabit per second",
+        "gigabits per second",
+    ),
+    (
+        "req/s",
+        "次请求每秒",
+        "request per second",
+        "requests per second",
+    ),
+    (
+        "rps",
+        "次请求每秒",
+        "request per second",
+        "requests per second",
+    ),
+    ("ms", "毫秒", "millisecond", "milliseconds"),
+    ("us", "微秒", "microsecond", "microseconds"),
+    ("s", "秒", "second", "seconds"),
+    ("sec", "秒", "second", "seconds"),
     ("min", "分钟", "minute", "minutes"),
     ("h", "小时", "hour", "hours"),
+    ("d", "天", "day", "days"),
     ("℃", "摄氏度", "degree Celsius", "degrees Celsius"),
     ("℉", "华氏度", "degree Fahrenheit", "degrees Fahrenheit"),
     ("°", "度", "degree", "degrees"),
 ];
+
+/// What `m` means in a time such as `5m`.
+pub(super) const MINUTE: Unit = Unit {
+    chinese: "分钟",
+    english: ["minute", "minutes"],
+};
 
 pub(super) fn unit(written: &str) -> Option<Unit> {
     let written = match written {

@@ -1,5 +1,6 @@
 //! Tests of the whole crate with real files, real processes and ears of their own. What espeak-ng says is heard by measuring it.
 
+mod alerts;
 mod archives;
 mod engines;
 mod intelligibility;

@@ -130,6 +130,23 @@ impl Fields {
         }
     }
 
+    /// Fields that come from elsewhere than a body.
+    pub fn of<'a>(
+        form: &Form,
+        texts: impl IntoIterator<Item = (&'a str, String)>,
+    ) -> Result<Self, Refusal> {
+        let mut fields = Self::default();
+        for (name, text) in texts {
+            let known = form
+                .known(name)
+                .ok_or_else(|| Refusal::field(format!("{name} is not a field of {}", form.root)))?;
+            check_characters(&text)
+                .map_err(|problem| Refusal::field(format!("{known}: {problem}")))?;
+            fields.set(known, Value::Text(text));
+        }
+        Ok(fields)
+    }
+
     /// Adds a known field. `Err` names a field that came twice, because nobody can know which of the two was meant.
     fn put(&mut self, name: &'static str, value: Value) -> Result<(), String> {
         if self.0.iter().any(|(known, _)| *known == name) {
@@ -183,6 +200,18 @@ impl Field {
             default: "",
             rule,
         }
+    }
+
+    /// As an option of a command: `redialTimes` is `redial-times`.
+    pub fn option_name(&self) -> String {
+        let mut name = String::new();
+        for letter in self.name.chars() {
+            if letter.is_ascii_uppercase() {
+                name.push('-');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        name
     }
 
     pub const fn optional(name: &'static str, default: &'static str, rule: &'static str) -> Self {

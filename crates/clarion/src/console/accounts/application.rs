@@ -5,7 +5,6 @@ use std::sync::Arc;
 use askama::Template;
 use axum::response::Response;
 
-use super::secrets::{self, SecretRow};
 use super::{account, app_of, shown_name, sid_of};
 use crate::console::Console;
 use crate::console::guard::Visit;
@@ -14,6 +13,7 @@ use crate::console::page_forms::{
     FormError, FormField, PageForms, SettingGroup, change_of, groups,
 };
 use crate::console::refusal::Refused;
+use crate::console::secrets::{self, SecretRow};
 use crate::console::shown::{Mark, app_mark};
 use crate::console::times::Moment;
 use crate::console::words::Words;
@@ -112,5 +112,6 @@ fn added(console: &Console, visit: &Visit, app: &Application) -> Response {
         SecretRow::new(words.app_id, app.id.as_str()),
         SecretRow::new(words.set_secret, secret.reveal()),
     ];
-    secrets::show_once(console, visit, words.app_added, rows, address_of(&app.id))
+    let (place, onward) = (MenuPlace::Accounts, address_of(&app.id));
+    secrets::show_once(console, visit, place, words.app_added, rows, onward)
 }

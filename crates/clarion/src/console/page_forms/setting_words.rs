@@ -1,7 +1,11 @@
 //! What pages call each setting, and what they say about it, in both languages. A test holds it against the tables.
 
+use crate::api::LANDING_CALL;
+use crate::console::field_words;
+use crate::console::language::PageLanguage;
 use crate::console::words::Words;
 use crate::domain::account::{AccountChange, ApplicationChange};
+use crate::domain::intake::change::IntakeChange;
 use crate::management::settings::Settings;
 
 /// The words of a setting.
@@ -112,6 +116,74 @@ impl WordedSettings for ApplicationChange {
     }
 }
 
+impl WordedSettings for IntakeChange {
+    fn worded(name: &str, words: &'static Words) -> Option<SettingWords> {
+        let (group, label, hint) = match name {
+            "text" => (words.group_said, words.set_text, words.set_text_hint),
+            "language" => (
+                words.group_said,
+                words.set_language,
+                words.set_language_hint,
+            ),
+            "to" => (
+                words.group_called,
+                words.set_intake_to,
+                words.set_intake_to_hint,
+            ),
+            "allow-numbers" => (
+                words.group_called,
+                words.set_allow_numbers,
+                words.set_allow_numbers_hint,
+            ),
+            "to-label" => (
+                words.group_called,
+                words.set_to_label,
+                words.set_to_label_hint,
+            ),
+            "new-alerts-call" => (
+                words.group_incidents,
+                words.set_new_alerts,
+                words.set_new_alerts_hint,
+            ),
+            "skip-recoveries" => (
+                words.group_incidents,
+                words.set_skip_recoveries,
+                words.set_skip_recoveries_hint,
+            ),
+            "close-after" => (
+                words.group_incidents,
+                words.set_close_after,
+                words.set_close_after_hint,
+            ),
+            "networks" => (
+                words.group_permissions,
+                words.set_allow_ips,
+                words.set_networks_hint,
+            ),
+            "silence-key" => (
+                words.group_silence,
+                words.set_silence_key,
+                words.set_silence_key_hint,
+            ),
+            "silence-url" => (
+                words.group_silence,
+                words.set_silence_url,
+                words.set_silence_url_hint,
+            ),
+            "silence-minutes" => (words.group_silence, words.set_silence_minutes, ""),
+            // The fields of a request are called as the API calls them.
+            plan => {
+                let mut fields = LANDING_CALL.fields.iter();
+                let field = fields.find(|field| field.option_name() == plan)?;
+                let language = PageLanguage::of_words(words);
+                let hint = field_words::meaning(field, language);
+                (words.group_plan, field.name, hint)
+            }
+        };
+        Some(SettingWords { group, label, hint })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -151,5 +223,6 @@ mod tests {
     fn every_setting_of_the_tables_has_words() {
         is_complete::<AccountChange>();
         is_complete::<ApplicationChange>();
+        is_complete::<IntakeChange>();
     }
 }

@@ -1,4 +1,4 @@
-//! The settings of an account or an application as a form: a field for each row of its table.
+//! The settings of an account, an application or an intake as a form: a field for each row of its table.
 
 use super::setting_words::WordedSettings;
 use super::{FieldChoice, FieldMistake, FormError, FormField, PageForms, said};
@@ -8,6 +8,8 @@ use crate::management::settings::{Setting, SettingKind};
 
 /// The name of the form, on every page that has one.
 pub const FORM: &str = "settings";
+/// Lines of the field for a template.
+const TEMPLATE_ROWS: u8 = 5;
 
 /// Settings that belong together.
 #[derive(Debug)]
@@ -99,6 +101,7 @@ fn field<C: WordedSettings>(
             let offered = choices(offered, words);
             FormField { was, ..field }.one_of(none.into_iter().chain(offered).collect())
         }
+        SettingKind::Template => FormField { was, ..field }.of_lines(TEMPLATE_ROWS),
         SettingKind::Switch => FormField { was, ..field }.one_of(choices(&["on", "off"], words)),
         _ => FormField { was, ..field },
     }
@@ -127,6 +130,8 @@ pub fn choice_word<'a>(value: &'a str, words: &Words) -> &'a str {
         "closed" => words.account_closed,
         "disabled" => words.app_disabled,
         "deleted" => words.app_deleted,
+        "zh" => words.language_chinese,
+        "en" => words.language_english,
         // Names of the API.
         other => other,
     }

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::status_body::escape;
-use super::{CallbackKey, EVENTS_AT, OwedCallback, RespUrl};
+use super::{CallbackKey, EVENT_TIME, EVENTS_AT, OwedCallback, RespUrl};
 use crate::domain::account::AppId;
 use crate::domain::call::{CallSid, NewCall};
 
 /// So many events a call may have, besides that of its end.
-pub const MOST_EVENTS: u32 = 1000;
+pub const MOST_EVENTS: i32 = 1000;
 
 /// Who wants to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl OwedEvent {
     }
 
     /// Whether it is told after an event of this number.
-    pub fn has_room(&self, last: u32) -> bool {
+    pub fn has_room(&self, last: i32) -> bool {
         last < MOST_EVENTS || self.is_last
     }
 
@@ -148,7 +148,7 @@ impl OwedEvent {
     }
 
     /// As the event of this number.
-    pub fn numbered(&self, seq: u32) -> OwedCallback {
+    pub fn numbered(&self, seq: i32) -> OwedCallback {
         let key = CallbackKey {
             call: self.call.clone(),
             seq,
@@ -161,6 +161,7 @@ impl OwedEvent {
             url: self.url.clone(),
             body: format!("{before}{seq}{after}"),
             owed_at: self.owed_at,
+            valid_for: Some(EVENT_TIME),
         }
     }
 }

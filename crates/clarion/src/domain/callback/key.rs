@@ -1,4 +1,4 @@
-//! Names one of the things that are owed for a call: its final callback, or one of its events.
+//! Names one of the things that are owed for a call: its final callback, one of its events, or the silence that a callee has asked for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,15 @@ use crate::domain::call::CallSid;
 
 /// Events to a receiver wait apart from final callbacks to it, so that these never wait for them.
 pub const EVENTS_AT: &str = "events@";
+/// The place of a silence among what is owed for a call: before the rest, so that nothing takes it for an event.
+const SILENCE: i32 = -1;
+const SILENCE_WORD: &str = "silence";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallbackKey {
     pub call: CallSid,
-    /// 0 is the final callback. Events count from 1, in the order in which they happened.
-    pub seq: u32,
+    /// 0 is the final callback. Events count from 1, in the order in which they happened. `SILENCE` is no event: it is delivered like a final callback.
+    pub seq: i32,
 }
 
 impl CallbackKey {
@@ -22,14 +25,24 @@ impl CallbackKey {
         Self { call, seq: 0 }
     }
 
+    /// The silence that a callee has asked for.
+    pub fn of_silence(call: CallSid) -> Self {
+        Self { call, seq: SILENCE }
+    }
+
     pub fn is_event(&self) -> bool {
         self.seq > 0
+    }
+
+    pub fn is_silence(&self) -> bool {
+        self.seq == SILENCE
     }
 
     /// The receiver recognises repeated deliveries by this id.
     pub fn webhook_id(&self) -> String {
         match self.seq {
             0 => format!("msg_{}", self.call),
+            SILENCE => format!("msg_{}_{SILENCE_WORD}", self.call),
             seq => format!("msg_{}_{seq}", self.call),
         }
     }
@@ -37,17 +50,18 @@ impl CallbackKey {
     /// Where it waits: with everything else that goes to the same host and is of its kind.
     pub fn receiver(&self, url: &RespUrl) -> String {
         match self.seq {
-            0 => url.host(),
+            ..=0 => url.host(),
             _ => format!("{EVENTS_AT}{}", url.host()),
         }
     }
 }
 
-/// As operators write it: `callSid` for the final callback, `callSid/3` for an event.
+/// As operators write it: `callSid` for the final callback, `callSid/3` for an event, `callSid/silence` for a silence.
 impl fmt::Display for CallbackKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.seq {
             0 => self.call.fmt(f),
+            SILENCE => write!(f, "{}/{SILENCE_WORD}", self.call),
             seq => write!(f, "{}/{seq}", self.call),
         }
     }
@@ -60,6 +74,9 @@ impl FromStr for CallbackKey {
         let Some((call, seq)) = text.split_once('/') else {
             return text.parse().map(Self::of_end);
         };
+        if seq == SILENCE_WORD {
+            return call.parse().map(Self::of_silence);
+        }
         let seq = seq.parse().ok().filter(|seq| *seq > 0);
         Ok(Self {
             call: call.parse()?,
@@ -82,6 +99,11 @@ mod tests {
                 format!("{call}/7"),
                 format!("msg_{call}_7"),
                 "events@example.com:443",
+            ),
+            (
+                format!("{call}/silence"),
+                format!("msg_{call}_silence"),
+                "example.com:443",
             ),
         ] {
             let key: CallbackKey = text.parse().unwrap();

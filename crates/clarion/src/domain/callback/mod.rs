@@ -48,6 +48,8 @@ pub struct OwedCallback {
     pub url: RespUrl,
     pub body: String,
     pub owed_at: Timestamp,
+    /// How long it may be tried. A final callback is tried as often as its schedule says.
+    pub valid_for: Option<SignedDuration>,
 }
 
 impl OwedCallback {
@@ -60,6 +62,7 @@ impl OwedCallback {
             url,
             body: status_body(report, zone),
             owed_at: report.ended_at,
+            valid_for: None,
         }
     }
 
@@ -80,12 +83,13 @@ impl OwedCallback {
             url,
             body,
             owed_at: now,
+            valid_for: Some(EVENT_TIME),
         }
     }
 
     /// The same, as the event of this number.
     #[must_use]
-    pub fn numbered(mut self, seq: u32) -> Self {
+    pub fn numbered(mut self, seq: i32) -> Self {
         self.key.seq = seq;
         self.webhook_id = self.key.webhook_id();
         self
@@ -94,11 +98,6 @@ impl OwedCallback {
     /// Where it waits.
     pub fn receiver(&self) -> String {
         self.key.receiver(&self.url)
-    }
-
-    /// How long it may be tried. A final callback is tried as often as its schedule says.
-    pub fn valid_for(&self) -> Option<SignedDuration> {
-        self.key.is_event().then_some(EVENT_TIME)
     }
 }
 

@@ -17,6 +17,8 @@ pub enum NoticeEnding {
     /// It was given up after its time.
     Expired = 3,
     Cancelled = 4,
+    /// What it was about is over: its incident was resolved.
+    Resolved = 5,
     /// The next attempt could not be paid.
     Unpaid = 6,
     /// Somebody had answered when the server was lost: nobody is told twice.
@@ -24,12 +26,13 @@ pub enum NoticeEnding {
 }
 
 impl NoticeEnding {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Talked,
         Self::Confirmed,
         Self::Exhausted,
         Self::Expired,
         Self::Cancelled,
+        Self::Resolved,
         Self::Unpaid,
         Self::Interrupted,
     ];
@@ -42,6 +45,7 @@ impl NoticeEnding {
             Self::Exhausted => "exhausted",
             Self::Expired => "expired",
             Self::Cancelled => "cancelled",
+            Self::Resolved => "resolved",
             Self::Unpaid => "unpaid",
             Self::Interrupted => "interrupted",
         }
@@ -60,7 +64,7 @@ impl NoticeEnding {
     /// The state in the callback, of a notice whose furthest attempt had this outcome.
     pub fn callback_state(self, outcome: Outcome) -> char {
         match self {
-            Self::Cancelled => '1',
+            Self::Cancelled | Self::Resolved => '1',
             Self::Unpaid => '2',
             _ => outcome.callback_state(),
         }
@@ -104,6 +108,7 @@ mod tests {
             (NoticeEnding::Exhausted, Outcome::Busy, '1'),
             (NoticeEnding::Exhausted, Outcome::TrunkFailure, '2'),
             (NoticeEnding::Cancelled, Outcome::TrunkFailure, '1'),
+            (NoticeEnding::Resolved, Outcome::Cancelled, '1'),
             (NoticeEnding::Unpaid, Outcome::Busy, '2'),
             (NoticeEnding::Expired, Outcome::Expired, '2'),
         ] {

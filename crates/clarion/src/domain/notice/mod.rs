@@ -4,6 +4,7 @@ pub mod call_hours;
 pub mod ending;
 pub mod keys;
 pub mod plan;
+pub mod silence;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use self::call_hours::CallHours;
 use self::ending::{NoticeEnd, NoticeEnding};
 use self::keys::{CalleeChoice, NoticeKeys};
 use self::plan::{AttemptVerdict, FollowUp, NextAttempt, NoticePlan, PastAttempt, RedialReason};
+use self::silence::NoticeSilence;
 use super::attempt::Attempt;
 use super::call_list::{CallList, ListName, ListedNumber};
 use super::call_window::CallWindow;
@@ -78,6 +80,9 @@ pub struct Notice {
     /// What the callee is asked to press, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<NoticeKeys>,
+    /// What a callee may ask of the source of the alert that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<NoticeSilence>,
 }
 
 /// What follows an attempt.
@@ -103,6 +108,7 @@ impl Notice {
             lifts_hours: false,
             ring: None,
             keys: None,
+            silence: None,
         }
     }
 
@@ -344,6 +350,7 @@ mod tests {
             lifts_hours: false,
             ring: None,
             keys: None,
+            silence: None,
         }
     }
 

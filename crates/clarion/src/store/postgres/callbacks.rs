@@ -152,7 +152,7 @@ impl CallbackQueue for PostgresStore {
                 RELEASE,
                 &[
                     &column(&leases, |lease| lease.key.call.as_str()),
-                    &column(&leases, |lease| stored_seq(&lease.key)),
+                    &column(&leases, |lease| lease.key.seq),
                     &column(&leases, |lease| lease.fence),
                 ],
             )
@@ -181,7 +181,7 @@ impl CallbackQueue for PostgresStore {
 
     async fn replay_callback(&self, key: &CallbackKey) -> Result<(), StoreError> {
         let client = self.client().await?;
-        let values: super::Values<'_> = &[&key.call.as_str(), &stored_seq(key)];
+        let values: super::Values<'_> = &[&key.call.as_str(), &key.seq];
         if client.execute_once(REPLAY, values).await? > 0 {
             return Ok(());
         }
@@ -219,7 +219,7 @@ impl CallbackQueue for PostgresStore {
             let call = owed.key.call.as_str();
             let statement = callbacks::LAST_EVENT.postgres;
             let row = client.query_one(statement, &[&call]).await?;
-            let last = row.number::<u32>(0)?;
+            let last = row.number::<i32>(0)?;
             if last >= MOST_EVENTS {
                 return Ok(false);
             }
@@ -239,10 +239,6 @@ impl CallbackQueue for PostgresStore {
     }
 }
 
-fn stored_seq(key: &CallbackKey) -> i32 {
-    i32::try_from(key.seq).unwrap_or(i32::MAX)
-}
-
 /// To be called in the transaction that they are about: one statement for the whole batch. Owing the same again changes nothing.
 pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<u64, StoreError> {
     let columns = columns(owed);
@@ -254,14 +250,14 @@ pub async fn owe(client: &Session, owed: &[OwedCallback]) -> Result<u64, StoreEr
 pub fn columns<'a>(owed: &'a [OwedCallback]) -> [Box<dyn ToSql + Send + Sync + 'a>; 9] {
     [
         Box::new(column(owed, |owed| owed.key.call.as_str())),
-        Box::new(column(owed, |owed| stored_seq(&owed.key))),
+        Box::new(column(owed, |owed| owed.key.seq)),
         Box::new(column(owed, |owed| owed.app.as_str())),
         Box::new(column(owed, |owed| owed.webhook_id.as_str())),
         Box::new(column(owed, OwedCallback::receiver)),
         Box::new(column(owed, |owed| owed.url.as_str())),
         Box::new(column(owed, |owed| owed.body.as_str())),
         Box::new(column(owed, |owed| owed.owed_at.as_millisecond())),
-        Box::new(column(owed, |owed| owed.valid_for().map(millis))),
+        Box::new(column(owed, |owed| owed.valid_for.map(millis))),
     ]
 }
 
@@ -273,7 +269,7 @@ pub async fn owe_events(client: &Session, events: &[OwedEvent]) -> Result<(), St
             let row = client
                 .query_one(callbacks::LAST_EVENT.postgres, values)
                 .await?;
-            let last = row.number::<u32>(0)?;
+            let last = row.number::<i32>(0)?;
             // Somebody else may have taken the place.
             if !event.has_room(last) || owe(client, &[event.numbered(last + 1)]).await? > 0 {
                 break;
@@ -340,7 +336,7 @@ async fn record(client: &Session, ended: &[EndedAttempt]) -> Result<Vec<Callback
             RECORD,
             &[
                 &column(ended, |ended| ended.lease.key.call.as_str()),
-                &column(ended, |ended| stored_seq(&ended.lease.key)),
+                &column(ended, |ended| ended.lease.key.seq),
                 &column(ended, |ended| ended.lease.fence),
                 &column(ended, |ended| ended.next.state().number()),
                 &column(ended, |ended| ended.next.wait().map(millis)),
@@ -361,7 +357,7 @@ async fn find(
     client: &Session,
     key: &CallbackKey,
 ) -> Result<Option<(Callback, Vec<CallbackAttempt>)>, StoreError> {
-    let values: super::Values<'_> = &[&key.call.as_str(), &stored_seq(key)];
+    let values: super::Values<'_> = &[&key.call.as_str(), &key.seq];
     let found = client
         .query_opt_once(callbacks::FIND.postgres, values)
         .await?;

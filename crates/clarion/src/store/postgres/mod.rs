@@ -35,6 +35,7 @@ mod claiming;
 mod do_not_call;
 mod ending;
 mod group_commit;
+mod intakes;
 mod legs;
 mod notices;
 mod operators;

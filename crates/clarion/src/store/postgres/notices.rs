@@ -30,7 +30,7 @@ pub(super) async fn end(client: &mut Session, ended: &EndedCall) -> Result<bool,
     let Some(held) = held(&transaction, ended).await? else {
         return Ok(false);
     };
-    let ended = ended.judged(held.is_cancelled);
+    let ended = ended.judged(held.called_off);
     let charge = settle(&transaction, &ended, &held).await?;
     keep_line(&transaction, &ended, &held, charge, true).await?;
     close(&transaction, &ended, &held).await?;
@@ -47,8 +47,8 @@ pub(super) async fn go_on(client: &mut Session, going: &GoingOn) -> Result<WentO
     };
     // What the attempt costs comes first: the next one is paid from what is left.
     let charge = settle(&transaction, ended, &held).await?;
-    let over = if held.is_cancelled {
-        Some(&going.if_cancelled)
+    let over = if let Some(reason) = held.called_off {
+        Some(going.if_called_off.by(reason))
     } else if !bills::reserve_next(&transaction, &ended.claimed.call, next).await? {
         Some(&going.if_unpaid)
     } else {
@@ -148,8 +148,14 @@ async fn close(
         .await?;
         query_in(transaction, notices::FORGET_SECRET.postgres, &[&sid]).await?;
     }
-    if let Some(owed) = &ended.callback {
-        callbacks::owe(transaction, std::slice::from_ref(owed)).await?;
+    let owed: Vec<_> = ended
+        .callback
+        .iter()
+        .cloned()
+        .chain(ended.silence())
+        .collect();
+    if !owed.is_empty() {
+        callbacks::owe(transaction, &owed).await?;
     }
     callbacks::owe_events(transaction, &ended.events).await
 }

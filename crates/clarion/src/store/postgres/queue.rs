@@ -51,7 +51,7 @@ macro_rules! with_event {
         postgres!(
             "WITH ",
             $($moved),+,
-            ", place AS (SELECT call_sid, (SELECT coalesce(max(seq), 0) + 1 FROM callbacks WHERE callbacks.call_sid = moved.call_sid) AS seq FROM moved WHERE ",
+            ", place AS (SELECT call_sid, (SELECT coalesce(max(seq), 0) + 1 FROM callbacks WHERE callbacks.call_sid = moved.call_sid AND callbacks.seq > 0) AS seq FROM moved WHERE ",
             $news,
             "), \
              owed AS (INSERT INTO callbacks (call_sid, seq, app_id, webhook_id, host, url, body, state, owed_at, due_at, expires_at) \

@@ -12,15 +12,15 @@ use crate::store::statements::queue::{self, CLAIMED, CLAIMED_COLUMNS, ORPHANED};
 const OVERDUE_CALLS: &str = postgres!(
     "WITH expired AS (SELECT call_sid FROM call_queue WHERE node IS NULL AND expires_at <= {now} \
          ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED), \
-     unwanted AS (SELECT call_sid FROM call_queue WHERE cancelled AND node IS NULL LIMIT $1 FOR UPDATE SKIP LOCKED), \
+     unwanted AS (SELECT call_sid, resolved FROM call_queue WHERE cancelled AND node IS NULL LIMIT $1 FOR UPDATE SKIP LOCKED), \
      suspended AS (SELECT queue.call_sid FROM accounts JOIN applications ON applications.account_sid = accounts.sid \
          CROSS JOIN LATERAL (SELECT call_sid FROM call_queue WHERE app_id = applications.id AND node IS NULL AND parked = {in_lane} \
            LIMIT $1 FOR UPDATE SKIP LOCKED) AS queue \
          WHERE accounts.state <> '{active}' LIMIT $1), \
      held_back AS (SELECT call_sid FROM call_queue WHERE pass_at <= {now} AND node IS NULL LIMIT $1 FOR UPDATE SKIP LOCKED), \
      overdue AS (SELECT call_sid, min(why) AS why FROM (SELECT call_sid, 0 AS why FROM expired \
-         UNION ALL SELECT call_sid, 1 FROM unwanted UNION ALL SELECT call_sid, 1 FROM suspended \
-         UNION ALL SELECT call_sid, 2 FROM held_back) AS found GROUP BY call_sid), \
+         UNION ALL SELECT call_sid, CASE WHEN resolved THEN 2 ELSE 1 END FROM unwanted UNION ALL SELECT call_sid, 1 FROM suspended \
+         UNION ALL SELECT call_sid, 3 FROM held_back) AS found GROUP BY call_sid), \
      queue AS (UPDATE call_queue SET state = {claimed}, node = $2, fence = fence + 1, parked = {set_aside}, held_since = NULL, pass_at = NULL \
        FROM overdue WHERE call_queue.call_sid = overdue.call_sid RETURNING call_queue.*, overdue.why) \
      SELECT ",
@@ -60,6 +60,7 @@ pub(super) async fn claim_overdue(
         let why = match row.number::<i32>(CLAIMED_COLUMNS)? {
             0 => Overdue::Expired,
             1 => Overdue::Cancelled,
+            2 => Overdue::Resolved,
             _ => Overdue::HeldBack,
         };
         Ok((queue::claimed(row, node)?, why))

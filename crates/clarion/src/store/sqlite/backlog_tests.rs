@@ -99,7 +99,7 @@ fn claim(db: &Connection, node: &NodeId) -> Vec<ClaimedCall> {
 fn ended(claimed: ClaimedCall) -> EndedCall {
     EndedCall {
         choice: None,
-        if_cancelled: None,
+        if_called_off: None,
         events: Vec::new(),
         notice: None,
         claimed,

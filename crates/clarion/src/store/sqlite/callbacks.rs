@@ -167,7 +167,7 @@ impl CallbackQueue for SqliteStore {
         let clock = self.clock.clone();
         self.write(move |db| {
             let call = owed.key.call.as_str();
-            let last: u32 =
+            let last: i32 =
                 db.only_row(callbacks::LAST_EVENT.sqlite, [call], |row| row.number(0))?;
             if last >= MOST_EVENTS {
                 return Ok(false);
@@ -196,7 +196,7 @@ pub fn owe(db: &Connection, owed: &OwedCallback, now: i64) -> Result<(), StoreEr
         owed.body,
         owed.owed_at.as_millisecond(),
         now,
-        owed.valid_for().map(|time| now + millis(time)),
+        owed.valid_for.map(|time| now + millis(time)),
     ];
     db.run(OWE, values)?;
     Ok(())
@@ -210,7 +210,7 @@ pub fn owe_events<'a>(
 ) -> Result<(), StoreError> {
     for event in events {
         let call = [event.call.as_str()];
-        let last: u32 = db.only_row(callbacks::LAST_EVENT.sqlite, call, |row| row.number(0))?;
+        let last: i32 = db.only_row(callbacks::LAST_EVENT.sqlite, call, |row| row.number(0))?;
         if event.has_room(last) {
             owe(db, &event.numbered(last + 1), now)?;
         }

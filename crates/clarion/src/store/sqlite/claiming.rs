@@ -66,7 +66,7 @@ const COUNT: &str = sqlite!(
 
 /// Why a call is overdue, and which ones are. All of them are asked with the same values. SQLite, which does not know how few calls are cancelled
 /// and accounts suspended, is told what to begin with.
-const OVERDUE: [(Overdue, &str); 4] = [
+const OVERDUE: [(Overdue, &str); 5] = [
     (
         Overdue::Expired,
         sqlite!(
@@ -76,7 +76,13 @@ const OVERDUE: [(Overdue, &str); 4] = [
     (
         Overdue::Cancelled,
         sqlite!(
-            "SELECT call_sid FROM call_queue INDEXED BY call_queue_cancelled WHERE cancelled = 1 AND node IS NULL AND $1 > 0 LIMIT $2"
+            "SELECT call_sid FROM call_queue INDEXED BY call_queue_cancelled WHERE cancelled = 1 AND resolved = 0 AND node IS NULL AND $1 > 0 LIMIT $2"
+        ),
+    ),
+    (
+        Overdue::Resolved,
+        sqlite!(
+            "SELECT call_sid FROM call_queue INDEXED BY call_queue_cancelled WHERE cancelled = 1 AND resolved = 1 AND node IS NULL AND $1 > 0 LIMIT $2"
         ),
     ),
     (

@@ -18,7 +18,7 @@ pub(super) fn end(db: &Connection, ended: &EndedCall, now: i64) -> Result<bool, 
     let Some(held) = held(db, ended)? else {
         return Ok(false);
     };
-    let ended = ended.judged(held.is_cancelled);
+    let ended = ended.judged(held.called_off);
     let charge = settle(db, &ended, &held)?;
     keep_line(db, &ended, &held, charge, true)?;
     close(db, &ended, &held, now)?;
@@ -33,8 +33,8 @@ pub(super) fn go_on(db: &Connection, going: &GoingOn, now: i64) -> Result<WentOn
     };
     // What the attempt costs comes first: the next one is paid from what is left.
     let charge = settle(db, ended, &held)?;
-    let over = if held.is_cancelled {
-        Some(&going.if_cancelled)
+    let over = if let Some(reason) = held.called_off {
+        Some(going.if_called_off.by(reason))
     } else if !bills::reserve_next(db, &ended.claimed.call, next)? {
         Some(&going.if_unpaid)
     } else {
@@ -113,7 +113,7 @@ fn close(
         db.run(notices::FORGET_PROMPT.sqlite, params![prompt, sid])?;
         db.run(notices::FORGET_SECRET.sqlite, [sid])?;
     }
-    if let Some(owed) = &ended.callback {
+    for owed in ended.callback.iter().chain(&ended.silence()) {
         callbacks::owe(db, owed, now)?;
     }
     callbacks::owe_events(db, &ended.events, now)

@@ -39,6 +39,7 @@ mod do_not_call;
 mod ending;
 mod failure;
 mod inbox;
+mod intakes;
 mod legs;
 mod operators;
 mod query;

@@ -17,14 +17,17 @@ const CALLBACK: &str = "SELECT call_sid, callbacks.app_id, calls.number, calls.e
     callbacks.attempts, owed_at, due_at, finished_at, seq FROM callbacks LEFT JOIN calls USING (call_sid)";
 
 pub const FIND: Statement = statement!(CALLBACK, " WHERE call_sid = $1 AND seq = $2");
-/// The final one is the first.
-pub const OF_CALL: Statement = statement!(CALLBACK, " WHERE call_sid = $1 ORDER BY seq LIMIT $2");
+/// The final one is the first, and the silence the last.
+pub const OF_CALL: Statement = statement!(
+    CALLBACK,
+    " WHERE call_sid = $1 ORDER BY seq < 0, seq LIMIT $2"
+);
 pub const ATTEMPTS: Statement = statement!(
     "SELECT started_at, duration, verdict, status, error, answer FROM callback_attempts WHERE call_sid = $1 AND seq = $2 \
      ORDER BY attempt"
 );
 pub const LAST_EVENT: Statement =
-    statement!("SELECT coalesce(max(seq), 0) FROM callbacks WHERE call_sid = $1");
+    statement!("SELECT coalesce(max(seq), 0) FROM callbacks WHERE call_sid = $1 AND seq > 0");
 /// Before the moment from which it is due.
 pub const REPLAY: &str =
     "UPDATE callbacks SET state = {waiting}, failures = 0, finished_at = NULL, due_at = ";
@@ -35,9 +38,9 @@ pub const GIVEN_UP_AFTER: &str = "SELECT call_sid, app_id, host FROM callbacks \
      WHERE state = {given_up} AND seq = 0 AND call_sid > $1 ORDER BY call_sid LIMIT $2";
 pub const DELIVERED_AFTER: &str = "SELECT call_sid, app_id, host FROM callbacks \
      WHERE state = {delivered} AND seq = 0 AND call_sid > $1 ORDER BY call_sid LIMIT $2";
-/// What may be delivered of the things that are due: every final callback (`this`), and of each call's events the earliest while none is under
+/// What may be delivered of the things that are due: every final callback and silence (`this`), and of each call's events the earliest while none is under
 /// way. Before the moment by which they are due.
-pub const IN_ORDER: &str = " AND (this.seq = 0 OR NOT EXISTS (SELECT 1 FROM callbacks AS other \
+pub const IN_ORDER: &str = " AND (this.seq <= 0 OR NOT EXISTS (SELECT 1 FROM callbacks AS other \
      WHERE other.call_sid = this.call_sid AND other.seq > 0 AND (other.state = {delivering} \
        OR other.state = {waiting} AND other.seq < this.seq AND other.due_at <= ";
 pub const OF_THEIR_CALL: &str = "))) ORDER BY due_at LIMIT ";
@@ -78,7 +81,7 @@ pub fn list(filter: &CallbackFilter, mark: char) -> (String, Vec<Bind<'_>>) {
     if let Some(before) = &filter.before {
         let (call, seq) = (
             marked(before.call.as_str().into()),
-            marked(before.seq.into()),
+            marked(i64::from(before.seq).into()),
         );
         conditions.push_str(&format!(" AND (call_sid, seq) < ({call}, {seq})"));
     }

@@ -14,6 +14,7 @@ pub mod bill_lines;
 pub mod call_lists;
 pub mod callbacks;
 pub mod do_not_call;
+pub mod intakes;
 pub mod legs;
 mod names;
 pub mod notices;

@@ -1,14 +1,14 @@
 //! Notices: the end of an attempt, and what comes after it.
 
 use super::{Statement, requests, statement};
-use crate::domain::ended_call::{EndedCall, NextDial};
+use crate::domain::ended_call::{CallOff, EndedCall, NextDial};
 use crate::store::StoreError;
 use crate::store::binding::{Bind, millis};
 use crate::store::columns::Columns;
 
-/// What is known of an attempt that a lease still holds: its callee, the legs that were stored before, and whether it was cancelled.
+/// What is known of an attempt that a lease still holds: its callee, the legs that were stored before, and whether and why its notice was called off.
 pub const HELD: Statement = statement!(
-    "SELECT callee, legs, cancelled FROM call_queue WHERE call_sid = $1 AND {holder} = $2 AND fence = $3{for_update}"
+    "SELECT callee, legs, cancelled, resolved FROM call_queue WHERE call_sid = $1 AND {holder} = $2 AND fence = $3{for_update}"
 );
 pub const LEAVE_QUEUE: Statement = statement!("DELETE FROM call_queue WHERE call_sid = $1");
 /// Before the moment from which it is due: the row of one attempt becomes that of the next, with the values of `next_values`.
@@ -36,14 +36,18 @@ pub struct HeldAttempt {
     pub callee: String,
     /// Legs of it that were stored before.
     pub legs_before: u32,
-    pub is_cancelled: bool,
+    pub called_off: Option<CallOff>,
 }
 
 pub fn held(row: &impl Columns) -> Result<HeldAttempt, StoreError> {
+    let reason = match row.flag(3)? {
+        true => CallOff::Resolved,
+        false => CallOff::Cancelled,
+    };
     Ok(HeldAttempt {
         callee: row.string(0)?,
         legs_before: row.number(1)?,
-        is_cancelled: row.flag(2)?,
+        called_off: row.flag(2)?.then_some(reason),
     })
 }
 

@@ -64,6 +64,11 @@ pub const CANCEL_OF: Statement = statement!(
     "UPDATE call_queue SET cancelled = TRUE, cancel_before_answer = $3 AND (cancel_before_answer OR NOT cancelled) \
      WHERE call_sid = $1 AND account_sid = $2 AND (NOT $3 OR state < {answered}) RETURNING state"
 );
+/// What it is about is over: it ends before it is answered, or when the talk is over. One that somebody has cancelled stays cancelled.
+pub const RESOLVE: Statement = statement!(
+    "UPDATE call_queue SET cancelled = TRUE, resolved = (NOT cancelled OR cancel_before_answer), cancel_before_answer = (NOT cancelled OR cancel_before_answer) \
+     WHERE call_sid = $1 RETURNING state"
+);
 pub const CANCELLED_OF: Statement = statement!(
     "SELECT call_sid, cancel_before_answer FROM call_queue \
      WHERE {is_cancelled} AND node = $1 AND (NOT cancel_before_answer OR state < {answered})"

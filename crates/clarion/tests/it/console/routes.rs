@@ -1,18 +1,37 @@
 //! Every route of the console, as its own table lists them: none answers a stranger, and none changes anything for who may not.
 
+use clarion::clock::Clock;
 use clarion::console::{ConsoleRoute, RouteAccess, routes};
 use clarion::domain::audit::AuditFilter;
 use clarion::domain::call_state::CallState;
+use clarion::domain::intake::{Intake, IntakeFormat, IntakeSettings, IntakeToken};
 use clarion::domain::operator::OperatorRole;
 
 use super::add_operators;
 use super::visitor::{Answer, Visitor};
 use crate::support::{APP, SID, TestServer, call_sid};
 
-/// A server with operators and a call that waits.
+/// An intake that calls a number.
+fn intake(clock: &Clock) -> Intake {
+    Intake {
+        name: "shop".parse().unwrap(),
+        app: APP.parse().unwrap(),
+        format: IntakeFormat::Json,
+        token: IntakeToken::new([7; 32]).hash(),
+        settings: IntakeSettings {
+            to: vec!["13800000001".parse().unwrap()],
+            ..IntakeSettings::default()
+        },
+        created_at: clock.now(),
+        updated_at: clock.now(),
+    }
+}
+
+/// A server with operators, an intake, and a call that waits.
 async fn server() -> (TestServer, String) {
     let server = TestServer::start_prepared("", async |store, clock| {
         add_operators(store, clock).await;
+        store.add_intake(intake(clock)).await.unwrap();
     })
     .await;
     let answer = server
@@ -28,7 +47,8 @@ fn address(route: &ConsoleRoute, sid: &str) -> String {
     let sid = if is_of_account { SID } else { sid };
     let path = route.path.replace("{sid}", sid).replace("{code}", "zh");
     let path = path.replace("{day}", "2026-11-15").replace("{app}", APP);
-    path.replace("{name}", "console.css").replace("{id}", APP)
+    let path = path.replace("{name}", "console.css").replace("{id}", APP);
+    path.replace("{intake}", "shop")
 }
 
 fn is_change(route: &ConsoleRoute) -> bool {

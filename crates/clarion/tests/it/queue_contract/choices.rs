@@ -8,10 +8,11 @@ use clarion::domain::callback::{
 };
 use clarion::domain::claim::{CallUpdate, ClaimedCall, WatchedUpdate};
 use clarion::domain::do_not_call::DoNotCallSource;
-use clarion::domain::ended_call::EndedCall;
+use clarion::domain::ended_call::{CalledOff, EndedCall, NoticeOver};
 use clarion::domain::notice::Notice;
 use clarion::domain::notice::ending::{Confirmation, NoticeEnd, NoticeEnding};
 use clarion::domain::notice::keys::CalleeChoice;
+use clarion::domain::notice::silence::NoticeSilence;
 use clarion::domain::outcome::Outcome;
 use clarion::store::{Database, Store};
 use jiff::tz::TimeZone;
@@ -23,7 +24,8 @@ contract! {
     a_choice_is_written_once_and_told_once,
     whoever_wants_no_more_calls_is_on_the_list_with_the_key_and_with_the_end,
     a_confirmation_is_found_by_whoever_takes_the_call_over,
-    a_notice_that_was_cancelled_ends_so_unless_somebody_had_confirmed,
+    a_notice_that_was_called_off_ends_so_unless_somebody_had_confirmed,
+    a_silence_is_owed_with_the_confirmation_and_no_event_is_taken_for_it,
 }
 
 fn watched(number: &str) -> NewCall {
@@ -164,15 +166,30 @@ async fn a_confirmation_is_found_by_whoever_takes_the_call_over(database: Databa
     assert_eq!(orphans[0].choice, Some(choice));
 }
 
-async fn a_notice_that_was_cancelled_ends_so_unless_somebody_had_confirmed(database: Database) {
+/// How a notice ends that was called off.
+fn called_off(claimed: &ClaimedCall) -> CalledOff {
+    let ended_as = |ending| {
+        let ended = over(claimed, ending, None);
+        NoticeOver {
+            end: ended.notice.unwrap(),
+            callback: ended.callback,
+            events: Vec::new(),
+        }
+    };
+    CalledOff {
+        cancelled: ended_as(NoticeEnding::Cancelled),
+        resolved: ended_as(NoticeEnding::Resolved),
+    }
+}
+
+async fn a_notice_that_was_called_off_ends_so_unless_somebody_had_confirmed(database: Database) {
     let store = with_account(&database).await;
-    for (number, choice, wanted) in [
-        ("8613800000001", None, NoticeEnding::Cancelled),
-        (
-            "8613800000002",
-            Some(CalleeChoice::Confirmed('1')),
-            NoticeEnding::Confirmed,
-        ),
+    let confirmed = Some(CalleeChoice::Confirmed('1'));
+    for (number, is_resolved, choice, wanted) in [
+        ("8613800000001", false, None, NoticeEnding::Cancelled),
+        ("8613800000002", false, confirmed, NoticeEnding::Confirmed),
+        ("8613800000003", true, None, NoticeEnding::Resolved),
+        ("8613800000004", true, confirmed, NoticeEnding::Confirmed),
     ] {
         let claimed = answered(&store, number).await;
         let ending = match choice {
@@ -181,17 +198,60 @@ async fn a_notice_that_was_cancelled_ends_so_unless_somebody_had_confirmed(datab
         };
         let mut end = over(&claimed, ending, choice);
         if choice.is_none() {
-            let cancelled = over(&claimed, NoticeEnding::Cancelled, None);
-            end.if_cancelled = Some(Box::new(clarion::domain::ended_call::NoticeOver {
-                end: cancelled.notice.unwrap(),
-                callback: cancelled.callback,
-                events: Vec::new(),
-            }));
+            end.if_called_off = Some(Box::new(called_off(&claimed)));
         }
-        store.cancel_call(&claimed.call.sid).await.unwrap();
+        let sid = &claimed.call.sid;
+        let state = if is_resolved {
+            store.resolve_call(sid).await
+        } else {
+            store.cancel_call(sid).await
+        };
+        assert!(state.unwrap().is_some());
+        // Nobody who talks is hung up on because it is over.
+        let hung_up = store.cancelled_calls(&node(1)).await.unwrap();
+        assert_eq!(hung_up.is_empty(), is_resolved);
         assert!(store.end_call(end).await.unwrap());
         let progress = store.call_progress(&account(), &claimed.call.sid).await;
         let notice = progress.unwrap().unwrap().notice.unwrap();
         assert_eq!(notice.ending, Some(wanted), "{number}");
+    }
+}
+
+async fn a_silence_is_owed_with_the_confirmation_and_no_event_is_taken_for_it(database: Database) {
+    let store = with_account(&database).await;
+    for (number, key, is_owed) in [("8613800000001", '9', true), ("8613800000002", '1', false)] {
+        let mut claimed = answered(&store, number).await;
+        let mut notice = claimed.call.notice.as_deref().cloned().unwrap();
+        notice.silence = Some(NoticeSilence {
+            key: '9',
+            url: "http://alerts.example:9093/api/v2/silences".to_owned(),
+            minutes: 30,
+            labels: [("alertname".to_owned(), "Down".to_owned())].into(),
+            author: "clarion".to_owned(),
+        });
+        claimed.call.notice = Some(Arc::new(notice));
+        let choice = CalleeChoice::Confirmed(key);
+        let end = over(&claimed, NoticeEnding::Confirmed, Some(choice));
+        assert!(store.end_call(end).await.unwrap());
+        let sid = &claimed.call.sid;
+        let silence = CallbackKey::of_silence(sid.clone());
+        let owed = store.callback(&silence).await.unwrap();
+        assert_eq!(owed.is_some(), is_owed, "{number}");
+        if let Some((owed, _)) = owed {
+            assert!(owed.body.contains("\"alertname\""), "{}", owed.body);
+            // Events of the call are numbered as if it were not there.
+            let event = clarion::domain::callback::OwedCallback::of_state(
+                sid.clone(),
+                claimed.call.app.clone(),
+                RespUrl::parse("http://watch.example/").unwrap(),
+                true,
+                now(),
+            );
+            assert!(store.owe_event(event).await.unwrap());
+            let all = store.callbacks_of(sid, 10).await.unwrap();
+            let last = all.last().unwrap();
+            assert_eq!(last.key, silence, "the final one first");
+            assert!(all.iter().any(|owed| owed.key.is_event()));
+        }
     }
 }

@@ -26,7 +26,7 @@ contract! {
 const URL: &str = "http://a/";
 const AGAIN: NextDelivery = NextDelivery::RetryAfter(SignedDuration::from_secs(5));
 
-fn event(number: u32, seq: u32) -> CallbackKey {
+fn event(number: u32, seq: i32) -> CallbackKey {
     event_to(URL, number, seq).key
 }
 

@@ -86,7 +86,7 @@ pub fn ended(
     let answered_at = talk.map(|seconds| ended_at - SignedDuration::from_secs(seconds));
     EndedCall {
         choice: None,
-        if_cancelled: None,
+        if_called_off: None,
         events: Vec::new(),
         notice: None,
         claimed: claimed.clone(),

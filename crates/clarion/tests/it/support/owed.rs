@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use clarion::domain::call::{CallKind, CallSid};
 use clarion::domain::callback::{
-    CallReport, Callback, CallbackAttempt, CallbackKey, CallbackState, ClaimedCallback,
+    CallReport, Callback, CallbackAttempt, CallbackKey, CallbackState, ClaimedCallback, EVENT_TIME,
     OwedCallback, ReceiverShare, RespUrl,
 };
 use clarion::domain::outcome::Outcome;
@@ -25,12 +25,13 @@ pub fn key(number: u32) -> CallbackKey {
 }
 
 /// Returns an event of a call.
-pub fn event_to(url: &str, number: u32, seq: u32) -> OwedCallback {
+pub fn event_to(url: &str, number: u32, seq: i32) -> OwedCallback {
     let key = CallbackKey { seq, ..key(number) };
     OwedCallback {
         webhook_id: key.webhook_id(),
         body: format!("<request><action>CallState</action><seq>{seq}</seq></request>"),
         key,
+        valid_for: Some(EVENT_TIME),
         ..owed_to(url, number, now())
     }
 }

@@ -98,8 +98,24 @@ impl Receiver {
         receiver
     }
 
+    /// Starts a receiver where another one was.
+    pub async fn start_at(address: SocketAddr, manners: Vec<Manner>) -> Self {
+        let listener = async || TcpListener::bind(address).await.ok();
+        let mut bound = None;
+        eventually("the address is free", async || {
+            bound = listener().await;
+            bound.is_some()
+        })
+        .await;
+        Self::serve_on(bound.unwrap(), manners, None)
+    }
+
     async fn serve(manners: Vec<Manner>, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::serve_on(listener, manners, tls)
+    }
+
+    fn serve_on(listener: TcpListener, manners: Vec<Manner>, tls: Option<TlsAcceptor>) -> Self {
         let address = listener.local_addr().unwrap();
         let received = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(Mutex::new(0));

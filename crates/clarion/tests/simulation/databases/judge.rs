@@ -8,7 +8,7 @@ use clarion::domain::call_record::{CallRecord, CurrentAttempt};
 use clarion::domain::call_state::CallState;
 use clarion::domain::callback::CallbackKey;
 use clarion::domain::claim::{CallUpdate, ClaimedCall, Lane, LeaseEnd, Requeue};
-use clarion::domain::ended_call::{EndedCall, GoingOn, NextDial, NoticeOver};
+use clarion::domain::ended_call::{CalledOff, EndedCall, GoingOn, NextDial, NoticeOver};
 use clarion::domain::notice::Recipient;
 use clarion::domain::notice::ending::{NoticeEnd, NoticeEnding};
 use clarion::domain::outcome::Outcome;
@@ -316,10 +316,13 @@ impl<'a> Comparison<'a> {
                 patience: None,
                 longest_talk: 60,
             },
-            if_cancelled: over(NoticeEnding::Cancelled),
+            if_called_off: CalledOff {
+                cancelled: over(NoticeEnding::Cancelled),
+                resolved: over(NoticeEnding::Resolved),
+            },
             if_unpaid: over(NoticeEnding::Unpaid),
             ended: EndedCall {
-                if_cancelled: None,
+                if_called_off: None,
                 events: Vec::new(),
                 dialled_at: ended.dialled_at.filter(|_| another.was_dialled),
                 notice: None,

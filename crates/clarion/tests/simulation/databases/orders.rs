@@ -7,7 +7,7 @@ use clarion::domain::call::{CallKind, NewCall, Priority, Queueing};
 use clarion::domain::callback::{CallbackKey, OwedCallback, RespUrl};
 use clarion::domain::claim::{CalleeCaps, Claim, ClaimedCall, Lane, LaneShare, NodeId};
 use clarion::domain::customer_limits::{CallLimits, Customer};
-use clarion::domain::ended_call::{EndedCall, NoticeOver};
+use clarion::domain::ended_call::{CalledOff, EndedCall, NoticeOver};
 use clarion::domain::notice::ending::{Confirmation, NoticeEnd, NoticeEnding};
 use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::notice::plan::NoticePlan;
@@ -97,6 +97,7 @@ fn notice(to: &Recipient) -> Arc<Notice> {
         lifts_hours: false,
         ring: None,
         keys: None,
+        silence: None,
     })
 }
 
@@ -148,6 +149,7 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
         url,
         body: format!("<request>{}</request>", outcome.as_str()),
         owed_at: at,
+        valid_for: None,
     });
     let choice = match outcome {
         Outcome::Confirmed => Some(CalleeChoice::Confirmed('1')),
@@ -168,24 +170,28 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
         answered_at: None,
         ended_at: at + SignedDuration::from_millis(1500),
     });
-    let if_cancelled = notice
-        .clone()
+    let over = |end: &NoticeEnd, ending: NoticeEnding| NoticeOver {
+        events: Vec::new(),
+        end: NoticeEnd {
+            ending,
+            ..end.clone()
+        },
+        callback: callback.clone().map(|owed| OwedCallback {
+            body: format!("<request>{}</request>", ending.as_str()),
+            ..owed
+        }),
+    };
+    let if_called_off = notice
+        .as_ref()
         .filter(|_| choice.is_none())
-        .map(|end| NoticeOver {
-            events: Vec::new(),
-            end: NoticeEnd {
-                ending: NoticeEnding::Cancelled,
-                ..end
-            },
-            callback: callback.clone().map(|owed| OwedCallback {
-                body: "<request>cancelled</request>".to_owned(),
-                ..owed
-            }),
+        .map(|end| CalledOff {
+            cancelled: over(end, NoticeEnding::Cancelled),
+            resolved: over(end, NoticeEnding::Resolved),
         });
     EndedCall {
         events: Vec::new(),
         notice,
-        if_cancelled: if_cancelled.map(Box::new),
+        if_called_off: if_called_off.map(Box::new),
         outcome,
         choice,
         trunk: Some("east".to_owned()),

@@ -297,7 +297,7 @@ impl QueueModel {
             return WentOn::NotOurs;
         };
         if place.is_cancelled {
-            self.finish(going.as_last(&going.if_cancelled));
+            self.finish(going.as_last(&going.if_called_off.cancelled));
             return WentOn::Over(NoticeEnding::Cancelled);
         }
         let (legs_before, is_counted) = (place.legs, !place.is_to_end);

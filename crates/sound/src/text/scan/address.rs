@@ -39,7 +39,32 @@ fn is_address(written: &str) -> bool {
     let is_mail = host
         .split_once('@')
         .is_some_and(|(user, host)| !user.is_empty() && host.contains('.'));
-    is_mail || host.starts_with("www.") || ends_well(host)
+    is_mail || host.starts_with("www.") || ends_well(host) || is_host_name(written)
+}
+
+/// A name of a host or a file, such as `db-1.internal` or `nginx.conf`: small letters and figures, and at least one letter in each part that is not a number.
+fn is_host_name(written: &str) -> bool {
+    let is_part = |part: &str| {
+        let of_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !part.is_empty() && part.bytes().all(of_part)
+    };
+    let name = written.split(':').next().unwrap_or_default();
+    let parts: Vec<_> = name.split('.').collect();
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+        return false;
+    };
+    let is_dotted = parts.len() > 1
+        && last.len() > 1
+        && last.bytes().all(|byte| byte.is_ascii_lowercase())
+        && (first.len() > 1 || parts.len() > 2);
+    // ip-10-0-1-23: figures that are no range.
+    let numbers = name.split('-').skip(1);
+    let is_numbered = parts.len() == 1
+        && numbers
+            .filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+            .count()
+            > 1;
+    parts.iter().all(|part| is_part(part)) && (is_dotted || is_numbered)
 }
 
 /// The words between the signs, and the signs that matter. What follows the host is not said: nobody could write it down.

@@ -4,7 +4,7 @@ use super::{LONGEST_RUN, Scan, Token};
 use crate::text::characters::is_latin;
 use crate::text::expression::{Expression, Half, Time};
 use crate::text::numerals::{DigitGroups, Numeral};
-use crate::text::units::{Currency, YUAN, currency, unit};
+use crate::text::units::{Currency, MINUTE, YUAN, currency, unit};
 
 impl Scan<'_> {
     pub(super) fn begins_figures(&self, character: char) -> bool {
@@ -136,6 +136,8 @@ impl Scan<'_> {
             return None;
         }
         self.at += length;
+        // The zone of ISO 8601.
+        self.at += usize::from(second.is_some() && self.peek(0) == Some('Z'));
         Some(Expression::Time(Time {
             hour,
             minute: minutes,
@@ -223,11 +225,30 @@ impl Scan<'_> {
             self.at += 1;
             fraction = Some(self.take_while(LONGEST_RUN, |c| c.is_ascii_digit()));
         }
-        Numeral {
+        let number = Numeral {
             negative,
             whole,
             fraction,
+        };
+        match self.exponent() {
+            Some(exponent) => number.shifted(exponent).shortened(),
+            None => number.shortened(),
         }
+    }
+
+    /// `e+06` behind a number that a program has written.
+    fn exponent(&mut self) -> Option<i32> {
+        let sign = match (self.peek(0)?, self.peek(1)?) {
+            ('e', '+') => 1,
+            ('e', '-') => -1,
+            _ => return None,
+        };
+        let digits = self.run(self.at + 2);
+        if !(2..=3).contains(&digits.len()) {
+            return None;
+        }
+        self.at += 2 + digits.len();
+        digits.parse::<i32>().ok().map(|exponent| sign * exponent)
     }
 
     fn number(&mut self) -> Expression {
@@ -266,7 +287,7 @@ impl Scan<'_> {
 
     /// A sign, unit, currency, ordinal ending or fraction directly behind a number.
     fn with_what_follows(&mut self, number: &Numeral) -> Option<Expression> {
-        let rest: String = self.text[self.at..].iter().take(6).collect();
+        let rest: String = self.text[self.at..].iter().take(8).collect();
         let blank = rest.len() - rest.trim_start_matches(' ').len();
         let word: String = rest[blank..]
             .chars()
@@ -278,6 +299,7 @@ impl Scan<'_> {
         };
         let (said, length) = match rest.chars().next()? {
             '%' => (Expression::Percent(number.clone()), 1),
+            ' ' if rest[1..].starts_with('%') => (Expression::Percent(number.clone()), 2),
             '‰' => (Expression::PerMille(number.clone()), 1),
             // 1.5万元 is not an amount in yuan, jiao and fen.
             '元' => (Expression::Money(YUAN, number.clone()), 1),
@@ -292,7 +314,18 @@ impl Scan<'_> {
             }
             _ => {
                 let length = blank + word.chars().count();
-                match (currency(&word), unit(&word)) {
+                let unit = match word.as_str() {
+                    "m" if blank == 0 && self.is_time(number) => Some(MINUTE),
+                    // 1990s is no time.
+                    "s" if number
+                        .small()
+                        .is_some_and(|year| (1800..=2199).contains(&year)) =>
+                    {
+                        None
+                    }
+                    word => unit(word),
+                };
+                match (currency(&word), unit) {
                     (Some(currency), _) => (Expression::Money(currency, number.clone()), length),
                     (_, Some(unit)) => (Expression::Measure(number.clone(), unit), length),
                     _ => return None,
@@ -301,5 +334,24 @@ impl Scan<'_> {
         };
         self.at += length;
         Some(said)
+    }
+
+    /// Whether `m` behind a number without a blank is minutes: in `1h30m`, and after a word that speaks of time.
+    fn is_time(&self, number: &Numeral) -> bool {
+        const WORDS: [&str; 9] = [
+            "for", "last", "past", "within", "every", "after", "since", "in", "than",
+        ];
+        let start = self.at.saturating_sub(number.whole.len());
+        let before: String = self.text[start.saturating_sub(40)..start].iter().collect();
+        if before.ends_with(['h', 'd']) {
+            return true;
+        }
+        let words = before.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| !word.is_empty());
+        words
+            .rev()
+            .take(3)
+            .any(|word| WORDS.contains(&word.to_lowercase().as_str()))
+            || "过去内近持续超过".contains(before.trim_end().chars().next_back().unwrap_or(' '))
     }
 }

@@ -33,12 +33,13 @@ impl SecretRow {
 pub fn show_once(
     console: &Console,
     visit: &Visit,
+    place: MenuPlace,
     title: &'static str,
     rows: Vec<SecretRow>,
     onward: String,
 ) -> Response {
     html(&SecretPage {
-        frame: Frame::new(console, visit, MenuPlace::Accounts, title).at(onward.as_str()),
+        frame: Frame::new(console, visit, place, title).at(onward.as_str()),
         title,
         rows,
         onward,

@@ -1,0 +1,126 @@
+//! Intakes and their incidents, in PostgreSQL.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::{PostgresStore, bound};
+use crate::domain::account::AppId;
+use crate::domain::call::CallSid;
+use crate::domain::call_state::CallState;
+use crate::domain::intake::incident::{Incident, IncidentKey};
+use crate::domain::intake::{Intake, IntakeName, IntakeToken};
+use crate::store::statements::{accounts, intakes, queue};
+use crate::store::{IntakeBook, SeenIncident, StoreError};
+
+impl PostgresStore {
+    async fn check_application(&self, app: &AppId) -> Result<(), StoreError> {
+        let values: super::Values<'_> = &[&app.as_str()];
+        match self
+            .query_opt(accounts::FIND_APPLICATION.postgres, values)
+            .await?
+        {
+            Some(_) => Ok(()),
+            None => Err(StoreError::no_application(app)),
+        }
+    }
+}
+
+#[async_trait]
+impl IntakeBook for PostgresStore {
+    async fn add_intake(&self, intake: Intake) -> Result<(), StoreError> {
+        self.check_application(&intake.app).await?;
+        let values = intakes::values(&intake);
+        match self.execute(intakes::ADD.postgres, &bound(&values)).await? {
+            1 => Ok(()),
+            _ => Err(StoreError::intake_exists(&intake.name)),
+        }
+    }
+
+    async fn set_intake(&self, intake: Intake) -> Result<(), StoreError> {
+        self.check_application(&intake.app).await?;
+        let values = intakes::values(&intake);
+        match self.execute(intakes::SET.postgres, &bound(&values)).await? {
+            1 => Ok(()),
+            _ => Err(StoreError::no_intake(&intake.name)),
+        }
+    }
+
+    async fn remove_intake(&self, name: &IntakeName) -> Result<(), StoreError> {
+        let values: super::Values<'_> = &[&name.as_str()];
+        self.execute(intakes::REMOVE_INCIDENTS.postgres, values)
+            .await?;
+        match self.execute(intakes::REMOVE.postgres, values).await? {
+            1 => Ok(()),
+            _ => Err(StoreError::no_intake(name)),
+        }
+    }
+
+    async fn intake(&self, name: &IntakeName) -> Result<Option<Intake>, StoreError> {
+        let values: super::Values<'_> = &[&name.as_str()];
+        let row = self.query_opt(intakes::FIND.postgres, values).await?;
+        row.as_ref().map(intakes::intake).transpose()
+    }
+
+    async fn intake_of_token(&self, token: &IntakeToken) -> Result<Option<Intake>, StoreError> {
+        let hash = token.hash();
+        let values: super::Values<'_> = &[&hash.as_str()];
+        let row = self
+            .query_opt(intakes::FIND_BY_TOKEN.postgres, values)
+            .await?;
+        row.as_ref().map(intakes::intake).transpose()
+    }
+
+    async fn intakes(&self) -> Result<Vec<Intake>, StoreError> {
+        let rows = self.query(intakes::ALL.postgres, &[]).await?;
+        rows.iter().map(intakes::intake).collect()
+    }
+
+    async fn open_incident(&self, seen: SeenIncident) -> Result<Incident, StoreError> {
+        let values = intakes::open_values(&seen);
+        let row = self
+            .query_opt(intakes::OPEN.postgres, &bound(&values))
+            .await?;
+        let row = row.ok_or_else(|| StoreError::failed("an incident was not opened"))?;
+        intakes::incident(&row)
+    }
+
+    async fn note_notice(&self, incident: Incident) -> Result<bool, StoreError> {
+        let values = intakes::notice_values(&incident);
+        let noted = self
+            .execute(intakes::NOTE_NOTICE.postgres, &bound(&values))
+            .await?;
+        Ok(noted == 1)
+    }
+
+    async fn close_incident(
+        &self,
+        intake: &IntakeName,
+        key: &IncidentKey,
+    ) -> Result<Option<Incident>, StoreError> {
+        let values: super::Values<'_> = &[&intake.as_str(), &key.as_str()];
+        let row = self.query_opt(intakes::CLOSE.postgres, values).await?;
+        row.as_ref().map(intakes::incident).transpose()
+    }
+
+    async fn open_incidents(
+        &self,
+        intake: &IntakeName,
+        limit: u32,
+    ) -> Result<Vec<Incident>, StoreError> {
+        let values: super::Values<'_> = &[&intake.as_str(), &i64::from(limit)];
+        let rows = self.query(intakes::OPEN_ONES.postgres, values).await?;
+        rows.iter().map(intakes::incident).collect()
+    }
+
+    async fn forget_incidents(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let values: super::Values<'_> = &[&before.as_millisecond(), &i64::from(limit)];
+        self.execute(intakes::FORGET.postgres, values).await
+    }
+
+    async fn resolve_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError> {
+        let row = self
+            .query_opt(queue::RESOLVE.postgres, &[&sid.as_str()])
+            .await?;
+        row.as_ref().map(queue::call_state).transpose()
+    }
+}

@@ -1,0 +1,144 @@
+//! Intakes and their incidents, in SQLite.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rusqlite::{params, params_from_iter};
+
+use super::SqliteStore;
+use super::query::Query;
+use crate::domain::call::CallSid;
+use crate::domain::call_state::CallState;
+use crate::domain::intake::incident::{Incident, IncidentKey};
+use crate::domain::intake::{Intake, IntakeName, IntakeToken};
+use crate::store::statements::{accounts, intakes, queue};
+use crate::store::{IntakeBook, SeenIncident, StoreError};
+
+#[async_trait]
+impl IntakeBook for SqliteStore {
+    async fn add_intake(&self, intake: Intake) -> Result<(), StoreError> {
+        self.write(move |db| {
+            if !db.exists(accounts::FIND_APPLICATION.sqlite, [intake.app.as_str()])? {
+                return Err(StoreError::no_application(&intake.app));
+            }
+            let values = intakes::values(&intake);
+            match db.run(intakes::ADD.sqlite, params_from_iter(values))? {
+                1 => Ok(()),
+                _ => Err(StoreError::intake_exists(&intake.name)),
+            }
+        })
+        .await
+    }
+
+    async fn set_intake(&self, intake: Intake) -> Result<(), StoreError> {
+        self.write(move |db| {
+            if !db.exists(accounts::FIND_APPLICATION.sqlite, [intake.app.as_str()])? {
+                return Err(StoreError::no_application(&intake.app));
+            }
+            let values = intakes::values(&intake);
+            match db.run(intakes::SET.sqlite, params_from_iter(values))? {
+                1 => Ok(()),
+                _ => Err(StoreError::no_intake(&intake.name)),
+            }
+        })
+        .await
+    }
+
+    async fn remove_intake(&self, name: &IntakeName) -> Result<(), StoreError> {
+        let name = name.clone();
+        self.write(move |db| {
+            db.run(intakes::REMOVE_INCIDENTS.sqlite, [name.as_str()])?;
+            match db.run(intakes::REMOVE.sqlite, [name.as_str()])? {
+                1 => Ok(()),
+                _ => Err(StoreError::no_intake(&name)),
+            }
+        })
+        .await
+    }
+
+    async fn intake(&self, name: &IntakeName) -> Result<Option<Intake>, StoreError> {
+        let name = name.clone();
+        self.read(move |db| {
+            db.row(intakes::FIND.sqlite, [name.as_str()], |row| {
+                intakes::intake(row)
+            })
+        })
+        .await
+    }
+
+    async fn intake_of_token(&self, token: &IntakeToken) -> Result<Option<Intake>, StoreError> {
+        let hash = token.hash();
+        self.read(move |db| {
+            db.row(intakes::FIND_BY_TOKEN.sqlite, [hash.as_str()], |row| {
+                intakes::intake(row)
+            })
+        })
+        .await
+    }
+
+    async fn intakes(&self) -> Result<Vec<Intake>, StoreError> {
+        self.read(|db| db.rows(intakes::ALL.sqlite, [], |row| intakes::intake(row)))
+            .await
+    }
+
+    async fn open_incident(&self, seen: SeenIncident) -> Result<Incident, StoreError> {
+        self.begin(move |db| {
+            let values = params_from_iter(intakes::open_values(&seen));
+            db.only_row(intakes::OPEN.sqlite, values, |row| intakes::incident(row))
+        })
+        .await
+    }
+
+    async fn note_notice(&self, incident: Incident) -> Result<bool, StoreError> {
+        self.write(move |db| {
+            let values = params_from_iter(intakes::notice_values(&incident));
+            Ok(db.run(intakes::NOTE_NOTICE.sqlite, values)? == 1)
+        })
+        .await
+    }
+
+    async fn close_incident(
+        &self,
+        intake: &IntakeName,
+        key: &IncidentKey,
+    ) -> Result<Option<Incident>, StoreError> {
+        let (intake, key) = (intake.clone(), key.clone());
+        self.write(move |db| {
+            let values = [intake.as_str(), key.as_str()];
+            db.row(intakes::CLOSE.sqlite, values, |row| intakes::incident(row))
+        })
+        .await
+    }
+
+    async fn open_incidents(
+        &self,
+        intake: &IntakeName,
+        limit: u32,
+    ) -> Result<Vec<Incident>, StoreError> {
+        let intake = intake.clone();
+        self.read(move |db| {
+            let values = params![intake.as_str(), limit];
+            db.rows(intakes::OPEN_ONES.sqlite, values, |row| {
+                intakes::incident(row)
+            })
+        })
+        .await
+    }
+
+    async fn forget_incidents(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.write(move |db| {
+            let values = params![before.as_millisecond(), limit];
+            Ok(db.run(intakes::FORGET.sqlite, values)? as u64)
+        })
+        .await
+    }
+
+    async fn resolve_call(&self, sid: &CallSid) -> Result<Option<CallState>, StoreError> {
+        let sid = sid.clone();
+        self.write(move |db| {
+            db.row(queue::RESOLVE.sqlite, [sid.as_str()], |row| {
+                queue::call_state(row)
+            })
+        })
+        .await
+    }
+}

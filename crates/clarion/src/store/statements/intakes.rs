@@ -1,0 +1,119 @@
+//! Intakes and their incidents.
+
+use super::{Statement, statement};
+use crate::domain::intake::incident::{Incident, IncidentKey};
+use crate::domain::intake::{Intake, IntakeSettings, TokenHash};
+use crate::store::binding::Bind;
+use crate::store::columns::Columns;
+use crate::store::{SeenIncident, StoreError};
+
+/// What an intake is read from.
+const INTAKE: &str =
+    "SELECT name, app_id, format, token_hash, settings, created_at, updated_at FROM intakes";
+/// What an incident is read from.
+const INCIDENT: &str =
+    "intake, incident_key, id, notices, call_sid, fingerprints, opened_at, seen_at";
+
+pub const ALL: Statement = statement!(INTAKE, " ORDER BY name{bytewise}");
+pub const FIND: Statement = statement!(INTAKE, " WHERE name = $1");
+pub const FIND_BY_TOKEN: Statement = statement!(INTAKE, " WHERE token_hash = $1");
+pub const ADD: Statement = statement!(
+    "INSERT INTO intakes (name, app_id, format, token_hash, settings, created_at, updated_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"
+);
+pub const SET: Statement = statement!(
+    "UPDATE intakes SET app_id = $2, format = $3, token_hash = $4, settings = $5, created_at = $6, updated_at = $7 WHERE name = $1"
+);
+pub const REMOVE: Statement = statement!("DELETE FROM intakes WHERE name = $1");
+pub const REMOVE_INCIDENTS: Statement = statement!("DELETE FROM incidents WHERE intake = $1");
+/// One that is closed by now becomes a new one in the same row.
+pub const OPEN: Statement = statement!(
+    "INSERT INTO incidents (",
+    INCIDENT,
+    ") VALUES ($1, $2, $3, 0, NULL, '[]', $4, $4) ON CONFLICT (intake, incident_key) DO UPDATE SET \
+       id = CASE WHEN incidents.seen_at < $5 THEN $3 ELSE incidents.id END, \
+       notices = CASE WHEN incidents.seen_at < $5 THEN 0 ELSE incidents.notices END, \
+       call_sid = CASE WHEN incidents.seen_at < $5 THEN NULL ELSE incidents.call_sid END, \
+       fingerprints = CASE WHEN incidents.seen_at < $5 THEN '[]' ELSE incidents.fingerprints END, \
+       opened_at = CASE WHEN incidents.seen_at < $5 THEN $4 ELSE incidents.opened_at END, \
+       seen_at = {greatest}(incidents.seen_at, $4) RETURNING ",
+    INCIDENT
+);
+pub const NOTE_NOTICE: Statement = statement!(
+    "UPDATE incidents SET notices = $4, call_sid = $5, fingerprints = $6 \
+     WHERE intake = $1 AND incident_key = $2 AND id = $3 AND notices <= $4"
+);
+pub const CLOSE: Statement = statement!(
+    "DELETE FROM incidents WHERE intake = $1 AND incident_key = $2 RETURNING ",
+    INCIDENT
+);
+pub const OPEN_ONES: Statement = statement!(
+    "SELECT ",
+    INCIDENT,
+    " FROM incidents WHERE intake = $1 ORDER BY opened_at DESC, incident_key LIMIT $2"
+);
+pub const FORGET: Statement = statement!(
+    "DELETE FROM incidents WHERE (intake, incident_key) IN (SELECT intake, incident_key FROM incidents WHERE seen_at < $1 ORDER BY seen_at LIMIT $2)"
+);
+
+pub fn intake(row: &impl Columns) -> Result<Intake, StoreError> {
+    Ok(Intake {
+        name: row.parsed(0)?,
+        app: row.parsed(1)?,
+        format: row.parsed(2)?,
+        token: TokenHash::from_stored(row.string(3)?),
+        settings: IntakeSettings::from_stored(row.text(4)?).map_err(StoreError::failed)?,
+        created_at: row.time(5)?,
+        updated_at: row.time(6)?,
+    })
+}
+
+/// The values of `ADD` and `SET`.
+pub fn values(intake: &Intake) -> [Bind<'_>; 7] {
+    [
+        Bind::of(intake.name.as_str()),
+        Bind::of(intake.app.as_str()),
+        Bind::of(intake.format.as_str()),
+        Bind::of(intake.token.as_str()),
+        Bind::of(intake.settings.to_stored()),
+        Bind::of(intake.created_at),
+        Bind::of(intake.updated_at),
+    ]
+}
+
+pub fn incident(row: &impl Columns) -> Result<Incident, StoreError> {
+    Ok(Incident {
+        intake: row.parsed(0)?,
+        key: IncidentKey::new(row.text(1)?),
+        id: row.string(2)?,
+        notices: row.number(3)?,
+        call: row.optional_parsed(4)?,
+        fingerprints: serde_json::from_str(row.text(5)?).map_err(StoreError::failed)?,
+        opened_at: row.time(6)?,
+        seen_at: row.time(7)?,
+    })
+}
+
+/// The values of `OPEN`.
+pub fn open_values(seen: &SeenIncident) -> [Bind<'_>; 5] {
+    [
+        Bind::of(seen.intake.as_str()),
+        Bind::of(seen.key.as_str()),
+        Bind::of(&seen.id),
+        Bind::of(seen.now),
+        Bind::of(seen.closed_before),
+    ]
+}
+
+/// The values of `NOTE_NOTICE`.
+pub fn notice_values(incident: &Incident) -> [Bind<'_>; 6] {
+    let fingerprints = serde_json::to_string(&incident.fingerprints).expect("they are texts");
+    [
+        Bind::of(incident.intake.as_str()),
+        Bind::of(incident.key.as_str()),
+        Bind::of(&incident.id),
+        Bind::of(incident.notices),
+        Bind::of(incident.call.as_ref().map(|call| call.as_str())),
+        Bind::of(fingerprints),
+    ]
+}

@@ -1,0 +1,225 @@
+//! What comes from those who mean harm, or have made a mistake: it is refused with a sentence and counted, and costs nobody else anything.
+
+use clarion::domain::intake::IntakeFormat;
+use clarion::domain::intake::change::IntakeChange;
+use clarion::management::settings::Settings;
+use clarion::management::{ManagementError, NewIntake};
+
+use super::{Intake, accepted, counted, post, said};
+use crate::support::{self, TestServer};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_token_is_refused_like_an_unknown_intake_and_counted() {
+    let server = TestServer::start().await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    let series = "clarion_intake_refused_total{code=\"190012\"}";
+    let before = counted(&server, series).await;
+    let (body, right) = (r#"{"text":"x"}"#, intake.token.clone());
+    let bearer = |token: &str| format!("authorization: Bearer {token}\r\n");
+    let wrong = "0".repeat(64);
+    let requests = [
+        ("/intake/shop".to_owned(), bearer(&wrong)),
+        ("/intake/shop".to_owned(), String::new()),
+        (
+            "/intake/shop".to_owned(),
+            format!("authorization: Basic {right}\r\n"),
+        ),
+        ("/intake/nobody".to_owned(), bearer(&right)),
+        ("/intake/a%20b".to_owned(), bearer(&right)),
+        (format!("/intake/shop?token={wrong}"), String::new()),
+        // That is the door of another format.
+        (
+            "/api/v2/calls/tts".to_owned(),
+            format!("access-token: {right}\r\n"),
+        ),
+    ];
+    for (path, headers) in &requests {
+        let told = post(&server, path, headers, body).await;
+        assert_eq!(
+            (told.status, told.code()),
+            (401, "190012"),
+            "{path} {headers}"
+        );
+        assert_eq!(told.message(), "the intake or its token is not valid");
+    }
+    let after = counted(&server, series).await;
+    assert!(after - before >= requests.len() as f64, "{before} {after}");
+    let query = format!("/intake/shop?token={right}");
+    assert_eq!(post(&server, &query, "", body).await.result(), "called");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_is_stored_as_a_hash_and_can_be_replaced() {
+    let server = TestServer::start().await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    let stored = "SELECT token_hash FROM intakes";
+    let stored = support::text_of(&server.database, stored).await;
+    assert_eq!(stored.len(), 64);
+    assert_ne!(stored, intake.token);
+    let name = "shop".parse().unwrap();
+    let rotated = server.management().rotate_intake_token(&name).await;
+    let (_, new) = rotated.unwrap();
+    assert_eq!(intake.fire("oven").await.code(), "190012");
+    let headers = format!("authorization: bearer {}\r\n", new.reveal());
+    let told = post(&server, "/intake/shop", &headers, r#"{"text":"x"}"#).await;
+    assert_eq!(told.result(), "called");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn networks_of_an_intake_let_nobody_else_in() {
+    let server = TestServer::start().await;
+    let settings = [("to", "13800000001"), ("networks", "192.0.2.0/24")];
+    let intake = Intake::json(&server, &settings).await;
+    let told = intake.fire("oven").await;
+    assert_eq!((told.status, told.code()), (403, "111115"));
+    assert!(told.message().contains("networks"), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_of_ten_megabytes_is_refused_and_the_answer_is_seen() {
+    let server = TestServer::start().await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    let body = format!(r#"{{"text":"{}"}}"#, "x".repeat(10 << 20));
+    let told = intake.send(&body).await;
+    assert_eq!((told.status, told.code()), (413, "110062"));
+    // Also from who has no token.
+    let told = post(&server, "/intake/shop", "", &body).await;
+    assert_eq!((told.status, told.code()), (401, "190012"));
+    let deep = format!(
+        r#"{{"text":{}1{}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    assert_eq!(intake.send(&deep).await.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_ten_thousand_alerts_three_are_said_and_the_rest_is_counted() {
+    let server = TestServer::start().await;
+    let settings = [
+        ("to", "13800000001"),
+        ("language", "en"),
+        ("new-alerts-call", "on"),
+    ];
+    let intake = Intake::add(&server, "prod", IntakeFormat::Alertmanager, &settings).await;
+    let alert = |number: usize| {
+        format!(
+            r#"{{"status":"firing","labels":{{"alertname":"Down","instance":"h{number}"}},"annotations":{{"summary":"it is down"}},"startsAt":"2026-11-18T03:05:07Z","fingerprint":"{number:016x}"}}"#
+        )
+    };
+    let alerts: Vec<_> = (0..10_000).map(alert).collect();
+    let body = format!(
+        r#"{{"version":"4","groupKey":"{{}}:{{}}","truncatedAlerts":5,"status":"firing","groupLabels":{{}},"alerts":[{}]}}"#,
+        alerts.join(",")
+    );
+    let told = intake.send(&body).await;
+    assert_eq!(told.result(), "called");
+    let text = said(&server, &told.call()).await;
+    assert!(
+        text.contains("on h2,") && !text.contains("on h3,"),
+        "{text}"
+    );
+    assert!(text.ends_with(" And 10002 more."), "{text}");
+    assert_eq!(intake.send(&body).await.result(), "known");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_label_outside_the_allow_list_calls_the_intakes_own_people_and_is_counted() {
+    let server = TestServer::start().await;
+    let settings = [
+        ("to", "13800000001"),
+        ("to-label", "oncall"),
+        ("allow-numbers", "+8613800000002"),
+    ];
+    let intake = Intake::add(&server, "prod", IntakeFormat::Alertmanager, &settings).await;
+    let group = |key: &str, label: &str| {
+        format!(
+            r#"{{"version":"4","groupKey":"{key}","status":"firing","alerts":[{{"status":"firing","labels":{{"alertname":"Down","oncall":"{label}"}},"annotations":{{"summary":"down"}}}}]}}"#
+        )
+    };
+    let allowed = intake.send(&group("a", "13800000002")).await;
+    assert_eq!(
+        accepted(&server, &allowed.call()).await.called,
+        "13800000002"
+    );
+    let series = "clarion_intake_refused_total{code=\"108035\"}";
+    let before = counted(&server, series).await;
+    for (place, label) in [
+        "13900000001",
+        "+4412345678901",
+        "119",
+        "@nobody",
+        "no body!",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let told = intake.send(&group(&format!("b{place}"), label)).await;
+        let call = accepted(&server, &told.call()).await;
+        assert_eq!(call.called, "13800000001", "{label}");
+        let notice = call.notice.unwrap();
+        assert_eq!(
+            (notice.numbers.len(), notice.lists.len()),
+            (1, 0),
+            "{label}"
+        );
+    }
+    assert!(counted(&server, series).await > before);
+}
+
+/// What is refused when it is saved.
+async fn refused(server: &TestServer, settings: &[(&str, &str)]) -> String {
+    let new = NewIntake {
+        name: "wrong".parse().unwrap(),
+        app: support::app_id(),
+        format: IntakeFormat::Alertmanager,
+        settings: IntakeChange::from_texts(settings.iter().copied()).unwrap(),
+    };
+    let error: ManagementError = server.management().add_intake(new).await.unwrap_err();
+    assert!(error.is_refusal(), "{error}");
+    error.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_would_fail_at_night_is_refused_when_it_is_saved() {
+    let server = TestServer::start().await;
+    let to = ("to", "13800000001");
+    let endless = "{% for a in text or alerts[0].what %}{% for b in alerts[0].what %}{% for c in alerts[0].what %}{% for d in alerts[0].what %}{{ a }}{% endfor %}{% endfor %}{% endfor %}{% endfor %}";
+    for (settings, word) in [
+        (vec![], "name somebody"),
+        (vec![("to", "12345")], "to"),
+        (vec![("to", "119")], "to"),
+        (vec![("to", "@nobody")], "@nobody"),
+        (vec![to, ("text", "{{ unclosed")], "text"),
+        (vec![to, ("text", "{{ what | frobnicate }}")], "frobnicate"),
+        (vec![to, ("text", "{% set a = 1 %}x")], "set"),
+        (vec![to, ("text", "{{ '' }}")], "no text"),
+        (vec![to, ("text", endless)], "fuel"),
+        (vec![to, ("redial-times", "99")], "redialTimes"),
+        (vec![to, ("confirm-dtmf", "x")], "confirmDtmf"),
+        (vec![to, ("resp-url", "ftp://h")], "respUrl"),
+        (vec![to, ("silence-key", "2")], "silence-url"),
+        (
+            vec![to, ("silence-key", "0"), ("silence-url", "http://h")],
+            "replayDtmf",
+        ),
+    ] {
+        let said = refused(&server, &settings).await;
+        assert!(said.contains(word), "{settings:?}: {said}");
+    }
+    assert!(server.management().intakes().await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_template_that_loops_all_the_same_is_replaced_by_a_plain_sentence() {
+    let server = TestServer::start().await;
+    // It is short for the sample, and endless for a long alert.
+    let template = "{% for a in text %}{% for b in text %}{% for c in text %}{% endfor %}{% endfor %}{% endfor %}It burns.";
+    let settings = [("to", "13800000001"), ("text", template)];
+    let intake = Intake::json(&server, &settings).await;
+    let body = format!(r#"{{"text":"{}"}}"#, "burning ".repeat(200));
+    let told = intake.send(&body).await;
+    assert_eq!(told.result(), "called");
+    let text = said(&server, &told.call()).await;
+    assert!(text.starts_with("Alert of shop: burning burning"), "{text}");
+}
