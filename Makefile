@@ -72,6 +72,7 @@ else
 	target/dist/clarion-bench sound --write-table docs/measured.md
 	scripts/with-postgres target/dist/clarion-bench bills --write-table docs/measured.md
 	scripts/with-postgres target/dist/clarion-bench neighbours --write-table docs/measured.md
+	scripts/with-postgres target/dist/clarion-bench console --write-table docs/measured.md
 endif
 
 crash: setup ## Kill the server (-9) under load and with calls in every state: a hundred rounds on each database and with two nodes

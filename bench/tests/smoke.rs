@@ -48,6 +48,20 @@ fn every_measurement_runs_once() {
 }
 
 #[test]
+fn the_console_is_measured_once() {
+    let sizes =
+        "console --calls 500 --accounts 3 --times 1 --rounds 1 --rate 5 --seconds 1 --watchers 2";
+    measure(
+        &sizes.split(' ').collect::<Vec<_>>(),
+        &[
+            "| Calls over a trunk that is not there |",
+            "| PostgreSQL",
+            "| too few rounds | 1 | inconclusive |",
+        ],
+    );
+}
+
+#[test]
 fn calls_are_measured_once() {
     let rates = "calls --seconds 1 --short-rates 20 --long-rates 2 --sipp-rates 20";
     measure(

@@ -96,7 +96,7 @@ pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
 /// Recounts the day from its lines. It changes nothing, so whoever may look may ask for it.
 pub async fn verify(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let words = visit.language.words();
-    let Ok(_place) = console.examining.try_acquire() else {
+    let Ok(_place) = console.recounting.try_acquire() else {
         return Err(Refused::Busy);
     };
     let verification = console.management.verify_bill(day_of(&visit)?).await?;

@@ -53,6 +53,7 @@ use tokio::sync::{Semaphore, watch};
 
 use self::events::OpenStreams;
 use self::guard::Visit;
+use self::health::Examination;
 use self::lockout::Lockout;
 use self::named::Names;
 pub use self::routes::{ConsoleRoute, RouteAccess, routes};
@@ -90,8 +91,9 @@ pub struct Console {
     /// Forms with files, which are held in memory.
     uploads: Semaphore,
     sounds: Arc<Semaphore>,
-    /// Checks of this node and recounts of days: they take a while.
-    examining: Semaphore,
+    /// Recounts of days: they take a while.
+    recounting: Semaphore,
+    examination: Examination,
     /// Streams end when the server does.
     stopped: watch::Receiver<bool>,
 }
@@ -118,7 +120,8 @@ impl Console {
             exports: Arc::new(Semaphore::new(EXPORTS)),
             uploads: Semaphore::new(UPLOADS),
             sounds: Arc::new(Semaphore::new(SOUNDS)),
-            examining: Semaphore::new(1),
+            recounting: Semaphore::new(1),
+            examination: Examination::default(),
             stopped,
             management,
         }

@@ -136,6 +136,9 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/try", VIEWER, try_it::show),
         post("/try", ADMIN, try_it::create),
         get("/health", VIEWER, health::show),
+        get("/events/health", VIEWER, |console, visit| {
+            ready(health::watch(console, visit))
+        }),
         get("/settings", VIEWER, |console, visit| {
             ready(Ok(settings::show(&console, &visit)))
         }),

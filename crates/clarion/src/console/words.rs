@@ -670,6 +670,9 @@ words! {
     // Health.
     health_title: "Health", "体检";
     health_about: "What clarion check finds on this node at this moment. Nothing is changed by it.", "在本节点上执行 clarion check 的结果，不会修改任何内容。";
+    health_again: "Examine again", "重新检查";
+    health_running: "The node is being examined …", "正在检查…";
+    health_examined: "Examined", "检查于";
     health_ready: "This node is ready.", "本节点已就绪。";
     health_not_ready: "This node is not ready:", "本节点未就绪：";
     health_level: "Level", "级别";

@@ -355,7 +355,13 @@ async fn settings_and_health_are_told_without_secrets() {
     let changed = viewer.get("/settings?which=changed").await.body;
     assert!(changed.contains("min_free_mb") && !changed.contains("soft_versions"));
     let health = viewer.get("/health").await.body;
-    assert!(health.contains("This node is ready.") && health.contains("configuration"));
+    assert!(health.contains("This node is ready."));
+    eventually("the examination is over", async || {
+        let health = viewer.get("/health").await.body;
+        let is_over = health.contains("Examined") && !health.contains("data-live");
+        is_over && health.contains("configuration") && health.contains("database")
+    })
+    .await;
     viewer.language = "zh";
     let health = viewer.get("/health").await.body;
     assert!(health.contains("本节点已就绪"));

@@ -121,6 +121,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("GET /calls.csv", "call list --json"),
     ("GET /calls/{sid}/sound.wav", "audio play, of a call"),
     ("GET /calls/{sid}/wave.svg", "a picture"),
+    ("GET /events/health", "GET /health, live"),
     ("GET /events/now", "the first page, live"),
     ("GET /language/{code}", "looks"),
     ("GET /sign-in", "who one is"),
