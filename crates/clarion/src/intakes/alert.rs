@@ -26,6 +26,7 @@ pub struct Alert {
     pub annotations: BTreeMap<String, String>,
 }
 
+#[expect(clippy::ref_option, reason = "serde asks for a reference to the field")]
 fn as_text<S: Serializer>(since: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
     let text = since.map(|since| since.to_string()).unwrap_or_default();
     serializer.serialize_str(&text)

@@ -9,7 +9,7 @@ const widths = [360, 768, 1280];
 const account = "0123456789abcdef0123456789abcdef";
 const app = "aaaabbbbccccddddeeeeffff00001111";
 // Pages whose heading is a number, or what a customer is called.
-const named = ["call-talked", "call-busy", "account", "app"];
+const named = ["call-talked", "call-busy", "account", "app", "intake"];
 const hanzi = /[\u4e00-\u9fff]/;
 
 async function screens() {
@@ -28,6 +28,8 @@ async function screens() {
     ["app", `/apps/${app}`],
     ["lists", `/accounts/${account}/lists`],
     ["do-not-call", `/accounts/${account}/do-not-call`],
+    ["intakes", "/intakes"],
+    ["intake", "/intakes/prod"],
     ["callbacks", "/callbacks"],
     ["audio", "/audio"],
     ["dialling", "/dialling"],

@@ -8,6 +8,25 @@ use super::{check, root};
 /// What was tried, what holds it off within which bound, and the names of its tests.
 const ATTACKS: &[(&str, &str, &[&str])] = &[
     (
+        "alerts with a wrong token, of 10 MB, of 10,000 alerts, a hundred times a second",
+        "401 and 190012 in every case; `http.max_alert_bytes`; three are said and the rest is counted; one notice for an incident",
+        &[
+            "an_unknown_token_is_refused_like_an_unknown_intake_and_counted",
+            "a_body_of_ten_megabytes_is_refused_and_the_answer_is_seen",
+            "of_ten_thousand_alerts_three_are_said_and_the_rest_is_counted",
+            "the_same_group_a_hundred_times_a_second_is_one_notice",
+        ],
+    ),
+    (
+        "a label that names a number of its own; a template that loops or grows",
+        "the intake's own people are called, and it is counted; fuel, no statement that keeps a value, a plain sentence instead",
+        &[
+            "a_label_outside_the_allow_list_calls_the_intakes_own_people_and_is_counted",
+            "what_would_fail_at_night_is_refused_when_it_is_saved",
+            "a_template_that_loops_all_the_same_is_replaced_by_a_plain_sentence",
+        ],
+    ),
+    (
         "a text that changes language a thousand times",
         "at most 64 pieces and one for every 200 characters; one deadline for the whole text",
         &[

@@ -1,5 +1,6 @@
 //! The command line as an operator and as a script uses it, beside a running server.
 
+mod intakes;
 mod lists;
 
 use std::path::Path;

@@ -3,6 +3,7 @@
 mod accounts;
 mod browser;
 mod desk;
+mod intakes;
 mod listening;
 mod routes;
 mod screens;

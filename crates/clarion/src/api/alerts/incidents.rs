@@ -188,7 +188,8 @@ async fn resolve(
     let Some(incident) = closed.map_err(failed)? else {
         return Ok(outcome(IncidentResult::Nothing, None));
     };
-    let unnoted = store.find_request(&alert.application.id, &incident.next_request());
+    let next = incident.next_request();
+    let unnoted = store.find_request(&alert.application.id, &next);
     let unnoted = unnoted.await.map_err(failed)?.map(|known| known.call);
     for call in incident.call.iter().chain(&unnoted) {
         store.resolve_call(call).await.map_err(failed)?;

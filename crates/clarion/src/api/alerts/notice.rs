@@ -6,7 +6,7 @@ use super::super::placing::{self, MadeCall, WantedCall};
 use super::super::wire::Fields;
 use crate::domain::account::{Account, Application};
 use crate::domain::call::Priority;
-use crate::domain::call_list::CallList;
+use crate::domain::call_list::{CallList, ListName};
 use crate::domain::intake::{Intake, IntakeFormat, IntakeTarget};
 use crate::domain::notice::silence::NoticeSilence;
 use crate::domain::number_pattern::matches_any;
@@ -155,7 +155,7 @@ impl AlertCaller<'_> {
         let allow = |name: &String| {
             if let Some(list) = name.strip_prefix('@') {
                 let list = list
-                    .parse()
+                    .parse::<ListName>()
                     .map_err(|rule| Refusal::field(format!("to: after '@', {rule}")))?;
                 return Ok(IntakeTarget::List(list));
             }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::{
-    NONE, Setting, SettingKind, SettingRule, list, on_off, or_none, show_list, show_on_off, show_or,
+    NONE, Setting, SettingKind, SettingRule, list, on_off, show_list, show_on_off, show_or,
 };
 use crate::config::parse_network;
 use crate::domain::callback::RespUrl;
