@@ -104,6 +104,7 @@ mod tests {
             url: RespUrl::parse(&format!("https://{host}/voice")).unwrap(),
             body: String::new(),
             owed_at: Timestamp::UNIX_EPOCH,
+            valid_for: None,
         }
     }
 

@@ -95,9 +95,10 @@ async fn fire(
     if let Some(earlier) = earlier.filter(|earlier| is_running && *earlier != placed.call) {
         store.resolve_call(&earlier).await.map_err(failed)?;
     }
-    let result = match placed.is_new {
-        true => IncidentResult::Called,
-        false => IncidentResult::Known,
+    let result = if placed.is_new {
+        IncidentResult::Called
+    } else {
+        IncidentResult::Known
     };
     Ok(outcome(result, Some(placed.call)))
 }
