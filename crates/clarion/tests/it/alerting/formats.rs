@@ -47,10 +47,8 @@ async fn uptime_kumas_smseagle_provider_calls_each_number_until_the_monitor_is_u
     let entries = told.body.as_array().unwrap();
     assert_eq!(entries.len(), 2, "one for each number");
     for (entry, number) in entries.iter().zip(["13800000001", "13800000002"]) {
-        assert_eq!(
-            (&entry["status"], &entry["number"]),
-            (&"queued".into(), &number.into())
-        );
+        assert_eq!(entry["status"], "queued");
+        assert_eq!(entry["number"], number);
         let call = entry["id"].as_str().unwrap().parse().unwrap();
         let text = said(&server, &call).await;
         assert_eq!(text, "Web shop is down, timeout of 48000ms exceeded");
@@ -154,7 +152,7 @@ async fn the_media_type_for_zabbix_brings_a_problem_and_its_recovery() {
         ("event_value", "1"),
         ("host_name", "web-3"),
         ("intake_url", "https://clarion.example/intake/zabbix"),
-        ("intake_token", &intake.token),
+        ("intake_token", intake.token.as_str()),
         ("to", "-"),
     ];
     let (url, headers, body) = sent_by_zabbix(&parameters(&problem));
@@ -173,8 +171,8 @@ async fn the_media_type_for_zabbix_brings_a_problem_and_its_recovery() {
     );
     let with = |changes: &[(&str, &str)]| {
         let mut values = problem.to_vec();
-        for (name, value) in changes {
-            values.retain(|(known, _)| known != name);
+        for &(name, value) in changes {
+            values.retain(|(known, _)| *known != name);
             values.push((name, value));
         }
         sent_by_zabbix(&parameters(&values)).2

@@ -139,8 +139,8 @@ async fn change_to(stage: &Stage, settings: &[(&str, &str)]) {
     use clarion::management::settings::Settings;
     let change = IntakeChange::from_texts(settings.iter().copied()).unwrap();
     let management = stage.server.management();
-    let set = management.set_intake(&"shop".parse().unwrap(), change);
-    set.await.unwrap();
+    let name = "shop".parse().unwrap();
+    management.set_intake(&name, change).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,7 +18,7 @@ async fn a_silence_is_made(database: &str) {
     let made = answer(200, "", r#"{"silenceID":"8b3f"}"#);
     let alertmanager = Receiver::start(vec![unavailable, made]).await;
     let url = alertmanager.url();
-    let url = url.split("/").take(3).collect::<Vec<_>>().join("/");
+    let url = url.split('/').take(3).collect::<Vec<_>>().join("/");
     let settings = [
         ("to", "13800000012"),
         ("silence-key", "1"),

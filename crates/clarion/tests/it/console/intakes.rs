@@ -58,10 +58,8 @@ fn secret(body: &str) -> String {
 async fn an_intake_of_the_console_takes_alerts_by_the_token_that_was_shown_once() {
     let mut desk = Desk::open().await;
     let token = desk.adds().await;
-    let found = desk
-        .server
-        .store
-        .intake_of_token(&IntakeToken::given(&token));
+    let given = IntakeToken::given(&token);
+    let found = desk.server.store.intake_of_token(&given);
     assert_eq!(found.await.unwrap().unwrap().name.as_str(), "prod");
     for page in ["/intakes", "/intakes/prod", "/audit"] {
         let page = desk.admin.get(page).await.body;

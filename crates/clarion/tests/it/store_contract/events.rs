@@ -30,13 +30,13 @@ fn event(number: u32, seq: i32) -> CallbackKey {
     event_to(URL, number, seq).key
 }
 
-async fn owing(database: &Database, events: &[(u32, u32)]) -> Arc<dyn Store> {
+async fn owing(database: &Database, events: &[(u32, i32)]) -> Arc<dyn Store> {
     let store = with_account(database).await;
     owe_events(database, events).await;
     store
 }
 
-async fn owe_events(database: &Database, events: &[(u32, u32)]) {
+async fn owe_events(database: &Database, events: &[(u32, i32)]) {
     let events = events.iter().map(|(call, seq)| event_to(URL, *call, *seq));
     owe(database, events.collect()).await;
     // Due for every clock: whoever writes has one of its own, and may be a millisecond ahead of whoever claims.
@@ -184,7 +184,7 @@ async fn two_events_of_a_call_are_never_under_way_at_once(database: Database) {
         .collect();
     let store = owing(&database, &events).await;
     let other = open(&database).await;
-    let under_way: Arc<Mutex<HashMap<_, u32>>> = Arc::default();
+    let under_way: Arc<Mutex<HashMap<_, i32>>> = Arc::default();
     let delivered: Arc<Mutex<Vec<CallbackKey>>> = Arc::default();
     let mut nodes = tokio::task::JoinSet::new();
     for number in 0..6 {
