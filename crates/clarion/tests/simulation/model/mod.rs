@@ -18,7 +18,7 @@ use clarion::domain::claim::{
     CallUpdate, CancelledCall, Lease, LeaseEnd, NodeId, NodeStanding, Requeue,
 };
 use clarion::domain::customer_limits::{Customer, StartTokens};
-use clarion::domain::ended_call::{EndedCall, GoingOn, WentOn};
+use clarion::domain::ended_call::{CallOff, EndedCall, GoingOn, WentOn};
 use clarion::domain::notice::ending::NoticeEnding;
 use clarion::domain::notice::keys::CalleeChoice;
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
@@ -258,7 +258,8 @@ impl QueueModel {
         let Some(place) = self.held(&sid, &lease) else {
             return false;
         };
-        let ended = ended.judged(place.is_cancelled).into_owned();
+        let called_off = place.is_cancelled.then_some(CallOff::Cancelled);
+        let ended = ended.judged(called_off).into_owned();
         self.finish(ended);
         true
     }
