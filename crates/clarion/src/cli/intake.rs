@@ -204,7 +204,7 @@ fn describe_incident(incident: &Incident) -> Value {
     json!({
         "key": incident.key.as_str(),
         "notices": incident.notices,
-        "callSid": incident.call.as_ref().map(|call| call.as_str()),
+        "callSid": incident.call.as_ref().map(super::super::domain::call::CallSid::as_str),
         "openedAt": incident.opened_at.to_string(),
         "seenAt": incident.seen_at.to_string(),
     })
@@ -219,7 +219,7 @@ fn show_tried(json: bool, tried: &[TriedAlert]) {
             "to": notice.map(|notice| &notice.callees),
             "templateFailed": notice.and_then(|notice| notice.failure.as_ref()),
             "notCalled": notice.and_then(|notice| notice.not_called.as_ref()),
-            "callSid": notice.and_then(|notice| notice.call.as_ref()).map(|call| call.as_str()),
+            "callSid": notice.and_then(|notice| notice.call.as_ref()).map(super::super::domain::call::CallSid::as_str),
         })
     };
     if json {

@@ -40,10 +40,7 @@ pub struct HeldAttempt {
 }
 
 pub fn held(row: &impl Columns) -> Result<HeldAttempt, StoreError> {
-    let reason = match row.flag(3)? {
-        true => CallOff::Resolved,
-        false => CallOff::Cancelled,
-    };
+    let reason = if row.flag(3)? { CallOff::Resolved } else { CallOff::Cancelled };
     Ok(HeldAttempt {
         callee: row.string(0)?,
         legs_before: row.number(1)?,

@@ -31,7 +31,7 @@ async fn a_hundred_times(server: &TestServer) {
     let alerts = (0..100).map(|_| intake.fire("oven"));
     let told = futures_util::future::join_all(alerts).await;
     let called = told.iter().filter(|told| told.status == 200);
-    let results: Vec<_> = called.map(|told| told.result()).collect();
+    let results: Vec<_> = called.map(super::Told::result).collect();
     let count = |wanted: &str| results.iter().filter(|result| **result == wanted).count();
     assert_eq!(count("called"), 1, "{results:?}");
     assert_eq!(count("known"), results.len() - 1);
