@@ -1,7 +1,7 @@
 //! `clarion intake …`: where alerts come in, and what becomes of them.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -138,7 +138,7 @@ pub async fn run(command: IntakeCommand, management: &Management) -> anyhow::Res
             call,
             json,
         } => {
-            let payload = payload.map(read).transpose()?;
+            let payload = payload.as_deref().map(read).transpose()?;
             let payload = payload.as_deref();
             let tried = if call {
                 management.test_intake(&name, payload).await?
@@ -154,7 +154,7 @@ pub async fn run(command: IntakeCommand, management: &Management) -> anyhow::Res
     Ok(())
 }
 
-fn read(file: PathBuf) -> anyhow::Result<Vec<u8>> {
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
     let read = if file.as_os_str() == "-" {
         std::io::stdin()

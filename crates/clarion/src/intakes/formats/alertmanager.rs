@@ -129,7 +129,11 @@ impl WireAlert {
         Alert {
             what: wire::phrase(&what),
             description: wire::phrase(&self.annotations.first(&["description", "message"])),
-            severity: if own.is_empty() { common.first(severity) } else { own },
+            severity: if own.is_empty() {
+                common.first(severity)
+            } else {
+                own
+            },
             place: self.labels.first(PLACES),
             since: wire::moment(&self.starts_at.0),
             labels: self.labels.0.clone(),

@@ -40,7 +40,11 @@ pub struct HeldAttempt {
 }
 
 pub fn held(row: &impl Columns) -> Result<HeldAttempt, StoreError> {
-    let reason = if row.flag(3)? { CallOff::Resolved } else { CallOff::Cancelled };
+    let reason = if row.flag(3)? {
+        CallOff::Resolved
+    } else {
+        CallOff::Cancelled
+    };
     Ok(HeldAttempt {
         callee: row.string(0)?,
         legs_before: row.number(1)?,
