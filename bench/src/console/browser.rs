@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clarion::client::{Client, Connection};
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use tokio::task::JoinSet;
 
 use crate::accepts::site::Site;
@@ -64,18 +65,22 @@ impl ConsoleBrowser {
         })
     }
 
+    async fn ask(&mut self, path: &str) -> anyhow::Result<Incoming> {
+        let headers = [("cookie", self.cookie.as_str())];
+        let asked = self
+            .connection
+            .exchange("GET", path, &headers, String::new());
+        let answer = asked.await?;
+        let status = answer.status();
+        ensure!(status.as_u16() == 200, "{path} answers {status}");
+        Ok(answer.into_body())
+    }
+
     /// A page, from the request to its last byte.
     pub async fn page(&mut self, path: &str) -> anyhow::Result<SeenPage> {
         let began = Instant::now();
-        let headers = [("cookie", self.cookie.as_str())];
-        let answer = self
-            .connection
-            .exchange("GET", path, &headers, String::new())
-            .await?;
-        let status = answer.status();
-        let body = answer.into_body().collect().await?.to_bytes();
+        let body = self.ask(path).await?.collect().await?.to_bytes();
         let time = began.elapsed();
-        ensure!(status.as_u16() == 200, "{path} answers {status}");
         Ok(SeenPage {
             time,
             bytes: body.len(),
@@ -86,14 +91,7 @@ impl ConsoleBrowser {
     /// Watches the live part of the first page, and tells how often it has changed when the connection ends.
     async fn watch(mut self, seen: tokio::sync::watch::Sender<u64>) -> anyhow::Result<()> {
         self.page("/").await?;
-        let headers = [("cookie", self.cookie.as_str())];
-        let answer = self
-            .connection
-            .exchange("GET", LIVE, &headers, String::new())
-            .await?;
-        let status = answer.status();
-        ensure!(status.as_u16() == 200, "{LIVE} answers {status}");
-        let mut body = answer.into_body();
+        let mut body = self.ask(LIVE).await?;
         while let Some(frame) = body.frame().await {
             frame?;
             seen.send_modify(|seen| *seen += 1);

@@ -5,6 +5,7 @@
 
 pub mod delivery;
 mod owed;
+mod quiet;
 mod worker;
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use crate::domain::account::{AccountSid, AppId};
 use crate::domain::callback::OwedCallback;
 
 /// Receivers that are kept in mind; beyond them the worker looks.
-const MOST: usize = 500;
+pub const MOST: usize = 500;
 
 /// Where something waits (`CallbackKey::receiver`), and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

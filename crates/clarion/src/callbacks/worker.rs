@@ -15,7 +15,8 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::delivery::{WebhookResponse, WebhookSender};
-use super::owed::{NewlyOwed, OwedSignal};
+use super::owed::OwedSignal;
+use super::quiet::{NextLook, QuietTime};
 use crate::clock::Clock;
 use crate::config::CallbacksConfig;
 use crate::domain::account::{AccountSid, AppId};
@@ -76,10 +77,7 @@ pub struct Worker {
     /// When what was put back may be tried again.
     put_back_until: Instant,
     next_reclaim: Instant,
-    /// Whatever was due has been started. Nothing more before this time, unless it becomes owed.
-    quiet_until: Option<Instant>,
-    /// What has become due in this quiet time, and nothing else has.
-    known: Vec<DueReceiver>,
+    quiet: QuietTime,
 }
 
 impl Worker {
@@ -108,8 +106,7 @@ impl Worker {
             look_after: HashMap::new(),
             put_back_until: Instant::now(),
             next_reclaim: Instant::now(),
-            quiet_until: None,
-            known: Vec::new(),
+            quiet: QuietTime::default(),
         }
     }
 
@@ -132,9 +129,9 @@ impl Worker {
             };
             tokio::select! {
                 _ = stopped.changed() => {}
-                newly = owed.heard() => self.hear(newly),
+                newly = owed.heard() => self.quiet.hear(newly),
                 Some(finished) = self.deliveries.join_next_with_id() => self.end(finished),
-                () = sleep(pause) => self.quiet_until = None,
+                () = sleep(pause) => self.quiet.end(),
             }
         }
         self.wind_down().await;
@@ -169,19 +166,17 @@ impl Worker {
         if free == 0 {
             return Ok(Step::Idle(None));
         }
-        let known = std::mem::take(&mut self.known);
-        if let Some(until) = self.quiet_until {
-            let wait = until.saturating_duration_since(Instant::now());
-            let wait = SignedDuration::try_from(wait).ok();
-            if known.is_empty() {
-                return Ok(Step::Idle(wait));
+        let now = Instant::now();
+        match self.quiet.next(now) {
+            NextLook::Rest(wait) => return Ok(Step::Idle(SignedDuration::try_from(wait).ok())),
+            NextLook::Known(known, wait) => {
+                let (receivers, wait) = (known.len(), SignedDuration::try_from(wait).ok());
+                let taken = lock(&self.places).take(known, free, now.into_std());
+                if !taken.is_empty() {
+                    return self.claim(taken, Some(receivers), wait).await;
+                }
             }
-            self.quiet_until = None;
-            let receivers = known.len();
-            let taken = lock(&self.places).take(known, free, Instant::now().into_std());
-            if !taken.is_empty() {
-                return self.claim(taken, Some(receivers), wait).await;
-            }
+            NextLook::Look => {}
         }
         let look = ReceiverLook {
             limit: RECEIVERS_LOOKED_AT,
@@ -208,23 +203,8 @@ impl Worker {
         }))
     }
 
-    /// In a quiet time, what it is told is all that is due. Otherwise it looks anyway.
-    fn hear(&mut self, newly: NewlyOwed) {
-        match newly {
-            NewlyOwed::Only(owed) if self.quiet_until.is_some() => {
-                self.known.extend(owed.into_iter().map(|owed| DueReceiver {
-                    account: owed.account,
-                    app: owed.app,
-                    receiver: owed.receiver,
-                    overdue: SignedDuration::ZERO,
-                }));
-            }
-            _ => self.quiet_until = None,
-        }
-    }
-
     fn rest_until_due(&mut self, next_due: Option<SignedDuration>) {
-        self.quiet_until = Some(Instant::now() + self.pause(next_due));
+        self.quiet.begin(Instant::now() + self.pause(next_due));
     }
 
     /// Claims callbacks for places that were taken, and gives back those that are not needed. `seen` is how many receivers have something due, if
@@ -273,7 +253,7 @@ impl Worker {
     async fn reclaim(&mut self) -> Result<(), StoreError> {
         let freed = self.store.reclaim_callbacks(&self.node).await?;
         if freed > 0 {
-            self.quiet_until = None;
+            self.quiet.end();
             tracing::info!(callbacks = freed, "taken over from a process that is gone");
         }
         self.next_reclaim = Instant::now() + self.poll;
@@ -346,15 +326,12 @@ impl Worker {
         let next = self
             .schedule
             .next(reply.verdict, failures, time_left, reply.asked, random);
-        self.quiet_until = match next.wait() {
+        match next.wait() {
             // The next event of the same call has waited for this one.
-            _ if held.callback.lease.key.is_event() => None,
-            Some(wait) => {
-                let due = Instant::now() + wait.unsigned_abs();
-                self.quiet_until.map(|until| until.min(due))
-            }
-            None => self.quiet_until,
-        };
+            _ if held.callback.lease.key.is_event() => self.quiet.end(),
+            Some(wait) => self.quiet.is_due_at(Instant::now() + wait.unsigned_abs()),
+            None => {}
+        }
         tell(&held, &reply, took, next);
         self.ended.push(EndedAttempt {
             lease: held.callback.lease.clone(),
@@ -375,7 +352,7 @@ impl Worker {
         metrics::counter!("clarion_callbacks_put_back_total").increment(1);
         lock(&self.places).give_back(held.place);
         self.put_back.push(held.callback.lease.clone());
-        self.quiet_until = None;
+        self.quiet.end();
         self.put_back_until = Instant::now() + PUT_BACK_PAUSE;
     }
 

@@ -110,7 +110,7 @@ enum StoreCommand {
     /// Manage operators: who may use the console
     #[command(subcommand)]
     Operator(operator::OperatorCommand),
-    /// Show trunks, drain one, open it again
+    /// Show trunks, drain one, open it again, test one with a call
     #[command(subcommand)]
     Trunk(trunk::TrunkCommand),
     /// Show callbacks and their attempts, and send one again

@@ -18,10 +18,11 @@ use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
+use super::shown::AppChoice;
 use super::times::{self, Moment};
 use super::waveform;
 use super::words::Words;
-use crate::domain::account::{AppId, Application};
+use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::prompt::AddedFile;
 use crate::management::{BroughtFile, ManagementError};
@@ -37,16 +38,10 @@ struct AudioPage {
     frame: Frame,
     /// The application whose files these are; empty for the platform.
     app: String,
-    apps: Vec<OwnerChoice>,
+    apps: Vec<AppChoice>,
     files: Vec<AudioRow>,
     /// Why an upload was refused.
     problem: Option<String>,
-}
-
-struct OwnerChoice {
-    id: String,
-    name: String,
-    is_chosen: bool,
 }
 
 struct AudioRow {
@@ -81,7 +76,7 @@ async fn page(
         frame: Frame::new(console, visit, MenuPlace::Audio, words.audio_title),
         apps: apps
             .iter()
-            .map(|app| choice(app, chosen.as_ref()))
+            .map(|app| AppChoice::of(app, chosen.as_ref().map_or("", AppId::as_str)))
             .collect(),
         files: files
             .iter()
@@ -97,14 +92,6 @@ async fn page(
 fn owner(app: Option<&str>) -> Result<Option<AppId>, Refused> {
     let app = app.filter(|app| !app.is_empty()).map(str::parse);
     app.transpose().map_err(|_| Refused::NotFound)
-}
-
-fn choice(app: &Application, chosen: Option<&AppId>) -> OwnerChoice {
-    OwnerChoice {
-        id: app.id.to_string(),
-        name: app.name.clone(),
-        is_chosen: chosen == Some(&app.id),
-    }
 }
 
 fn row(console: &Console, file: &AddedFile, app: Option<&AppId>, words: &Words) -> AudioRow {

@@ -128,7 +128,7 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/trunks", VIEWER, trunks::show),
         post("/trunks/{name}/drain", ADMIN, trunks::drain),
         post("/trunks/{name}/open", ADMIN, trunks::open),
-        post("/trunks/{name}/test", ADMIN, trunks::test),
+        post("/trunks/test", ADMIN, trunks::test),
         get("/bills", VIEWER, bills::list),
         get("/bills/{day}", VIEWER, bills::show),
         post("/bills/{day}/verify", VIEWER, bills::verify),

@@ -5,12 +5,31 @@ use super::times::{self, Moment};
 use super::words::Words;
 use crate::clock::Clock;
 use crate::dispatch::trunk_pool::TrunkState;
-use crate::domain::account::{AccountState, AppState};
+use crate::domain::account::{AccountState, AppState, Application};
 use crate::domain::call_record::CallRecord;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallbackState, DeliveryResult};
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
+
+/// An application that can be chosen.
+#[derive(Debug)]
+pub struct AppChoice {
+    pub id: String,
+    pub name: String,
+    pub is_chosen: bool,
+}
+
+impl AppChoice {
+    /// `chosen` is the id of the one that is.
+    pub fn of(app: &Application, chosen: &str) -> Self {
+        Self {
+            id: app.id.to_string(),
+            name: app.name.clone(),
+            is_chosen: app.id.as_str() == chosen,
+        }
+    }
+}
 
 /// A word and its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,12 +10,12 @@ use super::Console;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
-use super::shown::{Mark, trunk_mark};
+use super::shown::{AppChoice, Mark, trunk_mark};
 use super::times::Moment;
 use super::words::Words;
 use crate::clock::Clock;
 use crate::dispatch::trunk_pool::TrunkState;
-use crate::domain::account::{AppId, Application};
+use crate::domain::account::AppId;
 use crate::domain::operator::OperatorRole;
 use crate::domain::prefix::Prefix;
 use crate::management::{ManagedTrunk, TrunkUse};
@@ -28,6 +28,7 @@ const APP: &str = "app";
 struct TrunksPage {
     frame: Frame,
     trunks: Vec<TrunkCard>,
+    /// Whom a test call can be placed for.
     apps: Vec<AppChoice>,
     refused: Option<RefusedTest>,
 }
@@ -44,6 +45,8 @@ struct TrunkCard {
     priority: u32,
     prefixes: String,
     is_drained: bool,
+    /// A test call over it was asked for.
+    is_tested: bool,
     history: Vec<ChangeRow>,
 }
 
@@ -53,16 +56,8 @@ struct ChangeRow {
     why: String,
 }
 
-/// Whom a test call is placed for.
-struct AppChoice {
-    id: String,
-    name: String,
-    is_chosen: bool,
-}
-
 /// A test call that was refused.
 struct RefusedTest {
-    trunk: String,
     number: String,
     why: String,
 }
@@ -82,7 +77,10 @@ async fn page(
     let card = |managed: &ManagedTrunk<'_>| {
         let name = managed.settings.name();
         let used = here.trunks.iter().find(|used| used.name == name);
-        card(managed, used, &console.clock, words)
+        TrunkCard {
+            is_tested: visit.field("trunk") == name,
+            ..card(managed, used, &console.clock, words)
+        }
     };
     let apps = if visit.may(OperatorRole::Admin) {
         console.management.usable_applications().await?
@@ -90,11 +88,6 @@ async fn page(
         Vec::new()
     };
     let chosen = visit.field(APP);
-    let choice = |app: Application| AppChoice {
-        is_chosen: app.id.as_str() == chosen,
-        id: app.id.to_string(),
-        name: app.name,
-    };
     let status = match &refused {
         Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
         None => StatusCode::OK,
@@ -103,7 +96,7 @@ async fn page(
     let page = TrunksPage {
         frame: frame.at("/trunks"),
         trunks: trunks.iter().map(card).collect(),
-        apps: apps.into_iter().map(choice).collect(),
+        apps: apps.iter().map(|app| AppChoice::of(app, chosen)).collect(),
         refused,
     };
     Ok(html_with(status, &page))
@@ -138,6 +131,7 @@ fn card(
             prefixes.join(", ")
         },
         is_drained: managed.is_drained,
+        is_tested: false,
         history: used.map_or_else(Vec::new, |used| {
             let changes = used.history.iter().map(|change| ChangeRow {
                 at: Moment::new(change.at, clock, words),
@@ -158,14 +152,13 @@ fn why(state: &TrunkState) -> String {
 
 /// Places a test call, and goes on to it.
 pub async fn test(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
-    let (trunk, number) = (visit.path_value("name"), visit.field("number").trim());
+    let (trunk, number) = (visit.field("trunk"), visit.field("number").trim());
     let app: AppId = visit.field(APP).parse().map_err(|_| Refused::BadForm)?;
     let placed = console.acting(&visit).test_trunk(trunk, &app, number).await;
     match placed {
         Ok(sid) => Ok(Redirect::to(&format!("/calls/{sid}?done=requested")).into_response()),
         Err(error) if error.is_refusal() => {
             let refused = RefusedTest {
-                trunk: trunk.to_owned(),
                 number: number.to_owned(),
                 why: error.to_string(),
             };

@@ -16,6 +16,7 @@ use super::field_words;
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html_with};
 use super::refusal::Refused;
+use super::shown::AppChoice;
 use crate::api::wire::Field;
 use crate::api::{Arrival, LANDING_CALL, PeerAddress};
 use crate::client::ApiCredentials;
@@ -48,12 +49,6 @@ struct TryPage {
     shown: Option<ShownRequest>,
     /// The answer, where the request was refused.
     refusal: Option<String>,
-}
-
-struct AppChoice {
-    id: String,
-    name: String,
-    is_chosen: bool,
 }
 
 struct FieldRow {
@@ -234,14 +229,7 @@ async fn page(
     let others: Vec<_> = fields().filter(|field| !is_usual(field)).map(row).collect();
     let page = TryPage {
         frame: Frame::new(console, visit, MenuPlace::TryIt, words.try_title),
-        apps: apps
-            .iter()
-            .map(|app| AppChoice {
-                id: app.id.to_string(),
-                name: app.name.clone(),
-                is_chosen: app.id.as_str() == chosen,
-            })
-            .collect(),
+        apps: apps.iter().map(|app| AppChoice::of(app, chosen)).collect(),
         usual: usual.map(row).collect(),
         is_open: others.iter().any(|field| !field.value.is_empty()),
         others,

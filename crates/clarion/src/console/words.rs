@@ -553,7 +553,7 @@ words! {
     barred_is_added: "The number is barred.", "该号码已禁呼。";
     barred_is_removed: "The number may be called again.", "该号码已解除禁呼。";
     trunk_test: "Test call", "测试呼叫";
-    trunk_test_note: "Calls a number over this trunk alone and plays the test file. The call is recorded and billed for the application like any other.", "仅经该中继呼叫一个号码并播放测试语音，通话照常留下记录并计入该应用的话单。";
+    trunk_test_note: "Calls a number over one trunk alone and plays the test file. The call is recorded and billed for the application like any other.", "仅经所选中继呼叫一个号码并播放测试语音，通话照常留下记录并计入该应用的话单。";
     trunk_test_number: "Number", "被叫号码";
     trunk_test_app: "Application", "应用";
     trunk_test_do: "Call it", "呼叫";

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use clarion::domain::account::Account;
-use clarion::domain::call_record::CallFilter;
 use clarion::store::Store;
 use phone::test_phone::Script;
 use supervisor::Supervisor;
@@ -19,7 +18,7 @@ use crate::lives::records;
 use crate::support::child::{ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
 use crate::support::telephone::Telephone;
-use crate::support::{clock, eventually_within};
+use crate::support::{all_is_over, clock, eventually_within};
 
 /// What the trunk carries: calls at once, and as many a second, because each lasts about that long.
 const LIMIT: u32 = 10;
@@ -129,13 +128,7 @@ impl World {
     async fn nothing_is_left(&self) {
         let limit = Duration::from_secs(u64::from(patience()) * 2 + 60);
         eventually_within(limit, "everything has ended and is reported", async || {
-            let alive = CallFilter {
-                alive: true,
-                limit: 1,
-                ..CallFilter::default()
-            };
-            let backlog = self.store.callback_backlog().await.unwrap();
-            self.store.list_calls(alive).await.unwrap().calls.is_empty() && backlog.waiting == 0
+            all_is_over(&*self.store).await
         })
         .await;
     }

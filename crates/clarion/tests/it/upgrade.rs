@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use clarion::domain::call_record::CallFilter;
 use clarion::domain::money::Money;
 use clarion::domain::prompt::AudioOwner;
 use clarion::store::{Database, Store};
@@ -11,7 +10,7 @@ use supervisor::Supervisor;
 
 use crate::support::child::Installation;
 use crate::support::receiver::{Receiver, ok};
-use crate::support::{SID, app_id, eventually_within, execute, postgres};
+use crate::support::{SID, all_is_over, app_id, eventually_within, execute, postgres};
 
 const ON_SQLITE: &str = include_str!("../fixtures/first_version/sqlite.sql");
 const ON_POSTGRES: &str = include_str!("../fixtures/first_version/postgres.sql");
@@ -97,13 +96,7 @@ async fn upgrade(installation: &Installation, dump: &str) {
     says(installation, &["call", "cancel", &sids["future"]]).await;
     let store = database.open(&Supervisor::new()).await.unwrap();
     eventually_within(ENDS_WITHIN, "everything has come to its end", async || {
-        let alive = CallFilter {
-            alive: true,
-            limit: 1,
-            ..CallFilter::default()
-        };
-        let backlog = store.callback_backlog().await.unwrap();
-        store.list_calls(alive).await.unwrap().calls.is_empty() && backlog.waiting == 0
+        all_is_over(&*store).await
     })
     .await;
     every_call_has_ended_once(installation, &sids).await;

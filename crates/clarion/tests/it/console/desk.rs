@@ -243,8 +243,11 @@ async fn a_trunk_is_tested_with_a_call_that_goes_over_it_alone() {
     add_operators(&*stage.server.store, &stage.server.clock).await;
     let mut admin = Visitor::signed_in(&stage.server, "admin").await;
     let token = admin.token().await;
-    let fields = |number| [("token", token.as_str()), ("app", APP), ("number", number)];
-    let path = "/trunks/tested/test";
+    let fields = |number| {
+        let call = [("trunk", "tested"), ("app", APP), ("number", number)];
+        [&[("token", token.as_str())][..], &call].concat()
+    };
+    let path = "/trunks/test";
     for (number, said) in [
         ("nobody", "to must be one telephone number"),
         ("+441632960001", "tested does not carry"),
@@ -254,6 +257,7 @@ async fn a_trunk_is_tested_with_a_call_that_goes_over_it_alone() {
         assert!(refused.body.contains("role=\"alert\""), "{number}");
         assert!(refused.body.contains(said), "{number}: {}", refused.body);
         assert!(refused.body.contains(&format!("value=\"{number}\"")));
+        assert!(refused.body.contains("<option selected>tested</option>"));
     }
     let placed = admin.post(path, &fields("13800000000")).await;
     assert_eq!(placed.status, 303, "{}", placed.body);

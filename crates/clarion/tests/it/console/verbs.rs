@@ -115,7 +115,7 @@ const COMMANDS: &[(&str, Counterpart)] = &[
     ("trunk drain", Route("POST /trunks/{name}/drain")),
     ("trunk list", Route("GET /trunks")),
     ("trunk open", Route("POST /trunks/{name}/open")),
-    ("trunk test", Route("POST /trunks/{name}/test")),
+    ("trunk test", Route("POST /trunks/test")),
 ];
 
 /// Routes without a command of their own, and why.

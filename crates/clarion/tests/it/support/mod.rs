@@ -33,6 +33,7 @@ use clarion::domain::account::{
 use clarion::domain::audit::Actor;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListedNumber};
+use clarion::domain::call_record::CallFilter;
 use clarion::management::Management;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
@@ -288,6 +289,17 @@ pub fn call_sid(answer: &str) -> String {
 /// Waits until a condition holds. Tests use this instead of sleeping.
 pub async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {
     eventually_within(PATIENCE, what, condition).await;
+}
+
+/// Every call has ended and was reported. A call that ends owes a callback: so calls are looked at first.
+pub async fn all_is_over(store: &dyn Store) -> bool {
+    let alive = CallFilter {
+        alive: true,
+        limit: 1,
+        ..CallFilter::default()
+    };
+    store.list_calls(alive).await.unwrap().calls.is_empty()
+        && store.callback_backlog().await.unwrap().waiting == 0
 }
 
 pub async fn eventually_within(

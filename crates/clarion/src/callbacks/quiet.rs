@@ -1,0 +1,142 @@
+//! When the worker looks for what is due. Once everything that is due has been started, it does not look until the next is due, unless somebody owes
+//! something: what its own process owes, it is told, and then it need not look either.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use tokio::time::Instant;
+
+use super::owed::{MOST, NewlyOwed, OwedReceiver};
+use crate::domain::callback::DueReceiver;
+
+/// A time in which nothing is due but what the worker was told.
+#[derive(Debug, Default)]
+pub struct QuietTime {
+    until: Option<Instant>,
+    known: HashSet<OwedReceiver>,
+}
+
+/// What the worker does next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NextLook {
+    /// Nothing for so long.
+    Rest(Duration),
+    /// It claims from these, which are all that have something due; the next is due after so long.
+    Known(Vec<DueReceiver>, Duration),
+    Look,
+}
+
+impl QuietTime {
+    /// Everything that is due has been started; the next is due then.
+    pub fn begin(&mut self, until: Instant) {
+        self.until = Some(until);
+    }
+
+    /// Anything may be due.
+    pub fn end(&mut self) {
+        self.until = None;
+        self.known.clear();
+    }
+
+    /// Something will be due then.
+    pub fn is_due_at(&mut self, due: Instant) {
+        self.until = self.until.map(|until| until.min(due));
+    }
+
+    pub fn hear(&mut self, newly: NewlyOwed) {
+        match newly {
+            NewlyOwed::Only(owed) if self.until.is_some() => self.known.extend(owed),
+            _ => self.end(),
+        }
+        if self.known.len() > MOST {
+            self.end();
+        }
+    }
+
+    /// What is told does not put off what is due: it looks as soon as the quiet time is over, however much it knows.
+    pub fn next(&mut self, now: Instant) -> NextLook {
+        let Some(until) = self.until.filter(|until| now < *until) else {
+            self.end();
+            return NextLook::Look;
+        };
+        let left = until - now;
+        if self.known.is_empty() {
+            return NextLook::Rest(left);
+        }
+        let known = self.known.drain().map(|owed| DueReceiver {
+            account: owed.account,
+            app: owed.app,
+            receiver: owed.receiver,
+            overdue: SignedDuration::ZERO,
+        });
+        let known = known.collect();
+        // Until they have been claimed.
+        self.end();
+        NextLook::Known(known, left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn owed(host: &str) -> OwedReceiver {
+        OwedReceiver {
+            account: "aa11".repeat(8).parse().unwrap(),
+            app: "bb22".repeat(8).parse().unwrap(),
+            receiver: host.to_owned(),
+        }
+    }
+
+    fn only(hosts: &[&str]) -> NewlyOwed {
+        NewlyOwed::Only(hosts.iter().map(|host| owed(host)).collect())
+    }
+
+    /// How many receivers are known, if that is all that is due.
+    fn known(next: &NextLook) -> Option<usize> {
+        match next {
+            NextLook::Known(known, _) => Some(known.len()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_is_told_in_a_quiet_time_is_all_that_is_due() {
+        let (mut quiet, now) = (QuietTime::default(), Instant::now());
+        assert_eq!(quiet.next(now), NextLook::Look, "nobody knows");
+        quiet.begin(now + SECOND);
+        assert_eq!(quiet.next(now), NextLook::Rest(SECOND));
+        quiet.hear(only(&["a", "b"]));
+        quiet.hear(only(&["a"]));
+        assert_eq!(known(&quiet.next(now)), Some(2));
+        assert_eq!(quiet.next(now), NextLook::Look, "they are not claimed yet");
+        quiet.hear(only(&["a"]));
+        assert_eq!(quiet.next(now), NextLook::Look, "it was not quiet");
+    }
+
+    #[test]
+    fn what_is_told_does_not_put_off_what_is_due() {
+        let (mut quiet, now) = (QuietTime::default(), Instant::now());
+        quiet.begin(now + SECOND);
+        quiet.is_due_at(now + SECOND / 2);
+        quiet.hear(only(&["a"]));
+        assert_eq!(quiet.next(now + SECOND / 2), NextLook::Look);
+    }
+
+    #[test]
+    fn who_is_told_too_much_or_nothing_certain_looks() {
+        let (mut quiet, now) = (QuietTime::default(), Instant::now());
+        for newly in [
+            NewlyOwed::Anything,
+            NewlyOwed::Only((0..=MOST).map(|n| owed(&n.to_string())).collect()),
+        ] {
+            quiet.begin(now + SECOND);
+            quiet.hear(only(&["a"]));
+            quiet.hear(newly);
+            assert_eq!(quiet.next(now), NextLook::Look);
+        }
+    }
+}
