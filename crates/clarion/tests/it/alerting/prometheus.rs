@@ -27,6 +27,8 @@ use crate::support::{PATIENCE, eventually, free_port};
 const GUIDE: &str = include_str!("../../../../../docs/alerting.md");
 const FIRST: &str = "13800000001";
 const SECOND: &str = "13800000002";
+/// Keys count from the first sample of the message, which begins after a moment of silence.
+const IN_THE_MESSAGE: Duration = Duration::from_secs(2);
 /// Once the message has been heard to its end.
 const AFTER_THE_MESSAGE: Duration = Duration::from_secs(5);
 
@@ -331,10 +333,7 @@ async fn rings_again_until_confirmed(
         async || dialled(telephone, FIRST) >= before + 2,
     )
     .await;
-    people.behave(
-        presses("1", Duration::from_millis(500)),
-        Script::refuse(603),
-    );
+    people.behave(presses("1", IN_THE_MESSAGE), Script::refuse(603));
     let confirmed = async || {
         let received = stage.receiver.received().into_iter();
         received
