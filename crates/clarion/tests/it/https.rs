@@ -191,8 +191,8 @@ async fn probes_metrics_and_the_api_document_are_served() {
     let (status, document) = connection.get("/openapi.json").await.unwrap();
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();
     assert_eq!(status, 200);
-    // Every operation, and the download of bills.
-    let paths = clarion::api::operations::OPERATIONS.len() + 1;
+    // Every operation, the download of bills, and the door for alerts.
+    let paths = clarion::api::operations::OPERATIONS.len() + 2;
     assert_eq!(document["paths"].as_object().unwrap().len(), paths);
 }
 

@@ -49,6 +49,10 @@ const ELSEWHERE: &[(StatusCode, &str)] = &[
         "call_cancel::a_call_that_waits_is_taken_back_on_sqlite",
     ),
     (
+        StatusCode::IntakeInvalid,
+        "alerting::hostile::an_unknown_token_is_refused_like_an_unknown_intake_and_counted",
+    ),
+    (
         StatusCode::UnknownError,
         "outage::a_database_that_is_gone_is_told_as_unknown_error_and_nothing_is_accepted",
     ),
