@@ -103,6 +103,16 @@ pub async fn create(State(api): State<Arc<Api>>, request: Authenticated) -> Resp
 
 pub fn read(fields: &Fields, account: &Account, config: &Config) -> Result<WantedCall, Refusal> {
     let common = CommonFields::read(fields, account, config)?;
+    read_others(common, fields, account, config)
+}
+
+/// The fields that only this operation has.
+pub fn read_others(
+    common: CommonFields,
+    fields: &Fields,
+    account: &Account,
+    config: &Config,
+) -> Result<WantedCall, Refusal> {
     let names = prompt::file_names(
         "mediaName",
         fields.text("mediaName")?.unwrap_or_default(),

@@ -103,7 +103,9 @@ fn intake() -> Value {
             "requestBody": { "required": true, "content": json(json!({ "$ref": "#/components/schemas/Alert" })) },
             "responses": {
                 "200": { "description": "What became of the incident", "content": json(incidents) },
+                "400": refused("110141: the body cannot be read"),
                 "401": refused("190012: the intake or its token is not valid"),
+                "403": refused("The address may not bring alerts, or the account or application may not call"),
                 "413": refused("110062: the body is too long"),
                 "422": refused("A field's value is wrong, or the number may not be called; statusMsg names field and rule"),
                 "503": refused("Trying again helps"),

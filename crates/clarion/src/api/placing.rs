@@ -224,8 +224,14 @@ impl CommonFields {
         let to = fields
             .text("to")?
             .ok_or_else(|| Refusal::field("to is required"))?;
+        let to = recipient("to", to, fields.text("displayNum")?, account, config)?;
+        Self::read_for(to, fields, config)
+    }
+
+    /// All but the number.
+    pub fn read_for(to: Recipient, fields: &Fields, config: &Config) -> Result<Self, Refusal> {
         Ok(Self {
-            to: recipient("to", to, fields.text("displayNum")?, account, config)?,
+            to,
             plays: prompt::play_times(fields.text("playTimes")?)?,
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,

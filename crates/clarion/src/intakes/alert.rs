@@ -66,6 +66,8 @@ pub enum AlertNews {
     Firing(Box<AlertGroup>),
     /// The incident of this key is over.
     Resolved(String),
+    /// What the tool tells of is over; it has left out others.
+    PartlyResolved(String),
     /// Nobody needs to know.
     Nothing,
 }

@@ -3,6 +3,8 @@
 //!
 //! A template has so much fuel and its text so many characters. Where one fails at night, a plain sentence is said instead.
 
+mod template;
+
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
@@ -17,14 +19,10 @@ use crate::domain::prompt::CodeLanguage;
 
 /// Instructions of one rendering; the usual templates take a few hundred.
 const FUEL: u64 = 50_000;
-/// Characters of a template.
-const LONGEST_TEMPLATE: usize = 4000;
 /// Bytes that a template may write before its text is cut.
 const MOST_BYTES: usize = 8000;
 /// Alerts that are said one by one; the others are counted.
 const SAID_ALERTS: usize = 3;
-/// What a statement may begin with.
-const STATEMENTS: [&str; 6] = ["for", "endfor", "if", "elif", "else", "endif"];
 
 const ENGLISH: &str = "{{ how_bad or 'Alert' }}.\
 {% for alert in alerts %} {{ alert.what or alert.name | words }}\
@@ -120,19 +118,23 @@ impl AlertSpeaker<'_> {
         group: &AlertGroup,
         language: CodeLanguage,
     ) -> Result<String, String> {
-        check_form(template)?;
-        let said = group.alerts.iter().take(SAID_ALERTS);
-        let first = group.alerts.first();
-        let severity = first.map_or("", |alert| alert.severity.as_str());
+        template::check(template)?;
+        let said: Vec<_> = group.alerts.iter().take(SAID_ALERTS).collect();
+        let severities = group.alerts.iter().map(|alert| alert.severity.as_str());
+        // The first of the worst.
+        let severity = severities
+            .rev()
+            .max_by_key(|severity| Badness::of(severity));
+        let severity = severity.unwrap_or_default();
         let context = Context {
             intake: self.intake.as_str(),
             title: &group.title,
             text: &group.text,
             severity,
             how_bad: how_bad(severity, language),
-            alerts: said.collect(),
             count: group.count,
-            more: group.count.saturating_sub(SAID_ALERTS),
+            more: group.count.saturating_sub(said.len()),
+            alerts: said,
             group: &group.group,
             now: self.now.timestamp().to_string(),
         };
@@ -194,39 +196,6 @@ impl AlertSpeaker<'_> {
     }
 }
 
-/// A template can neither keep a value nor multiply one: so no text of it grows beyond what it is written of.
-fn check_form(template: &str) -> Result<(), String> {
-    if template.chars().count() > LONGEST_TEMPLATE {
-        return Err(format!(
-            "a template must have at most {LONGEST_TEMPLATE} characters"
-        ));
-    }
-    for statement in template.split("{%").skip(1) {
-        let word = statement.trim_start_matches(['-', '+']).trim_start();
-        let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let word = &word[..end.unwrap_or(word.len())];
-        if !STATEMENTS.contains(&word) {
-            return Err(format!(
-                "{{% {word} %}} is not offered; offered are {}",
-                STATEMENTS.join(", ")
-            ));
-        }
-    }
-    let inner = template
-        .split("{{")
-        .skip(1)
-        .chain(template.split("{%").skip(1));
-    let multiplies = |code: &str| {
-        code.split(['}', '%'])
-            .next()
-            .is_some_and(|c| c.contains('*'))
-    };
-    if inner.into_iter().any(multiplies) {
-        return Err("* is not offered in a template".to_owned());
-    }
-    Ok(())
-}
-
 fn problem(error: &minijinja::Error) -> String {
     match error.line() {
         Some(line) => format!("line {line}: {error}"),
@@ -245,8 +214,10 @@ fn environment<'a>(language: CodeLanguage, now: &Zoned) -> Environment<'a> {
     environment.add_filter("last", filters::last);
     environment.add_filter("length", filters::length);
     environment.add_filter("lower", filters::lower);
+    environment.add_filter("map", filters::map);
     environment.add_filter("round", filters::round);
     environment.add_filter("trim", filters::trim);
+    environment.add_filter("unique", filters::unique);
     environment.add_filter("upper", filters::upper);
     environment.add_test("defined", minijinja::tests::is_defined);
     environment.add_test("undefined", minijinja::tests::is_undefined);
@@ -349,16 +320,41 @@ fn host(instance: &str) -> &str {
     }
 }
 
+/// How bad an alert is, from the mildest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Badness {
+    Unsaid,
+    Note,
+    Warning,
+    /// A word that nobody knows.
+    Unknown,
+    Serious,
+    Critical,
+}
+
+impl Badness {
+    fn of(severity: &str) -> Self {
+        match severity.to_ascii_lowercase().as_str() {
+            "" | "none" | "not classified" => Self::Unsaid,
+            "critical" | "page" | "emergency" | "disaster" | "fatal" => Self::Critical,
+            "high" | "error" | "major" => Self::Serious,
+            "warning" | "warn" | "average" | "minor" => Self::Warning,
+            "info" | "information" | "notice" | "low" => Self::Note,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// How bad it is, in words of the language. A word that nobody knows is said as it is.
 fn how_bad(severity: &str, language: CodeLanguage) -> String {
-    let (english, chinese) = match severity.to_ascii_lowercase().as_str() {
-        "" | "none" | "not classified" => return String::new(),
-        "critical" | "page" | "emergency" | "disaster" | "fatal" => ("Critical alert", "紧急告警"),
-        "high" | "error" | "major" => ("Serious alert", "严重告警"),
-        "warning" | "warn" | "average" | "minor" => ("Warning", "一般告警"),
-        "info" | "information" | "notice" | "low" => ("Note", "提示"),
-        _ if language == CodeLanguage::Chinese => return format!("{severity}告警"),
-        _ => return format!("{severity} alert"),
+    let (english, chinese) = match Badness::of(severity) {
+        Badness::Unsaid => return String::new(),
+        Badness::Critical => ("Critical alert", "紧急告警"),
+        Badness::Serious => ("Serious alert", "严重告警"),
+        Badness::Warning => ("Warning", "一般告警"),
+        Badness::Note => ("Note", "提示"),
+        Badness::Unknown if language == CodeLanguage::Chinese => return format!("{severity}告警"),
+        Badness::Unknown => return format!("{severity} alert"),
     };
     match language {
         CodeLanguage::English => english.to_owned(),

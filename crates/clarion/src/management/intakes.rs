@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
+
 use super::change::NotedChange;
 use super::{Management, ManagementError, settings};
 use crate::api::alerts::AlertCaller;
@@ -16,6 +18,8 @@ use crate::intakes::formats::{AlertReader, sample};
 use crate::placing::CallPlacing;
 use crate::random;
 
+/// The least time between two changes.
+const A_MOMENT: SignedDuration = SignedDuration::from_millis(1);
 /// Incidents that are shown of an intake.
 const MOST_SHOWN: u32 = 100;
 
@@ -64,6 +68,7 @@ impl TrialRoom {
             placing: &self.placing,
             account: &self.account,
             intake: &self.intake,
+            is_trial: false,
         }
     }
 
@@ -131,12 +136,17 @@ impl Management {
     ) -> Result<Intake, ManagementError> {
         let change = settings::noted(NotedChange::new("intake set").on(name), &settings);
         let set = async {
-            let mut intake = self.intake(name).await?;
-            intake.settings.apply(settings);
-            intake.updated_at = self.clock.now();
-            self.check_intake(&intake).await?;
-            self.store.set_intake(intake.clone()).await?;
-            Ok::<_, ManagementError>(intake)
+            loop {
+                let mut intake = self.intake(name).await?;
+                let read_at = intake.updated_at;
+                intake.settings.apply(settings.clone());
+                // Later than before, so that whoever has read it before notices.
+                intake.updated_at = (self.clock.now()).max(read_at + A_MOMENT);
+                self.check_intake(&intake).await?;
+                if self.store.set_intake(intake.clone(), read_at).await? {
+                    return Ok::<_, ManagementError>(intake);
+                }
+            }
         };
         self.noted(change, Box::pin(set)).await
     }
@@ -149,11 +159,11 @@ impl Management {
         let change = NotedChange::new("intake rotate-token").on(name);
         let token = IntakeToken::new(random::bytes());
         let rotate = async {
-            let mut intake = self.intake(name).await?;
-            intake.token = token.hash();
-            intake.updated_at = self.clock.now();
-            self.store.set_intake(intake.clone()).await?;
-            Ok::<_, ManagementError>(intake)
+            let set = self
+                .store
+                .set_intake_token(name, token.hash(), self.clock.now());
+            set.await?;
+            self.intake(name).await
         };
         let intake = self.noted(change, rotate).await?;
         Ok((intake, token))
@@ -227,6 +237,8 @@ impl Management {
             };
             let said = room.caller().speaking(|speaker| speaker.check(&group));
             said.map_err(|why| ManagementError::rule(format!("text: {why}")))?;
+            group.to.clear();
+            room.caller().check_plan(&group)?;
             // Where alerts name their callees themselves, there may be nobody here.
             if settings.to.is_empty() {
                 if settings.allowed_numbers.is_empty() && settings.to_label.is_none() {
@@ -236,8 +248,9 @@ impl Management {
                 }
                 continue;
             }
-            group.to.clear();
-            room.caller().wanted(&group).await?;
+            if let Some(refusal) = room.caller().wanted(&group).await?.left_out {
+                return Err(refusal.into());
+            }
         }
         Ok(())
     }
@@ -256,7 +269,9 @@ async fn tried(
                 notice: Some(tried_notice(room, &group, is_called).await?),
                 key: group.key,
             },
-            AlertNews::Resolved(key) => TriedAlert { key, notice: None },
+            AlertNews::Resolved(key) | AlertNews::PartlyResolved(key) => {
+                TriedAlert { key, notice: None }
+            }
             AlertNews::Nothing => TriedAlert {
                 key: String::new(),
                 notice: None,
@@ -271,7 +286,11 @@ async fn tried_notice(
     group: &AlertGroup,
     is_called: bool,
 ) -> Result<TriedNotice, ManagementError> {
-    let wanted = room.caller().wanted(group).await?;
+    let caller = AlertCaller {
+        is_trial: is_called,
+        ..room.caller()
+    };
+    let wanted = caller.wanted(group).await?;
     let not_called = wanted.not_called.as_ref();
     let mut notice = TriedNotice {
         text: wanted.spoken.text.clone(),
@@ -281,8 +300,10 @@ async fn tried_notice(
         call: None,
     };
     if is_called {
-        let made = room.caller().place(&room.application, wanted, None).await?;
+        let placed = caller.place(&room.application, group, wanted, None);
+        let (made, refused) = placed.await?;
         notice.call = Some(made.call);
+        notice.not_called = notice.not_called.or(refused.map(|refusal| refusal.message));
     }
     Ok(notice)
 }

@@ -62,12 +62,30 @@ impl CallPlacing {
         lists.map_err(|error| unavailable(&error))
     }
 
+    /// Whether a number may be called now because of something that nobody watches over: no emergency number is, even where requests may name it.
+    pub fn check_callee(
+        &self,
+        text: &str,
+        shown: Option<&str>,
+        account: &Account,
+    ) -> Result<(), Refusal> {
+        let to = recipient("to", text, shown, account, &self.config)?;
+        to.number.check_no_emergency("to", &self.config.numbers)?;
+        if self.barred.contains(to.number.digits()) {
+            return Err(barred("to"));
+        }
+        Ok(())
+    }
+
     /// The first number of a list that may be called now.
-    pub fn first_of<'a>(&self, list: &'a CallList, account: &Account) -> Option<&'a str> {
-        let may_call = |listed: &&ListedNumber| {
-            let to = recipient("backupTo", &listed.called, None, account, &self.config);
-            to.is_ok_and(|to| self.may_call(&to))
-        };
+    pub fn first_of<'a>(
+        &self,
+        list: &'a CallList,
+        shown: Option<&str>,
+        account: &Account,
+    ) -> Option<&'a str> {
+        let may_call =
+            |listed: &&ListedNumber| self.check_callee(&listed.called, shown, account).is_ok();
         let first = list.numbers.iter().find(may_call);
         first.map(|listed| listed.called.as_str())
     }
@@ -103,11 +121,9 @@ impl CallPlacing {
         account: &Account,
         mut callees: Vec<Recipient>,
     ) -> Result<Vec<Recipient>, Refusal> {
-        let refused = |message: String| Err(Refusal::new(StatusCode::CalledNotAllowed, message));
         for (place, to) in callees.iter().enumerate() {
             if self.barred.contains(to.number.digits()) {
-                let field = if place == 0 { "to" } else { "backupTo" };
-                return refused(format!("{field}: this number does not want to be called"));
+                return Err(barred(if place == 0 { "to" } else { "backupTo" }));
             }
         }
         if !account.has_do_not_call {
@@ -122,10 +138,15 @@ impl CallPlacing {
         };
         callees.retain(|to| !unwanted.contains(to.number.digits()));
         if callees.is_empty() {
-            return refused(message.to_owned());
+            return Err(Refusal::new(StatusCode::CalledNotAllowed, message));
         }
         Ok(callees)
     }
+}
+
+fn barred(field: &str) -> Refusal {
+    let message = format!("{field}: this number does not want to be called");
+    Refusal::new(StatusCode::CalledNotAllowed, message)
 }
 
 /// A number in a field, as it may be called: its form, what the platform calls, and who carries it. `shown` is the number that the request wants to show.

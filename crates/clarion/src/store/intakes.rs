@@ -7,7 +7,7 @@ use super::StoreError;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::intake::incident::{Incident, IncidentKey};
-use crate::domain::intake::{Intake, IntakeName, IntakeToken};
+use crate::domain::intake::{Intake, IntakeName, IntakeToken, TokenHash};
 
 /// An alert of an incident, which may be open already.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct SeenIncident {
     /// For the case that it is not.
     pub id: String,
     pub now: Timestamp,
-    /// One of which nothing was heard since then is closed.
+    /// One of which nothing was heard since then is closed, unless its notice is under way.
     pub closed_before: Timestamp,
 }
 
@@ -25,8 +25,14 @@ pub struct SeenIncident {
 pub trait IntakeBook: Send + Sync {
     /// A new intake of an application that there is.
     async fn add_intake(&self, intake: Intake) -> Result<(), StoreError>;
-    /// An intake that there is becomes this one, its token included.
-    async fn set_intake(&self, intake: Intake) -> Result<(), StoreError>;
+    /// The settings of an intake that there is become these; its token stays. False if it was changed since it was read, at the time it had then.
+    async fn set_intake(&self, intake: Intake, read_at: Timestamp) -> Result<bool, StoreError>;
+    async fn set_intake_token(
+        &self,
+        name: &IntakeName,
+        token: TokenHash,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
     /// Its incidents go with it.
     async fn remove_intake(&self, name: &IntakeName) -> Result<(), StoreError>;
     async fn intake(&self, name: &IntakeName) -> Result<Option<Intake>, StoreError>;
@@ -35,14 +41,17 @@ pub trait IntakeBook: Send + Sync {
     async fn intakes(&self) -> Result<Vec<Intake>, StoreError>;
     /// Opens an incident, or finds it open, and notes when it was seen.
     async fn open_incident(&self, seen: SeenIncident) -> Result<Incident, StoreError>;
-    /// Its last notice is this one now, with the fingerprints that it has. False if the incident was closed meanwhile.
-    async fn note_notice(&self, incident: Incident) -> Result<bool, StoreError>;
-    /// What it was, if it was open.
-    async fn close_incident(
+    /// Its last notice is this one now, with the fingerprints that it has; whoever has only found the notice (`is_own` false) leaves it to its owner to
+    /// say what it tells of. False if that is known already, or the incident was closed meanwhile.
+    async fn note_notice(&self, incident: Incident, is_own: bool) -> Result<bool, StoreError>;
+    /// If it is open.
+    async fn incident(
         &self,
         intake: &IntakeName,
         key: &IncidentKey,
     ) -> Result<Option<Incident>, StoreError>;
+    /// False if it has had another notice meanwhile, or was closed.
+    async fn close_incident(&self, incident: &Incident) -> Result<bool, StoreError>;
     /// Those that are open, the newest first; at most so many.
     async fn open_incidents(
         &self,

@@ -55,6 +55,10 @@ pub fn count(refusal: &Refusal) {
 
 pub fn refused(refusal: &Refusal) -> Response {
     count(refusal);
+    told(refusal)
+}
+
+fn told(refusal: &Refusal) -> Response {
     let (status, code) = (http_status(refusal.code), refusal.code);
     let body = json!({ "statusCode": code.code(), "statusMsg": refusal.message });
     let mut response = answer(status, code, body);
@@ -67,10 +71,10 @@ pub fn refused(refusal: &Refusal) -> Response {
 
 /// What became of each incident. Where all of them are refused, so is the request.
 pub fn accepted(outcomes: &[AlertOutcome]) -> Response {
-    if let Some(refusal) = refusal_of_all(outcomes) {
-        return refused(refusal);
-    }
     count_outcomes(outcomes);
+    if let Some(refusal) = refusal_of_all(outcomes) {
+        return told(refusal);
+    }
     let incidents: Vec<_> = outcomes.iter().map(AlertOutcome::describe).collect();
     let code = StatusCode::Success;
     let body = json!({ "statusCode": code.code(), "incidents": incidents });
@@ -79,10 +83,10 @@ pub fn accepted(outcomes: &[AlertOutcome]) -> Response {
 
 /// The same as SMSEagle says it: a list, with an entry for each number.
 pub fn queued(outcomes: &[AlertOutcome]) -> Response {
-    if let Some(refusal) = refusal_of_all(outcomes) {
-        return refused(refusal);
-    }
     count_outcomes(outcomes);
+    if let Some(refusal) = refusal_of_all(outcomes) {
+        return told(refusal);
+    }
     let entry = |outcome: &AlertOutcome| {
         let (status, message) = match &outcome.refusal {
             Some(refusal) => ("error", refusal.message.as_str()),

@@ -19,6 +19,8 @@ pub async fn keep_forgetting(store: Arc<dyn Store>, clock: Clock, watch: Watch) 
         watch.beat();
         match store.forget_incidents(clock.now() - KEPT, MOST).await {
             Ok(0) => {}
+            // There may be more.
+            Ok(forgotten) if forgotten >= u64::from(MOST) => continue,
             Ok(forgotten) => tracing::debug!(forgotten, "incidents are too old to be kept"),
             Err(error) => tracing::warn!(%error, "old incidents could not be forgotten"),
         }

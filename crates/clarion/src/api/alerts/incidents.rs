@@ -20,6 +20,9 @@ use crate::intakes::formats::AlertReader;
 use crate::random;
 use crate::store::{SeenIncident, unavailable};
 
+/// So often an alert looks what has become of a notice that others have placed.
+const MOST_LOOKS: usize = 3;
+
 /// Everything that one request says. A part that is refused does not hinder the others; a database that fails ends it, to be tried again as a whole.
 pub async fn follow(api: &Arc<Api>, alert: &IncomingAlert) -> Result<Vec<AlertOutcome>, Refusal> {
     let reader = AlertReader {
@@ -31,7 +34,8 @@ pub async fn follow(api: &Arc<Api>, alert: &IncomingAlert) -> Result<Vec<AlertOu
     for news in reader.read(&alert.body)? {
         outcomes.push(match news {
             AlertNews::Firing(group) => fire(api, alert, &group).await?,
-            AlertNews::Resolved(key) => resolve(api, alert, key).await?,
+            AlertNews::Resolved(key) => resolve(api, alert, key, true).await?,
+            AlertNews::PartlyResolved(key) => resolve(api, alert, key, false).await?,
             AlertNews::Nothing => AlertOutcome {
                 key: String::new(),
                 result: IncidentResult::Nothing,
@@ -56,53 +60,84 @@ async fn fire(
         call,
         to: group.to.first().cloned(),
     };
-    let (store, intake, now) = (&api.store, &alert.intake, api.clock.now());
+    let mut calls_for_new = alert.intake.settings.calls_for_new_alerts;
+    let mut found = None;
+    for _ in 0..MOST_LOOKS {
+        let incident = open(api, alert, group).await?;
+        let standing = standing(api, alert, &incident).await?;
+        if !incident.wants_notice(standing, &group.fingerprints, calls_for_new) {
+            return Ok(outcome(IncidentResult::Known, incident.call));
+        }
+        let placed = match place(api, alert, &incident, group).await {
+            Ok(placed) => placed,
+            Err(refusal) => {
+                return Ok(AlertOutcome {
+                    refusal: Some(refusal),
+                    ..outcome(IncidentResult::Refused, None)
+                });
+            }
+        };
+        // It tells of all that the earlier one tells of.
+        let earlier = incident.call.as_ref();
+        let earlier = earlier.filter(|_| standing == NoticeStanding::Running);
+        if let Some(earlier) = earlier.filter(|earlier| **earlier != placed.call) {
+            call_off(api, earlier).await?;
+        }
+        note(api, incident, group, &placed).await?;
+        if placed.is_new {
+            return Ok(outcome(IncidentResult::Called, Some(placed.call)));
+        }
+        // Somebody else has placed it, and says what it tells of. It may be over by now, and nobody knows.
+        (calls_for_new, found) = (false, Some(placed.call));
+    }
+    Ok(outcome(IncidentResult::Known, found))
+}
+
+async fn open(
+    api: &Arc<Api>,
+    alert: &IncomingAlert,
+    group: &AlertGroup,
+) -> Result<Incident, Refusal> {
+    let now = api.clock.now();
     let seen = SeenIncident {
-        intake: intake.name.clone(),
+        intake: alert.intake.name.clone(),
         key: group.incident(),
         id: random::id(),
         now,
-        closed_before: now - intake.settings.closes_after(),
+        closed_before: now - alert.intake.settings.closes_after(),
     };
-    let incident = store
-        .open_incident(seen)
-        .await
-        .map_err(|error| unavailable(&error))?;
-    let progress = match &incident.call {
-        Some(call) => store.call_progress(&alert.account.sid, call).await,
-        None => Ok(None),
+    let incident = api.store.open_incident(seen).await;
+    incident.map_err(|error| unavailable(&error))
+}
+
+async fn standing(
+    api: &Arc<Api>,
+    alert: &IncomingAlert,
+    incident: &Incident,
+) -> Result<NoticeStanding, Refusal> {
+    let Some(call) = &incident.call else {
+        return Ok(NoticeStanding::NobodyKnows);
     };
+    let progress = api.store.call_progress(&alert.account.sid, call).await;
     let progress = progress.map_err(|error| unavailable(&error))?;
-    let silence = intake.settings.silence();
-    let standing = NoticeStanding::of(progress.as_ref(), silence.as_ref(), now);
-    let calls_for_new = intake.settings.calls_for_new_alerts;
-    if !incident.wants_notice(standing, &group.fingerprints, calls_for_new) {
-        return Ok(outcome(IncidentResult::Known, incident.call));
-    }
-    let placed = match place(api, alert, &incident, group).await {
-        Ok(placed) => placed,
-        Err(refusal) => {
-            return Ok(AlertOutcome {
-                refusal: Some(refusal),
-                ..outcome(IncidentResult::Refused, None)
-            });
-        }
-    };
-    let (earlier, is_running) = (incident.call.clone(), standing == NoticeStanding::Running);
-    note(api, incident, group, &placed.call).await?;
-    // It tells of all that the earlier one tells of.
-    if let Some(earlier) = earlier.filter(|earlier| is_running && *earlier != placed.call) {
-        store
-            .resolve_call(&earlier)
-            .await
-            .map_err(|error| unavailable(&error))?;
-    }
-    let result = if placed.is_new {
-        IncidentResult::Called
+    let notice = progress.as_ref().and_then(|one| one.notice.as_ref());
+    let silence = if notice.is_some_and(|notice| notice.confirmed.is_some()) {
+        let accepted = api.store.accepted_call(call).await;
+        let accepted = accepted.map_err(|error| unavailable(&error))?;
+        accepted
+            .and_then(|call| call.notice)
+            .and_then(|notice| notice.silence.clone())
     } else {
-        IncidentResult::Known
+        None
     };
-    Ok(outcome(result, Some(placed.call)))
+    let now = api.clock.now();
+    Ok(NoticeStanding::of(progress.as_ref(), silence.as_ref(), now))
+}
+
+async fn call_off(api: &Arc<Api>, call: &CallSid) -> Result<(), Refusal> {
+    let called_off = api.store.resolve_call(call).await;
+    called_off.map_err(|error| unavailable(&error))?;
+    Ok(())
 }
 
 struct PlacedNotice {
@@ -129,18 +164,23 @@ async fn place(
         placing: &api.placing,
         account: &alert.account,
         intake: &alert.intake,
+        is_trial: false,
     };
     let wanted = caller.wanted(group).await?;
     if let Some(failure) = &wanted.spoken.failure {
         tracing::warn!(intake = %alert.intake.name, failure, "the template of an intake failed; a plain sentence is said instead");
     }
-    if let Some(refusal) = &wanted.not_called {
+    if let Some(refusal) = &wanted.left_out {
         answer::count(refusal);
+        tracing::warn!(intake = %alert.intake.name, refusal = refusal.message, "some people of an intake may not be called any more; the others are called");
+    }
+    let not_called = wanted.not_called.clone();
+    let placed = caller.place(&alert.application, group, wanted, Some(request));
+    let (made, refused) = placed.await?;
+    if let Some(refusal) = not_called.or(refused) {
+        answer::count(&refusal);
         tracing::warn!(intake = %alert.intake.name, refusal = refusal.message, "an alert names somebody who may not be called; the people of the intake are called instead");
     }
-    let made = caller
-        .place(&alert.application, wanted, Some(request))
-        .await?;
     Ok(match made.before {
         Some(known) => PlacedNotice {
             call: known.call,
@@ -153,64 +193,74 @@ async fn place(
     })
 }
 
-/// The incident remembers its notice. If it was closed meanwhile, the notice ends too.
+/// The incident remembers its notice. If it was closed meanwhile, whoever has placed the notice ends it, too.
 async fn note(
     api: &Arc<Api>,
     incident: Incident,
     group: &AlertGroup,
-    call: &CallSid,
+    placed: &PlacedNotice,
 ) -> Result<(), Refusal> {
-    let fingerprints = group.fingerprints.iter().take(MOST_FINGERPRINTS);
+    let fingerprints = if placed.is_new {
+        group.fingerprints.iter().take(MOST_FINGERPRINTS).cloned()
+    } else {
+        incident
+            .fingerprints
+            .iter()
+            .take(MOST_FINGERPRINTS)
+            .cloned()
+    };
     let noted = Incident {
         notices: incident.notices + 1,
-        call: Some(call.clone()),
-        fingerprints: fingerprints.cloned().collect(),
+        call: Some(placed.call.clone()),
+        fingerprints: fingerprints.collect(),
         ..incident
     };
-    if !api
-        .store
-        .note_notice(noted)
-        .await
-        .map_err(|error| unavailable(&error))?
-    {
-        api.store
-            .resolve_call(call)
-            .await
-            .map_err(|error| unavailable(&error))?;
+    let noted = api.store.note_notice(noted, placed.is_new).await;
+    if !noted.map_err(|error| unavailable(&error))? && placed.is_new {
+        call_off(api, &placed.call).await?;
     }
     Ok(())
 }
 
-/// Whatever runs for it ends, also a notice that was placed by somebody who could not write that down any more.
+/// Whatever runs for it ends, also a notice that was placed by somebody who could not write that down any more. The incident is closed after that: whoever
+/// asks again because something failed, finds it. Where the tool does not tell all of it (`is_certain`), a notice that runs goes on.
 async fn resolve(
     api: &Arc<Api>,
     alert: &IncomingAlert,
     key: String,
+    is_certain: bool,
 ) -> Result<AlertOutcome, Refusal> {
-    let (store, name) = (&api.store, &alert.intake.name);
-    let closed = store.close_incident(name, &IncidentKey::new(&key)).await;
-    let outcome = |result, call| AlertOutcome {
+    let (store, name, incident_key) = (&api.store, &alert.intake.name, IncidentKey::new(&key));
+    let (mut result, mut call) = (IncidentResult::Nothing, None);
+    loop {
+        let incident = store.incident(name, &incident_key).await;
+        let Some(incident) = incident.map_err(|error| unavailable(&error))? else {
+            break;
+        };
+        let next = incident.next_request();
+        let unnoted = store.find_request(&alert.application.id, &next).await;
+        let unnoted = unnoted
+            .map_err(|error| unavailable(&error))?
+            .map(|known| known.call);
+        if is_certain {
+            for call in incident.call.iter().chain(&unnoted) {
+                call_off(api, call).await?;
+            }
+        }
+        let closed = store.close_incident(&incident).await;
+        let is_closed = closed.map_err(|error| unavailable(&error))?;
+        result = IncidentResult::Resolved;
+        call = unnoted.or(incident.call);
+        if is_closed {
+            tracing::info!(intake = %name, call = call.as_ref().map(CallSid::as_str), "an incident is over");
+            break;
+        }
+    }
+    Ok(AlertOutcome {
         key,
         result,
         refusal: None,
         call,
         to: None,
-    };
-    let Some(incident) = closed.map_err(|error| unavailable(&error))? else {
-        return Ok(outcome(IncidentResult::Nothing, None));
-    };
-    let next = incident.next_request();
-    let unnoted = store.find_request(&alert.application.id, &next);
-    let unnoted = unnoted
-        .await
-        .map_err(|error| unavailable(&error))?
-        .map(|known| known.call);
-    for call in incident.call.iter().chain(&unnoted) {
-        store
-            .resolve_call(call)
-            .await
-            .map_err(|error| unavailable(&error))?;
-    }
-    tracing::info!(intake = %name, call = incident.call.as_ref().map(CallSid::as_str), "an incident is over");
-    Ok(outcome(IncidentResult::Resolved, unnoted.or(incident.call)))
+    })
 }

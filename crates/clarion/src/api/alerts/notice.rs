@@ -2,12 +2,13 @@
 //! of it is checked like `to`.
 
 use super::super::landing_calls;
-use super::super::placing::{self, MadeCall, WantedCall};
+use super::super::placing::{self, CommonFields, MadeCall, WantedCall};
 use super::super::wire::Fields;
 use crate::domain::account::{Account, Application};
 use crate::domain::call::Priority;
 use crate::domain::call_list::{CallList, ListName};
 use crate::domain::intake::{Intake, IntakeFormat, IntakeTarget};
+use crate::domain::notice::Recipient;
 use crate::domain::notice::silence::NoticeSilence;
 use crate::domain::number_pattern::matches_any;
 use crate::domain::phone_number::PhoneNumber;
@@ -20,12 +21,17 @@ use crate::placing::CallPlacing;
 /// Below Alertmanager's own address.
 const SILENCES: &str = "/api/v2/silences";
 
+/// Stands for whom alerts will name, where the other fields of a request are checked before.
+const SOMEBODY: &str = "+8613800000000";
+
 /// Who calls because of an alert.
 #[derive(Debug, Clone, Copy)]
 pub struct AlertCaller<'a> {
     pub placing: &'a CallPlacing,
     pub account: &'a Account,
     pub intake: &'a Intake,
+    /// A trial is about nothing that could be silenced.
+    pub is_trial: bool,
 }
 
 /// A notice that keeps all rules, as far as they can be known before it is placed.
@@ -36,7 +42,15 @@ pub struct WantedAlert {
     pub callees: Vec<String>,
     /// Why those are not called whom the alert names, where that is so.
     pub not_called: Option<Refusal>,
+    /// Why some of the intake's people are not called, where that is so.
+    pub left_out: Option<Refusal>,
     call: WantedCall,
+}
+
+/// People in the order of their turns.
+struct Turns {
+    callees: Vec<String>,
+    left_out: Option<Refusal>,
 }
 
 impl AlertCaller<'_> {
@@ -52,44 +66,108 @@ impl AlertCaller<'_> {
         })
     }
 
-    /// The notice that an alert asks for.
+    /// The notice that an alert asks for. It calls those whom the alert names, if the intake allows them, or else its own people: whoever can write a label
+    /// can neither call the world nor keep an alert from being heard; whoever names a number in a body is told no.
     pub async fn wanted(&self, group: &AlertGroup) -> Result<WantedAlert, Refusal> {
+        if group.to.is_empty() {
+            return self.wanted_of_own(group, None).await;
+        }
+        let named = async {
+            let turns = self.turns_of_named(&self.allowed(&group.to)?).await?;
+            self.read(group, turns)
+        };
+        match named.await {
+            Err(refusal) if self.own_stand_in(&refusal) => {
+                self.wanted_of_own(group, Some(refusal)).await
+            }
+            wanted => wanted,
+        }
+    }
+
+    async fn wanted_of_own(
+        &self,
+        group: &AlertGroup,
+        not_called: Option<Refusal>,
+    ) -> Result<WantedAlert, Refusal> {
+        let turns = self.turns_of_own().await?;
+        Ok(WantedAlert {
+            not_called,
+            ..self.read(group, turns)?
+        })
+    }
+
+    /// Whether the people of the intake are called where those whom an alert names cannot be.
+    fn own_stand_in(&self, refusal: &Refusal) -> bool {
+        let by_label = match self.intake.format {
+            IntakeFormat::Alertmanager | IntakeFormat::Grafana | IntakeFormat::UptimeKuma => true,
+            IntakeFormat::Zabbix | IntakeFormat::SmsEagle | IntakeFormat::Json => false,
+        };
+        by_label && !self.intake.settings.to.is_empty() && !is_passing(refusal)
+    }
+
+    fn read(&self, group: &AlertGroup, turns: Turns) -> Result<WantedAlert, Refusal> {
         let spoken = self.speaking(|speaker| speaker.say(group));
-        let (callees, not_called) = self.callees(group).await?;
         let silence = self.silence(group);
-        let texts = self.texts(group, &spoken, &callees, silence.as_ref());
-        let fields = Fields::of(&landing_calls::FORM, texts)?;
-        let config = self.placing.config();
-        let mut call = landing_calls::read(&fields, self.account, config)?;
+        let fields = self.fields(group, &spoken, &turns.callees, silence.as_ref())?;
+        let mut call = landing_calls::read(&fields, self.account, self.placing.config())?;
         if let Some(wanted) = &mut call.notice {
             wanted.notice.silence = silence;
         }
         Ok(WantedAlert {
             spoken,
-            callees,
-            not_called,
+            callees: turns.callees,
+            not_called: None,
+            left_out: turns.left_out,
             call,
         })
     }
 
+    /// Whether the plan of the intake keeps the rules, whoever will be called.
+    pub fn check_plan(&self, group: &AlertGroup) -> Result<(), Refusal> {
+        let spoken = self.speaking(|speaker| speaker.say(group));
+        let config = self.placing.config();
+        let number = PhoneNumber::parse(SOMEBODY, &config.numbers)?;
+        let to = Recipient {
+            called: SOMEBODY.to_owned(),
+            callee: config.numbers.callee(&number),
+            caller: self.account.caller(None, &number, &config.numbers),
+            number,
+        };
+        let fields = self.fields(group, &spoken, &[], self.silence(group).as_ref())?;
+        let common = CommonFields::read_for(to, &fields, config)?;
+        landing_calls::read_others(common, &fields, self.account, config)?;
+        Ok(())
+    }
+
+    /// Why those were not called whom the alert names is told beside the call, where that is found out only now.
     pub async fn place(
         &self,
         application: &Application,
+        group: &AlertGroup,
         wanted: WantedAlert,
         request: Option<RequestKey>,
-    ) -> Result<MadeCall, Refusal> {
+    ) -> Result<(MadeCall, Option<Refusal>), Refusal> {
         let (placing, account) = (self.placing, self.account);
-        placing::make(placing, account, application, wanted.call, request).await
+        let is_named = !group.to.is_empty() && wanted.not_called.is_none();
+        let made = placing::make(placing, account, application, wanted.call, request.clone());
+        match made.await {
+            Err(refusal) if is_named && self.own_stand_in(&refusal) => {
+                let own = self.wanted_of_own(group, None).await?;
+                let made = placing::make(placing, account, application, own.call, request).await?;
+                Ok((made, Some(refusal)))
+            }
+            made => Ok((made?, None)),
+        }
     }
 
     /// The fields of the request.
-    fn texts<'a>(
-        &'a self,
-        group: &'a AlertGroup,
+    fn fields(
+        &self,
+        group: &AlertGroup,
         spoken: &SpokenAlert,
         callees: &[String],
         silence: Option<&NoticeSilence>,
-    ) -> Vec<(&'a str, String)> {
+    ) -> Result<Fields, Refusal> {
         let plan = &self.intake.settings.plan;
         // A notice in any case: only those end as resolved.
         let mut texts = vec![("priority", Priority::USUAL.number().to_string())];
@@ -110,7 +188,7 @@ impl AlertCaller<'_> {
         texts.push(("backupTo", backups.join(";")));
         texts.push(("mediaTxt", spoken.text.clone()));
         texts.push(("userData", about.to_string()));
-        texts
+        Fields::of(&landing_calls::FORM, texts)
     }
 
     /// What a callee may ask Alertmanager for. A group that has no labels cannot be told from others, so it cannot be silenced.
@@ -118,7 +196,7 @@ impl AlertCaller<'_> {
         let is_known = self.intake.format == IntakeFormat::Alertmanager;
         let has_labels = group.group.values().any(|value| !value.is_empty());
         let terms = self.intake.settings.silence();
-        let terms = terms.filter(|_| is_known && has_labels)?;
+        let terms = terms.filter(|_| is_known && has_labels && !self.is_trial)?;
         Some(NoticeSilence {
             key: terms.key,
             url: format!("{}{SILENCES}", terms.url.trim_end_matches('/')),
@@ -126,27 +204,6 @@ impl AlertCaller<'_> {
             labels: group.group.clone(),
             author: format!("clarion, intake {}", self.intake.name),
         })
-    }
-
-    /// Whom to call: those whom the alert names, if the intake allows them, or else its own people. Whoever can write a label can neither call the world
-    /// nor keep an alert from being heard; whoever names a number in a body is told no.
-    async fn callees(&self, group: &AlertGroup) -> Result<(Vec<String>, Option<Refusal>), Refusal> {
-        let own = &self.intake.settings.to;
-        if group.to.is_empty() {
-            return Ok((self.turns(own).await?, None));
-        }
-        let by_label = match self.intake.format {
-            IntakeFormat::Alertmanager | IntakeFormat::Grafana | IntakeFormat::UptimeKuma => true,
-            IntakeFormat::Zabbix | IntakeFormat::SmsEagle | IntakeFormat::Json => false,
-        };
-        let named = async { self.turns(&self.allowed(&group.to)?).await };
-        match named.await {
-            Ok(callees) => Ok((callees, None)),
-            Err(refusal) if by_label && !own.is_empty() && !is_passing(&refusal) => {
-                Ok((self.turns(own).await?, Some(refusal)))
-            }
-            Err(refusal) => Err(refusal),
-        }
     }
 
     /// Those whom an alert names, if all of them may be named.
@@ -170,7 +227,8 @@ impl AlertCaller<'_> {
                     }
                     Ok(IntakeTarget::Number(name.clone()))
                 }
-                // What is no number may be the name of a list.
+                // What is no number may be the name of a list, unless it looks like one that was mistyped.
+                Err(refusal) if !name.contains(char::is_alphabetic) => Err(refusal),
                 Err(refusal) => match name.parse() {
                     Ok(list) => Ok(IntakeTarget::List(list)),
                     Err(_) => Err(refusal),
@@ -180,15 +238,50 @@ impl AlertCaller<'_> {
         names.iter().map(allow).collect()
     }
 
+    /// All of them may be called.
+    async fn turns_of_named(&self, targets: &[IntakeTarget]) -> Result<Turns, Refusal> {
+        for number in targets.iter().filter_map(IntakeTarget::number) {
+            self.check_callee(number)?;
+        }
+        self.turns(targets, None).await
+    }
+
+    /// One of the intake's people who may not be called any more makes way for the others: nobody can correct that at night.
+    async fn turns_of_own(&self) -> Result<Turns, Refusal> {
+        let (mut targets, mut left_out) = (Vec::new(), None);
+        for target in &self.intake.settings.to {
+            match target
+                .number()
+                .map_or(Ok(()), |number| self.check_callee(number))
+            {
+                Ok(()) => targets.push(target.clone()),
+                Err(refusal) => left_out = left_out.or(Some(refusal)),
+            }
+        }
+        match left_out {
+            Some(refusal) if targets.is_empty() => Err(refusal),
+            left_out => self.turns(&targets, left_out).await,
+        }
+    }
+
+    fn check_callee(&self, number: &str) -> Result<(), Refusal> {
+        self.placing
+            .check_callee(number, self.shown(), self.account)
+    }
+
+    fn shown(&self) -> Option<&str> {
+        let shown = self.intake.settings.plan.get("displayNum");
+        shown.map(String::as_str)
+    }
+
     /// As a request names them: the first is a number, so where a list comes first, its first number that may be called does.
-    async fn turns(&self, targets: &[IntakeTarget]) -> Result<Vec<String>, Refusal> {
-        let names: Vec<_> = targets
-            .iter()
-            .filter_map(|target| match target {
-                IntakeTarget::List(name) => Some(name.clone()),
-                IntakeTarget::Number(_) => None,
-            })
-            .collect();
+    async fn turns(
+        &self,
+        targets: &[IntakeTarget],
+        left_out: Option<Refusal>,
+    ) -> Result<Turns, Refusal> {
+        let lists = targets.iter().filter_map(IntakeTarget::list);
+        let names: Vec<_> = lists.cloned().collect();
         let lists = self.placing.lists(self.account, &names).await?;
         let missing = names
             .iter()
@@ -198,22 +291,32 @@ impl AlertCaller<'_> {
                 "to: {name} must be a list of the account, and there is none of that name"
             )));
         }
-        let written = || targets.iter().map(ToString::to_string);
+        let written = targets.iter().map(ToString::to_string);
+        if targets
+            .first()
+            .is_some_and(|first| first.number().is_some())
+        {
+            return Ok(Turns {
+                callees: written.collect(),
+                left_out,
+            });
+        }
         let first_of = |target: &IntakeTarget| match target {
             IntakeTarget::Number(number) => Some(number.clone()),
             IntakeTarget::List(name) => {
                 let list: &CallList = lists.iter().find(|list| list.name == *name)?;
-                self.placing.first_of(list, self.account).map(str::to_owned)
+                let first = self.placing.first_of(list, self.shown(), self.account);
+                first.map(str::to_owned)
             }
         };
-        if let Some(IntakeTarget::Number(_)) = targets.first() {
-            return Ok(written().collect());
-        }
         let first = targets.iter().find_map(first_of).ok_or_else(|| {
             let message = "to: the intake has nobody who may be called, and the alert names nobody";
             Refusal::new(StatusCode::CalledNotAllowed, message)
         })?;
-        Ok(std::iter::once(first).chain(written()).collect())
+        Ok(Turns {
+            callees: std::iter::once(first).chain(written).collect(),
+            left_out,
+        })
     }
 }
 

@@ -6,14 +6,17 @@ use sha2::{Digest, Sha256};
 use super::super::call::{CallProgress, CallSid};
 use super::super::call_state::CallState;
 use super::super::notice::ending::NoticeEnding;
+use super::super::notice::silence::NoticeSilence;
 use super::super::outcome::Outcome;
 use super::super::request_key::RequestId;
-use super::{IntakeName, SilenceTerms};
+use super::IntakeName;
 
 /// A longer key of a source is kept as its hash.
 const LONGEST_KEY: usize = 400;
 /// So many alerts of one incident are told apart.
 pub const MOST_FINGERPRINTS: usize = 1000;
+/// A longer fingerprint is kept as its hash.
+const LONGEST_FINGERPRINT: usize = 64;
 
 /// What a source calls an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -94,11 +97,11 @@ pub enum NoticeStanding {
 }
 
 impl NoticeStanding {
-    /// `None` if there is no call. Whoever has asked for silence knows for as long as it lasts: the source does not tell of the end of what it is silent
-    /// about.
+    /// `None` if there is no call. Whoever has asked for silence, as the notice offered it, knows for as long as it lasts: the source does not tell of
+    /// the end of what it is silent about.
     pub fn of(
         progress: Option<&CallProgress>,
-        silence: Option<&SilenceTerms>,
+        silence: Option<&NoticeSilence>,
         now: Timestamp,
     ) -> Self {
         let Some(progress) = progress else {
@@ -122,7 +125,7 @@ impl NoticeStanding {
 
 fn is_silence_over(
     progress: &CallProgress,
-    silence: Option<&SilenceTerms>,
+    silence: Option<&NoticeSilence>,
     now: Timestamp,
 ) -> bool {
     let confirmed = progress
@@ -135,6 +138,14 @@ fn is_silence_over(
     let lasts = SignedDuration::from_mins(silence.minutes.into());
     let began = progress.ended_at.unwrap_or(now);
     confirmed.key == silence.key && now > began + lasts
+}
+
+/// What tells one alert of an incident from another: the source's own word for it, or all of its labels.
+pub fn fingerprint(text: &str) -> String {
+    if text.len() <= LONGEST_FINGERPRINT {
+        return text.to_owned();
+    }
+    hex::encode(Sha256::digest(text))
 }
 
 impl Incident {
@@ -260,10 +271,12 @@ mod tests {
                 ending: Some(NoticeEnding::Confirmed),
             }),
         };
-        let silence = SilenceTerms {
+        let silence = NoticeSilence {
             key: '9',
             url: "http://alerts.example".to_owned(),
             minutes: 60,
+            labels: std::collections::BTreeMap::new(),
+            author: "clarion".to_owned(),
         };
         let knows = |key, minutes| {
             let progress = confirmed(key);

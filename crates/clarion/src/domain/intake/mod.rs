@@ -159,6 +159,22 @@ pub enum IntakeTarget {
     List(ListName),
 }
 
+impl IntakeTarget {
+    pub fn number(&self) -> Option<&str> {
+        match self {
+            Self::Number(number) => Some(number),
+            Self::List(_) => None,
+        }
+    }
+
+    pub fn list(&self) -> Option<&ListName> {
+        match self {
+            Self::Number(_) => None,
+            Self::List(name) => Some(name),
+        }
+    }
+}
+
 impl FromStr for IntakeTarget {
     type Err = String;
 

@@ -5,10 +5,12 @@ use serde::Deserialize;
 use super::super::alert::{Alert, AlertGroup, AlertNews, MOST_ALERTS};
 use super::wire::{self, Text, Texts};
 use crate::domain::intake::IntakeSettings;
-use crate::domain::intake::incident::MOST_FINGERPRINTS;
+use crate::domain::intake::incident::{self, MOST_FINGERPRINTS};
 use crate::domain::status_code::Refusal;
 
 const VERSION: &str = "4";
+/// So many people are called whom the alerts of a group name.
+const MOST_NAMED: usize = 20;
 
 /// Labels that say where something is, the best first.
 const PLACES: &[&str] = &[
@@ -76,27 +78,33 @@ impl WireGroup {
     pub fn news(self, settings: &IntakeSettings) -> Result<AlertNews, Refusal> {
         wire::required(&self.group_key.0, "groupKey")?;
         match self.status.0.as_str() {
+            // The status is that of the alerts that Alertmanager has not left out (`max_alerts`).
+            "resolved" if self.left_out() > 0 => {
+                return Ok(AlertNews::PartlyResolved(self.group_key.0));
+            }
             "resolved" => return Ok(AlertNews::Resolved(self.group_key.0)),
             "firing" => {}
             _ => return Err(Refusal::field("status must be firing or resolved")),
         }
-        let mut firing: Vec<_> = self.alerts.into_iter().collect();
+        let left_out = self.left_out();
+        let mut firing = self.alerts;
         firing.retain(|alert| alert.status.0 != "resolved");
         if firing.is_empty() {
             return Err(Refusal::field("alerts must have one that is firing"));
         }
         let label = settings.to_label.as_deref();
-        let named = |alert: &WireAlert| {
-            let value = alert.labels.first(&[label?]);
-            (!value.is_empty()).then_some(value)
-        };
-        let to = firing.iter().find_map(named).unwrap_or_default();
+        let mut to: Vec<String> = Vec::new();
+        for name in label.iter().flat_map(|label| named(&firing, label)) {
+            if to.len() < MOST_NAMED && !to.contains(&name) {
+                to.push(name);
+            }
+        }
         let fingerprints = firing.iter().take(MOST_FINGERPRINTS);
         Ok(AlertNews::Firing(Box::new(AlertGroup {
             key: self.group_key.0,
             title: self.common_annotations.first(&["summary", "title"]),
             text: String::new(),
-            count: firing.len() + self.truncated.0.parse::<u16>().map_or(0, usize::from),
+            count: firing.len().saturating_add(left_out),
             fingerprints: fingerprints.map(WireAlert::fingerprint).collect(),
             alerts: firing
                 .iter()
@@ -104,18 +112,29 @@ impl WireGroup {
                 .map(|alert| alert.read(&self.common_labels))
                 .collect(),
             group: self.group_labels.0,
-            to: super::names(&to),
+            to,
             fields: Vec::new(),
         })))
     }
+
+    /// How many alerts of the group the tool does not tell of.
+    fn left_out(&self) -> usize {
+        self.truncated.0.parse().unwrap_or(0)
+    }
+}
+
+/// Whom the alerts name by this label.
+fn named(alerts: &[WireAlert], label: &str) -> Vec<String> {
+    let values = alerts.iter().map(|alert| alert.labels.first(&[label]));
+    values.flat_map(|value| super::names(&value)).collect()
 }
 
 impl WireAlert {
     /// The tool's own, or its labels where it sends none.
     fn fingerprint(&self) -> String {
         match self.fingerprint.0.as_str() {
-            "" => format!("{:?}", self.labels.0),
-            own => own.to_owned(),
+            "" => incident::fingerprint(&format!("{:?}", self.labels.0)),
+            own => incident::fingerprint(own),
         }
     }
 

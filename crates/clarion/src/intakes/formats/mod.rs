@@ -14,6 +14,7 @@ use jiff::tz::TimeZone;
 
 use super::alert::AlertNews;
 use crate::domain::intake::{IntakeFormat, IntakeSettings};
+use crate::domain::prompt::CodeLanguage;
 use crate::domain::status_code::Refusal;
 
 pub use self::samples::sample;
@@ -47,4 +48,18 @@ fn names(text: &str) -> Vec<String> {
     let parts = text.split([';', ',']).map(str::trim);
     let parts = parts.filter(|part| !part.is_empty());
     parts.map(str::to_owned).collect()
+}
+
+/// What uptime-kuma tells of a monitor, in the language of the intake or else of the alert.
+fn is_down(name: &str, message: &str, settings: &IntakeSettings) -> String {
+    let of_alert = || CodeLanguage::of_text(&format!("{name} {message}"));
+    let message = wire::phrase(message);
+    let (is_down, comma) = match settings.language.unwrap_or_else(of_alert) {
+        CodeLanguage::Chinese => ("不可用", "，"),
+        CodeLanguage::English => (" is down", ", "),
+    };
+    match message.as_str() {
+        "" => format!("{name}{is_down}"),
+        message => format!("{name}{is_down}{comma}{message}"),
+    }
 }

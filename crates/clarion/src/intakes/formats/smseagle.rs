@@ -49,7 +49,7 @@ pub fn read(body: &[u8], settings: &IntakeSettings) -> Result<Vec<AlertNews>, Re
     }
     let (name, what) = match named(DOWN) {
         Some((name, message)) => {
-            let what = format!("{name} is down, {}", wire::phrase(&message));
+            let what = super::is_down(&name, &message, settings);
             (name, what)
         }
         None => (text.clone(), wire::phrase(&text)),

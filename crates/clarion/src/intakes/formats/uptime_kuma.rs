@@ -95,11 +95,7 @@ impl WireMonitor {
         let to = to.map_or_else(Vec::new, |to| super::names(to));
         let time = wire::local_time(&heartbeat.time.0);
         let alert = Alert {
-            what: format!(
-                "{} is down, {}",
-                self.name.0,
-                wire::phrase(&heartbeat.msg.0)
-            ),
+            what: super::is_down(&self.name.0, &heartbeat.msg.0, settings),
             description: heartbeat.msg.0.clone(),
             since: time.and_then(|time| Offset::UTC.to_timestamp(time).ok()),
             place: match self.hostname.0.as_str() {

@@ -48,7 +48,7 @@ pub fn read(body: &[u8], zone: &TimeZone) -> Result<AlertNews, Refusal> {
         event.event_value.0.as_str(),
         event.event_update_status.0.as_str(),
     ) {
-        ("0", _) => Ok(AlertNews::Resolved(event.event_id.0)),
+        ("0", _) => Ok(AlertNews::Resolved(event.key())),
         ("1", "1") => Ok(AlertNews::Nothing),
         ("1", _) => event.firing(zone),
         _ => Err(Refusal::field("event_value must be 1 or 0")),
@@ -80,8 +80,17 @@ impl WireEvent {
         }
     }
 
+    /// Zabbix sends a request for each user: each of those whom it names has an incident of their own.
+    fn key(&self) -> String {
+        match &super::names(&self.to.0)[..] {
+            [] => self.event_id.0.clone(),
+            to => format!("{} → {}", self.event_id.0, to.join(",")),
+        }
+    }
+
     fn firing(self, zone: &TimeZone) -> Result<AlertNews, Refusal> {
         wire::required(&self.event_name.0, "event_name")?;
+        let key = self.key();
         let labels = [
             ("event_opdata", &self.event_opdata.0),
             ("host_ip", &self.host_ip.0),
@@ -106,7 +115,7 @@ impl WireEvent {
             annotations: Texts::default().0,
         };
         Ok(AlertNews::Firing(Box::new(AlertGroup {
-            key: self.event_id.0,
+            key,
             title: self.event_name.0,
             count: 1,
             alerts: vec![alert],

@@ -11,9 +11,13 @@ fn settings(text: Option<&str>, language: Option<CodeLanguage>) -> IntakeSetting
 }
 
 fn group(format: IntakeFormat, body: &str) -> AlertGroup {
+    group_for(format, &IntakeSettings::default(), body)
+}
+
+fn group_for(format: IntakeFormat, settings: &IntakeSettings, body: &str) -> AlertGroup {
     let reader = AlertReader {
         format,
-        settings: &IntakeSettings::default(),
+        settings,
         zone: &TimeZone::UTC,
     };
     match reader.read(body.as_bytes()).unwrap().remove(0) {
@@ -35,7 +39,8 @@ fn spoken(format: IntakeFormat, settings: &IntakeSettings, group: &AlertGroup) -
 }
 
 fn said(format: IntakeFormat, settings: &IntakeSettings) -> String {
-    let spoken = spoken(format, settings, &group(format, sample(format)));
+    let group = group_for(format, settings, sample(format));
+    let spoken = spoken(format, settings, &group);
     assert_eq!(spoken.failure, None);
     spoken.text
 }
@@ -63,12 +68,12 @@ fn the_usual_templates_say_what_where_how_bad_and_since_when() {
         (
             IntakeFormat::UptimeKuma,
             "Alert. Web shop is down, timeout of 48000ms exceeded, on shop.example.com, since 11:05.",
-            "告警。Web shop is down, timeout of 48000ms exceeded，位置：shop.example.com，开始于11:05。",
+            "告警。Web shop不可用，timeout of 48000ms exceeded，位置：shop.example.com，开始于11:05。",
         ),
         (
             IntakeFormat::SmsEagle,
             "Web shop is down, timeout of 48000ms exceeded",
-            "Web shop is down, timeout of 48000ms exceeded",
+            "Web shop不可用，timeout of 48000ms exceeded",
         ),
         (
             IntakeFormat::Json,
@@ -97,6 +102,33 @@ fn of_many_alerts_the_first_are_said_and_the_others_counted() {
     assert_eq!(english.matches("Host out of memory").count(), 3);
     assert!(english.ends_with(" And 12 more."), "{english}");
     assert!(say(CodeLanguage::Chinese).ends_with("另有12条。"));
+    // The tool itself has left some out.
+    many.alerts.truncate(1);
+    many.count = 6;
+    let usual = settings(None, Some(CodeLanguage::English));
+    let text = spoken(IntakeFormat::Alertmanager, &usual, &many).text;
+    assert!(text.ends_with(" And 5 more."), "{text}");
+}
+
+#[test]
+fn the_worst_of_many_says_how_bad_it_is() {
+    let mut mixed = group(
+        IntakeFormat::Alertmanager,
+        sample(IntakeFormat::Alertmanager),
+    );
+    let usual = settings(Some("{{ severity }}: {{ how_bad }}"), None);
+    for (severities, wanted) in [
+        (["warning", "critical"], "critical: Critical alert"),
+        (["page", "critical"], "page: Critical alert"),
+        (["info", "odd"], "odd: odd alert"),
+        (["", "low"], "low: Note"),
+    ] {
+        for (alert, severity) in mixed.alerts.iter_mut().zip(severities) {
+            severity.clone_into(&mut alert.severity);
+        }
+        let text = spoken(IntakeFormat::Alertmanager, &usual, &mixed).text;
+        assert_eq!(text, wanted, "{severities:?}");
+    }
 }
 
 #[test]
@@ -109,8 +141,14 @@ fn filters_suit_speech() {
         ),
         ("{{ 'node_disk.full' | words }}", "node disk full"),
         ("{{ 'A1 b' | spell }}", "A 1 b"),
-        ("{{ ['a', 'b', 'c'] | list_and }}", "a, b and c"),
-        ("{{ ['a'] | list_and }}", "a"),
+        (
+            "{{ alerts | map(attribute='where') | list_and }}",
+            "db-1.example.com:9100 and db-2.example.com:9100",
+        ),
+        (
+            "{{ alerts | map(attribute='name') | unique | list_and }}",
+            "HostOutOfMemory",
+        ),
         (
             "{{ 'db-1:9100' | host }} {{ '[::1]:9100' | host }} {{ 'x:y' | host }}",
             "db-1 ::1 x:y",
@@ -131,13 +169,23 @@ fn filters_suit_speech() {
         assert_eq!(said(IntakeFormat::Alertmanager, &own), wanted, "{template}");
     }
     let chinese = settings(
-        Some("{{ ['甲', '乙', '丙'] | list_and }}，{{ '2026-11-17T03:05:00Z' | short_time }}"),
+        Some(
+            "{{ alerts | map(attribute='where') | list_and }}，{{ '2026-11-17T03:05:00Z' | short_time }}",
+        ),
         Some(CodeLanguage::Chinese),
     );
-    assert_eq!(
-        said(IntakeFormat::Json, &chinese),
-        "甲、乙和丙，11月17日11:05"
+    let mut three = group(
+        IntakeFormat::Alertmanager,
+        sample(IntakeFormat::Alertmanager),
     );
+    three.alerts = ["甲", "乙", "丙"]
+        .map(|place| Alert {
+            place: place.to_owned(),
+            ..three.alerts[0].clone()
+        })
+        .into();
+    let spoken = spoken(IntakeFormat::Alertmanager, &chinese, &three);
+    assert_eq!(spoken.text, "甲、乙和丙，11月17日11:05");
 }
 
 #[test]
@@ -154,6 +202,7 @@ fn a_template_that_fails_is_replaced_by_a_plain_sentence() {
         "{% set a = 'x' %}{{ a }}",
         "{% include 'x' %}",
         "{{ 'x' * 100000000 }}",
+        "{% for a in ['xxxxxxxx'] %}{% for a in [a ~ a] %}{{ a }}{% endfor %}{% endfor %}",
         "{{ '' }}",
         endless,
     ] {

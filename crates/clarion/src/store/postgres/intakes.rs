@@ -8,7 +8,7 @@ use crate::domain::account::AppId;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::intake::incident::{Incident, IncidentKey};
-use crate::domain::intake::{Intake, IntakeName, IntakeToken};
+use crate::domain::intake::{Intake, IntakeName, IntakeToken, TokenHash};
 use crate::store::statements::{accounts, intakes, queue};
 use crate::store::{IntakeBook, SeenIncident, StoreError};
 
@@ -36,12 +36,21 @@ impl IntakeBook for PostgresStore {
         }
     }
 
-    async fn set_intake(&self, intake: Intake) -> Result<(), StoreError> {
-        self.check_application(&intake.app).await?;
-        let values = intakes::values(&intake);
-        match self.execute(intakes::SET.postgres, &bound(&values)).await? {
+    async fn set_intake(&self, intake: Intake, read_at: Timestamp) -> Result<bool, StoreError> {
+        let values = intakes::set_values(&intake, read_at);
+        Ok(self.execute(intakes::SET.postgres, &bound(&values)).await? == 1)
+    }
+
+    async fn set_intake_token(
+        &self,
+        name: &IntakeName,
+        token: TokenHash,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let values: super::Values<'_> = &[&name.as_str(), &token.as_str(), &now.as_millisecond()];
+        match self.execute(intakes::SET_TOKEN.postgres, values).await? {
             1 => Ok(()),
-            _ => Err(StoreError::no_intake(&intake.name)),
+            _ => Err(StoreError::no_intake(name)),
         }
     }
 
@@ -84,22 +93,32 @@ impl IntakeBook for PostgresStore {
         intakes::incident(&row)
     }
 
-    async fn note_notice(&self, incident: Incident) -> Result<bool, StoreError> {
-        let values = intakes::notice_values(&incident);
+    async fn note_notice(&self, incident: Incident, is_own: bool) -> Result<bool, StoreError> {
+        let values = intakes::notice_values(&incident, is_own);
         let noted = self
             .execute(intakes::NOTE_NOTICE.postgres, &bound(&values))
             .await?;
         Ok(noted == 1)
     }
 
-    async fn close_incident(
+    async fn incident(
         &self,
         intake: &IntakeName,
         key: &IncidentKey,
     ) -> Result<Option<Incident>, StoreError> {
         let values: super::Values<'_> = &[&intake.as_str(), &key.as_str()];
-        let row = self.query_opt(intakes::CLOSE.postgres, values).await?;
+        let row = self
+            .query_opt(intakes::FIND_INCIDENT.postgres, values)
+            .await?;
         row.as_ref().map(intakes::incident).transpose()
+    }
+
+    async fn close_incident(&self, incident: &Incident) -> Result<bool, StoreError> {
+        let values = intakes::close_values(incident);
+        let closed = self
+            .execute(intakes::CLOSE.postgres, &bound(&values))
+            .await?;
+        Ok(closed == 1)
     }
 
     async fn open_incidents(

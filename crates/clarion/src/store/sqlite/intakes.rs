@@ -9,7 +9,7 @@ use super::query::Query;
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::intake::incident::{Incident, IncidentKey};
-use crate::domain::intake::{Intake, IntakeName, IntakeToken};
+use crate::domain::intake::{Intake, IntakeName, IntakeToken, TokenHash};
 use crate::store::statements::{accounts, intakes, queue};
 use crate::store::{IntakeBook, SeenIncident, StoreError};
 
@@ -29,15 +29,26 @@ impl IntakeBook for SqliteStore {
         .await
     }
 
-    async fn set_intake(&self, intake: Intake) -> Result<(), StoreError> {
+    async fn set_intake(&self, intake: Intake, read_at: Timestamp) -> Result<bool, StoreError> {
         self.write(move |db| {
-            if !db.exists(accounts::FIND_APPLICATION.sqlite, [intake.app.as_str()])? {
-                return Err(StoreError::no_application(&intake.app));
-            }
-            let values = intakes::values(&intake);
-            match db.run(intakes::SET.sqlite, params_from_iter(values))? {
+            let values = params_from_iter(intakes::set_values(&intake, read_at));
+            Ok(db.run(intakes::SET.sqlite, values)? == 1)
+        })
+        .await
+    }
+
+    async fn set_intake_token(
+        &self,
+        name: &IntakeName,
+        token: TokenHash,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let name = name.clone();
+        self.write(move |db| {
+            let values = params![name.as_str(), token.as_str(), now.as_millisecond()];
+            match db.run(intakes::SET_TOKEN.sqlite, values)? {
                 1 => Ok(()),
-                _ => Err(StoreError::no_intake(&intake.name)),
+                _ => Err(StoreError::no_intake(&name)),
             }
         })
         .await
@@ -88,23 +99,34 @@ impl IntakeBook for SqliteStore {
         .await
     }
 
-    async fn note_notice(&self, incident: Incident) -> Result<bool, StoreError> {
+    async fn note_notice(&self, incident: Incident, is_own: bool) -> Result<bool, StoreError> {
         self.write(move |db| {
-            let values = params_from_iter(intakes::notice_values(&incident));
+            let values = params_from_iter(intakes::notice_values(&incident, is_own));
             Ok(db.run(intakes::NOTE_NOTICE.sqlite, values)? == 1)
         })
         .await
     }
 
-    async fn close_incident(
+    async fn incident(
         &self,
         intake: &IntakeName,
         key: &IncidentKey,
     ) -> Result<Option<Incident>, StoreError> {
         let (intake, key) = (intake.clone(), key.clone());
-        self.write(move |db| {
+        self.read(move |db| {
             let values = [intake.as_str(), key.as_str()];
-            db.row(intakes::CLOSE.sqlite, values, |row| intakes::incident(row))
+            db.row(intakes::FIND_INCIDENT.sqlite, values, |row| {
+                intakes::incident(row)
+            })
+        })
+        .await
+    }
+
+    async fn close_incident(&self, incident: &Incident) -> Result<bool, StoreError> {
+        let incident = incident.clone();
+        self.write(move |db| {
+            let values = params_from_iter(intakes::close_values(&incident));
+            Ok(db.run(intakes::CLOSE.sqlite, values)? == 1)
         })
         .await
     }

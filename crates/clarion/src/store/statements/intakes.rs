@@ -1,5 +1,7 @@
 //! Intakes and their incidents.
 
+use jiff::Timestamp;
+
 use super::{Statement, statement};
 use crate::domain::intake::incident::{Incident, IncidentKey};
 use crate::domain::intake::{Intake, IntakeSettings, TokenHash};
@@ -22,30 +24,44 @@ pub const ADD: Statement = statement!(
      VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"
 );
 pub const SET: Statement = statement!(
-    "UPDATE intakes SET app_id = $2, format = $3, token_hash = $4, settings = $5, created_at = $6, updated_at = $7 WHERE name = $1"
+    "UPDATE intakes SET settings = $2, updated_at = $3 WHERE name = $1 AND updated_at = $4"
+);
+pub const SET_TOKEN: Statement = statement!(
+    "UPDATE intakes SET token_hash = $2, updated_at = {greatest}(updated_at + 1, $3) WHERE name = $1"
 );
 pub const REMOVE: Statement = statement!("DELETE FROM intakes WHERE name = $1");
 pub const REMOVE_INCIDENTS: Statement = statement!("DELETE FROM incidents WHERE intake = $1");
+/// Nothing was heard of it for long, and nobody is being called.
+const IS_CLOSED: &str = "incidents.seen_at < $5 AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.call_sid = incidents.call_sid)";
 /// One that is closed by now becomes a new one in the same row.
 pub const OPEN: Statement = statement!(
     "INSERT INTO incidents (",
     INCIDENT,
-    ") VALUES ($1, $2, $3, 0, NULL, '[]', $4, $4) ON CONFLICT (intake, incident_key) DO UPDATE SET \
-       id = CASE WHEN incidents.seen_at < $5 THEN $3 ELSE incidents.id END, \
-       notices = CASE WHEN incidents.seen_at < $5 THEN 0 ELSE incidents.notices END, \
-       call_sid = CASE WHEN incidents.seen_at < $5 THEN NULL ELSE incidents.call_sid END, \
-       fingerprints = CASE WHEN incidents.seen_at < $5 THEN '[]' ELSE incidents.fingerprints END, \
-       opened_at = CASE WHEN incidents.seen_at < $5 THEN $4 ELSE incidents.opened_at END, \
-       seen_at = {greatest}(incidents.seen_at, $4) RETURNING ",
+    ") VALUES ($1, $2, $3, 0, NULL, '[]', $4, $4) ON CONFLICT (intake, incident_key) DO UPDATE SET id = CASE WHEN ",
+    IS_CLOSED,
+    " THEN $3 ELSE incidents.id END, notices = CASE WHEN ",
+    IS_CLOSED,
+    " THEN 0 ELSE incidents.notices END, call_sid = CASE WHEN ",
+    IS_CLOSED,
+    " THEN NULL ELSE incidents.call_sid END, fingerprints = CASE WHEN ",
+    IS_CLOSED,
+    " THEN '[]' ELSE incidents.fingerprints END, opened_at = CASE WHEN ",
+    IS_CLOSED,
+    " THEN $4 ELSE incidents.opened_at END, seen_at = {greatest}(incidents.seen_at, $4) RETURNING ",
     INCIDENT
 );
+/// $7 is the number of notices that it may have had, at most.
 pub const NOTE_NOTICE: Statement = statement!(
     "UPDATE incidents SET notices = $4, call_sid = $5, fingerprints = $6 \
-     WHERE intake = $1 AND incident_key = $2 AND id = $3 AND notices <= $4"
+     WHERE intake = $1 AND incident_key = $2 AND id = $3 AND notices <= $7"
+);
+pub const FIND_INCIDENT: Statement = statement!(
+    "SELECT ",
+    INCIDENT,
+    " FROM incidents WHERE intake = $1 AND incident_key = $2"
 );
 pub const CLOSE: Statement = statement!(
-    "DELETE FROM incidents WHERE intake = $1 AND incident_key = $2 RETURNING ",
-    INCIDENT
+    "DELETE FROM incidents WHERE intake = $1 AND incident_key = $2 AND id = $3 AND notices = $4"
 );
 pub const OPEN_ONES: Statement = statement!(
     "SELECT ",
@@ -68,7 +84,7 @@ pub fn intake(row: &impl Columns) -> Result<Intake, StoreError> {
     })
 }
 
-/// The values of `ADD` and `SET`.
+/// The values of `ADD`.
 pub fn values(intake: &Intake) -> [Bind<'_>; 7] {
     [
         Bind::of(intake.name.as_str()),
@@ -78,6 +94,16 @@ pub fn values(intake: &Intake) -> [Bind<'_>; 7] {
         Bind::of(intake.settings.to_stored()),
         Bind::of(intake.created_at),
         Bind::of(intake.updated_at),
+    ]
+}
+
+/// The values of `SET`.
+pub fn set_values(intake: &Intake, read_at: Timestamp) -> [Bind<'_>; 4] {
+    [
+        Bind::of(intake.name.as_str()),
+        Bind::of(intake.settings.to_stored()),
+        Bind::of(intake.updated_at),
+        Bind::of(read_at),
     ]
 }
 
@@ -106,7 +132,8 @@ pub fn open_values(seen: &SeenIncident) -> [Bind<'_>; 5] {
 }
 
 /// The values of `NOTE_NOTICE`.
-pub fn notice_values(incident: &Incident) -> [Bind<'_>; 6] {
+pub fn notice_values(incident: &Incident, is_own: bool) -> [Bind<'_>; 7] {
+    let most = incident.notices.saturating_sub(u32::from(!is_own));
     let fingerprints = serde_json::to_string(&incident.fingerprints).expect("they are texts");
     [
         Bind::of(incident.intake.as_str()),
@@ -120,5 +147,16 @@ pub fn notice_values(incident: &Incident) -> [Bind<'_>; 6] {
                 .map(crate::domain::call::CallSid::as_str),
         ),
         Bind::of(fingerprints),
+        Bind::of(most),
+    ]
+}
+
+/// The values of `CLOSE`.
+pub fn close_values(incident: &Incident) -> [Bind<'_>; 4] {
+    [
+        Bind::of(incident.intake.as_str()),
+        Bind::of(incident.key.as_str()),
+        Bind::of(&incident.id),
+        Bind::of(incident.notices),
     ]
 }

@@ -182,8 +182,14 @@ async fn the_media_type_for_zabbix_brings_a_problem_and_its_recovery() {
     let other = with(&[("event_id", "4712"), ("to", "13800000002")]);
     let other = intake.send(&other).await;
     assert_eq!(accepted(&server, &other.call()).await.called, "13800000002");
+    // Zabbix sends the same event to each user: each is called, and each is told that it is over.
+    let second = intake.send(&with(&[("to", "13800000002")])).await;
+    assert_eq!(second.result(), "called");
     let over = intake.send(&with(&[("event_value", "0")])).await;
     assert_eq!((over.result(), over.call()), ("resolved", told.call()));
+    let over = with(&[("event_value", "0"), ("to", "13800000002")]);
+    let over = intake.send(&over).await;
+    assert_eq!((over.result(), over.call()), ("resolved", second.call()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

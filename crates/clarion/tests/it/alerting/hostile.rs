@@ -1,5 +1,6 @@
 //! What comes from those who mean harm, or have made a mistake: it is refused with a sentence and counted, and costs nobody else anything.
 
+use clarion::domain::call::CallSid;
 use clarion::domain::intake::IntakeFormat;
 use clarion::domain::intake::change::IntakeChange;
 use clarion::management::settings::Settings;
@@ -167,6 +168,68 @@ async fn a_label_outside_the_allow_list_calls_the_intakes_own_people_and_is_coun
     assert!(counted(&server, series).await > before);
 }
 
+/// Alertmanager's group with a label that says whom to call.
+fn labelled(key: &str, labels: &[&str]) -> String {
+    let alert = |label: &&str| {
+        format!(
+            r#"{{"status":"firing","labels":{{"alertname":"Down","oncall":"{label}"}},"annotations":{{"summary":"down"}}}}"#
+        )
+    };
+    let alerts: Vec<_> = labels.iter().map(alert).collect();
+    format!(
+        r#"{{"version":"4","groupKey":"{key}","status":"firing","alerts":[{}]}}"#,
+        alerts.join(",")
+    )
+}
+
+async fn callees(server: &TestServer, call: &CallSid) -> Vec<String> {
+    let notice = accepted(server, call).await.notice.unwrap();
+    notice.numbers.iter().map(|to| to.called.clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_may_not_be_called_keeps_no_alert_from_being_heard() {
+    let settings = "[numbers]\npermitted = [\"+86120\"]\nforbidden = [\"+8613800009*\"]\n";
+    let server = TestServer::start_with(settings).await;
+    let settings = [
+        ("to", "13800000001,13800000002"),
+        ("to-label", "oncall"),
+        ("allow-numbers", "+86*"),
+    ];
+    let intake = Intake::add(&server, "prod", IntakeFormat::Alertmanager, &settings).await;
+    // All teams that the alerts of a group name are called.
+    let teams = ["13800000003", "13800000004", "13800000003"];
+    let told = intake.send(&labelled("a", &teams)).await;
+    let named = callees(&server, &told.call()).await;
+    assert_eq!(named, ["13800000003", "13800000004"]);
+    // A label names an emergency number, one that the platform does not call, and one that wants no calls of the account.
+    let account = support::SID.parse().unwrap();
+    let management = server.management();
+    let unwanted = ["13800000005".to_owned()];
+    let added = management.add_do_not_call(&account, &unwanted).await;
+    added.unwrap();
+    for label in ["120", "13800009001", "13800000005"] {
+        let told = intake.send(&labelled(label, &[label])).await;
+        let own = callees(&server, &told.call()).await;
+        assert_eq!(own, ["13800000001", "13800000002"], "{label}");
+    }
+    // One of the intake's own people is barred: the other is called.
+    management.bar_number("13800000001").await.unwrap();
+    support::eventually("the bar is known", async || {
+        let told = intake.send(&labelled(&clarion::random::id(), &[""])).await;
+        callees(&server, &told.call()).await == ["13800000002"]
+    })
+    .await;
+    // In a body, an emergency number is refused, even one that requests may name, and a mistyped one is not taken for a list.
+    let json = Intake::json(&server, &[("to", "13800000002"), ("allow-numbers", "+86*")]).await;
+    for number in ["120", "138000000012345678"] {
+        let body = format!(r#"{{"text":"x","to":"{number}","redialTimes":"0"}}"#);
+        let told = json.send(&body).await;
+        assert_eq!(told.status, 422, "{told:?}");
+        assert!(!told.message().contains(number), "{told:?}");
+    }
+}
+
 /// What is refused when it is saved.
 async fn refused(server: &TestServer, settings: &[(&str, &str)]) -> String {
     let new = NewIntake {
@@ -193,6 +256,16 @@ async fn what_would_fail_at_night_is_refused_when_it_is_saved() {
         (vec![to, ("text", "{{ unclosed")], "text"),
         (vec![to, ("text", "{{ what | frobnicate }}")], "frobnicate"),
         (vec![to, ("text", "{% set a = 1 %}x")], "set"),
+        (
+            vec![
+                to,
+                (
+                    "text",
+                    "{% for a in ['xx'] %}{% for a in [a ~ a] %}{{ a }}{% endfor %}{% endfor %}",
+                ),
+            ],
+            "text",
+        ),
         (vec![to, ("text", "{{ '' }}")], "no text"),
         (vec![to, ("text", endless)], "fuel"),
         (vec![to, ("redial-times", "99")], "redialTimes"),
@@ -207,6 +280,9 @@ async fn what_would_fail_at_night_is_refused_when_it_is_saved() {
         let said = refused(&server, &settings).await;
         assert!(said.contains(word), "{settings:?}: {said}");
     }
+    // Also where alerts will say who is called.
+    let named = [("allow-numbers", "+86*"), ("redial-times", "99")];
+    assert!(refused(&server, &named).await.contains("redialTimes"));
     assert!(server.management().intakes().await.unwrap().is_empty());
 }
 

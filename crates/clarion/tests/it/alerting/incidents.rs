@@ -200,9 +200,31 @@ async fn an_incident_of_which_nothing_is_heard_is_closed() {
     support::execute(&server.database, &past(29)).await;
     assert_eq!(intake.fire("oven").await.result(), "known");
     support::execute(&server.database, &past(31)).await;
+    assert_eq!(
+        intake.fire("oven").await.result(),
+        "known",
+        "people are being called"
+    );
+    server.store.cancel_call(&first.call()).await.unwrap();
+    has_ended(&server, &first.call()).await;
+    support::execute(&server.database, &past(31)).await;
     let second = intake.fire("oven").await;
     assert_eq!(second.result(), "called");
     assert_ne!(second.call(), first.call());
+    let query = "SELECT CAST(notices AS TEXT) FROM incidents";
+    assert_eq!(
+        support::text_of(&server.database, query).await,
+        "1",
+        "a new incident"
+    );
+}
+
+async fn has_ended(server: &TestServer, call: &CallSid) {
+    eventually("the notice is over", async || {
+        let record = server.store.call_record(call).await;
+        record.unwrap().unwrap().state == CallState::Ended
+    })
+    .await;
 }
 
 async fn nothing_is_lost_in_a_crash(database: &str) {
@@ -217,11 +239,91 @@ async fn nothing_is_lost_in_a_crash(database: &str) {
     support::execute(&server.database, lost).await;
     let over = intake.resolve("oven").await;
     assert_eq!((over.result(), over.call()), ("resolved", first.call()));
-    eventually("its notice is over", async || {
-        let record = server.store.call_record(&first.call()).await;
-        record.unwrap().unwrap().state == CallState::Ended
-    })
-    .await;
+    has_ended(&server, &first.call()).await;
+    // It ended meanwhile, and nobody knows: they are called again.
+    let second = intake.fire("oven").await;
+    server.store.cancel_call(&second.call()).await.unwrap();
+    has_ended(&server, &second.call()).await;
+    support::execute(&server.database, lost).await;
+    let third = intake.fire("oven").await;
+    assert_eq!(third.result(), "called");
+    assert_ne!(third.call(), second.call());
+}
+
+/// The database fails between calling off and closing, or before.
+async fn an_end_that_failed_is_told_again(database: &str, fails: &str, works: &str) {
+    let server = TestServer::start_with(database).await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    let call = intake.fire("oven").await.call();
+    support::execute(&server.database, fails).await;
+    assert_eq!(
+        intake.resolve("oven").await.status,
+        503,
+        "it will come again"
+    );
+    support::execute(&server.database, works).await;
+    let over = intake.resolve("oven").await;
+    assert_eq!((over.result(), over.call()), ("resolved", call.clone()));
+    has_ended(&server, &call).await;
+    assert_eq!(intake.resolve("oven").await.result(), "nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_an_incident_is_not_lost_with_a_failing_database() {
+    let fails = "CREATE TRIGGER fails BEFORE UPDATE OF resolved ON call_queue BEGIN SELECT RAISE(ABORT, 'no'); END";
+    an_end_that_failed_is_told_again("", fails, "DROP TRIGGER fails").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_an_incident_is_not_lost_with_a_failing_database_on_postgres() {
+    let fails = "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END'; \
+        CREATE TRIGGER fails BEFORE UPDATE OF resolved ON call_queue FOR EACH ROW EXECUTE FUNCTION fails()";
+    let works = "DROP TRIGGER fails ON call_queue";
+    an_end_that_failed_is_told_again(&on_postgres().await, fails, works).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_group_that_is_cut_short_nobody_knows_whether_it_is_over() {
+    let server = TestServer::start().await;
+    let settings = [("to", "13800000001")];
+    let intake = Intake::add(&server, "cut", IntakeFormat::Alertmanager, &settings).await;
+    let group = |status: &str| {
+        format!(
+            r#"{{"version":"4","groupKey":"g","truncatedAlerts":2,"status":"{status}","alerts":[{{"status":"{status}","labels":{{"alertname":"Down"}}}}]}}"#
+        )
+    };
+    let first = intake.send(&group("firing")).await.call();
+    assert_eq!(intake.send(&group("resolved")).await.result(), "resolved");
+    // Who is being called still is, and the next alert calls again.
+    let query = format!(
+        "SELECT CAST(coalesce(resolved, 0) AS TEXT) FROM call_queue WHERE call_sid = '{first}'"
+    );
+    assert_eq!(support::text_of(&server.database, &query).await, "0");
+    assert_eq!(intake.send(&group("firing")).await.result(), "called");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alert_that_comes_to_two_nodes_is_one_notice() {
+    let database = on_postgres().await;
+    let one = TestServer::start_with(&database).await;
+    let other = one.another_node(&database).await;
+    let intake = Intake::json(&one, &[("to", "13800000001")]).await;
+    let there = Intake {
+        server: &other,
+        path: intake.path.clone(),
+        token: intake.token.clone(),
+    };
+    let alerts = (0..20).map(|number| {
+        let intake = if number % 2 == 0 { &intake } else { &there };
+        intake.fire("oven")
+    });
+    let told = futures_util::future::join_all(alerts).await;
+    let results = told.iter().filter(|told| told.status == 200);
+    let results: Vec<_> = results.map(|told| (told.result(), told.call())).collect();
+    let called = results.iter().filter(|(result, _)| *result == "called");
+    assert_eq!(called.count(), 1, "{results:?}");
+    assert!(results.iter().all(|(_, call)| *call == results[0].1));
+    assert_eq!(there.resolve("oven").await.call(), results[0].1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -30,7 +30,7 @@ const SECOND: &str = "13800000002";
 /// Keys count from the first sample of the message, which begins after a moment of silence.
 const IN_THE_MESSAGE: Duration = Duration::from_secs(2);
 /// Once the message has been heard to its end.
-const AFTER_THE_MESSAGE: Duration = Duration::from_secs(5);
+const AFTER_THE_MESSAGE: Duration = Duration::from_secs(9);
 
 /// A file of the guide, with these of its words replaced.
 fn of_guide(name: &str, words: &[(&str, &str)]) -> String {
@@ -201,7 +201,7 @@ fn presses(key: &str, after: Duration) -> Script {
     }
 }
 
-/// The message alone, without what asks for a key after it.
+/// The beginning of the message, as long as this text is.
 fn message(heard: &HeardCall, text: &str) -> Vec<f32> {
     let speaker = Speaker {
         preferred: None,
@@ -246,9 +246,9 @@ async fn a_rule_fires_and_the_telephone_rings_until_somebody_confirms() {
     let to = format!("{FIRST},{SECOND}");
     let settings = [
         ("to", to.as_str()),
-        ("text", "{{ how_bad }}. {{ alerts[0].what }}."),
         ("redial-times", "none"),
-        ("silence-key", "9"),
+        ("confirm-dtmf", "2"),
+        ("silence-key", "1"),
         ("silence-url", alertmanager.as_str()),
         ("resp-url", report.as_str()),
     ];
@@ -269,13 +269,14 @@ async fn is_heard_and_silenced(
     people: &People,
     telephone: &Telephone,
 ) {
-    people.behave(presses("9", AFTER_THE_MESSAGE), Script::answer());
+    people.behave(presses("1", AFTER_THE_MESSAGE), Script::answer());
     monitoring.shop.stop();
     eventually("a telephone has rung and was hung up", async || {
         telephone.heard().len() == 1
     })
     .await;
     let heard = telephone.heard().remove(0);
+    // Then it says where, and since when.
     let sound = message(&heard, "Critical alert. The shop is down.");
     let grammar = Grammar {
         rule: "(critical | minor | serious) alert the (shop | stock | mail | door) is (down | up | full | open)".to_owned(),
@@ -333,7 +334,7 @@ async fn rings_again_until_confirmed(
         async || dialled(telephone, FIRST) >= before + 2,
     )
     .await;
-    people.behave(presses("1", IN_THE_MESSAGE), Script::refuse(603));
+    people.behave(presses("2", IN_THE_MESSAGE), Script::refuse(603));
     let confirmed = async || {
         let received = stage.receiver.received().into_iter();
         received

@@ -2,12 +2,14 @@
 
 use clarion::domain::callback::{CallbackKey, CallbackState};
 use clarion::domain::intake::IntakeFormat;
+use clarion::domain::intake::change::IntakeChange;
+use clarion::management::settings::Settings;
 use serde_json::Value;
 
 use super::{Intake, accepted};
 use crate::calls::stage::{Stage, on_postgres};
-use crate::support::eventually;
 use crate::support::receiver::{Receiver, answer};
+use crate::support::{self, TestServer, eventually};
 
 const GROUP: &str = r#"{"version":"4","groupKey":"g","status":"firing","groupLabels":{"alertname":"Down","cluster":"a \"b\""},"alerts":[{"status":"firing","labels":{"alertname":"Down","instance":"h1"},"annotations":{"summary":"it is down"}}]}"#;
 
@@ -66,6 +68,44 @@ async fn a_silence_is_made(database: &str) {
         owed.unwrap().0.state == CallbackState::Delivered
     })
     .await;
+    // It counts as it was offered, whatever the intake says by now.
+    let none = [("silence-key", "none"), ("silence-url", "none")];
+    let change = IntakeChange::from_texts(none).unwrap();
+    let management = stage.server.management();
+    let name = "prod".parse().unwrap();
+    management.set_intake(&name, change).await.unwrap();
+    assert_eq!(intake.send(GROUP).await.result(), "known");
+    let past = format!("UPDATE calls SET ended_at = ended_at - {}", 31 * 60_000);
+    support::execute(&stage.server.database, &past).await;
+    assert_eq!(intake.send(GROUP).await.result(), "called");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trial_silences_nothing_and_silences_are_off_until_they_are_wanted() {
+    let server = TestServer::start().await;
+    let plain = Intake::add(
+        &server,
+        "plain",
+        IntakeFormat::Alertmanager,
+        &[("to", "13800000012")],
+    )
+    .await;
+    let notice = accepted(&server, &plain.send(GROUP).await.call())
+        .await
+        .notice;
+    assert_eq!(notice.unwrap().silence, None);
+    let settings = [
+        ("to", "13800000012"),
+        ("silence-key", "9"),
+        ("silence-url", "http://127.0.0.1:9"),
+    ];
+    Intake::add(&server, "prod", IntakeFormat::Alertmanager, &settings).await;
+    let management = server.management();
+    let name = "prod".parse().unwrap();
+    let tried = management.test_intake(&name, Some(GROUP.as_bytes())).await;
+    let call = tried.unwrap().remove(0).notice.unwrap().call.unwrap();
+    let notice = accepted(&server, &call).await.notice.unwrap();
+    assert_eq!(notice.silence, None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

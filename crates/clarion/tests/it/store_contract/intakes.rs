@@ -70,18 +70,30 @@ async fn an_intake_is_kept_changed_and_removed(database: Database) {
         found.unwrap().map(|intake| intake.name.to_string())
     };
     assert_eq!(of_token(1).await.as_deref(), Some("shop"));
-    let changed = Intake {
-        updated_at: at(9),
-        ..intake("shop", 7)
-    };
-    store.set_intake(changed).await.unwrap();
+    let name = "shop".parse().unwrap();
+    let token = |byte| IntakeToken::new([byte; 32]).hash();
+    // Settings and token do not undo each other, and of two who read the same, one reads again.
+    let mut changed = intake("shop", 1);
+    changed.settings.close_after = 7;
+    changed.updated_at = at(9);
+    store
+        .set_intake_token(&name, token(7), at(0))
+        .await
+        .unwrap();
+    assert!(!store.set_intake(changed.clone(), at(0)).await.unwrap());
+    let read_at = store.intake(&name).await.unwrap().unwrap().updated_at;
+    assert!(store.set_intake(changed.clone(), read_at).await.unwrap());
+    assert!(!store.set_intake(changed.clone(), read_at).await.unwrap());
+    let found = store.intake(&name).await.unwrap().unwrap();
+    assert_eq!(found.settings, changed.settings);
     assert_eq!(
         (of_token(1).await, of_token(7).await.as_deref()),
         (None, Some("shop"))
     );
-    let unknown = store.set_intake(intake("nobody", 8)).await;
+    assert!(!store.set_intake(intake("nobody", 8), at(0)).await.unwrap());
+    let nobody = "nobody".parse().unwrap();
+    let unknown = store.set_intake_token(&nobody, token(8), at(0)).await;
     assert!(matches!(unknown, Err(StoreError::Missing(_))));
-    let name = "shop".parse().unwrap();
     store.open_incident(seen("oven", "a", 1)).await.unwrap();
     store.remove_intake(&name).await.unwrap();
     assert!(store.open_incidents(&name, 9).await.unwrap().is_empty());
@@ -114,13 +126,26 @@ async fn an_incident_opens_once_and_closes_once(database: Database) {
         fingerprints: vec!["f\"1".to_owned()],
         ..opened[0].clone()
     };
-    assert!(one.note_notice(noted.clone()).await.unwrap());
-    assert!(other.note_notice(noted.clone()).await.unwrap(), "again");
+    // Whoever has only found it does not know what it tells of, and does not overwrite it either.
+    let found = Incident {
+        fingerprints: Vec::new(),
+        ..noted.clone()
+    };
+    assert!(other.note_notice(found.clone(), false).await.unwrap());
+    assert!(one.note_notice(noted.clone(), true).await.unwrap());
+    assert!(!other.note_notice(found, false).await.unwrap());
+    assert!(
+        other.note_notice(noted.clone(), true).await.unwrap(),
+        "again"
+    );
     let late = Incident {
         notices: 0,
         ..noted.clone()
     };
-    assert!(!one.note_notice(late).await.unwrap(), "an earlier one");
+    assert!(
+        !one.note_notice(late, true).await.unwrap(),
+        "an earlier one"
+    );
     let again = other.open_incident(seen("oven", "c", 5)).await.unwrap();
     let wanted = Incident {
         seen_at: at(5),
@@ -136,10 +161,20 @@ async fn an_incident_opens_once_and_closes_once(database: Database) {
     };
     assert_eq!(keys().await, ["fridge", "oven"], "the newest first");
     let key = IncidentKey::new("oven");
-    let closed = one.close_incident(&name, &key).await.unwrap();
-    assert_eq!(closed, Some(wanted));
-    assert_eq!(other.close_incident(&name, &key).await.unwrap(), None);
-    assert!(!one.note_notice(noted).await.unwrap(), "it is closed");
+    let found = one.incident(&name, &key).await.unwrap();
+    assert_eq!(found.as_ref(), Some(&wanted));
+    let meanwhile = Incident {
+        notices: 2,
+        ..wanted.clone()
+    };
+    assert!(
+        !one.close_incident(&meanwhile).await.unwrap(),
+        "not as read"
+    );
+    assert!(one.close_incident(&wanted).await.unwrap());
+    assert!(!other.close_incident(&wanted).await.unwrap());
+    assert_eq!(other.incident(&name, &key).await.unwrap(), None);
+    assert!(!one.note_notice(noted, true).await.unwrap(), "it is closed");
     assert_eq!(one.forget_incidents(at(9), 10).await.unwrap(), 0);
     assert_eq!(one.forget_incidents(at(10), 10).await.unwrap(), 1);
     assert!(keys().await.is_empty());
@@ -153,13 +188,22 @@ async fn an_incident_of_which_nothing_was_heard_begins_anew(database: Database) 
         call: Some(call(1).sid),
         ..first
     };
-    assert!(store.note_notice(noted).await.unwrap());
+    assert!(store.note_notice(noted.clone(), true).await.unwrap());
     let known = store.open_incident(seen("oven", "b", 100)).await.unwrap();
     assert_eq!((known.notices, known.opened_at), (3, at(0)));
-    let anew = store.open_incident(seen("oven", "c", 201)).await.unwrap();
+    // While its notice is under way, it is open.
+    store.accept_call(order(call(1))).await.unwrap();
+    let running = store.open_incident(seen("oven", "b", 301)).await.unwrap();
+    assert_eq!(
+        (running.notices, running.call.as_ref()),
+        (3, noted.call.as_ref())
+    );
+    let over = "DELETE FROM call_queue";
+    crate::support::execute(&database, over).await;
+    let anew = store.open_incident(seen("oven", "c", 502)).await.unwrap();
     assert_eq!(
         (anew.id.as_str(), anew.notices, anew.call, anew.opened_at),
-        ("c".repeat(32).as_str(), 0, None, at(201))
+        ("c".repeat(32).as_str(), 0, None, at(502))
     );
 }
 

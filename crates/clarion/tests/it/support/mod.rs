@@ -137,12 +137,30 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let config = test_config(&folder, settings);
         std::fs::create_dir_all(&config.data_dir).unwrap();
-        let database = config.database.clone();
-        let store = database.open(&Supervisor::new()).await.unwrap();
+        let store = config.database.open(&Supervisor::new()).await.unwrap();
         store.add_account(account()).await.unwrap();
         store.add_application(application()).await.unwrap();
         let clock = clock();
         prepare(&*store, &clock).await;
+        Self::start_on(folder, config, store, clock).await
+    }
+
+    /// Starts another node on the same database.
+    pub async fn another_node(&self, settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = test_config(&folder, settings);
+        std::fs::create_dir_all(&config.data_dir).unwrap();
+        let store = config.database.open(&Supervisor::new()).await.unwrap();
+        Self::start_on(folder, config, store, self.clock.clone()).await
+    }
+
+    async fn start_on(
+        folder: TempDir,
+        config: Config,
+        store: Arc<dyn Store>,
+        clock: Clock,
+    ) -> Self {
+        let database = config.database.clone();
         // A large future, which every test would have in its own.
         let server = Box::pin(Server::start(config, clock.clone()));
         let server = server.await.unwrap();
