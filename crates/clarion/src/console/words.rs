@@ -438,7 +438,7 @@ words! {
     app_disabled: "disabled", "已禁用";
     app_deleted: "deleted", "已删除";
     app_added: "The application is added", "应用已添加";
-    app_settings: "Settings", "应用设置";
+    app_settings: "Settings", "设置";
 
     // Lists.
     lists_title: "Lists of numbers", "号码列表";
@@ -610,7 +610,7 @@ words! {
     intake_remove_text: "Alerts to it are refused from then on, and its incidents are forgotten. Calls under way go on.", "删除后推送到这里的告警都会被拒绝，未关闭的事件一并清除；正在进行的呼叫不受影响。";
     intake_preview: "What an alert would come to", "告警效果预览";
     intake_preview_button: "Preview", "预览";
-    intake_payload: "An alert to try", "试用的告警内容";
+    intake_payload: "An alert to try", "测试用的告警内容";
     intake_payload_hint: "The body that the tool sends. Empty: a sample of the format.", "监控系统推送的请求体；留空则使用该格式的示例。";
     intake_says: "It says", "播报内容";
     intake_says_nothing: "Nothing: the incident is over, or nobody needs to know.", "不播报：事件已恢复，或无需通知。";
