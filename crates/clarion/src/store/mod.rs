@@ -67,7 +67,7 @@ pub use self::dispatch_store::{CustomerTerms, DispatchStore};
 pub use self::do_not_call::DoNotCallBook;
 pub use self::inspection::{DatabaseRoute, Inspection};
 use self::migrations::SchemaRight;
-pub use self::migrations::{LISTS, NOTICES, VERIFICATION};
+pub use self::migrations::{HEARING, LISTS, NOTICES, VERIFICATION};
 pub use self::operators::OperatorBook;
 pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;

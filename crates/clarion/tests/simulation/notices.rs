@@ -72,6 +72,7 @@ impl NoticeDraw {
             lifts_hours: false,
             ring: None,
             keys: self.keys.clone(),
+            machine: None,
         }
     }
 }

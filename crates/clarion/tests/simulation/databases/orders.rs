@@ -97,6 +97,7 @@ fn notice(to: &Recipient) -> Arc<Notice> {
         lifts_hours: false,
         ring: None,
         keys: None,
+        machine: None,
     })
 }
 
@@ -164,6 +165,7 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
                 called: call.called.clone(),
                 key,
             }),
+        answered_by: None,
         dialled_at: Some(at),
         answered_at: None,
         ended_at: at + SignedDuration::from_millis(1500),
