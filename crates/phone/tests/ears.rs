@@ -135,7 +135,8 @@ impl Line {
 
     fn sounds(mut self, sound: &LineSound) -> Self {
         let samples = sound.samples();
-        self.0.extend(samples.iter().map(|sample| f32::from(*sample) / 32_768.0));
+        self.0
+            .extend(samples.iter().map(|sample| f32::from(*sample) / 32_768.0));
         self
     }
 
@@ -203,7 +204,10 @@ impl Confusion {
     fn print(&self) {
         for (kind, row) in &self.0 {
             let all: usize = row.values().sum();
-            let said: Vec<_> = row.iter().map(|(said, count)| format!("{said} {count}")).collect();
+            let said: Vec<_> = row
+                .iter()
+                .map(|(said, count)| format!("{said} {count}"))
+                .collect();
             println!("{kind:<34} of {all:>5}: {}", said.join(", "));
         }
     }
@@ -242,7 +246,10 @@ fn persons_and_machines_are_told_apart() {
             let hertz = random.of(&[440.0, 800.0, 1000.0, 1400.0, 2000.0]);
             let millis = 200 + random.below(700);
             let beep = LineSound::default().tone(&[hertz], millis);
-            let samples = greeting.sounds(&beep).silence(1.5).received(&mut random, noise);
+            let samples = greeting
+                .sounds(&beep)
+                .silence(1.5)
+                .received(&mut random, noise);
             let (first, last) = heard(&samples);
             confusion.note(kind, verdict(&first));
             if first.answerer == Some(Answerer::Machine) {
@@ -253,7 +260,9 @@ fn persons_and_machines_are_told_apart() {
         }
     }
     confusion.print();
-    println!("of {machines} machines: the beep was heard of {beeps}, and something else as a beep of {early}");
+    println!(
+        "of {machines} machines: the beep was heard of {beeps}, and something else as a beep of {early}"
+    );
     assert!(confusion.right("a person", "human") >= 0.95);
     assert!(confusion.right("a machine", "machine") >= 0.95);
     assert!(beeps * 100 >= machines * 95);
@@ -267,7 +276,13 @@ fn tones_of_networks_are_known_within_their_tolerance() {
     for _ in 0..rounds() {
         for (kind, hertz, tolerance, tone, pause) in [
             ("busy 450 Hz 350/350 (China)", &[450.0][..], 25.0, 350, 350),
-            ("congestion 450 Hz 700/700 (China)", &[450.0], 25.0, 700, 700),
+            (
+                "congestion 450 Hz 700/700 (China)",
+                &[450.0],
+                25.0,
+                700,
+                700,
+            ),
             ("busy 425 Hz 500/500", &[425.0], 15.0, 500, 500),
             ("congestion 425 Hz 250/250", &[425.0], 15.0, 250, 250),
             ("busy 480+620 Hz 500/500", &[480.0, 620.0], 5.0, 500, 500),
@@ -314,13 +329,18 @@ fn no_speech_is_heard_as_a_tone() {
     while seconds < hours * 3600.0 {
         let parts: Vec<_> = (0..6).map(|_| random.of(&MACHINES)).collect();
         let is_english = random.below(2) == 0;
-        let text: Vec<_> = parts.into_iter().filter(|text| text.is_ascii() == is_english).collect();
+        let text: Vec<_> = parts
+            .into_iter()
+            .filter(|text| text.is_ascii() == is_english)
+            .collect();
         if text.is_empty() {
             continue;
         }
         let voice = speech(&mut random, &text.join(" "));
         let loud = random.between(-36.0, -14.0);
-        let samples = Line::default().says(&voice, loud).received(&mut random, loud - 30.0);
+        let samples = Line::default()
+            .says(&voice, loud)
+            .received(&mut random, loud - 30.0);
         seconds += samples.len() as f64 / f64::from(RATE);
         texts += 1;
         let (_, last) = heard(&samples);

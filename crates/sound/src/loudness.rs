@@ -17,7 +17,12 @@ fn weighting() -> [Filter; 2] {
     let factor = 10_f64.powf(3.999_843_853_973_347 / 20.0);
     let middle = factor.powf(0.499_666_774_154_541_6);
     [
-        Filter::high_shelf(1_681.974_450_955_533, 0.707_175_236_955_419_6, factor, middle),
+        Filter::high_shelf(
+            1_681.974_450_955_533,
+            0.707_175_236_955_419_6,
+            factor,
+            middle,
+        ),
         Filter::high_pass(38.135_470_876_024_44, 0.500_327_037_323_877_3),
     ]
 }
@@ -28,7 +33,9 @@ pub fn integrated(samples: &[f32]) -> Option<f32> {
     let [shelf, rumble] = weighting();
     let mut filters = [low, high, shelf, rumble];
     let energy = |step: &[f32]| -> f64 {
-        let heard = step.iter().map(|sample| run_all(&mut filters, f64::from(*sample)));
+        let heard = step
+            .iter()
+            .map(|sample| run_all(&mut filters, f64::from(*sample)));
         heard.map(|sample| sample * sample).sum()
     };
     let steps: Vec<f64> = samples.chunks(STEP).map(energy).collect();
@@ -56,7 +63,10 @@ fn loudness(energy: f64) -> f64 {
 
 /// The mean of the blocks that are louder than this, if there are some.
 fn mean_above(blocks: &[f64], limit: f64) -> Option<f64> {
-    let louder = blocks.iter().copied().filter(|block| loudness(*block) > limit);
+    let louder = blocks
+        .iter()
+        .copied()
+        .filter(|block| loudness(*block) > limit);
     let louder: Vec<f64> = louder.collect();
     (!louder.is_empty()).then(|| louder.iter().sum::<f64>() / louder.len() as f64)
 }
@@ -108,7 +118,10 @@ mod tests {
     fn what_the_line_does_not_carry_is_not_loud() {
         let middle = measured(&sine(1000.0, 2.0, -20.0));
         assert!(measured(&sine(60.0, 2.0, -20.0)) < middle - 20.0);
-        assert!(measured(&sine(2500.0, 2.0, -20.0)) > middle, "ears hear it better");
+        assert!(
+            measured(&sine(2500.0, 2.0, -20.0)) > middle,
+            "ears hear it better"
+        );
     }
 
     #[test]

@@ -142,7 +142,9 @@ mod tests {
     fn what_a_telephone_does_not_carry_is_left_out() {
         let tone = |hertz: f32| -> Vec<f32> {
             let turn = std::f32::consts::TAU * hertz / RATE as f32;
-            (0..16_000).map(|place| (place as f32 * turn).sin() * 0.2).collect()
+            (0..16_000)
+                .map(|place| (place as f32 * turn).sin() * 0.2)
+                .collect()
         };
         let left = |hertz: f32| {
             let mut samples = tone(hertz);
@@ -151,7 +153,11 @@ mod tests {
         };
         assert!(left(50.0) < -20.0, "{}", left(50.0));
         for hertz in [300.0, 1000.0, 2500.0, 3300.0] {
-            assert!((-3.0..0.5).contains(&left(hertz)), "{hertz}: {}", left(hertz));
+            assert!(
+                (-3.0..0.5).contains(&left(hertz)),
+                "{hertz}: {}",
+                left(hertz)
+            );
         }
     }
 

@@ -6,7 +6,7 @@ use super::call_story::local;
 use crate::clock::Clock;
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::callback::CallbackState;
-use crate::domain::hearing::{AnsweredBy, Hearing, HeardTone};
+use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
 use crate::domain::notice::ending::NoticeEnding;
 use crate::management::{CallStep, CallStepKind};
 

@@ -8,7 +8,7 @@ use super::words::{Words, fill};
 use crate::clock::Clock;
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::callback::CallbackState;
-use crate::domain::hearing::{AnsweredBy, Hearing, HeardTone};
+use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
 use crate::domain::leg::HungUpBy;
 use crate::domain::notice::plan::FollowUp;
 use crate::domain::outcome::Outcome;

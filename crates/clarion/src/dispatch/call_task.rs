@@ -456,7 +456,10 @@ fn conclude(
     match ended.ending {
         Ending::Talked { time, .. } => {
             progress.talked(time, now);
-            if let Some(reason) = heard.and_then(EndReason::of_tone) {
+            // Whoever has pressed a key was there, whatever the line has sounded like since.
+            if progress.choice.is_none()
+                && let Some(reason) = heard.and_then(EndReason::of_tone)
+            {
                 return Tried::Ended(reason);
             }
             let answered_by = heard.and_then(|heard| heard.answered_by);

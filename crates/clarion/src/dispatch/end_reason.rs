@@ -2,7 +2,7 @@
 
 use phone::ending::{Cause, Failure};
 
-use crate::domain::hearing::{Hearing, HeardTone};
+use crate::domain::hearing::{HeardTone, Hearing};
 use crate::domain::leg::Leg;
 use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::outcome::Outcome;
@@ -178,7 +178,11 @@ mod tests {
             (Outcome::Declined, Busy, Outcome::Declined),
             (Outcome::NotAnswered, Dial, Outcome::NotAnswered),
         ] {
-            assert_eq!(judged(outcome, heard(tone)), expected, "{outcome:?} {tone:?}");
+            assert_eq!(
+                judged(outcome, heard(tone)),
+                expected,
+                "{outcome:?} {tone:?}"
+            );
         }
         assert_eq!(judged(Outcome::NotAnswered, None), Outcome::NotAnswered);
     }

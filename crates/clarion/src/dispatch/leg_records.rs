@@ -9,7 +9,7 @@ use phone::signalling::{DialogSnapshot, Transport};
 
 use crate::clock::ClockReading;
 use crate::domain::claim::OrphanedCall;
-use crate::domain::hearing::{AnsweredBy, Hearing, HeardTone};
+use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
 use crate::domain::leg::{HungUpBy, Leg, LegKey, LegMedia};
 
 pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {

@@ -160,11 +160,7 @@ impl Playback {
         })
     }
 
-    async fn menu(
-        &self,
-        call: &NewCall,
-        keys: &NoticeKeys,
-    ) -> Result<KeyMenu, PromptError> {
+    async fn menu(&self, call: &NewCall, keys: &NoticeKeys) -> Result<KeyMenu, PromptError> {
         let question = self.key_prompts.question(call, keys);
         let thanks = if keys.confirm.is_empty() {
             Vec::new()

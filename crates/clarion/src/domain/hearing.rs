@@ -139,7 +139,15 @@ mod tests {
             let number = answered_by.map(AnsweredBy::number);
             assert_eq!(number.and_then(AnsweredBy::from_number), answered_by);
         }
-        for wrong in ["", "human", "human@1", "nobody/-@1", "-/-@", "-/-@x", "-/-/-@1"] {
+        for wrong in [
+            "",
+            "human",
+            "human@1",
+            "nobody/-@1",
+            "-/-@",
+            "-/-@x",
+            "-/-/-@1",
+        ] {
             assert!(wrong.parse::<Hearing>().is_err(), "{wrong}");
         }
     }

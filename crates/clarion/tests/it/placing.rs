@@ -335,9 +335,15 @@ async fn who_answered_is_watched_and_shown() {
     assert_eq!(shown["notice"]["machineDetect"], "2");
     assert_eq!(shown["attempts"][0]["answeredBy"], "machine");
     let heard = &shown["legs"][0]["heard"];
-    assert_eq!((&heard["answeredBy"], &heard["tone"]), (&"machine".into(), &Value::Null));
+    assert_eq!(
+        (&heard["answeredBy"], &heard["tone"]),
+        (&"machine".into(), &Value::Null)
+    );
     let text = counter.run(&["call", "show", sid]).await.out;
-    for part in ["machines               hung up on\n", "answered by            machine\n"] {
+    for part in [
+        "machines               hung up on\n",
+        "answered by            machine\n",
+    ] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
 }

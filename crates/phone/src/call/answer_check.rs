@@ -42,7 +42,9 @@ enum Stage {
     /// A human hears the message as soon as the opening is over.
     Human,
     /// A machine speaks, until then at most.
-    Greeting { until: Instant },
+    Greeting {
+        until: Instant,
+    },
     Over,
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::CallRequest;
 use super::answer_check::{LONGEST_CHECK, LONGEST_GREETING, MachineAction};
 use super::key_menu::silence;
 use super::talking::AFTER_THE_LAST_PACKET;
-use super::CallRequest;
 use crate::media::ears::Answerer;
 use crate::media::stream::PlaybackItem;
 

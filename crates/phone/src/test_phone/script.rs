@@ -71,7 +71,10 @@ pub const NUMBERS: [(&str, &str); 18] = [
     ),
     ("0016", "answers, and the line has a busy tone"),
     ("0017", "plays a busy tone while it rings, then fails (480)"),
-    ("0018", "plays an announcement while it rings, then fails (480)"),
+    (
+        "0018",
+        "plays an announcement while it rings, then fails (480)",
+    ),
 ];
 
 impl Script {

@@ -95,7 +95,10 @@ async fn a_machine_that_is_only_reported_hears_the_message_at_once() {
     assert_eq!(story.stats.played, Duration::from_secs(5));
     let silence = OPENING as usize * g711::FRAME_BYTES;
     let heard = lab.heard().await.sound();
-    assert_eq!(heard[silence..][..160], sound(250).bytes(Codec::Pcma)[..160]);
+    assert_eq!(
+        heard[silence..][..160],
+        sound(250).bytes(Codec::Pcma)[..160]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,8 +11,14 @@ use super::support::{embedded, sine, speech};
 const TARGET: f32 = -23.0;
 
 fn file(name: &str, samples: &[f64]) -> Piece {
-    #[expect(clippy::cast_possible_truncation, reason = "no sample is louder than 1")]
-    let whole: Vec<i16> = samples.iter().map(|sample| (sample * 32_767.0) as i16).collect();
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "no sample is louder than 1"
+    )]
+    let whole: Vec<i16> = samples
+        .iter()
+        .map(|sample| (sample * 32_767.0) as i16)
+        .collect();
     let bytes = mono_16_bit(&whole, 8000);
     Piece::File {
         content: name.to_owned(),
@@ -33,14 +39,13 @@ fn spoken(text: &str) -> Piece {
 
 #[tokio::test]
 async fn every_prompt_is_as_loud_as_the_others() {
-    let renderer = PromptRenderer::open(
-        &Supervisor::new(),
-        &RendererSettings::default(),
-        embedded(),
-    )
-    .unwrap();
+    let renderer =
+        PromptRenderer::open(&Supervisor::new(), &RendererSettings::default(), embedded()).unwrap();
     let pieces = [
-        ("English", spoken("Your order has been shipped and will arrive tomorrow.")),
+        (
+            "English",
+            spoken("Your order has been shipped and will arrive tomorrow."),
+        ),
         ("Chinese", spoken("您的快递已经到达，请及时领取。")),
         ("a word", spoken("Yes.")),
         ("a loud file", file("loud", &bursts(0.95))),
@@ -48,7 +53,11 @@ async fn every_prompt_is_as_loud_as_the_others() {
         ("the tune", Piece::TestTune),
     ];
     for (name, piece) in pieces {
-        let sound = renderer.piece(Requester("anyone"), piece).ready().await.unwrap();
+        let sound = renderer
+            .piece(Requester("anyone"), piece)
+            .ready()
+            .await
+            .unwrap();
         let samples = floats(&sound.decode());
         let loudness = loudness::integrated(&samples).unwrap();
         assert!((loudness - TARGET).abs() < 1.0, "{name}: {loudness} LUFS");

@@ -564,11 +564,31 @@ mod tests {
         let (human, machine) = (AnsweredBy::Human, AnsweredBy::Machine);
         for (wish, choice, answered_by, expected) in [
             (None, None, machine, Outcome::Talked),
-            (Some(MachineDetection::Report), None, machine, Outcome::Talked),
-            (Some(MachineDetection::HangUp), None, machine, Outcome::Machine),
-            (Some(MachineDetection::AfterBeep), None, machine, Outcome::Machine),
+            (
+                Some(MachineDetection::Report),
+                None,
+                machine,
+                Outcome::Talked,
+            ),
+            (
+                Some(MachineDetection::HangUp),
+                None,
+                machine,
+                Outcome::Machine,
+            ),
+            (
+                Some(MachineDetection::AfterBeep),
+                None,
+                machine,
+                Outcome::Machine,
+            ),
             (Some(MachineDetection::HangUp), None, human, Outcome::Talked),
-            (Some(MachineDetection::HangUp), None, AnsweredBy::Unknown, Outcome::Talked),
+            (
+                Some(MachineDetection::HangUp),
+                None,
+                AnsweredBy::Unknown,
+                Outcome::Talked,
+            ),
             (
                 Some(MachineDetection::AfterBeep),
                 Some(CalleeChoice::Confirmed('1')),

@@ -40,10 +40,25 @@ async fn a_person_and_a_machine(database: &str) {
     let mut placed = Vec::new();
     for (wish, number, expected, is_told) in [
         ("1", "13800000014", ["0", "talked", "talked", "human"], true),
-        ("1", "13900000015", ["0", "talked", "talked", "machine"], true),
+        (
+            "1",
+            "13900000015",
+            ["0", "talked", "talked", "machine"],
+            true,
+        ),
         ("2", "13700000014", ["0", "talked", "talked", "human"], true),
-        ("2", "13600000015", ["1", "machine", "exhausted", "machine"], false),
-        ("3", "13500000015", ["1", "machine", "exhausted", "machine"], true),
+        (
+            "2",
+            "13600000015",
+            ["1", "machine", "exhausted", "machine"],
+            false,
+        ),
+        (
+            "3",
+            "13500000015",
+            ["1", "machine", "exhausted", "machine"],
+            true,
+        ),
     ] {
         // Long enough for the greeting to be known as a machine's while it plays.
         let fields = format!("{TONE},\"playTimes\":\"3\",\"machineDetect\":\"{wish}\"");
@@ -54,7 +69,10 @@ async fn a_person_and_a_machine(database: &str) {
         let report = stage.report_of(&sid).await;
         let what = format!("{wish}: {report}");
         assert_eq!(said(&report), expected, "{what}");
-        assert!(report.contains("<confirm>0</confirm><answeredby>"), "{what}");
+        assert!(
+            report.contains("<confirm>0</confirm><answeredby>"),
+            "{what}"
+        );
         assert_eq!(stage.has_heard_message(&sid).await, is_told, "{what}");
         let hearing = stage.hearing(&sid).await;
         let answered_by = hearing.answered_by.unwrap();
@@ -66,7 +84,9 @@ async fn a_person_and_a_machine(database: &str) {
         let line = &stage.lines(&sid).await[0];
         assert_eq!(line.outcome, expected[1], "{what}");
         assert!(line.seconds > 0, "{what}");
-        let answer = stage.server.ask(&format!("CallResult?callsid={sid}"), "xml", None);
+        let answer = stage
+            .server
+            .ask(&format!("CallResult?callsid={sid}"), "xml", None);
         let answer = answer.await;
         assert_eq!(field(&answer, "answeredby"), expected[3], "{answer}");
     }
@@ -187,7 +207,9 @@ async fn nobody_listens_without_the_field_and_wrong_values_are_refused() {
     }
     // What is asked of machines belongs to what a name stands for.
     let named = |wish: &str| {
-        format!("\"to\":\"13800000003\",{HELLO},\"requestId\":\"alarm-9\",\"machineDetect\":\"{wish}\"")
+        format!(
+            "\"to\":\"13800000003\",{HELLO},\"requestId\":\"alarm-9\",\"machineDetect\":\"{wish}\""
+        )
     };
     let first = stage.server.call_json(&named("2")).await;
     let again = stage.server.call_json(&named("2")).await;

@@ -7,7 +7,7 @@ use clarion::domain::attempt::{Attempt, AttemptNumber, CallHistory};
 use clarion::domain::call::NewCall;
 use clarion::domain::claim::{ClaimedCall, Requeue};
 use clarion::domain::ended_call::EndedCall;
-use clarion::domain::hearing::{AnsweredBy, Hearing, HeardTone};
+use clarion::domain::hearing::{AnsweredBy, HeardTone, Hearing};
 use clarion::domain::leg::{HungUpBy, Leg, LegKey, LegMedia};
 use clarion::domain::notice::Notice;
 use clarion::domain::notice::ending::{NoticeEnd, NoticeEnding};

@@ -59,7 +59,9 @@ impl LineTones {
             self.bursts.pop_front();
         }
         self.bursts.push_back(ended);
-        self.fax(ended).or_else(|| self.rhythm(ended)).or_else(|| self.special())
+        self.fax(ended)
+            .or_else(|| self.rhythm(ended))
+            .or_else(|| self.special())
     }
 
     /// CNG comes first, and alone: a beep of the same frequency comes after other sound.
@@ -83,10 +85,14 @@ impl LineTones {
         };
         let first = self.bursts.len().checked_sub(tones)?;
         let is_equal = |frames: u32| frames.abs_diff(last.length) <= 2 + last.length / 8;
-        let keeps = self.bursts.range(first..).enumerate().all(|(place, burst)| {
-            let is_paused = place == 0 || is_equal(burst.pause);
-            burst.tone.is_progress() && is_equal(burst.length) && is_paused
-        });
+        let keeps = self
+            .bursts
+            .range(first..)
+            .enumerate()
+            .all(|(place, burst)| {
+                let is_paused = place == 0 || is_equal(burst.pause);
+                burst.tone.is_progress() && is_equal(burst.length) && is_paused
+            });
         keeps.then_some(said)
     }
 
