@@ -6,13 +6,16 @@
 pub mod archive;
 pub mod background;
 mod cache;
+mod filter;
 pub mod level;
+pub mod loudness;
 mod mix;
 pub mod prompt;
 pub mod renderer;
 pub mod resample;
 pub mod speech;
 pub mod spelled;
+pub mod telephone;
 pub mod text;
 pub mod wav;
 

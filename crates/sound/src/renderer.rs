@@ -19,7 +19,7 @@ use crate::prompt::Playlist;
 use crate::speech::{Speaker, SpeechError, Utterance};
 use crate::spelled::SpelledCharacter;
 use crate::wav::{AudioError, Wav, WavLimits};
-use crate::{background, level};
+use crate::{background, level, telephone};
 use g711::EncodedAudio;
 
 use job_queue::{JobQueue, QueueEntry, QueuedPrompt};
@@ -346,7 +346,8 @@ impl Shared {
             }
             Piece::File { read, .. } => {
                 let bytes = read().map_err(PromptError::Missing)?;
-                (Wav::read(&bytes, &self.limits)?.for_the_line(), false)
+                let samples = Wav::read(&bytes, &self.limits)?.for_the_line();
+                (telephone::mastered(samples, level::SPEECH_DB), false)
             }
             Piece::Character(spelled) => (spelled.speak(&self.speaker)?, false),
             Piece::TestTune => (background::test_tune(), false),

@@ -60,7 +60,9 @@ fn chinese(name: &str) -> Option<&'static str> {
         "validTime" => "超过这么多秒后不再发起新的尝试，只计算允许时段内的时间。",
         "priority" => "优先级 1 到 9，同一账户内 1 最先呼叫。",
         "ringTime" => "每次尝试的振铃秒数，10 到 120。",
-        "machineDetect" => "0 为不区分真人和答录机，目前不支持其他值。",
+        "machineDetect" => {
+            "0 为不区分真人和答录机；1 为在 answeredby 中报告接听者；2 为同 1，答录机接听则挂机；3 为同 1，答录机提示音之后播放，最多等待 45 秒。取 2 或 3 时，确定接听者后才开始播放，最多 4 秒。"
+        }
         "callStateUrl" => {
             "接收过程事件的 http 或 https 地址：queued、dialling、ringing、answered、key、hangup、waiting、escalated、ended。地址不可用则不推送。"
         }

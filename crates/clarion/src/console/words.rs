@@ -211,6 +211,7 @@ words! {
     outcome_confirmed: "confirmed", "已按键确认";
     outcome_unconfirmed: "not confirmed", "未按键确认";
     outcome_stopped: "wants no more calls", "拒绝再次来电";
+    outcome_machine: "answering machine", "答录机接听";
 
     // One call.
     call_title: "Call {sid}", "呼叫 {sid}";
@@ -232,6 +233,17 @@ words! {
     story_over: "{to} over {trunk}", "{to}，经由 {trunk}";
     story_ringing: "ringing", "开始振铃";
     story_answered: "answered", "接听";
+    story_heard: "heard", "线路识别";
+    heard_human: "a person", "真人接听";
+    heard_machine: "an answering machine", "答录机接听";
+    heard_unknown: "not known who", "接听者未知";
+    heard_busy: "busy tone", "忙音";
+    heard_congestion: "congestion tone", "拥塞音";
+    heard_dial: "dial tone", "拨号音";
+    heard_special: "tones before an announcement", "通知前的提示音";
+    heard_fax: "fax", "传真";
+    heard_announcement: "announcement", "语音通知";
+    heard_after: "after {seconds} s", "用时 {seconds} 秒";
     story_key: "key pressed", "按键";
     story_played: "message", "播放内容";
     story_played_of: "{played} s of {whole} s played", "已播放 {played} 秒，全长 {whole} 秒";

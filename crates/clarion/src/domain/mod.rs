@@ -16,6 +16,7 @@ pub mod customer_limits;
 pub mod digit_pattern;
 pub mod do_not_call;
 pub mod ended_call;
+pub mod hearing;
 pub mod intake;
 pub mod leg;
 pub mod money;

@@ -5,6 +5,7 @@ mod archives;
 mod engines;
 mod intelligibility;
 mod listener;
+mod loudness;
 mod mandarin;
 mod measure;
 mod options;

@@ -9,7 +9,7 @@ use phone::ending::Side;
 use phone::test_phone::{HeardCall, Script};
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits, mono_16_bit};
-use sound::{EncodedAudio, Utterance, Voice, level};
+use sound::{EncodedAudio, Utterance, Voice, level, telephone};
 
 use super::stage::Stage;
 use crate::audio_files::upload;
@@ -73,11 +73,8 @@ fn spoken(text: &str, voice: Voice) -> Vec<u8> {
 }
 
 fn played(wav: &[u8]) -> Vec<u8> {
-    encoded(
-        &Wav::read(wav, &WavLimits::default())
-            .unwrap()
-            .for_the_line(),
-    )
+    let wav = Wav::read(wav, &WavLimits::default()).unwrap();
+    encoded(&telephone::mastered(wav.for_the_line(), level::SPEECH_DB))
 }
 
 fn encoded(samples: &[f32]) -> Vec<u8> {
@@ -118,21 +115,16 @@ impl Hall {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_files_are_heard_one_after_the_other() {
     let hall = Hall::new().await;
-    // One as the line has it, whose every sample is known beforehand; the other at another rate and not of whole frames.
-    let plain = sweep(40 * 160, 3);
-    let first = mono_16_bit(&plain, 8000);
+    // One as the line has it, the other at another rate and not of whole frames.
+    let first = mono_16_bit(&sweep(40 * 160, 3), 8000);
     let second = mono_16_bit(&sweep(12_345, 5), 22_050);
     hall.upload("first.wav", &first).await;
     hall.upload("second.wav", &second).await;
-    let by_hand: Vec<u8> = plain
-        .iter()
-        .map(|sample| Codec::Pcma.encode(*sample))
-        .collect();
     let heard = hall
         .heard("13800000001", "\"mediaName\":\"first.wav;second.wav\"")
         .await;
     Expected::silence(LEAD_IN_MS)
-        .then(&by_hand)
+        .then(&played(&first))
         .then(&played(&second))
         .is(&heard);
 }

@@ -98,6 +98,7 @@ fn notice(to: &Recipient) -> Arc<Notice> {
         ring: None,
         keys: None,
         silence: None,
+        machine: None,
     })
 }
 
@@ -166,6 +167,7 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
                 called: call.called.clone(),
                 key,
             }),
+        answered_by: None,
         dialled_at: Some(at),
         answered_at: None,
         ended_at: at + SignedDuration::from_millis(1500),

@@ -286,6 +286,7 @@ impl QueueModel {
             answered_at: ended.answered_at,
             ended_at: ended.ended_at,
             choice: ended.choice,
+            answered_by: ended.answered_by(),
         });
         self.bill_lines.push(ended);
     }
