@@ -100,9 +100,10 @@ impl WebhookSender {
 
 fn headers(callback: &ClaimedCallback, now: Timestamp) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let content_type = match callback.lease.key.is_silence() {
-        true => "application/json",
-        false => "text/plain",
+    let content_type = if callback.lease.key.is_silence() {
+        "application/json"
+    } else {
+        "text/plain"
     };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert("webhook-timestamp", now.as_second().into());

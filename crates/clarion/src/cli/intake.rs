@@ -1,7 +1,7 @@
 //! `clarion intake …`: where alerts come in, and what becomes of them.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -138,7 +138,7 @@ pub async fn run(command: IntakeCommand, management: &Management) -> anyhow::Res
             call,
             json,
         } => {
-            let payload = payload.map(read).transpose()?;
+            let payload = payload.as_deref().map(read).transpose()?;
             let payload = payload.as_deref();
             let tried = if call {
                 management.test_intake(&name, payload).await?
@@ -154,7 +154,7 @@ pub async fn run(command: IntakeCommand, management: &Management) -> anyhow::Res
     Ok(())
 }
 
-fn read(file: PathBuf) -> anyhow::Result<Vec<u8>> {
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
     let read = if file.as_os_str() == "-" {
         std::io::stdin()
@@ -204,7 +204,7 @@ fn describe_incident(incident: &Incident) -> Value {
     json!({
         "key": incident.key.as_str(),
         "notices": incident.notices,
-        "callSid": incident.call.as_ref().map(|call| call.as_str()),
+        "callSid": incident.call.as_ref().map(super::super::domain::call::CallSid::as_str),
         "openedAt": incident.opened_at.to_string(),
         "seenAt": incident.seen_at.to_string(),
     })
@@ -219,7 +219,7 @@ fn show_tried(json: bool, tried: &[TriedAlert]) {
             "to": notice.map(|notice| &notice.callees),
             "templateFailed": notice.and_then(|notice| notice.failure.as_ref()),
             "notCalled": notice.and_then(|notice| notice.not_called.as_ref()),
-            "callSid": notice.and_then(|notice| notice.call.as_ref()).map(|call| call.as_str()),
+            "callSid": notice.and_then(|notice| notice.call.as_ref()).map(super::super::domain::call::CallSid::as_str),
         })
     };
     if json {

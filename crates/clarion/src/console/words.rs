@@ -665,7 +665,7 @@ words! {
     set_silence_key: "Key for a silence", "静默键";
     set_silence_key_hint: "Whoever confirms with it silences the group in Alertmanager. The call says so.", "被叫按此键确认的同时在 Alertmanager 中静默该组告警，通话中会提示。";
     set_silence_url: "Address of Alertmanager", "Alertmanager 地址";
-    set_silence_url_hint: "Such as http://alertmanager:9093. It must be public or in callbacks.allowed_networks.", "如 http://alertmanager:9093，须为公网地址或在 callbacks.allowed_networks 中。";
+    set_silence_url_hint: "Scheme, host and port, as Prometheus knows it. It must be public or in callbacks.allowed_networks.", "协议、主机和端口，与 Prometheus 中的配置相同；须为公网地址或在 callbacks.allowed_networks 中。";
     set_silence_minutes: "Minutes of a silence, at most 240", "静默时长（分钟，最多 240）";
 
     // Settings.

@@ -9,7 +9,7 @@ use std::process::Output;
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::support::{APP, SID, TOKEN, TestServer, eventually, status_code};
+use crate::support::{APP, SID, TOKEN, TestServer, WAITING_TRUNK, eventually, status_code};
 
 pub async fn clarion(server: &TestServer, arguments: &[&str]) -> Output {
     program(server, arguments).output().await.unwrap()
@@ -19,7 +19,10 @@ fn program(server: &TestServer, arguments: &[&str]) -> Command {
     let config = server.folder.path().join("clarion.toml");
     std::fs::write(
         &config,
-        format!("data_dir = {:?}\n", server.folder.path().join("data")),
+        format!(
+            "data_dir = {:?}\n{WAITING_TRUNK}",
+            server.folder.path().join("data")
+        ),
     )
     .unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_clarion"));

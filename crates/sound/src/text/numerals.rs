@@ -32,8 +32,12 @@ impl Numeral {
             let digit = self.whole.pop().unwrap_or('0');
             fraction.insert(0, digit);
         }
-        let whole = self.whole.trim_start_matches('0');
-        self.whole = if whole.is_empty() { "0" } else { whole }.to_owned();
+        let whole = self.whole.trim_start_matches('0').to_owned();
+        self.whole = if whole.is_empty() {
+            "0".to_owned()
+        } else {
+            whole
+        };
         self.fraction =
             Some(fraction.trim_end_matches('0').to_owned()).filter(|digits| !digits.is_empty());
         self
@@ -73,7 +77,7 @@ impl Numeral {
         let digits = String::from_utf8(digits).unwrap_or_default();
         let (whole, fraction) = digits.split_at(digits.len() - kept);
         let fraction = fraction.trim_end_matches('0').to_owned();
-        self.whole = whole.to_owned();
+        whole.clone_into(&mut self.whole);
         self.fraction = Some(fraction).filter(|digits| !digits.is_empty());
         self
     }

@@ -18,7 +18,7 @@ use crate::domain::status_code::Refusal;
 use crate::intakes::alert::{AlertGroup, AlertNews};
 use crate::intakes::formats::AlertReader;
 use crate::random;
-use crate::store::{SeenIncident, StoreError, unavailable};
+use crate::store::{SeenIncident, unavailable};
 
 /// Everything that one request says. A part that is refused does not hinder the others; a database that fails ends it, to be tried again as a whole.
 pub async fn follow(api: &Arc<Api>, alert: &IncomingAlert) -> Result<Vec<AlertOutcome>, Refusal> {
@@ -44,10 +44,6 @@ pub async fn follow(api: &Arc<Api>, alert: &IncomingAlert) -> Result<Vec<AlertOu
     Ok(outcomes)
 }
 
-fn failed(error: StoreError) -> Refusal {
-    unavailable(&error)
-}
-
 async fn fire(
     api: &Arc<Api>,
     alert: &IncomingAlert,
@@ -68,12 +64,15 @@ async fn fire(
         now,
         closed_before: now - intake.settings.closes_after(),
     };
-    let incident = store.open_incident(seen).await.map_err(failed)?;
+    let incident = store
+        .open_incident(seen)
+        .await
+        .map_err(|error| unavailable(&error))?;
     let progress = match &incident.call {
         Some(call) => store.call_progress(&alert.account.sid, call).await,
         None => Ok(None),
     };
-    let progress = progress.map_err(failed)?;
+    let progress = progress.map_err(|error| unavailable(&error))?;
     let silence = intake.settings.silence();
     let standing = NoticeStanding::of(progress.as_ref(), silence.as_ref(), now);
     let calls_for_new = intake.settings.calls_for_new_alerts;
@@ -93,7 +92,10 @@ async fn fire(
     note(api, incident, group, &placed.call).await?;
     // It tells of all that the earlier one tells of.
     if let Some(earlier) = earlier.filter(|earlier| is_running && *earlier != placed.call) {
-        store.resolve_call(&earlier).await.map_err(failed)?;
+        store
+            .resolve_call(&earlier)
+            .await
+            .map_err(|error| unavailable(&error))?;
     }
     let result = if placed.is_new {
         IncidentResult::Called
@@ -117,7 +119,7 @@ async fn place(
 ) -> Result<PlacedNotice, Refusal> {
     let request = RequestKey::new(incident.next_request(), "", None);
     let known = api.store.find_request(&alert.application.id, &request.id);
-    if let Some(known) = known.await.map_err(failed)? {
+    if let Some(known) = known.await.map_err(|error| unavailable(&error))? {
         return Ok(PlacedNotice {
             call: known.call,
             is_new: false,
@@ -165,8 +167,16 @@ async fn note(
         fingerprints: fingerprints.cloned().collect(),
         ..incident
     };
-    if !api.store.note_notice(noted).await.map_err(failed)? {
-        api.store.resolve_call(call).await.map_err(failed)?;
+    if !api
+        .store
+        .note_notice(noted)
+        .await
+        .map_err(|error| unavailable(&error))?
+    {
+        api.store
+            .resolve_call(call)
+            .await
+            .map_err(|error| unavailable(&error))?;
     }
     Ok(())
 }
@@ -186,14 +196,20 @@ async fn resolve(
         call,
         to: None,
     };
-    let Some(incident) = closed.map_err(failed)? else {
+    let Some(incident) = closed.map_err(|error| unavailable(&error))? else {
         return Ok(outcome(IncidentResult::Nothing, None));
     };
     let next = incident.next_request();
     let unnoted = store.find_request(&alert.application.id, &next);
-    let unnoted = unnoted.await.map_err(failed)?.map(|known| known.call);
+    let unnoted = unnoted
+        .await
+        .map_err(|error| unavailable(&error))?
+        .map(|known| known.call);
     for call in incident.call.iter().chain(&unnoted) {
-        store.resolve_call(call).await.map_err(failed)?;
+        store
+            .resolve_call(call)
+            .await
+            .map_err(|error| unavailable(&error))?;
     }
     tracing::info!(intake = %name, call = incident.call.as_ref().map(CallSid::as_str), "an incident is over");
     Ok(outcome(IncidentResult::Resolved, unnoted.or(incident.call)))

@@ -129,9 +129,10 @@ impl WireAlert {
         Alert {
             what: wire::phrase(&what),
             description: wire::phrase(&self.annotations.first(&["description", "message"])),
-            severity: match own.is_empty() {
-                true => common.first(severity),
-                false => own,
+            severity: if own.is_empty() {
+                common.first(severity)
+            } else {
+                own
             },
             place: self.labels.first(PLACES),
             since: wire::moment(&self.starts_at.0),

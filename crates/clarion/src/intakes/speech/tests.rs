@@ -180,7 +180,7 @@ fn a_text_that_is_too_long_ends_in_words_that_say_so() {
         Some("{% for a in alerts %}{% for b in text %}{{ text }}{% endfor %}{% endfor %}"),
         None,
     );
-    let flooded = super::tests::spoken(IntakeFormat::Json, &flood, &long);
+    let flooded = tests::spoken(IntakeFormat::Json, &flood, &long);
     assert_eq!(flooded.text.chars().count(), 300, "{flooded:?}");
 }
 

@@ -115,7 +115,6 @@ impl OperatorViews for PostgresStore {
             if let Some(last) = last {
                 receiver.failures = last.number(2)?;
                 let CallbackKey { call, seq } = callbacks::key(&last)?;
-                let seq = i32::try_from(seq).unwrap_or(i32::MAX);
                 let key: super::Values<'_> = &[&call.as_str(), &seq];
                 let attempt = client.query_opt(views::LAST_ATTEMPT.postgres, key).await?;
                 receiver.last_attempt = attempt.as_ref().map(callbacks::attempt).transpose()?;

@@ -113,7 +113,12 @@ pub fn notice_values(incident: &Incident) -> [Bind<'_>; 6] {
         Bind::of(incident.key.as_str()),
         Bind::of(&incident.id),
         Bind::of(incident.notices),
-        Bind::of(incident.call.as_ref().map(|call| call.as_str())),
+        Bind::of(
+            incident
+                .call
+                .as_ref()
+                .map(crate::domain::call::CallSid::as_str),
+        ),
         Bind::of(fingerprints),
     ]
 }

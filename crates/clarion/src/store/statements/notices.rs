@@ -40,9 +40,10 @@ pub struct HeldAttempt {
 }
 
 pub fn held(row: &impl Columns) -> Result<HeldAttempt, StoreError> {
-    let reason = match row.flag(3)? {
-        true => CallOff::Resolved,
-        false => CallOff::Cancelled,
+    let reason = if row.flag(3)? {
+        CallOff::Resolved
+    } else {
+        CallOff::Cancelled
     };
     Ok(HeldAttempt {
         callee: row.string(0)?,

@@ -187,7 +187,7 @@ async fn what_would_fail_at_night_is_refused_when_it_is_saved() {
     let endless = "{% for a in text or alerts[0].what %}{% for b in alerts[0].what %}{% for c in alerts[0].what %}{% for d in alerts[0].what %}{{ a }}{% endfor %}{% endfor %}{% endfor %}{% endfor %}";
     for (settings, word) in [
         (vec![], "name somebody"),
-        (vec![("to", "12345")], "to"),
+        (vec![("to", "1380000")], "to"),
         (vec![("to", "119")], "to"),
         (vec![("to", "@nobody")], "@nobody"),
         (vec![to, ("text", "{{ unclosed")], "text"),
@@ -214,7 +214,7 @@ async fn what_would_fail_at_night_is_refused_when_it_is_saved() {
 async fn a_template_that_loops_all_the_same_is_replaced_by_a_plain_sentence() {
     let server = TestServer::start().await;
     // It is short for the sample, and endless for a long alert.
-    let template = "{% for a in text %}{% for b in text %}{% for c in text %}{% endfor %}{% endfor %}{% endfor %}It burns.";
+    let template = "{% if count and text | length > 100 %}{% for a in text %}{% for b in text %}{% for c in text %}{% endfor %}{% endfor %}{% endfor %}{% endif %}It burns.";
     let settings = [("to", "13800000001"), ("text", template)];
     let intake = Intake::json(&server, &settings).await;
     let body = format!(r#"{{"text":"{}"}}"#, "burning ".repeat(200));

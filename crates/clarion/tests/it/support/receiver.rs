@@ -233,7 +233,12 @@ async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<Received>
             head: head.to_owned(),
             body: body.to_owned(),
         };
-        let length: usize = request.header("content-length")?.parse().ok()?;
+        // A GET has no body.
+        let length: usize = request
+            .header("content-length")
+            .unwrap_or("0")
+            .parse()
+            .ok()?;
         if body.len() >= length {
             return Some(request);
         }
