@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use phone::signalling::SipRefusal;
+use sound::speech::{EMBEDDED, VoiceOutcome};
 use supervisor::Watch;
 use tracing_subscriber::fmt;
 
@@ -225,6 +226,24 @@ pub const METRICS: &[Metric] = {
         ),
         metric(
             Counter,
+            "clarion_voice_texts_total",
+            &["voice", "result"],
+            "texts that a voice was to speak: `spoken`, `failed`, or `passed` because it rests after failures or may speak no more characters today",
+        ),
+        metric(
+            Counter,
+            "clarion_voice_characters_total",
+            &["voice"],
+            "characters that a voice was given",
+        ),
+        metric(
+            Histogram,
+            "clarion_voice_seconds",
+            &["voice"],
+            "time that a voice took for a text",
+        ),
+        metric(
+            Counter,
             "clarion_callback_attempts_total",
             &["verdict"],
             "attempts to deliver a callback",
@@ -324,6 +343,10 @@ fn begin_at_zero() {
     }
     for refusal in SipRefusal::ALL {
         metrics::counter!("clarion_sip_refused_total", "what" => refusal.as_str()).increment(0);
+    }
+    for outcome in VoiceOutcome::ALL {
+        metrics::counter!("clarion_voice_texts_total", "voice" => EMBEDDED, "result" => outcome.as_str())
+            .increment(0);
     }
     for outcome in Outcome::ALL {
         metrics::counter!("clarion_calls_ended_total", "outcome" => outcome.as_str()).increment(0);

@@ -143,6 +143,7 @@ impl CallRunner {
             }
         };
         self.prompt_guard.worked();
+        progress.voice.clone_from(&plan.voice);
         let needed = plan.seconds().saturating_add(1);
         let reserved = self.recorder.tighten_reservation(&progress.claimed, needed);
         let Ok(paid) = reserved.await else {

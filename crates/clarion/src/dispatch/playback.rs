@@ -99,6 +99,8 @@ pub struct PlaybackPlan {
     pub items: Vec<PlaybackItem>,
     /// What is asked of the callee, if anything.
     pub menu: Option<KeyMenu>,
+    /// Who has spoken the text of the message, if it has one.
+    pub voice: Option<String>,
 }
 
 impl PlaybackPlan {
@@ -129,7 +131,8 @@ fn frames(items: &[PlaybackItem]) -> usize {
 impl Playback {
     /// A moment of silence, the keys of an extension, the prompt, and a moment of silence again.
     pub async fn plan(&self, call: &NewCall) -> Result<PlaybackPlan, PromptError> {
-        let message = self.said(call, &call.prompt).await?;
+        let message = self.prompts.playlist(&call.account, &call.prompt).await?;
+        let voice = message.voice().map(str::to_owned);
         let mut items = vec![silence(self.times.lead_in)];
         if let Some(extension) = call.number.extension() {
             items.push(silence(self.times.extension_wait));
@@ -138,13 +141,13 @@ impl Playback {
         }
         items.retain(|item| !matches!(item, PlaybackItem::Silence { frames: 0 }));
         let before_message = items.len();
-        items.extend(message);
+        items.extend(played(&message));
         items.push(silence(LEAD_OUT));
         let menu = match call.keys() {
             Some(keys) => Some(self.menu(call, keys, before_message).await?),
             None => None,
         };
-        Ok(PlaybackPlan { items, menu })
+        Ok(PlaybackPlan { items, menu, voice })
     }
 
     async fn menu(
@@ -196,12 +199,7 @@ impl Playback {
         prompt: &Prompt,
     ) -> Result<Vec<PlaybackItem>, PromptError> {
         let playlist = self.prompts.playlist(&call.account, prompt).await?;
-        let items = playlist.steps().map(|item| match item {
-            PlaylistItem::Silence(gap) => silence(gap),
-            PlaylistItem::Sound(sound) => PlaybackItem::Sound(sound.clone()),
-        });
-        let has_length = |item: &PlaybackItem| !matches!(item, PlaybackItem::Silence { frames: 0 });
-        Ok(items.filter(has_length).collect())
+        Ok(played(&playlist))
     }
 
     /// The shortest of what the platform allows, what the request asks for, and what is paid for.
@@ -218,6 +216,15 @@ impl Playback {
             tracing::debug!(%error, "a prompt could not be rendered ahead");
         }
     }
+}
+
+fn played(playlist: &Playlist) -> Vec<PlaybackItem> {
+    let items = playlist.steps().map(|item| match item {
+        PlaylistItem::Silence(gap) => silence(gap),
+        PlaylistItem::Sound(sound) => PlaybackItem::Sound(sound.clone()),
+    });
+    let has_length = |item: &PlaybackItem| !matches!(item, PlaybackItem::Silence { frames: 0 });
+    items.filter(has_length).collect()
 }
 
 fn silence(time: Duration) -> PlaybackItem {
@@ -248,6 +255,7 @@ mod tests {
         let mut plan = PlaybackPlan {
             items: items.into(),
             menu: None,
+            voice: None,
         };
         assert_eq!(plan.seconds(), 2, "0.5 + 0.4 + 1 + 0.02");
         plan.menu = Some(KeyMenu {
@@ -265,6 +273,7 @@ mod tests {
         let empty = PlaybackPlan {
             items: vec![],
             menu: None,
+            voice: None,
         };
         assert_eq!(empty.seconds(), 0);
     }

@@ -49,6 +49,8 @@ pub struct Attempt {
     pub ended_at: Timestamp,
     /// What the callee has said by keys.
     pub choice: Option<CalleeChoice>,
+    /// The name of the voice that spoke its text.
+    pub voice: Option<String>,
 }
 
 /// A leg, and where it belongs.

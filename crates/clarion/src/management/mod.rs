@@ -13,6 +13,7 @@ mod callbacks;
 mod calls;
 pub mod change;
 mod failure;
+mod lexicon;
 mod lists;
 mod operators;
 mod overview;

@@ -47,6 +47,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0017_lists", 11),
     migration!("0018_console", 11),
     migration!("0019_operators", 11),
+    migration!("0022_voices", 11),
 ];
 
 /// The version from which on programs know calls that say a code. An earlier one would dial them and say nothing.

@@ -116,6 +116,7 @@ fn back(pause: SignedDuration, tries: u32) -> Requeue {
 fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
     EndedCall {
         choice: None,
+        voice: Some("anna".to_owned()),
         if_cancelled: None,
         events: Vec::new(),
         notice: None,

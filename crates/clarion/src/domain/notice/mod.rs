@@ -328,6 +328,7 @@ mod tests {
             answered_at: is_answered.then(|| at(i64::from(number) * 100 + 5)),
             ended_at: at(i64::from(number) * 100 + 10),
             choice: None,
+            voice: None,
         }
     }
 

@@ -99,6 +99,7 @@ fn claim(db: &Connection, node: &NodeId) -> Vec<ClaimedCall> {
 fn ended(claimed: ClaimedCall) -> EndedCall {
     EndedCall {
         choice: None,
+        voice: None,
         if_cancelled: None,
         events: Vec::new(),
         notice: None,

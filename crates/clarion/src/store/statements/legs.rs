@@ -27,16 +27,16 @@ pub const LEGS: Statement = statement!(
     ", attempt, leg FROM legs WHERE call_sid = $1 ORDER BY attempt, leg"
 );
 pub const ATTEMPTS: Statement = statement!(
-    "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice FROM attempts WHERE call_sid = $1 ORDER BY attempt"
+    "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice, voice FROM attempts WHERE call_sid = $1 ORDER BY attempt"
 );
 
 pub const KEEP_ATTEMPT: Statement = statement!(
-    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice, voice) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 );
 
 /// The values of `KEEP_ATTEMPT`.
-pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 9] {
+pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 10] {
     let call = &ended.claimed.call;
     [
         Bind::of(call.sid.as_str()),
@@ -48,6 +48,7 @@ pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 9] {
         Bind::of(ended.answered_at),
         Bind::of(ended.ended_at),
         Bind::of(ended.choice.map(CalleeChoice::to_stored)),
+        Bind::of(ended.voice.as_ref()),
     ]
 }
 
@@ -153,6 +154,7 @@ pub fn attempt(row: &impl Columns) -> Result<Attempt, StoreError> {
         answered_at: row.optional_time(5)?,
         ended_at: row.time(6)?,
         choice: choice(row, 7)?,
+        voice: row.optional_string(8)?,
     })
 }
 

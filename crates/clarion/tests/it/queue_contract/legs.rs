@@ -149,6 +149,7 @@ async fn legs_of_every_round_are_stored_in_order_with_the_end(database: Database
     assert_eq!(legs_of(&stored), [before, after.to_vec()].concat());
     let attempt = Attempt {
         choice: None,
+        voice: Some("anna".to_owned()),
         number: AttemptNumber::FIRST,
         to: call.number,
         outcome: Outcome::Talked,

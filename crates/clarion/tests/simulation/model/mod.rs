@@ -285,6 +285,7 @@ impl QueueModel {
             answered_at: ended.answered_at,
             ended_at: ended.ended_at,
             choice: ended.choice,
+            voice: ended.voice.clone(),
         });
         self.bill_lines.push(ended);
     }
