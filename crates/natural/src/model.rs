@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, anyhow, ensure};
+use ort::environment::Environment;
 use ort::session::Session;
 use ort::value::Tensor;
 
@@ -16,6 +17,8 @@ const WIDTH: usize = 4;
 
 pub struct Model {
     session: Session,
+    /// The session needs it for as long as it lives.
+    _environment: Environment,
     /// Of each speaker, all styles one after the other.
     speakers: HashMap<String, Vec<f32>>,
 }
@@ -38,6 +41,7 @@ impl Model {
             .context("the model")?;
         Ok(Self {
             session,
+            _environment: environment,
             speakers: HashMap::new(),
         })
     }

@@ -47,7 +47,9 @@ impl NaturalVoice {
                 if tokens.is_empty() {
                     continue;
                 }
-                let spoken = self.model.speak(&self.installation, &tokens, speaker, tempo)?;
+                let spoken = self
+                    .model
+                    .speak(&self.installation, &tokens, speaker, tempo)?;
                 if !samples.is_empty() {
                     samples.extend(silence(BETWEEN / tempo));
                 }

@@ -147,7 +147,9 @@ async fn accept(
     if placing.oldest_node() < NOTICES {
         wanted.leave_out_what_was_ignored();
     }
-    wanted.speech = wanted.speech.map(|speech| speech.of_application(&application));
+    wanted.speech = wanted
+        .speech
+        .map(|speech| speech.of_application(&application));
     let notice = wanted.notice.as_ref().map(|wanted| &wanted.notice);
     let callees = placing.callees(account, &wanted.common.to, notice).await?;
     placing.check_room()?;
@@ -287,7 +289,10 @@ impl WantedCall {
             }
         };
         let mut text = text.unwrap_or_default();
-        let voice = self.speech.as_ref().and_then(|speech| speech.voice.as_ref());
+        let voice = self
+            .speech
+            .as_ref()
+            .and_then(|speech| speech.voice.as_ref());
         if let Some(voice) = voice {
             text.push_str(&format!("voice {voice}"));
         }

@@ -51,7 +51,10 @@ pub async fn make_ready(
     prompt: &Prompt,
 ) -> Result<Playlist, PromptError> {
     let is_private = prompt.code.is_some();
-    let speech = prompt.speech.iter().map(|speech| spoken(speech, is_private));
+    let speech = prompt
+        .speech
+        .iter()
+        .map(|speech| spoken(speech, is_private));
     let files = prompt.files.iter().map(|file| recorded(files, file));
     let code = prompt.code.iter().flat_map(spelled);
     let pieces = speech.chain(files).chain(code).collect();

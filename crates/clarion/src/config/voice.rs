@@ -154,7 +154,10 @@ pub(super) fn read_all(
             text: "speech.command, speech.url: write it as one of the [[voice]] instead".to_owned(),
         });
     }
-    let of_speech = speech.service.as_ref().map(|service| of_speech(speech, service));
+    let of_speech = speech
+        .service
+        .as_ref()
+        .map(|service| of_speech(speech, service));
     voices.extend(of_speech);
     let is_natural = |voice: &VoiceSettings| matches!(voice.kind, VoiceKind::Natural { .. });
     let names_natural = voices.iter().any(is_natural);

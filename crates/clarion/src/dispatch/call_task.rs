@@ -127,7 +127,9 @@ impl CallRunner {
         channel: Result<Channel, NoChannel>,
         hang_up: &CancellationToken,
     ) -> Next {
+        let begun = tokio::time::Instant::now();
         let (plan, mut channel) = self.prepare(&progress.claimed.call, channel).await;
+        metrics::histogram!("clarion_prompt_wait_seconds").record(begun.elapsed());
         let plan = match plan {
             Ok(plan) => plan,
             Err(PromptError::Busy) => return Next::Requeue(WHEN_BUSY),

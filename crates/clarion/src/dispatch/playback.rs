@@ -212,7 +212,13 @@ impl Playback {
 
     /// Renders a prompt before its call's turn comes.
     pub async fn render_ahead(&self, account: &AccountSid, prompt: &Prompt) {
-        if let Err(error) = self.prompts.playlist(account, prompt).await {
+        let rendered = self.prompts.playlist(account, prompt).await;
+        let result = match &rendered {
+            Ok(_) => "rendered",
+            Err(_) => "failed",
+        };
+        metrics::counter!("clarion_prompts_ahead_total", "result" => result).increment(1);
+        if let Err(error) = rendered {
             tracing::debug!(%error, "a prompt could not be rendered ahead");
         }
     }

@@ -117,10 +117,7 @@ mod tests {
             lexicon.readings(),
             [reading("k8s", "K 八 S"), reading("重楼", "崇楼")]
         );
-        assert_eq!(
-            lexicon.readings_in("K8S集群"),
-            [reading("k8s", "K 八 S")]
-        );
+        assert_eq!(lexicon.readings_in("K8S集群"), [reading("k8s", "K 八 S")]);
         let stored = lexicon.to_stored();
         assert_eq!(Lexicon::from_stored(stored.as_deref()).unwrap(), lexicon);
         lexicon.apply(LexiconChange::Remove("k8s".to_owned()));

@@ -44,9 +44,8 @@ impl Management {
         let change = NotedChange::new("voice install").on("natural");
         let folder = self.config.speech.natural_folder.clone();
         let install = async {
-            let installing = tokio::task::spawn_blocking(move || {
-                natural::install::install(&folder, &mut tell)
-            });
+            let installing =
+                tokio::task::spawn_blocking(move || natural::install::install(&folder, &mut tell));
             installing.await.map_err(anyhow::Error::from)?
         };
         self.noted(change, install).await

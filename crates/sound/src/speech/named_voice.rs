@@ -99,7 +99,10 @@ impl NamedVoice {
             return None;
         }
         for attempt in 1..=self.limits.tries.max(1) {
-            if !self.health().spend(characters, &self.limits, Instant::now()) {
+            if !self
+                .health()
+                .spend(characters, &self.limits, Instant::now())
+            {
                 note(VoiceOutcome::Passed, Duration::ZERO);
                 return None;
             }

@@ -98,7 +98,10 @@ impl CharacterDay {
             hour = now;
         }
         self.hour = Some(hour);
-        let spent = self.hours.iter().fold(0, |sum: u64, hour| sum.saturating_add(*hour));
+        let spent = self
+            .hours
+            .iter()
+            .fold(0, |sum: u64, hour| sum.saturating_add(*hour));
         if spent.saturating_add(characters) > limit {
             return false;
         }

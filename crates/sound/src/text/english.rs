@@ -271,7 +271,11 @@ fn money(currency: Currency, number: &Numeral) -> String {
             format!("{whole} {} and {cents} {small}", currency.english[several])
         }
         _ => {
-            format!("{} {}", numeral(&number.shortest()), currency.english[several])
+            format!(
+                "{} {}",
+                numeral(&number.shortest()),
+                currency.english[several]
+            )
         }
     }
 }

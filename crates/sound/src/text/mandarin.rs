@@ -38,7 +38,18 @@ const NUMERALS: &str = "零一二三四五六七八九十百千万亿点第幺�
 const FIGURES: &str = "零一二三四五六七八九十点月号日";
 /// Words at whose end 一 keeps its tone.
 const ENDING_IN_ONE: [&str; 12] = [
-    "周一", "星期一", "礼拜一", "统一", "唯一", "之一", "万一", "单一", "同一", "逐一", "初一", "任一",
+    "周一",
+    "星期一",
+    "礼拜一",
+    "统一",
+    "唯一",
+    "之一",
+    "万一",
+    "单一",
+    "同一",
+    "逐一",
+    "初一",
+    "任一",
 ];
 /// Words in which it is a number although none stands before it.
 const ORDINALS: [&str; 6] = ["一楼", "一级", "一等", "一区", "一班", "一期"];
@@ -136,13 +147,19 @@ mod tests {
     #[test]
     fn words_get_their_own_reading_and_numbers_keep_theirs() {
         for (text, sound) in [
-            ("您的银行还款金额为一百元", "您的yin2 hang2 huan2 kuan3金额wei2 yi4百元"),
+            (
+                "您的银行还款金额为一百元",
+                "您的yin2 hang2 huan2 kuan3金额wei2 yi4百元",
+            ),
             ("为了行程，因为", "wei4 le5行程，yin1 wei4"),
             ("二十一元，第一次，一个", "二十一元，第一次，yi2个"),
             ("目的地，项目的确认", "mu4 di4 di4，xiang4 mu4 de5确认"),
             ("不是，不能，是不是，不", "bu2是，不能，是bu5是，不"),
             ("周一上午，一月一日，一九二", "周一上午，一月一日，一九二"),
-            ("一天，一年，一直，一起，一定", "yi4天，yi4年，yi4直，yi4起，yi2定"),
+            (
+                "一天，一年，一直，一起，一定",
+                "yi4天，yi4年，yi4直，yi4起，yi2定",
+            ),
             ("没收到，没收", "mei2 shou1 dao4，mo4 shou1"),
         ] {
             assert_eq!(by_sound(text), sound);

@@ -8,6 +8,7 @@ mod figures;
 mod names;
 mod telephone;
 
+use self::context::ends_a_range;
 use super::characters::{is_han, is_invisible, is_latin, plain};
 use super::expression::{Expression, Symbol};
 use super::units::currency;
@@ -194,7 +195,7 @@ impl Scan<'_> {
     fn range_or_about(&self, character: char, before: Option<char>) -> Option<Symbol> {
         let next = self.peek(0)?;
         let is_joined = before.is_some_and(|c| is_han(c) || c.is_ascii_digit());
-        if is_joined && before.is_some_and(|c| self.ends_a_range(c)) && begins_range_end(next) {
+        if is_joined && before.is_some_and(ends_a_range) && begins_range_end(next) {
             return Some(Symbol::To);
         }
         match character {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sound::speech::{
-    CommandEngine, Espeak, HttpEngine, NamedVoice, RequestForm, Speaker, SpeakingTime, SpeechEngine,
-    SpeechError, VoiceWish,
+    CommandEngine, Espeak, HttpEngine, NamedVoice, RequestForm, Speaker, SpeakingTime,
+    SpeechEngine, SpeechError, VoiceWish,
 };
 use sound::wav::{WavLimits, mono_16_bit};
 use sound::{Utterance, VoiceOptions};

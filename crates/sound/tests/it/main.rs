@@ -6,6 +6,7 @@ mod intelligibility;
 mod listener;
 mod mandarin;
 mod measure;
+mod natural_workers;
 mod options;
 mod readings;
 mod refusals;

@@ -58,7 +58,11 @@ fn two_hundred_sentences_are_read_as_people_read_them() {
                 ));
             }
             let heard = by_sound(&got);
-            for sound in sentence.sounds.iter().filter(|sound| !heard.contains(**sound)) {
+            for sound in sentence
+                .sounds
+                .iter()
+                .filter(|sound| !heard.contains(**sound))
+            {
                 wrong.push(format!(
                     "{file}\n  written:  {}\n  expected: {sound}\n  got:      {heard}",
                     sentence.written

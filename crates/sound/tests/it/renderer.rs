@@ -7,9 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use sound::renderer::{Counts, Piece, Requester};
-use sound::speech::{
-    Espeak, NamedVoice, Speaker, SpeakingTime, SpeechEngine, SpeechError,
-};
+use sound::speech::{Espeak, NamedVoice, Speaker, SpeakingTime, SpeechEngine, SpeechError};
 use sound::spelled::SpelledCharacter;
 use sound::text::Language;
 use sound::wav::mono_16_bit;

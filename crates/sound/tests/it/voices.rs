@@ -83,11 +83,7 @@ fn server(
 }
 
 fn speaker(voices: Vec<NamedVoice>) -> Speaker {
-    Speaker::new(
-        voices,
-        Arc::new(Espeak::default()),
-        Duration::from_secs(60),
-    )
+    Speaker::new(voices, Arc::new(Espeak::default()), Duration::from_secs(60))
 }
 
 fn by_name(name: &str) -> VoiceWish {
@@ -158,7 +154,11 @@ fn a_voice_is_given_words_or_the_text_as_it_is_written() {
         let engine = Tone::new(NativeOptions::ALL);
         let mut voice = NamedVoice::new("tone", engine.clone());
         voice.text_form = form;
-        who(&speaker(vec![voice]), "您的code是1234", &VoiceWish::default());
+        who(
+            &speaker(vec![voice]),
+            "您的code是1234",
+            &VoiceWish::default(),
+        );
         assert_eq!(*engine.given.lock().unwrap(), [given]);
     }
 }
@@ -305,13 +305,19 @@ fn whatever_a_speech_server_does_the_text_is_spoken_and_the_voice_rests_after_fa
                 &VoiceWish::default(),
             );
             let spoken = spoken.unwrap();
-            assert_eq!((&*spoken.voice, spoken.is_fallback), ("espeak", true), "{name}");
+            assert_eq!(
+                (&*spoken.voice, spoken.is_fallback),
+                ("espeak", true),
+                "{name}"
+            );
             assert!(spoken.samples.len() > 1000, "{name}");
         }
         assert!(begun.elapsed() < Duration::from_secs(60), "{name}");
         let counted = counted.0.lock().unwrap();
         let outcomes: Vec<_> = counted.iter().filter(|(voice, ..)| voice == name).collect();
-        let failed = outcomes.iter().filter(|(_, outcome, _)| *outcome == VoiceOutcome::Failed);
+        let failed = outcomes
+            .iter()
+            .filter(|(_, outcome, _)| *outcome == VoiceOutcome::Failed);
         assert_eq!(failed.count(), 3, "{name}: {counted:?}");
         let passed = (name.to_owned(), VoiceOutcome::Passed, 4);
         assert_eq!(outcomes.last(), Some(&&passed), "{name}");
@@ -327,5 +333,9 @@ fn a_voice_speaks_no_more_characters_a_day_than_it_may() {
     assert_eq!(who(&speaker, "hello", &anyone), "paid");
     assert_eq!(who(&speaker, "world", &anyone), "paid");
     assert_eq!(who(&speaker, "again", &anyone), "espeak");
-    assert_eq!(who(&speaker, "me", &anyone), "paid", "there is room for two");
+    assert_eq!(
+        who(&speaker, "me", &anyone),
+        "paid",
+        "there is room for two"
+    );
 }

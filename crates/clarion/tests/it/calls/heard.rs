@@ -65,7 +65,12 @@ fn spoken(text: &str, voice: VoiceOptions) -> Vec<u8> {
         text: text.to_owned(),
         options: voice,
     };
-    encoded(&speaker.speak(&speech, &VoiceWish::default()).unwrap().samples)
+    encoded(
+        &speaker
+            .speak(&speech, &VoiceWish::default())
+            .unwrap()
+            .samples,
+    )
 }
 
 fn played(wav: &[u8]) -> Vec<u8> {

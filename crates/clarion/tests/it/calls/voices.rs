@@ -148,7 +148,10 @@ async fn a_call_is_spoken_by_the_voice_it_asks_for_and_its_record_says_so() {
     let asked = server.requests();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert!(asked[0].starts_with("POST /v1/audio/speech HTTP/1.1\r\n"));
-    assert!(asked[0].contains("authorization: Bearer sk-hush\r\n"), "{asked:?}");
+    assert!(
+        asked[0].contains("authorization: Bearer sk-hush\r\n"),
+        "{asked:?}"
+    );
     let (_, body) = asked[0].split_once("\r\n\r\n").unwrap();
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(body).unwrap(),
@@ -193,7 +196,10 @@ async fn a_voice_that_nobody_knows_is_refused_by_field_and_rule() {
         assert!(answer.contains("voice: "), "{answer}");
     }
     let answer = ask("\"mediaTxt\":\"hello\",\"voice\":\"nobody\"").await;
-    assert!(answer.contains("there are: anna, natural, espeak"), "{answer}");
+    assert!(
+        answer.contains("there are: anna, natural, espeak"),
+        "{answer}"
+    );
     // A file has no voice.
     let answer = ask("\"mediaName\":\"ccp_marketingcall.wav\",\"voice\":\"nobody\"").await;
     assert_eq!(status_code(&answer), "000000", "{answer}");

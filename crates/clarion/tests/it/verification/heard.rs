@@ -6,10 +6,10 @@ use std::sync::Arc;
 use g711::Codec;
 use phone::test_phone::{HeardCall, Script};
 use sound::Utterance;
-use sound::{VoiceOptions, VoiceWish};
 use sound::speech::{Espeak, Speaker};
 use sound::spelled::SpelledCharacter;
 use sound::text::Language;
+use sound::{VoiceOptions, VoiceWish};
 
 use super::placed;
 use crate::calls::stage::Stage;
@@ -101,7 +101,10 @@ fn rendered(character: char, language: Language) -> Vec<f32> {
             ..VoiceOptions::default()
         },
     };
-    speaker.speak(&speech, &VoiceWish::default()).unwrap().samples
+    speaker
+        .speak(&speech, &VoiceWish::default())
+        .unwrap()
+        .samples
 }
 
 /// How much two sounds are alike, from -1 to 1.

@@ -4,8 +4,8 @@ use super::{Scan, Token};
 
 const LONGEST: usize = 120;
 const ENDINGS: [&str; 17] = [
-    "com", "cn", "net", "org", "io", "gov", "edu", "hk", "tv", "app", "dev", "ai", "cloud", "local",
-    "internal", "lan", "corp",
+    "com", "cn", "net", "org", "io", "gov", "edu", "hk", "tv", "app", "dev", "ai", "cloud",
+    "local", "internal", "lan", "corp",
 ];
 
 impl Scan<'_> {

@@ -38,7 +38,12 @@ impl Scan<'_> {
     }
 
     /// As programs write it in their logs: `11-15 09:30`.
-    fn day_before_time(&mut self, first: &str, second: &str, separator: char) -> Option<Expression> {
+    fn day_before_time(
+        &mut self,
+        first: &str,
+        second: &str,
+        separator: char,
+    ) -> Option<Expression> {
         let length = first.len() + 1 + second.len();
         let hour = self.run(self.at + length + 1);
         let is_followed = self.peek(length) == Some(' ')

@@ -84,8 +84,7 @@ const BETWEEN: &[char] = &[
     ' ', ':', '：', '是', '为', '号', '码', '(', '"', '\'', '#', '.', '-',
 ];
 /// Chinese measure words before which two is 两.
-const MEASURES: &str =
-    "个位名件条天周年分张份单只台辆斤倍块本家岁次间元笔场句遍种套点人吨米瓶杯盒箱把项批组趟封秒户袋桶轮万亿千百";
+const MEASURES: &str = "个位名件条天周年分张份单只台辆斤倍块本家岁次间元笔场句遍种套点人吨米瓶杯盒箱把项批组趟封秒户袋桶轮万亿千百";
 /// Longer ones.
 const LONG_MEASURES: [&str; 4] = ["小时", "公里", "公斤", "公分"];
 /// Words that begin like a measure word.
@@ -111,11 +110,6 @@ impl Scan<'_> {
         let next: String = self.text[self.at..].iter().take(2).collect();
         let begins = self.peek(0).is_some_and(|c| MEASURES.contains(c));
         begins && !NO_MEASURES.contains(&next.as_str()) || LONG_MEASURES.contains(&next.as_str())
-    }
-
-    /// Whether a dash behind this character stands for "to" rather than for a minus.
-    pub(super) fn ends_a_range(&self, before: char) -> bool {
-        ENDS_OF_RANGES.contains(before)
     }
 
     /// Whether what begins at `start` is said to be a length of time.
@@ -165,6 +159,11 @@ impl Scan<'_> {
             near = shorter;
         }
     }
+}
+
+/// Whether a dash behind this character stands for "to" rather than for a minus.
+pub(super) fn ends_a_range(before: char) -> bool {
+    ENDS_OF_RANGES.contains(before)
 }
 
 /// English words only as a whole: `port`, not `report`.

@@ -1,5 +1,6 @@
 //! Everything that begins with a digit, a sign before a digit, or a currency.
 
+use super::context::ends_a_range;
 use super::{LONGEST_RUN, Scan, Token};
 use crate::text::characters::is_latin;
 use crate::text::expression::{Expression, Scale};
@@ -16,7 +17,7 @@ impl Scan<'_> {
             // A minus only where it cannot be a dash between two things.
             '-' => {
                 let is_negative = self.is_digit(1) || self.is_currency(1);
-                let joins = |c: char| c.is_ascii_digit() || is_latin(c) || self.ends_a_range(c);
+                let joins = |c: char| c.is_ascii_digit() || is_latin(c) || ends_a_range(c);
                 is_negative && !self.before().is_some_and(joins)
             }
             '+' => self.is_digit(1) && self.international_digits().len() >= 8,
@@ -314,12 +315,7 @@ impl Scan<'_> {
     }
 
     /// With a word behind it that is a unit, a currency or the ending of an ordinal.
-    fn measured(
-        &self,
-        start: usize,
-        number: &Numeral,
-        rest: &str,
-    ) -> Option<(Expression, usize)> {
+    fn measured(&self, start: usize, number: &Numeral, rest: &str) -> Option<(Expression, usize)> {
         let blank = rest.len() - rest.trim_start_matches(' ').len();
         if blank > 1 {
             return None;

@@ -6,11 +6,11 @@ use crate::text::numerals::DigitGroups;
 
 /// Said letter by letter.
 const SPELLED: &[&str] = &[
-    "ADSL", "AI", "API", "ATM", "AWS", "CEO", "CI", "CPU", "CRM", "CT", "CTO", "DB", "DBA", "DHCP", "DNS", "EMS",
-    "ERP", "ETA", "ETC", "FAQ", "FTP", "GPS", "GPU", "HDD", "HR", "HTTP", "HTTPS", "ICU", "ID",
-    "IO", "IP", "IT", "IVR", "JVM", "KTV", "LED", "NFS", "OA", "OOM", "OTP", "PC", "PDF", "PLC",
-    "POS", "PR", "QPS", "QR", "RPC", "RTP", "SLA", "SMS", "SQL", "SSD", "SSH", "SSL", "TCP", "TLS",
-    "TPS", "TV", "UDP", "UPS", "URL", "USB", "UTC", "VIP", "VM", "VPN",
+    "ADSL", "AI", "API", "ATM", "AWS", "CEO", "CI", "CPU", "CRM", "CT", "CTO", "DB", "DBA", "DHCP",
+    "DNS", "EMS", "ERP", "ETA", "ETC", "FAQ", "FTP", "GPS", "GPU", "HDD", "HR", "HTTP", "HTTPS",
+    "ICU", "ID", "IO", "IP", "IT", "IVR", "JVM", "KTV", "LED", "NFS", "OA", "OOM", "OTP", "PC",
+    "PDF", "PLC", "POS", "PR", "QPS", "QR", "RPC", "RTP", "SLA", "SMS", "SQL", "SSD", "SSH", "SSL",
+    "TCP", "TLS", "TPS", "TV", "UDP", "UPS", "URL", "USB", "UTC", "VIP", "VM", "VPN",
 ];
 /// Said otherwise than they are written.
 const SAID: &[(&str, &str)] = &[
@@ -55,7 +55,9 @@ impl Scan<'_> {
         if self.peek(digits) == Some('.') && self.is_digit(digits + 1) {
             return self.spell(begun);
         }
-        let rest = self.take_while(LONGEST_RUN, |c| c.is_ascii_uppercase() || c.is_ascii_digit());
+        let rest = self.take_while(LONGEST_RUN, |c| {
+            c.is_ascii_uppercase() || c.is_ascii_digit()
+        });
         self.spell(&format!("{begun}{rest}"));
     }
 
