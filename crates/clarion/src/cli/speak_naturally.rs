@@ -9,8 +9,8 @@ use rustix::process::{Resource, Rlimit, Signal, setpriority_process, setrlimit};
 
 /// Calls that talk come first, and so does everything else.
 const NICE: i32 = 10;
-/// Bytes of memory. A model that speaks needs half of it.
-const MEMORY: u64 = 1 << 30;
+/// Bytes of memory. Our allocator sets half of it aside before anything needs it, and a model that speaks needs half of the rest.
+const MEMORY: u64 = 2 << 30;
 
 #[derive(Debug, Args)]
 pub struct SpeakNaturally {

@@ -25,7 +25,9 @@ pub(super) fn say(expression: &Expression) -> String {
             network,
         } => {
             let said: Vec<String> = groups.iter().map(|group| figures(group)).collect();
-            let port = port.as_ref().map(|port| format!("端口{}", figures(port)));
+            let port = port
+                .as_ref()
+                .map(|port| format!("端口{}", on_telephone(port)));
             let network = network
                 .as_ref()
                 .map(|bits| format!("斜杠{}", numeral(bits)));
@@ -79,9 +81,13 @@ fn figures(digits: &str) -> String {
 }
 
 /// On the telephone one is said yāo, so that it is not taken for seven.
+fn on_telephone(digits: &str) -> String {
+    figures(digits).replace('一', "幺")
+}
+
 fn digits(groups: &DigitGroups) -> String {
-    let said = |group: &String| figures(group).replace('一', "幺");
-    groups.0.iter().map(said).collect::<Vec<_>>().join("，")
+    let said: Vec<String> = groups.0.iter().map(|group| on_telephone(group)).collect();
+    said.join("，")
 }
 
 fn numeral(number: &Numeral) -> String {

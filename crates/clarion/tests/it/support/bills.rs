@@ -86,6 +86,7 @@ pub fn ended(
     let answered_at = talk.map(|seconds| ended_at - SignedDuration::from_secs(seconds));
     EndedCall {
         choice: None,
+        voice: None,
         if_cancelled: None,
         events: Vec::new(),
         notice: None,

@@ -88,9 +88,9 @@ const MEASURES: &str = "个位名件条天周年分张份单只台辆斤倍块�
 /// Longer ones.
 const LONG_MEASURES: [&str; 4] = ["小时", "公里", "公斤", "公分"];
 /// Words that begin like a measure word.
-const NO_MEASURES: [&str; 18] = [
-    "年级", "单元", "单号", "分之", "分行", "分店", "分局", "分机", "分公", "点击", "点开", "点位",
-    "人民", "人工", "本次", "本人", "本行", "次日",
+const NO_MEASURES: [&str; 17] = [
+    "年级", "单元", "单号", "分之", "分行", "分店", "分局", "分机", "分公", "点击", "点位", "人民",
+    "人工", "本次", "本人", "本行", "次日",
 ];
 /// Behind these characters figures of three and more digits are a name: `1201室`, `103路`.
 const NAMED_BY: &str = "室房路";
