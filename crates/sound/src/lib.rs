@@ -16,10 +16,11 @@ pub mod resample;
 pub mod speech;
 pub mod spelled;
 pub mod telephone;
+mod stretch;
 pub mod text;
 pub mod wav;
 
 pub use g711::{EncodedAudio, RATE};
 pub use prompt::{Playlist, PlaylistItem};
 pub use renderer::{PromptError, PromptRenderer, RendererSettings};
-pub use speech::{Utterance, Voice};
+pub use speech::{Utterance, VoiceOptions, VoiceWish};

@@ -425,6 +425,8 @@ words! {
     set_spending_hint: "What may be spent in all, such as 500.00. Empty: no limit.", "累计消费的上限，例如 500.00；留空表示不限制。";
     set_secret: "Callback secret", "回调签名密钥";
     set_secret_hint: "It begins with whsec_. Left empty, it stays as it is; “none” removes it.", "以 whsec_ 开头；留空保持不变，填 none 则取消签名。";
+    set_voice: "Voice", "发音人";
+    set_voice_hint: "Name of the voice that speaks its texts. Empty: the first voice of the language.", "朗读文本的发音人名称；留空则使用该语言的第一个发音人。";
     set_bill_key: "Name of the address in bill answers", "话单地址的 JSON 字段名";
     set_bill_key_hint: "For clients that know only one spelling.", "供只识别其中一种写法的客户端使用。";
 

@@ -128,7 +128,9 @@ impl CallRunner {
         channel: Result<Channel, NoChannel>,
         hang_up: &CancellationToken,
     ) -> Next {
+        let begun = tokio::time::Instant::now();
         let (plan, mut channel) = self.prepare(&progress.claimed, channel).await;
+        metrics::histogram!("clarion_prompt_wait_seconds").record(begun.elapsed());
         let plan = match plan {
             Ok(plan) => plan,
             Err(PromptError::Busy) => return Next::Requeue(WHEN_BUSY),
@@ -144,6 +146,7 @@ impl CallRunner {
             }
         };
         self.prompt_guard.worked();
+        progress.voice.clone_from(&plan.voice);
         let needed = plan.seconds().saturating_add(1);
         let reserved = self.recorder.tighten_reservation(&progress.claimed, needed);
         let Ok(paid) = reserved.await else {

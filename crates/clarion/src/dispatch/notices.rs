@@ -89,6 +89,7 @@ impl NoticePlanner {
                 ended_at: ended.ended_at,
                 choice: ended.choice,
                 answered_by: ended.answered_by(),
+                voice: ended.voice.clone(),
             });
         }
         // What cannot be said to one cannot be said to another.

@@ -104,6 +104,8 @@ pub struct PlaybackPlan {
     pub menu: Option<KeyMenu>,
     /// What is done about a machine, where the request wants to know who answers.
     pub machine: Option<MachineAction>,
+    /// Who has spoken the text of the message, if it has one.
+    pub voice: Option<String>,
 }
 
 impl PlaybackPlan {
@@ -139,7 +141,9 @@ fn frames(items: &[PlaybackItem]) -> usize {
 impl Playback {
     /// A moment of silence, the keys of an extension, the prompt, and a moment of silence again.
     pub async fn plan(&self, call: &NewCall) -> Result<PlaybackPlan, PromptError> {
-        let mut message = self.said(call, &call.prompt).await?;
+        let said = self.prompts.playlist(&call.account, &call.prompt).await?;
+        let voice = said.voice().map(str::to_owned);
+        let mut message = played(&said);
         let mut opening = vec![silence(self.times.lead_in)];
         if let Some(extension) = call.number.extension() {
             opening.push(silence(self.times.extension_wait));
@@ -157,6 +161,7 @@ impl Playback {
             message,
             menu,
             machine: call.machine().map(machine_action),
+            voice,
         })
     }
 
@@ -203,12 +208,7 @@ impl Playback {
         prompt: &Prompt,
     ) -> Result<Vec<PlaybackItem>, PromptError> {
         let playlist = self.prompts.playlist(&call.account, prompt).await?;
-        let items = playlist.steps().map(|item| match item {
-            PlaylistItem::Silence(gap) => silence(gap),
-            PlaylistItem::Sound(sound) => PlaybackItem::Sound(sound.clone()),
-        });
-        let has_length = |item: &PlaybackItem| !matches!(item, PlaybackItem::Silence { frames: 0 });
-        Ok(items.filter(has_length).collect())
+        Ok(played(&playlist))
     }
 
     /// The shortest of what the platform allows, what the request asks for, and what is paid for.
@@ -221,7 +221,13 @@ impl Playback {
 
     /// Renders a prompt before its call's turn comes.
     pub async fn render_ahead(&self, account: &AccountSid, prompt: &Prompt) {
-        if let Err(error) = self.prompts.playlist(account, prompt).await {
+        let rendered = self.prompts.playlist(account, prompt).await;
+        let result = match &rendered {
+            Ok(_) => "rendered",
+            Err(_) => "failed",
+        };
+        metrics::counter!("clarion_prompts_ahead_total", "result" => result).increment(1);
+        if let Err(error) = rendered {
             tracing::debug!(%error, "a prompt could not be rendered ahead");
         }
     }
@@ -233,6 +239,15 @@ fn machine_action(wish: MachineDetection) -> MachineAction {
         MachineDetection::HangUp => MachineAction::HangUp,
         MachineDetection::AfterBeep => MachineAction::SpeakAfterBeep,
     }
+}
+
+fn played(playlist: &Playlist) -> Vec<PlaybackItem> {
+    let items = playlist.steps().map(|item| match item {
+        PlaylistItem::Silence(gap) => silence(gap),
+        PlaylistItem::Sound(sound) => PlaybackItem::Sound(sound.clone()),
+    });
+    let has_length = |item: &PlaybackItem| !matches!(item, PlaybackItem::Silence { frames: 0 });
+    items.filter(has_length).collect()
 }
 
 fn silence(time: Duration) -> PlaybackItem {
@@ -265,6 +280,7 @@ mod tests {
             ],
             menu: None,
             machine: None,
+            voice: None,
         };
         assert_eq!(plan.seconds(), 2, "0.5 + 0.4 + 1 + 0.02");
         plan.menu = Some(KeyMenu {
@@ -283,6 +299,7 @@ mod tests {
             message: vec![],
             menu: None,
             machine: None,
+            voice: None,
         };
         assert_eq!(empty.seconds(), 0);
         for (action, seconds) in [

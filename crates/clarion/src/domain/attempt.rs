@@ -52,6 +52,8 @@ pub struct Attempt {
     pub choice: Option<CalleeChoice>,
     /// Where the request wanted to know, and somebody answered.
     pub answered_by: Option<AnsweredBy>,
+    /// The name of the voice that spoke its text.
+    pub voice: Option<String>,
 }
 
 /// A leg, and where it belongs.

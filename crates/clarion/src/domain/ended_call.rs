@@ -27,6 +27,8 @@ pub struct EndedCall {
     pub outcome: Outcome,
     /// What the callee has said by keys.
     pub choice: Option<CalleeChoice>,
+    /// The name of the voice that spoke the text.
+    pub voice: Option<String>,
     pub trunk: Option<String>,
     pub tries: u32,
     pub dialled_at: Option<Timestamp>,

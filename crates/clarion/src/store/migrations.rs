@@ -49,6 +49,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0019_operators", 11),
     migration!("0020_intakes", 11),
     migration!("0021_hearing", 11),
+    migration!("0022_voices", 11),
 ];
 
 /// The version from which on programs know calls that say a code. An earlier one would dial them and say nothing.

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use sound::Voice;
+use sound::VoiceOptions;
 use sound::text::{Language, phrases};
 
 use super::measure::{median, pitch_contour};
@@ -72,7 +72,7 @@ fn numbers_reach_the_engine_as_chinese_words_and_never_as_figures() {
 
 #[test]
 fn a_longer_text_takes_longer_syllable_by_syllable() {
-    let seconds = |text: &str| heard(text, Voice::default()).len() as f64 / 8000.0;
+    let seconds = |text: &str| heard(text, VoiceOptions::default()).len() as f64 / 8000.0;
     let (short, long) = (seconds("您的快递"), seconds("您的快递您的快递您的快递"));
     let each = (long - short) / 8.0;
     // Read aloud, Mandarin has four to five syllables a second.
@@ -81,9 +81,9 @@ fn a_longer_text_takes_longer_syllable_by_syllable() {
 
 /// The pitch of a syllable said alone, slowly enough to be followed: in its first third, and where it ends.
 fn movement(syllable: &str) -> (f64, f64) {
-    let slowly = Voice {
+    let slowly = VoiceOptions {
         speed: -300,
-        ..Voice::default()
+        ..VoiceOptions::default()
     };
     let contour = pitch_contour(&heard(syllable, slowly));
     assert!(contour.len() >= 9, "{syllable}: {contour:?}");

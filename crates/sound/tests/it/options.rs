@@ -1,6 +1,6 @@
 //! txtSpeed, txtVolume, txtPitch and txtBgsound do what `docs/sound.md` says, over their whole range, as heard at the other end.
 
-use sound::Voice;
+use sound::VoiceOptions;
 use sound::background::NAMES;
 
 use super::measure::{db, median_pitch, rms};
@@ -9,8 +9,8 @@ use super::support::heard;
 const ENGLISH: &str = "Your order has been shipped and will arrive tomorrow afternoon.";
 const CHINESE: &str = "您的快递已经到达，请及时领取。";
 
-fn natural() -> Voice {
-    Voice::default()
+fn natural() -> VoiceOptions {
+    VoiceOptions::default()
 }
 
 fn loudness(samples: &[f32]) -> f64 {
@@ -24,7 +24,7 @@ fn each_hundred_of_speed_is_audibly_faster_from_half_to_twice_the_pace() {
             .map(|step| {
                 heard(
                     text,
-                    Voice {
+                    VoiceOptions {
                         speed: step * 100,
                         ..natural()
                     },
@@ -53,7 +53,7 @@ fn each_four_of_volume_is_audibly_louder_and_nothing_clips() {
             .map(|step| {
                 let samples = heard(
                     text,
-                    Voice {
+                    VoiceOptions {
                         volume: step * 4,
                         ..natural()
                     },
@@ -79,7 +79,7 @@ fn each_hundred_of_pitch_is_audibly_higher() {
             .map(|step| {
                 median_pitch(&heard(
                     text,
-                    Voice {
+                    VoiceOptions {
                         pitch: step * 100,
                         ..natural()
                     },
@@ -100,14 +100,14 @@ fn the_options_do_not_spoil_each_other() {
     let plain = heard(ENGLISH, natural());
     let low = heard(
         ENGLISH,
-        Voice {
+        VoiceOptions {
             pitch: -500,
             ..natural()
         },
     );
     let loud = heard(
         ENGLISH,
-        Voice {
+        VoiceOptions {
             volume: 20,
             ..natural()
         },
@@ -132,7 +132,7 @@ fn each_background_is_heard_alone_gives_way_to_the_voice_and_fades() {
         let name = NAMES[usize::from(number) - 1];
         let samples = heard(
             ENGLISH,
-            Voice {
+            VoiceOptions {
                 background: number,
                 ..natural()
             },
@@ -168,7 +168,7 @@ fn each_background_is_heard_alone_gives_way_to_the_voice_and_fades() {
     assert_eq!(
         heard(
             ENGLISH,
-            Voice {
+            VoiceOptions {
                 background: 7,
                 ..natural()
             }
@@ -182,7 +182,7 @@ fn the_background_keeps_its_distance_from_a_quiet_voice() {
     let levels = [-20, 0].map(|volume| {
         let samples = heard(
             ENGLISH,
-            Voice {
+            VoiceOptions {
                 volume,
                 background: 5,
                 ..natural()

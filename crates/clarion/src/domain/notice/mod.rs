@@ -351,6 +351,7 @@ mod tests {
             ended_at: at(i64::from(number) * 100 + 10),
             choice: None,
             answered_by: is_answered.then_some(AnsweredBy::Human),
+            voice: None,
         }
     }
 

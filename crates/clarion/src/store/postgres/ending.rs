@@ -20,8 +20,8 @@ const END: &str = postgres!(
   calendar AS (SELECT first_open FROM bill_calendar FOR SHARE), \
   ended AS (UPDATE calls SET outcome = $29, trunk = $30, attempts = $31, dialled_at = $32, rang_at = $33, answered_at = $34, \
     ended_at = $35, sip_code = $36, reason = $37, prompt = coalesce($49, prompt) FROM ours WHERE calls.call_sid = ours.call_sid RETURNING calls.*, ours.attempt), \
-  tried AS (INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at) \
-    SELECT call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at FROM ended), \
+  tried AS (INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at, voice) \
+    SELECT call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at, $50 FROM ended), \
   secrets AS (UPDATE request_keys SET digest = ",
     requests::WITHOUT_SECRET,
     " FROM ours \
@@ -81,6 +81,7 @@ pub(super) fn end(ended: &EndedCall) -> Change {
         ended.outcome.was_tried(),
         ended.claimed.attempt.order_id(&call.sid),
         ended.forgotten_prompt(),
+        ended.voice.clone(),
     ]);
     Change {
         sid: call.sid.clone(),

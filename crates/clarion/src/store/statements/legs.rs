@@ -28,16 +28,16 @@ pub const LEGS: Statement = statement!(
     ", attempt, leg FROM legs WHERE call_sid = $1 ORDER BY attempt, leg"
 );
 pub const ATTEMPTS: Statement = statement!(
-    "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice, answered_by FROM attempts WHERE call_sid = $1 ORDER BY attempt"
+    "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice, answered_by, voice FROM attempts WHERE call_sid = $1 ORDER BY attempt"
 );
 
 pub const KEEP_ATTEMPT: Statement = statement!(
-    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice, answered_by) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice, answered_by, voice) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 );
 
 /// The values of `KEEP_ATTEMPT`.
-pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 10] {
+pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 11] {
     let call = &ended.claimed.call;
     [
         Bind::of(call.sid.as_str()),
@@ -50,6 +50,7 @@ pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 10] {
         Bind::of(ended.ended_at),
         Bind::of(ended.choice.map(CalleeChoice::to_stored)),
         Bind::of(ended.answered_by().map(|by| i64::from(by.number()))),
+        Bind::of(ended.voice.as_ref()),
     ]
 }
 
@@ -158,6 +159,7 @@ pub fn attempt(row: &impl Columns) -> Result<Attempt, StoreError> {
         ended_at: row.time(6)?,
         choice: choice(row, 7)?,
         answered_by: row.optional_number(8)?.and_then(AnsweredBy::from_number),
+        voice: row.optional_string(9)?,
     })
 }
 

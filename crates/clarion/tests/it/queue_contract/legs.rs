@@ -163,6 +163,7 @@ async fn legs_of_every_round_are_stored_in_order_with_the_end(database: Database
     let attempt = Attempt {
         choice: None,
         answered_by: None,
+        voice: Some("anna".to_owned()),
         number: AttemptNumber::FIRST,
         to: call.number,
         outcome: Outcome::Talked,

@@ -33,6 +33,7 @@ use clarion::domain::account::{
 use clarion::domain::audit::Actor;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListedNumber};
+use clarion::domain::lexicon::Lexicon;
 use clarion::management::Management;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
@@ -85,6 +86,8 @@ pub fn application() -> Application {
         callback_secret: None,
         created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         bill_json_key: None,
+        voice: None,
+        lexicon: Lexicon::default(),
     }
 }
 

@@ -287,6 +287,7 @@ impl QueueModel {
             ended_at: ended.ended_at,
             choice: ended.choice,
             answered_by: ended.answered_by(),
+            voice: ended.voice.clone(),
         });
         self.bill_lines.push(ended);
     }

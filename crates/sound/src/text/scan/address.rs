@@ -3,8 +3,9 @@
 use super::{Scan, Token};
 
 const LONGEST: usize = 120;
-const ENDINGS: [&str; 10] = [
-    "com", "cn", "net", "org", "io", "gov", "edu", "hk", "tv", "app",
+const ENDINGS: [&str; 17] = [
+    "com", "cn", "net", "org", "io", "gov", "edu", "hk", "tv", "app", "dev", "ai", "cloud",
+    "local", "internal", "lan", "corp",
 ];
 
 impl Scan<'_> {
