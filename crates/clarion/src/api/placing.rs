@@ -178,7 +178,7 @@ pub async fn make(
     }
     wanted.speech = wanted
         .speech
-        .map(|speech| speech.of_application(&application));
+        .map(|speech| speech.of_application(application));
     let notice = wanted.notice.as_ref().map(|wanted| &wanted.notice);
     let callees = placing.callees(account, &wanted.common.to, notice).await?;
     placing.check_room()?;

@@ -30,6 +30,7 @@ fn chinese(name: &str) -> Option<&'static str> {
         "txtVolume" => "音量，-20 到 20。仅在 mediaTxt 有效时检查。",
         "txtPitch" => "音调，-500 到 500。仅在 mediaTxt 有效时检查。",
         "txtBgsound" => "背景音，0 为无，1 到 6 为各背景音。仅在 mediaTxt 有效时检查。",
+        "voice" => "朗读 mediaTxt 的发音人，须为平台已有的名称。仅在 mediaTxt 有效时检查。",
         "playMode" => "0 为播文本或文件，1 为先文本后文件。",
         "maxCallTime" => "最长通话秒数，0 表示按平台设置。",
         "requestId" => {

@@ -51,7 +51,7 @@ pub(super) fn say(expression: &Expression) -> String {
         Expression::Measure(number, unit) => {
             format!("{}{}", counted(number), unit.chinese)
         }
-        Expression::Fraction(upper, lower) => {
+        Expression::Fraction(upper, lower) | Expression::OutOf(upper, lower) => {
             format!("{}分之{}", numeral(lower), numeral(upper))
         }
         Expression::Ratio(from, to) => format!("{}比{}", numeral(from), numeral(to)),

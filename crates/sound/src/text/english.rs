@@ -100,6 +100,7 @@ pub(super) fn say(expression: &Expression) -> String {
         Expression::Fraction(upper, lower) => {
             format!("{} over {}", numeral(upper), numeral(lower))
         }
+        Expression::OutOf(part, whole) => format!("{} of {}", numeral(part), numeral(whole)),
         Expression::Ratio(from, to) => format!("{} to {}", numeral(from), numeral(to)),
         Expression::Several(parts) => parts.iter().map(say).collect::<Vec<_>>().join(" "),
         Expression::Range(from, to) => format!("{} to {}", say(from), say(to)),

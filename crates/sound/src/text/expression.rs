@@ -34,6 +34,8 @@ pub(super) enum Expression {
     PerMille(Numeral),
     Measure(Numeral, Unit),
     Fraction(Numeral, Numeral),
+    /// `1/3 replicas`.
+    OutOf(Numeral, Numeral),
     /// `3:1`.
     Ratio(Numeral, Numeral),
     /// `1h30m`.

@@ -108,6 +108,11 @@ impl Numeral {
         self.with_zeros(0)
     }
 
+    pub fn is_like_a_year(&self) -> bool {
+        let is_near = |year| (1800..=2199).contains(&year);
+        self.whole.len() == 4 && self.small().is_some_and(is_near)
+    }
+
     /// The value, where it is small enough to be a day, an hour or a year.
     pub fn small(&self) -> Option<u32> {
         (self.is_plain() && self.whole.len() <= 6).then(|| self.whole.parse().ok())?

@@ -144,13 +144,27 @@ const UNITS: &[UnitRow] = &[
     ),
     ("KB", "K", "kilobyte", "kilobytes"),
     ("kB", "K", "kilobyte", "kilobytes"),
+    ("KiB", "K", "kibibyte", "kibibytes"),
+    ("Ki", "K", "kibibyte", "kibibytes"),
     ("MB", "兆", "megabyte", "megabytes"),
     ("GB", "G", "gigabyte", "gigabytes"),
     ("TB", "T", "terabyte", "terabytes"),
+    ("PB", "P", "petabyte", "petabytes"),
     ("MiB", "兆", "mebibyte", "mebibytes"),
+    ("Mi", "兆", "mebibyte", "mebibytes"),
     ("GiB", "G", "gibibyte", "gibibytes"),
+    ("Gi", "G", "gibibyte", "gibibytes"),
+    ("TiB", "T", "tebibyte", "tebibytes"),
+    ("Ti", "T", "tebibyte", "tebibytes"),
+    ("B/s", "字节每秒", "byte per second", "bytes per second"),
     (
         "KB/s",
+        "K每秒",
+        "kilobyte per second",
+        "kilobytes per second",
+    ),
+    (
+        "kB/s",
         "K每秒",
         "kilobyte per second",
         "kilobytes per second",
@@ -162,11 +176,18 @@ const UNITS: &[UnitRow] = &[
         "megabytes per second",
     ),
     (
+        "MiB/s",
+        "兆每秒",
+        "mebibyte per second",
+        "mebibytes per second",
+    ),
+    (
         "GB/s",
         "G每秒",
         "gigabyte per second",
         "gigabytes per second",
     ),
+    ("bps", "比特每秒", "bit per second", "bits per second"),
     (
         "kbps",
         "千比特每秒",
@@ -191,7 +212,20 @@ const UNITS: &[UnitRow] = &[
         "gigabit per second",
         "gigabits per second",
     ),
+    (
+        "req/s",
+        "次请求每秒",
+        "request per second",
+        "requests per second",
+    ),
+    (
+        "rps",
+        "次请求每秒",
+        "request per second",
+        "requests per second",
+    ),
     ("μs", "微秒", "microsecond", "microseconds"),
+    ("us", "微秒", "microsecond", "microseconds"),
     ("ms", "毫秒", "millisecond", "milliseconds"),
     ("s", "秒", "second", "seconds"),
     ("sec", "秒", "second", "seconds"),
@@ -207,7 +241,7 @@ const UNITS: &[UnitRow] = &[
 ];
 
 /// Letters that mean too much else where a blank stands before them.
-const ONLY_ATTACHED: [&str; 3] = ["s", "d", "t"];
+const ONLY_ATTACHED: [&str; 8] = ["s", "d", "t", "us", "Ki", "Mi", "Gi", "Ti"];
 
 /// The unit that is written so, with or without a blank before it.
 pub(super) fn unit(written: &str, is_attached: bool) -> Option<Unit> {

@@ -157,9 +157,7 @@ impl Scan<'_> {
         if number.whole.len() == 2 {
             return is_before_month;
         }
-        let is_likely = number
-            .small()
-            .is_some_and(|year| number.whole.len() == 4 && (1800..=2199).contains(&year));
+        let is_likely = number.is_like_a_year();
         let before: String = self.text[start.saturating_sub(10)..start].iter().collect();
         let before = format!(" {}", before.to_lowercase());
         let words = [" in ", "since ", "year ", "until ", " by "];

@@ -101,8 +101,34 @@ const SERVICES: [&str; 8] = [
     "10086", "10010", "10011", "12306", "12315", "12333", "12345", "12366",
 ];
 /// A length of time follows these words: `for 5m`.
-const BEFORE_TIMES: [&str; 12] = [
-    "for", "last", "past", "in", "every", "within", "after", "过去", "最近", "持续", "超过", "每",
+const BEFORE_TIMES: [&str; 18] = [
+    "for",
+    "for about",
+    "for at least",
+    "for more than",
+    "for over",
+    "last",
+    "longer than",
+    "past",
+    "in",
+    "every",
+    "since",
+    "within",
+    "after",
+    "过去",
+    "最近",
+    "持续",
+    "超过",
+    "每",
+];
+/// Behind these, three digits and nothing more are a status: `failed with 503`.
+const BEFORE_STATUS: [&str; 6] = [
+    "failed with",
+    "answered with",
+    "responded with",
+    "returned",
+    "returning",
+    "returns",
 ];
 
 impl Scan<'_> {
@@ -114,13 +140,28 @@ impl Scan<'_> {
 
     /// Whether what begins at `start` is said to be a length of time.
     pub(super) fn is_about_time(&self, start: usize) -> bool {
-        let near: String = self.text[start.saturating_sub(8)..start].iter().collect();
-        let near = format!(" {}", near.to_lowercase());
-        let near = near.trim_end();
-        BEFORE_TIMES.iter().any(|word| {
-            near.strip_suffix(word)
-                .is_some_and(|before| !word.is_ascii() || before.ends_with(' '))
-        })
+        self.is_behind(start, &BEFORE_TIMES)
+    }
+
+    /// Whether one of these words stands before `start`.
+    fn is_behind(&self, start: usize, words: &[&str]) -> bool {
+        let near: String = self.text[start.saturating_sub(16)..start].iter().collect();
+        let near = near.to_lowercase();
+        words.iter().any(|word| ends_with_word(near.trim_end(), word))
+    }
+
+    /// Whether a blank and a word for several things follow: `replicas`.
+    pub(super) fn is_before_things(&self) -> bool {
+        let word = self.text[self.at..].iter().skip(1);
+        let word: Vec<_> = word.take_while(|c| is_latin(**c)).collect();
+        self.peek(0) == Some(' ') && word.len() > 2 && *word[word.len() - 1] == 's'
+    }
+
+    /// Whether the three digits at `start` are what a server has answered.
+    fn is_status(&self, start: usize, digits: &str) -> bool {
+        let next = self.text[self.at..].iter().find(|c| **c != ' ');
+        let counts_something = next.is_some_and(|c| is_latin(*c));
+        digits.len() == 3 && !counts_something && self.is_behind(start, &BEFORE_STATUS)
     }
 
     /// Whether a run of digits at `start`, ending where the scan stands, is said digit by digit.
@@ -137,7 +178,8 @@ impl Scan<'_> {
         let before = &self.text[..start];
         let before = before.strip_suffix(&['-']).unwrap_or(before);
         let is_of_word = before.last().is_some_and(|c| is_latin(*c));
-        let is_named = is_long && (by_what_follows || is_of_word || self.is_named(start));
+        let is_named = by_what_follows || is_of_word || self.is_named(start);
+        let is_named = is_long && (is_named || self.is_status(start, digits));
         leads_with_zero || is_masked || !counts && (digits.len() >= 7 || is_service || is_named)
     }
 

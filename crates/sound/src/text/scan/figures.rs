@@ -317,7 +317,12 @@ impl Scan<'_> {
             let both = [number.clone(), lower].map(Expression::Number);
             return Some(Expression::Several(both.into()));
         }
-        if lower.fraction.is_none() && number.small() < lower.small() {
+        let is_part = lower.fraction.is_none() && number.small() < lower.small();
+        // 1/3 replicas
+        if is_part && self.is_before_things() {
+            return Some(Expression::OutOf(number.clone(), lower));
+        }
+        if is_part {
             return Some(Expression::Fraction(number.clone(), lower));
         }
         self.at = start;
@@ -355,6 +360,10 @@ impl Scan<'_> {
         let length = blank + word.chars().count();
         if let Some(currency) = currency(&word) {
             return Some((Expression::Money(currency, number.clone()), length));
+        }
+        // 1990s is no time.
+        if word == "s" && number.is_like_a_year() {
+            return None;
         }
         let minutes = (word == "m" && self.is_about_time(start)).then(|| part_of_time('m'));
         let unit = minutes.flatten().or_else(|| unit(&word, blank == 0))?;

@@ -20,6 +20,9 @@ const SAID: &[(&str, &str)] = &[
     ("postgresql", "postgres"),
     ("iot", "I O T"),
     ("app", "app"),
+    ("haproxy", "H A proxy"),
+    ("rabbitmq", "rabbit M Q"),
+    ("xx", "X X"),
     ("ok", "O K"),
 ];
 /// A shorter word of several is said well as it is written.
@@ -35,11 +38,9 @@ impl Scan<'_> {
             .take(LONGEST_RUN)
             .take_while(|c| c.is_ascii_alphanumeric())
             .collect();
-        let lower = word.to_ascii_lowercase();
-        let said = SAID.iter().find(|(written, _)| *written == lower);
         let spelled = SPELLED.contains(&word.as_str());
-        let said = match said {
-            Some((_, said)) => (*said).to_owned(),
+        let said = match said_for(&word) {
+            Some(said) => said.to_owned(),
             None if spelled => letters(&word),
             None => return false,
         };
@@ -114,6 +115,14 @@ impl Scan<'_> {
             rest = others;
         }
     }
+}
+
+/// What is said for a word that is said otherwise than it is written.
+pub(super) fn said_for(word: &str) -> Option<&'static str> {
+    let said = SAID
+        .iter()
+        .find(|(written, _)| written.eq_ignore_ascii_case(word));
+    said.map(|(_, said)| *said)
 }
 
 fn letters(word: &str) -> String {
