@@ -97,9 +97,7 @@ pub(super) fn say(expression: &Expression) -> String {
                 unit.english[usize::from(!is_one(number))]
             )
         }
-        Expression::Fraction(upper, lower) => {
-            format!("{} over {}", numeral(upper), numeral(lower))
-        }
+        Expression::Fraction(upper, lower) => fraction(upper, lower),
         Expression::OutOf(part, whole) => format!("{} of {}", numeral(part), numeral(whole)),
         Expression::Ratio(from, to) => format!("{} to {}", numeral(from), numeral(to)),
         Expression::Several(parts) => parts.iter().map(say).collect::<Vec<_>>().join(" "),
@@ -132,6 +130,18 @@ fn numeral(number: &Numeral) -> String {
         .as_ref()
         .map(|digits| format!(" point {}", figures(digits)));
     format!("{sign}{whole}{}", fraction.unwrap_or_default())
+}
+
+/// Three quarters, one third, five over two hundred.
+fn fraction(upper: &Numeral, lower: &Numeral) -> String {
+    let part = match lower.small() {
+        Some(2) => "half".to_owned(),
+        Some(4) => "quarter".to_owned(),
+        Some(3..=20 | 100 | 1000) => ordinal(&numeral(lower)),
+        _ => return format!("{} over {}", numeral(upper), numeral(lower)),
+    };
+    let several = if is_one(upper) { "" } else { "s" };
+    format!("{} {part}{several}", numeral(upper))
 }
 
 fn cardinal(digits: &str) -> String {

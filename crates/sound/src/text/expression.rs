@@ -125,7 +125,7 @@ impl Symbol {
             Self::And => "和",
             Self::Plus => "加",
             Self::Equals => "等于",
-            Self::Times => "乘以",
+            Self::Times => "乘",
             Self::Hash => "井号",
             Self::Star => "星号",
             Self::MoreThan => "大于",

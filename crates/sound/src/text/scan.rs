@@ -111,11 +111,14 @@ impl Scan<'_> {
         if self.is_digit(0) && word.chars().all(|c| c.is_ascii_uppercase()) {
             return self.identifier(word);
         }
-        if self.peek(0) == Some('.') && is_abbreviation(word) {
+        // "No." alone is an answer.
+        let is_answer = word.eq_ignore_ascii_case("no") && !self.is_digit(1) && !self.is_digit(2);
+        if self.peek(0) == Some('.')
+            && !is_answer
+            && let Some(whole) = abbreviated(word)
+        {
             self.at += 1;
-            if word.eq_ignore_ascii_case("no") {
-                return self.tokens.push(Token::Latin("number".into()));
-            }
+            return self.tokens.push(Token::Latin(whole.to_owned()));
         }
         self.tokens.push(Token::Latin(names::words_of(word)));
     }
@@ -224,10 +227,22 @@ fn begins_range_end(character: char) -> bool {
     character.is_ascii_digit() || "周星上下早晚中次明今".contains(character)
 }
 
-/// Words whose full stop does not end the sentence.
-fn is_abbreviation(word: &str) -> bool {
-    const WORDS: [&str; 12] = [
-        "mr", "mrs", "ms", "dr", "no", "st", "vs", "inc", "ltd", "co", "prof", "ext",
+/// What is said for a word whose full stop does not end the sentence.
+fn abbreviated(word: &str) -> Option<&str> {
+    const WORDS: [&str; 8] = ["mr", "mrs", "ms", "dr", "st", "inc", "ltd", "prof"];
+    const WHOLE: [(&str, &str); 6] = [
+        ("no", "number"),
+        ("ext", "extension"),
+        ("rd", "Road"),
+        ("ave", "Avenue"),
+        ("vs", "versus"),
+        ("co", "company"),
     ];
-    WORDS.contains(&word.to_ascii_lowercase().as_str())
+    if WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+        return Some(word);
+    }
+    let whole = WHOLE
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(word));
+    whole.map(|(_, whole)| *whole)
 }

@@ -84,7 +84,7 @@ const BETWEEN: &[char] = &[
     ' ', ':', '：', '是', '为', '号', '码', '(', '"', '\'', '#', '.', '-',
 ];
 /// Chinese measure words before which two is 两.
-const MEASURES: &str = "个位名件条天周年分张份单只台辆斤倍块本家岁次间元笔场句遍种套点人吨米瓶杯盒箱把项批组趟封秒户袋桶轮万亿千百";
+const MEASURES: &str = "个位名件条天周年分张份单只台辆斤倍块本家岁次间元笔场句遍种套点人吨米瓶杯盒箱把项批组趟封秒户袋桶轮票万亿千百";
 /// Longer ones.
 const LONG_MEASURES: [&str; 4] = ["小时", "公里", "公斤", "公分"];
 /// Words that begin like a measure word.

@@ -2,7 +2,7 @@
 
 use super::{LONGEST_RUN, Scan, Token};
 use crate::text::expression::Expression;
-use crate::text::numerals::DigitGroups;
+use crate::text::numerals::{DigitGroups, Numeral};
 
 /// Said letter by letter.
 const SPELLED: &[&str] = &[
@@ -12,6 +12,8 @@ const SPELLED: &[&str] = &[
     "PDF", "PLC", "POS", "PR", "QPS", "QR", "RPC", "RTP", "SLA", "SMS", "SQL", "SSD", "SSH", "SSL",
     "TCP", "TLS", "TPS", "TV", "UDP", "UPS", "URL", "USB", "UTC", "VIP", "VM", "VPN",
 ];
+/// Those of them that are words too, where they are not in capitals.
+const ALSO_WORDS: [&str; 6] = ["ETC", "ID", "IT", "LED", "POS", "UPS"];
 /// Said otherwise than they are written.
 const SAID: &[(&str, &str)] = &[
     ("k8s", "kubernetes"),
@@ -59,6 +61,12 @@ impl Scan<'_> {
         let rest = self.take_while(LONGEST_RUN, |c| {
             c.is_ascii_uppercase() || c.is_ascii_digit()
         });
+        // P1 is a number with a letter, and nothing that is dictated.
+        if rest.len() == 1 {
+            self.spell(begun);
+            let number = Expression::Number(Numeral::of_digits(&rest));
+            return self.tokens.push(Token::Said(number));
+        }
         self.spell(&format!("{begun}{rest}"));
     }
 
@@ -163,8 +171,11 @@ pub(super) fn words_of(name: &str) -> String {
         words.push(*letter);
     }
     let said = |word: &str| {
-        if SPELLED.contains(&word) {
-            self::letters(word)
+        let capitals = word.to_uppercase();
+        let is_spelled = SPELLED.contains(&word)
+            || SPELLED.contains(&capitals.as_str()) && !ALSO_WORDS.contains(&capitals.as_str());
+        if is_spelled {
+            self::letters(&capitals)
         } else {
             word.to_owned()
         }
