@@ -196,6 +196,7 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
         if_called_off: if_called_off.map(Box::new),
         outcome,
         choice,
+        voice: Some("anna".to_owned()),
         trunk: Some("east".to_owned()),
         tries: claimed.tries + 1,
         dialled_at: Some(at),
