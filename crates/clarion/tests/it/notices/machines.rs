@@ -84,10 +84,8 @@ async fn a_person_and_a_machine(database: &str) {
         let line = &stage.lines(&sid).await[0];
         assert_eq!(line.outcome, expected[1], "{what}");
         assert!(line.seconds > 0, "{what}");
-        let answer = stage
-            .server
-            .ask(&format!("CallResult?callsid={sid}"), "xml", None);
-        let answer = answer.await;
+        let question = format!("CallResult?callsid={sid}");
+        let answer = stage.server.ask(&question, "xml", None).await;
         assert_eq!(field(&answer, "answeredby"), expected[3], "{answer}");
     }
 }
