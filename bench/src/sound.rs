@@ -130,7 +130,7 @@ async fn speech(name: &str, texts: &[String], folder: &std::path::Path) -> anyho
     for text in texts {
         alone.push(engine_alone(text)?);
         let began = Instant::now();
-        let sound = new.piece(BENCH, piece(text)).ready().await?;
+        let sound = new.piece(BENCH, piece(text)).ready().await?.sound;
         made.push(began.elapsed().as_secs_f64() * 1e3);
         seconds.push(sound.seconds());
         factors.push(began.elapsed().as_secs_f64() / sound.seconds());
