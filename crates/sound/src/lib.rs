@@ -15,8 +15,8 @@ pub mod renderer;
 pub mod resample;
 pub mod speech;
 pub mod spelled;
-pub mod telephone;
 mod stretch;
+pub mod telephone;
 pub mod text;
 pub mod wav;
 

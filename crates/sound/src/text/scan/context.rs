@@ -147,7 +147,9 @@ impl Scan<'_> {
     fn is_behind(&self, start: usize, words: &[&str]) -> bool {
         let near: String = self.text[start.saturating_sub(16)..start].iter().collect();
         let near = near.to_lowercase();
-        words.iter().any(|word| ends_with_word(near.trim_end(), word))
+        words
+            .iter()
+            .any(|word| ends_with_word(near.trim_end(), word))
     }
 
     /// Whether a blank and a word for several things follow: `replicas`.
