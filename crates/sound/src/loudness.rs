@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn silence_has_none_and_a_moment_has_one() {
         assert_eq!(integrated(&[]), None);
-        assert_eq!(integrated(&[0.0; 8000]), None);
+        assert_eq!(integrated(&vec![0.0; 8000]), None);
         assert_eq!(integrated(&sine(997.0, 2.0, -80.0)), None);
         let moment = measured(&sine(997.0, 0.2, -20.0));
         assert!((moment - -23.0).abs() < 0.6, "{moment}");

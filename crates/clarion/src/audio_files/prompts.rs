@@ -64,9 +64,10 @@ pub async fn make_ready(
 fn spoken(speech: &Speech, is_private: bool) -> Piece {
     let readings = speech.readings.iter();
     let readings = readings.map(|reading| (reading.written.as_str(), reading.said.as_str()));
+    let readings: Vec<_> = readings.collect();
     Piece::Speech {
         speech: Utterance {
-            text: with_readings(&speech.text, readings),
+            text: with_readings(&speech.text, &readings),
             options: VoiceOptions {
                 speed: speech.speed,
                 volume: speech.volume,

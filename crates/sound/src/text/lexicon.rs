@@ -2,26 +2,19 @@
 
 /// The text with these words (written, said) in the form in which they are said. At each place the longest word that fits counts, and what is
 /// put in is not looked at again. Words of letters and digits count only as a whole, in small or capital letters.
-pub fn with_readings<'a>(
-    text: &str,
-    readings: impl IntoIterator<Item = (&'a str, &'a str)> + Clone,
-) -> String {
+pub fn with_readings(text: &str, readings: &[(&str, &str)]) -> String {
     let mut said = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(character) = text[at..].chars().next() {
         let fitting = readings
-            .clone()
-            .into_iter()
+            .iter()
             .filter(|(written, _)| is_at(text, at, written));
-        match fitting.max_by_key(|(written, _)| written.len()) {
-            Some((written, reading)) => {
-                said.push_str(reading);
-                at += written.len();
-            }
-            None => {
-                said.push(character);
-                at += character.len_utf8();
-            }
+        if let Some((written, reading)) = fitting.max_by_key(|(written, _)| written.len()) {
+            said.push_str(reading);
+            at += written.len();
+        } else {
+            said.push(character);
+            at += character.len_utf8();
         }
     }
     said
@@ -62,17 +55,17 @@ mod tests {
             ("门A-17开，BA-17，A-170", "门阿十七开，BA-17，A-170"),
             ("", ""),
         ] {
-            assert_eq!(with_readings(text, readings), said, "{text}");
+            assert_eq!(with_readings(text, &readings), said, "{text}");
         }
         // What is put in is not looked at again.
-        assert_eq!(with_readings("a b", [("a", "b"), ("b", "a")]), "b a");
+        assert_eq!(with_readings("a b", &[("a", "b"), ("b", "a")]), "b a");
     }
 
     proptest::proptest! {
         #[test]
         fn a_text_without_the_words_stays_as_it_is(text in ".{0,60}", written in "[a-z中国]{0,3}") {
             let readings = [(written.as_str(), "x")];
-            let said = with_readings(&text, readings);
+            let said = with_readings(&text, &readings);
             let is_there = !written.is_empty() && text.to_ascii_lowercase().contains(&written);
             proptest::prop_assert!(is_there || said == text);
         }

@@ -60,22 +60,19 @@ pub fn syllables(text: &str) -> Vec<Syllable> {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let fitting = WORDS.iter().filter(|(word, _)| rest.starts_with(word));
-        let taken = match fitting.max_by_key(|(word, _)| word.len()) {
-            Some((word, sounds)) => {
-                let known = word.chars().zip(sounds.split(' '));
-                syllables.extend(known.map(|(character, sound)| Syllable {
-                    character,
-                    sound: Some(sound),
-                }));
-                word.len()
-            }
-            None => {
-                syllables.push(Syllable {
-                    character: first,
-                    sound: None,
-                });
-                first.len_utf8()
-            }
+        let taken = if let Some((word, sounds)) = fitting.max_by_key(|(word, _)| word.len()) {
+            let known = word.chars().zip(sounds.split(' '));
+            syllables.extend(known.map(|(character, sound)| Syllable {
+                character,
+                sound: Some(sound),
+            }));
+            word.len()
+        } else {
+            syllables.push(Syllable {
+                character: first,
+                sound: None,
+            });
+            first.len_utf8()
         };
         rest = &rest[taken..];
     }
