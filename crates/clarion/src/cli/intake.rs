@@ -161,7 +161,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
             .take(LONGEST_PAYLOAD)
             .read_to_end(&mut body)
     } else {
-        let opened = std::fs::File::open(&file);
+        let opened = std::fs::File::open(file);
         let opened = opened.with_context(|| format!("cannot open {}", file.display()))?;
         opened.take(LONGEST_PAYLOAD).read_to_end(&mut body)
     };

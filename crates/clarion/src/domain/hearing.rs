@@ -100,8 +100,8 @@ impl FromStr for Hearing {
             let (heard, after) = text.split_once('@')?;
             let (answered_by, tone) = heard.split_once('/')?;
             Some(Self {
-                answered_by: word(answered_by, &AnsweredBy::ALL, AnsweredBy::as_str)?,
-                tone: word(tone, &HeardTone::ALL, HeardTone::as_str)?,
+                answered_by: word(answered_by, &AnsweredBy::ALL, AnsweredBy::as_str).ok()?,
+                tone: word(tone, &HeardTone::ALL, HeardTone::as_str).ok()?,
                 after: Duration::from_millis(after.parse().ok()?),
             })
         };
@@ -109,13 +109,13 @@ impl FromStr for Hearing {
     }
 }
 
-/// One of these, or none of them where nothing is said; `None` for any other word.
-fn word<T: Copy>(text: &str, all: &[T], as_str: fn(T) -> &'static str) -> Option<Option<T>> {
+/// One of these, or none of them where nothing is said. Any other word is a mistake.
+fn word<T: Copy>(text: &str, all: &[T], as_str: fn(T) -> &'static str) -> Result<Option<T>, ()> {
     if text == NOTHING {
-        return Some(None);
+        return Ok(None);
     }
     let found = all.iter().copied().find(|one| as_str(*one) == text);
-    found.map(Some)
+    found.map(Some).ok_or(())
 }
 
 #[cfg(test)]

@@ -67,14 +67,13 @@ impl Lexicon {
     /// A full lexicon takes no new word.
     pub fn apply(&mut self, change: LexiconChange) {
         match change {
-            LexiconChange::None => {}
             LexiconChange::Remove(written) => self.0.retain(|reading| reading.written != written),
             LexiconChange::Add(new) if self.check_room(&new).is_ok() => {
                 self.0.retain(|reading| reading.written != new.written);
                 self.0.push(new);
                 self.0.sort_by(|a, b| a.written.cmp(&b.written));
             }
-            LexiconChange::Add(_) => {}
+            LexiconChange::Add(_) | LexiconChange::None => {}
         }
     }
 

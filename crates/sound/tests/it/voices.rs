@@ -288,7 +288,7 @@ fn whatever_a_speech_server_does_the_text_is_spoken_and_the_voice_rests_after_fa
         ("wrong", |_| Ok(b"{\"error\":\"no such model\"}".to_vec())),
         ("cut off", |_| Ok(wav(&[("cut", 30_000)]))),
         ("huge", |_| Ok(vec![0; WavLimits::default().bytes + 1])),
-        ("silent", |_| Ok(mono_16_bit(&[0; 24_000], 24_000))),
+        ("silent", |_| Ok(mono_16_bit(&vec![0; 24_000], 24_000))),
     ];
     for (name, answer) in wrong {
         let engine = HttpEngine {

@@ -114,7 +114,7 @@ async fn serve(mut stream: TcpStream, speaks: Speaks, requests: Arc<Mutex<Vec<St
     };
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
     let _ = stream.write_all(&[head.as_bytes(), &sound].concat()).await;
-    while speaks == Speaks::Endlessly && stream.write_all(&[0; 1 << 16]).await.is_ok() {}
+    while speaks == Speaks::Endlessly && stream.write_all(&[0; 1 << 13]).await.is_ok() {}
 }
 
 /// Who spoke the text of a call that has ended.
