@@ -2,7 +2,7 @@
 # Long tests have targets of their own; `make test` runs a short form of each.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-anytime lint check audit bench crash campaign simulation soak interop talk-off fuzz console-pictures setup release dist install deb
+.PHONY: help demo test test-anytime lint check audit bench crash campaign simulation soak interop talk-off ears fuzz console-pictures setup release dist install deb
 
 CARGO ?= cargo
 CRASH_ROUNDS ?= 100
@@ -12,6 +12,8 @@ SOAK_SECONDS ?= 600
 SOAK_CALLS ?= 20000
 OVERLOAD_SECONDS ?= 60
 TALK_OFF_HOURS ?= 40
+EARS_ROUNDS ?= 250
+EARS_HOURS ?= 8
 FUZZ_SECONDS ?= 300
 INTEROP_ROUNDS ?= 50
 
@@ -97,6 +99,9 @@ interop: setup ## Calls through Kamailio, fifty of each kind: every transport, e
 
 talk-off: setup ## Listen for keys in forty hours of speech: none may be heard
 	TALK_OFF_HOURS=$(TALK_OFF_HOURS) $(CARGO) test --package phone --test talk_off -- --nocapture
+
+ears: setup ## Tell persons, machines and tones apart in a thousand calls, and hear eight hours of speech without a tone
+	EARS_ROUNDS=$(EARS_ROUNDS) EARS_HOURS=$(EARS_HOURS) $(CARGO) test --package phone --test ears -- --nocapture --test-threads 1
 
 console-pictures: setup ## Take pictures of every screen of the console, in both languages and colours and three widths: target/console-pictures
 	CONSOLE_PICTURES=$(CURDIR)/target/console-pictures scripts/with-postgres $(CARGO) test --package clarion --test it -- console::browser::every_screen

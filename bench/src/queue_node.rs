@@ -108,6 +108,7 @@ impl QueueNode {
         let talked = (outcome == Outcome::Talked).then_some(now);
         EndedCall {
             choice: None,
+            voice: None,
             if_called_off: None,
             events: Vec::new(),
             notice: None,

@@ -15,7 +15,7 @@ use sound::renderer::{Piece, Requester};
 use sound::resample::resample;
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits};
-use sound::{PromptRenderer, RendererSettings, Utterance, Voice};
+use sound::{PromptRenderer, RendererSettings, Utterance, VoiceOptions, VoiceWish};
 use supervisor::Supervisor;
 
 use crate::machine::Machine;
@@ -100,11 +100,7 @@ fn renderer(folder: &std::path::Path) -> anyhow::Result<PromptRenderer> {
         disk: Some((folder.to_owned(), 1 << 30)),
         ..RendererSettings::default()
     };
-    let speaker = Speaker {
-        preferred: None,
-        embedded: Arc::new(Espeak::default()),
-        time: TIME,
-    };
+    let speaker = Speaker::new(Vec::new(), Arc::new(Espeak::default()), TIME);
     Ok(PromptRenderer::open(
         &Supervisor::new(),
         &settings,
@@ -113,13 +109,16 @@ fn renderer(folder: &std::path::Path) -> anyhow::Result<PromptRenderer> {
 }
 
 fn piece(text: &str) -> Piece {
-    Piece::Speech(speech_of(text))
+    Piece::Speech {
+        speech: speech_of(text),
+        wish: VoiceWish::default(),
+    }
 }
 
 fn speech_of(text: &str) -> Utterance {
     Utterance {
         text: text.to_owned(),
-        voice: Voice::default(),
+        options: VoiceOptions::default(),
     }
 }
 
@@ -131,7 +130,7 @@ async fn speech(name: &str, texts: &[String], folder: &std::path::Path) -> anyho
     for text in texts {
         alone.push(engine_alone(text)?);
         let began = Instant::now();
-        let sound = new.piece(BENCH, piece(text)).ready().await?;
+        let sound = new.piece(BENCH, piece(text)).ready().await?.sound;
         made.push(began.elapsed().as_secs_f64() * 1e3);
         seconds.push(sound.seconds());
         factors.push(began.elapsed().as_secs_f64() / sound.seconds());
@@ -177,11 +176,7 @@ fn engine_alone(text: &str) -> anyhow::Result<f64> {
 async fn from_memory(prompts: usize) -> anyhow::Result<String> {
     const DIFFERENT: usize = 500;
     let settings = RendererSettings::default();
-    let speaker = Speaker {
-        preferred: None,
-        embedded: Arc::new(Espeak::default()),
-        time: TIME,
-    };
+    let speaker = Speaker::new(Vec::new(), Arc::new(Espeak::default()), TIME);
     let renderer = PromptRenderer::open(&Supervisor::new(), &settings, speaker)?;
     let file = |number: usize| {
         let bytes = sound::wav::mono_16_bit(&vec![1000; 80_000], 8000);

@@ -39,6 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
         answered: flags & 4 != 0,
     };
     inbound.apply(parameters, now);
+    inbound.set_ears(flags & 64 != 0);
     let (mut time, mut received) = (now, 0_u32);
     while let [length, delay, from, after @ ..] = rest {
         let (packet, after) = after.split_at(after.len().min((*length).into()));
@@ -61,6 +62,7 @@ fn check_event(event: InboundEvent<'_>) {
         InboundEvent::Sound(packet, _) => {
             assert_eq!(packet.payload_type, Codec::Pcma.payload_type())
         }
+        InboundEvent::Heard => {}
     }
 }
 

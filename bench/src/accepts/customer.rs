@@ -9,6 +9,7 @@ use clarion::domain::account::{
 };
 use clarion::domain::call::{CallKind, CallSid, NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
+use clarion::domain::lexicon::Lexicon;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{Prompt, Speech};
 use clarion::domain::request_key::CallOrder;
@@ -80,6 +81,8 @@ impl BenchCustomer {
             callback_secret: None,
             created_at: self.clock.now(),
             bill_json_key: None,
+            voice: None,
+            lexicon: Lexicon::default(),
         }
     }
 
@@ -163,13 +166,7 @@ fn queueing() -> Queueing {
 
 pub fn prompt() -> Prompt {
     Prompt {
-        speech: Some(Speech {
-            text: TEXT.to_owned(),
-            speed: 0,
-            volume: 0,
-            pitch: 0,
-            background: 0,
-        }),
+        speech: Some(Speech::plain(TEXT)),
         files: Vec::new(),
         code: None,
         plays: 2,

@@ -162,9 +162,11 @@ async fn allow(mut happened: UnboundedReceiver<CallEvent>) {
 fn order(index: u32, plan: Vec<PlaybackItem>) -> CallRequest {
     CallRequest {
         menu: None,
+        machine: None,
         number: "100".to_owned(),
         caller: "200".to_owned(),
         call_id: format!("bench-{index}-{:08x}", std::process::id()),
+        opening: Vec::new(),
         plan,
         ring_time: Duration::from_secs(30),
         talk_time: Duration::from_secs(120),

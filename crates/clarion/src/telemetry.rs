@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use phone::signalling::SipRefusal;
+use sound::speech::{EMBEDDED, VoiceOutcome};
 use supervisor::Watch;
 use tracing_subscriber::fmt;
 
@@ -238,6 +239,42 @@ pub const METRICS: &[Metric] = {
             "calls that run over the trunk",
         ),
         metric(
+            Histogram,
+            "clarion_prompt_wait_seconds",
+            &[],
+            "time that a claimed call waited for its prompt; near 0 where prompts were rendered ahead",
+        ),
+        metric(
+            Counter,
+            "clarion_prompts_ahead_total",
+            &["result"],
+            "prompts that were to be rendered while their calls waited: `rendered`, `failed`, or `given up` because too many waited",
+        ),
+        metric(
+            Gauge,
+            "clarion_prompts_ahead_waiting",
+            &[],
+            "prompts that wait to be rendered ahead of their calls",
+        ),
+        metric(
+            Counter,
+            "clarion_voice_texts_total",
+            &["voice", "result"],
+            "texts that a voice was to speak: `spoken`, `failed`, or `passed` because it rests after failures or may speak no more characters today",
+        ),
+        metric(
+            Counter,
+            "clarion_voice_characters_total",
+            &["voice"],
+            "characters that a voice was given",
+        ),
+        metric(
+            Histogram,
+            "clarion_voice_seconds",
+            &["voice"],
+            "time that a voice took for a text",
+        ),
+        metric(
             Counter,
             "clarion_callback_attempts_total",
             &["verdict"],
@@ -344,6 +381,14 @@ fn begin_at_zero() {
     }
     for result in IncidentResult::ALL {
         metrics::counter!("clarion_intake_incidents_total", "result" => result.as_str())
+            .increment(0);
+    }
+    metrics::gauge!("clarion_prompts_ahead_waiting").set(0.0);
+    for result in ["rendered", "failed", "given up"] {
+        metrics::counter!("clarion_prompts_ahead_total", "result" => result).increment(0);
+    }
+    for outcome in VoiceOutcome::ALL {
+        metrics::counter!("clarion_voice_texts_total", "voice" => EMBEDDED, "result" => outcome.as_str())
             .increment(0);
     }
     for outcome in Outcome::ALL {

@@ -1,5 +1,5 @@
 //! What a packet costs the pacer and the receiver: microseconds of processor time, on loopback, for each kind of socket,
-//! clear and sealed, and with and without listening for keys in the sound.
+//! clear and sealed, with and without listening for keys in the sound, and with and without the ears.
 //!
 //! `cargo run --release --package phone --example media_cost [CALLS [SECONDS]]`
 
@@ -127,7 +127,13 @@ async fn measure(
 }
 
 /// Calls that talk to each other, so that every packet is also received and judged.
-async fn measure_receiving(name: &str, calls: usize, plan: &[PlaybackItem], options: MediaOptions) {
+async fn measure_receiving(
+    name: &str,
+    calls: usize,
+    plan: &[PlaybackItem],
+    options: MediaOptions,
+    has_ears: bool,
+) {
     until_alone().await;
     let here = "127.0.0.1".parse().expect("an address");
     let engine = MediaEngine::start(&Supervisor::new(), &MediaConfig::new(here, 20_000..=39_999))
@@ -142,6 +148,9 @@ async fn measure_receiving(name: &str, calls: usize, plan: &[PlaybackItem], opti
             .expect("ports are free");
         let answer = callee.answer(caller.offer().as_bytes()).expect("we agree");
         caller.answered(answer.as_bytes()).expect("we agree");
+        for session in [&caller, &callee] {
+            session.set_ears(has_ears);
+        }
         sessions.extend([caller, callee]);
     }
     let (began, began_sending) = (running_time("receiver"), running_time("pacer"));
@@ -201,10 +210,13 @@ async fn main() {
     for (name, plan, options) in [
         ("receiving", &silence, clear.clone()),
         ("receiving, sealed", &silence, sealed),
-        ("receiving noise", &noise, clear),
+        ("receiving noise", &noise, clear.clone()),
         ("listening for keys, silence", &silence, listening.clone()),
         ("listening for keys, noise", &noise, listening),
     ] {
-        measure_receiving(name, calls, plan, options).await;
+        measure_receiving(name, calls, plan, options, false).await;
+    }
+    for (name, plan) in [("ears, silence", &silence), ("ears, noise", &noise)] {
+        measure_receiving(name, calls, plan, clear.clone(), true).await;
     }
 }

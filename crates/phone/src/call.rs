@@ -1,12 +1,14 @@
 //! Whole calls over one trunk: try its addresses, dial, wait for the answer, play, hang up. A call is one future, with one typed value at
 //! its end.
 
+mod answer_check;
 mod dialling;
 mod far_end;
 mod key_menu;
 mod keys;
 mod next_invite;
 mod placing;
+mod request_playback;
 mod session_refresh;
 mod talking;
 
@@ -17,6 +19,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub use self::answer_check::{LONGEST_CHECK, LONGEST_GREETING, MachineAction};
 pub use self::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu, MOST_REPLAYS};
 use crate::ending::Ending;
 use crate::leg_record::LegRecord;
@@ -47,10 +50,14 @@ pub struct CallRequest {
     pub caller: String,
     /// Chosen by the caller of this crate, so that it is known before the first packet leaves.
     pub call_id: String,
-    /// Everything that is sent after the answer, lead-in and keys for an extension included.
+    /// What is sent after the answer before the message: lead-in, and keys for an extension.
+    pub opening: Vec<PlaybackItem>,
+    /// The message.
     pub plan: Vec<PlaybackItem>,
     /// What is asked of the callee, if anything. Keys count from the first sample of the message on.
     pub menu: Option<KeyMenu>,
+    /// Listen to the line, to know who answers or what the network says; and what is done about a machine.
+    pub machine: Option<MachineAction>,
     /// How long it may ring.
     pub ring_time: Duration,
     /// How long it may talk.

@@ -1,9 +1,10 @@
 //! What is kept of a leg when it is over.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::ending::{Failure, Side};
+use crate::media::ears::{Answerer, LineTone};
 use crate::media::stats::MediaStats;
 use crate::signalling::Transport;
 
@@ -29,7 +30,19 @@ pub struct LegRecord {
     pub hung_up_by: Option<Side>,
     /// What the callee pressed, in order.
     pub keys: Vec<KeyPress>,
+    /// Where somebody has listened, and there was something to know.
+    pub heard: Option<HeardLine>,
     pub media: MediaStats,
+}
+
+/// What was heard on a leg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeardLine {
+    /// `None` if nobody answered.
+    pub answered_by: Option<Answerer>,
+    pub tone: Option<LineTone>,
+    /// How long it took to know.
+    pub after: Duration,
 }
 
 /// A key that the callee has pressed.
@@ -98,6 +111,7 @@ impl OpenLeg {
             code: Some(call.code),
             hung_up_by: Some(call.hung_up_by),
             keys: call.keys.clone(),
+            heard: call.heard,
             ..self.record(media)
         }
     }
@@ -115,6 +129,7 @@ impl OpenLeg {
             phrase: None,
             hung_up_by: None,
             keys: Vec::new(),
+            heard: None,
             media,
         }
     }
@@ -128,6 +143,7 @@ pub(crate) struct AnsweredLeg {
     pub ended_at: Instant,
     pub hung_up_by: Side,
     pub keys: Vec<KeyPress>,
+    pub heard: Option<HeardLine>,
 }
 
 fn one_line(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Loudness. Files keep theirs and are only kept from clipping; speech is brought to one level, whichever engine spoke it.
+//! Levels: of samples, in decibels, and how they are kept below the ceiling. How loud a sound is to a listener: `loudness`.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::RATE;
 /// The loudest sample that leaves this crate, a little below full scale so that no codec clips it.
 pub const CEILING: f32 = 0.95;
 
-/// How loud speech is while it is spoken, in dB below full scale: what telephone announcements use.
+/// How loud every prompt is, in LUFS: what telephone announcements use, and broadcasts too.
 pub const SPEECH_DB: f32 = -23.0;
 
 /// Frames this much quieter than the loudest are pauses, not speech.
@@ -19,6 +19,10 @@ const REACH: usize = RATE as usize / 50;
 
 pub fn from_db(db: f32) -> f32 {
     10.0_f32.powf(db / 20.0)
+}
+
+pub fn to_db(amplitude: f32) -> f32 {
+    20.0 * amplitude.max(f32::MIN_POSITIVE).log10()
 }
 
 pub fn peak(samples: &[f32]) -> f32 {

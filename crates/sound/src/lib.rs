@@ -6,17 +6,21 @@
 pub mod archive;
 pub mod background;
 mod cache;
+mod filter;
 pub mod level;
+pub mod loudness;
 mod mix;
 pub mod prompt;
 pub mod renderer;
 pub mod resample;
 pub mod speech;
 pub mod spelled;
+mod stretch;
+pub mod telephone;
 pub mod text;
 pub mod wav;
 
 pub use g711::{EncodedAudio, RATE};
 pub use prompt::{Playlist, PlaylistItem};
 pub use renderer::{PromptError, PromptRenderer, RendererSettings};
-pub use speech::{Utterance, Voice};
+pub use speech::{Utterance, VoiceOptions, VoiceWish};

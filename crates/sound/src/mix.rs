@@ -1,6 +1,6 @@
-//! A voice over a background sound. The background begins before the voice, makes room while it speaks, and fades out behind it.
+//! A voice as the telephone needs it, over a background sound. The background begins before the voice, makes room while it speaks, and fades out behind it.
 
-use crate::{RATE, background};
+use crate::{RATE, background, level, telephone};
 
 /// The background against the voice, in dB: in the pauses, and while somebody speaks.
 pub const OPEN_DB: f32 = -14.0;
@@ -18,15 +18,16 @@ const STEP: usize = RATE as usize / 100;
 const STEPS_BEFORE: usize = 10;
 const STEPS_BEHIND: usize = 35;
 
-/// Mixes the numbered background under a voice of a known loudness. Zero, or a number nobody knows, is none.
+/// Makes a voice ready for the line at this loudness, and mixes the numbered background under it. Zero, or a number nobody knows, is none.
 pub fn under(voice: Vec<f32>, number: u8, loudness: f32) -> Vec<f32> {
+    let voice = telephone::mastered(voice, level::to_db(loudness));
     let Some(background) = background::sound(number) else {
         return voice;
     };
     let length = LEAD + voice.len() + TAIL;
     let (open, ducked) = (
-        loudness * crate::level::from_db(OPEN_DB),
-        loudness * crate::level::from_db(DUCKED_DB),
+        loudness * level::from_db(OPEN_DB),
+        loudness * level::from_db(DUCKED_DB),
     );
     let mut mixed = vec![0.0; length];
     mixed[LEAD..LEAD + voice.len()].copy_from_slice(&voice);
@@ -50,10 +51,10 @@ fn fade(at: usize, length: usize) -> f32 {
 
 /// For each step: 1 where somebody speaks, with soft edges.
 fn activity(voice: &[f32], loudness: f32) -> Vec<f32> {
-    let threshold = loudness * crate::level::from_db(-25.0);
+    let threshold = loudness * level::from_db(-25.0);
     let speaks: Vec<bool> = voice
         .chunks(STEP)
-        .map(|step| crate::level::rms(step) > threshold)
+        .map(|step| level::rms(step) > threshold)
         .collect();
     let is_near = |at: usize| {
         let from = at.saturating_sub(STEPS_BEHIND);

@@ -11,6 +11,7 @@ pub struct Playlist {
     sequence: Arc<[EncodedAudio]>,
     plays: u8,
     gap: Duration,
+    voice: Option<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,20 @@ impl Playlist {
             sequence: sequence.into(),
             plays: plays.max(1),
             gap,
+            voice: None,
         }
+    }
+
+    /// The same, of which it is known who has spoken its text.
+    #[must_use]
+    pub fn spoken_by(mut self, voice: Option<Arc<str>>) -> Self {
+        self.voice = voice;
+        self
+    }
+
+    /// Who has spoken its text, if it has one.
+    pub fn voice(&self) -> Option<&str> {
+        self.voice.as_deref()
     }
 
     /// Every play of the sequence, with the gap between plays and none behind the last.

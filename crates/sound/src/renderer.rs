@@ -16,10 +16,10 @@ use tokio::sync::oneshot;
 use crate::cache::Key;
 use crate::cache::disk::Disk;
 use crate::prompt::Playlist;
-use crate::speech::{Speaker, SpeechError, Utterance};
+use crate::speech::{Speaker, SpeechError, Utterance, VoiceWish};
 use crate::spelled::SpelledCharacter;
 use crate::wav::{AudioError, Wav, WavLimits};
-use crate::{background, level};
+use crate::{background, level, telephone};
 use g711::EncodedAudio;
 
 use job_queue::{JobQueue, QueueEntry, QueuedPrompt};
@@ -85,7 +85,10 @@ pub struct Requester<'a>(pub &'a str);
 
 /// One piece of a prompt. A file is named by its content, and read only if it has to be decoded.
 pub enum Piece {
-    Speech(Utterance),
+    Speech {
+        speech: Utterance,
+        wish: VoiceWish,
+    },
     File {
         content: String,
         read: ReadFile,
@@ -101,7 +104,10 @@ pub type ReadFile = Box<dyn FnOnce() -> Result<Vec<u8>, String> + Send>;
 impl std::fmt::Debug for Piece {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Piece::Speech(speech) => f.debug_tuple("Speech").field(speech).finish(),
+            Piece::Speech { speech, wish } => {
+                let mut told = f.debug_struct("Speech");
+                told.field("speech", speech).field("wish", wish).finish()
+            }
             Piece::File { content, .. } => f.debug_tuple("File").field(content).finish(),
             Piece::Character(_) => f.write_str("Character"),
             Piece::TestTune => f.write_str("TestTune"),
@@ -126,25 +132,33 @@ struct Shared {
     limits: WavLimits,
 }
 
+/// A piece that can be played.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderedPiece {
+    pub sound: EncodedAudio,
+    /// Who spoke it, where it is speech.
+    pub voice: Option<Arc<str>>,
+}
+
 /// A piece that is cached, or will be rendered.
 #[derive(Debug)]
 pub enum Pending {
-    Ready(Result<EncodedAudio, PromptError>),
-    Waiting(oneshot::Receiver<Result<EncodedAudio, PromptError>>),
+    Ready(Result<RenderedPiece, PromptError>),
+    Waiting(oneshot::Receiver<Result<RenderedPiece, PromptError>>),
 }
 
 impl Pending {
-    pub async fn ready(self) -> Result<EncodedAudio, PromptError> {
+    pub async fn ready(self) -> Result<RenderedPiece, PromptError> {
         match self {
-            Pending::Ready(sound) => sound,
+            Pending::Ready(piece) => piece,
             Pending::Waiting(answer) => answer.await.unwrap_or(Err(PromptError::Broken)),
         }
     }
 
     /// For callers without an async runtime.
-    pub fn wait(self) -> Result<EncodedAudio, PromptError> {
+    pub fn wait(self) -> Result<RenderedPiece, PromptError> {
         match self {
-            Pending::Ready(sound) => sound,
+            Pending::Ready(piece) => piece,
             Pending::Waiting(answer) => answer.blocking_recv().unwrap_or(Err(PromptError::Broken)),
         }
     }
@@ -184,7 +198,7 @@ impl PromptRenderer {
     pub fn piece(&self, requester: Requester<'_>, piece: Piece) -> Pending {
         let key = self.shared.key(&piece);
         match self.shared.cache.look_up(key) {
-            Lookup::Cached(sound) => Pending::Ready(sound),
+            Lookup::Cached(piece) => Pending::Ready(piece),
             Lookup::Pending(answer) => {
                 self.shared.queue.join(requester.0, key);
                 Pending::Waiting(answer)
@@ -212,11 +226,13 @@ impl PromptRenderer {
     ) -> Result<Playlist, PromptError> {
         let pieces = pieces.into_iter();
         let pending: Vec<Pending> = pieces.map(|piece| self.piece(requester, piece)).collect();
-        let mut sequence = Vec::with_capacity(pending.len());
+        let (mut sequence, mut voice) = (Vec::with_capacity(pending.len()), None);
         for pending in pending {
-            sequence.push(pending.ready().await?);
+            let piece = pending.ready().await?;
+            sequence.push(piece.sound);
+            voice = voice.or(piece.voice);
         }
-        Ok(Playlist::new(sequence, plays, self.gap))
+        Ok(Playlist::new(sequence, plays, self.gap).spoken_by(voice))
     }
 
     pub fn counts(&self) -> Counts {
@@ -227,6 +243,23 @@ impl PromptRenderer {
 impl Drop for PromptRenderer {
     fn drop(&mut self) {
         self.shared.queue.close();
+    }
+}
+
+/// Samples, and who has spoken them.
+struct MadeSound {
+    samples: Vec<f32>,
+    voice: Option<Arc<str>>,
+    is_fallback: bool,
+}
+
+impl MadeSound {
+    fn plain(samples: Vec<f32>) -> Self {
+        Self {
+            samples,
+            voice: None,
+            is_fallback: false,
+        }
     }
 }
 
@@ -260,19 +293,22 @@ impl InterruptedText {
 impl Shared {
     fn key(&self, piece: &Piece) -> Key {
         match piece {
-            Piece::Speech(Utterance { text, voice }) => Key::of(&[
+            Piece::Speech {
+                speech: Utterance { text, options },
+                wish,
+            } => Key::of(&[
                 b"speech",
-                self.speaker.identity().as_bytes(),
+                self.speaker.identity(text, wish).as_bytes(),
                 text.as_bytes(),
-                &voice.speed.to_le_bytes(),
-                &voice.volume.to_le_bytes(),
-                &voice.pitch.to_le_bytes(),
-                &[voice.background],
+                &options.speed.to_le_bytes(),
+                &options.volume.to_le_bytes(),
+                &options.pitch.to_le_bytes(),
+                &[options.background],
             ]),
             Piece::File { content, .. } => Key::of(&[b"file", content.as_bytes()]),
             Piece::Character(spelled) => Key::of(&[
                 b"character",
-                self.speaker.embedded.identity().as_bytes(),
+                self.speaker.embedded_identity().as_bytes(),
                 spelled.name().as_bytes(),
             ]),
             Piece::TestTune => Key::of(&[b"test tune"]),
@@ -319,37 +355,53 @@ impl Shared {
             _ => self.disk.as_ref(),
         };
         if let Some(sound) = disk.and_then(|disk| disk.get(key)) {
-            return Rendered::FromDisk(sound);
+            // What another voice than the first has spoken is not on the disk.
+            let voice = match &piece {
+                Piece::Speech { speech, wish } => {
+                    Some(self.speaker.first_voice(&speech.text, wish))
+                }
+                _ => None,
+            };
+            return Rendered::FromDisk(RenderedPiece { sound, voice });
         }
         match self.samples(piece, depth) {
-            Ok((samples, is_fallback)) => {
-                let sound = EncodedAudio::encode(&level::to_whole(&samples));
-                if is_fallback {
-                    return Rendered::Fallback(sound);
+            Ok(made) => {
+                let sound = EncodedAudio::encode(&level::to_whole(&made.samples));
+                let piece = RenderedPiece {
+                    sound,
+                    voice: made.voice,
+                };
+                if made.is_fallback {
+                    return Rendered::Fallback(piece);
                 }
                 if let Some(disk) = disk {
-                    disk.put(key, &sound);
+                    disk.put(key, &piece.sound);
                 }
-                Rendered::New(sound)
+                Rendered::New(piece)
             }
             Err(reason) => Rendered::Failed(reason),
         }
     }
 
-    fn samples(&self, piece: Piece, depth: usize) -> Result<(Vec<f32>, bool), PromptError> {
+    fn samples(&self, piece: Piece, depth: usize) -> Result<MadeSound, PromptError> {
         Ok(match piece {
-            Piece::Speech(speech) => {
+            Piece::Speech { speech, wish } => {
                 let mut text = InterruptedText::new();
                 let mut interlude = || self.let_others(depth, &mut text);
-                let spoken = self.speaker.speak_with(&speech, &mut interlude)?;
-                (spoken.samples, spoken.is_fallback)
+                let spoken = self.speaker.speak_with(&speech, &wish, &mut interlude)?;
+                MadeSound {
+                    samples: spoken.samples,
+                    voice: Some(spoken.voice),
+                    is_fallback: spoken.is_fallback,
+                }
             }
             Piece::File { read, .. } => {
                 let bytes = read().map_err(PromptError::Missing)?;
-                (Wav::read(&bytes, &self.limits)?.for_the_line(), false)
+                let samples = Wav::read(&bytes, &self.limits)?.for_the_line();
+                MadeSound::plain(telephone::mastered(samples, level::SPEECH_DB))
             }
-            Piece::Character(spelled) => (spelled.speak(&self.speaker)?, false),
-            Piece::TestTune => (background::test_tune(), false),
+            Piece::Character(spelled) => MadeSound::plain(spelled.speak(&self.speaker)?),
+            Piece::TestTune => MadeSound::plain(background::test_tune()),
         })
     }
 }

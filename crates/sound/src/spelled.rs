@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::RATE;
-use crate::speech::{Speaker, SpeechError, Utterance, Voice};
+use crate::speech::{Speaker, SpeechError, Utterance, VoiceOptions};
 use crate::text::Language;
 
 /// Slower than prose.
@@ -81,9 +81,9 @@ impl SpelledCharacter {
     pub(crate) fn speak(self, speaker: &Speaker) -> Result<Vec<f32>, SpeechError> {
         let speech = Utterance {
             text: self.name().to_owned(),
-            voice: Voice {
+            options: VoiceOptions {
                 speed: SPEED,
-                ..Voice::default()
+                ..VoiceOptions::default()
             },
         };
         let mut samples = speaker.speak_here(&speech)?;

@@ -54,6 +54,11 @@ pub const ANSWER: AnswerForm = AnswerForm {
             "Where confirm is 1: the number that was called, as the request or the list writes it.",
         ),
         Field::optional("dtmf", "", "Where confirm is 1: the key."),
+        Field::optional(
+            "answeredby",
+            "",
+            "Of a notice with machineDetect that is over: who answered the attempt that came furthest: human, machine or unknown.",
+        ),
     ],
 };
 
@@ -88,6 +93,9 @@ async fn find(api: &Api, request: &Authenticated) -> Result<Content, Refusal> {
         if let Some(Confirmation { called, key }) = notice.confirmed {
             values.push(("confirmNumber", called));
             values.push(("dtmf", key.to_string()));
+        }
+        if let Some(answered_by) = notice.answered_by {
+            values.push(("answeredby", answered_by.as_str().to_owned()));
         }
     }
     Ok(Content::Group(GROUP, values))

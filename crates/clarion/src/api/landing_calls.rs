@@ -16,6 +16,7 @@ use crate::domain::account::Account;
 use crate::domain::call::CallKind;
 use crate::domain::prompt::{self, FileOwner, Speech};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::voice_name::VoiceName;
 use crate::placing::NamedFiles;
 
 /// The current names, and the names of the older interface that clients still send. A current name wins over its older one.
@@ -72,6 +73,11 @@ pub const FORM: Form = Form {
         Field::optional("volume", "", "Older name of txtVolume."),
         Field::optional("pitch", "", "Older name of txtPitch."),
         Field::optional("bgsound", "", "Older name of txtBgsound."),
+        Field::optional(
+            "voice",
+            "the application's",
+            "Name of the voice that speaks mediaTxt, one of the platform's. Checked only when mediaTxt is effective.",
+        ),
         placing::MAX_CALL_TIME,
         placing::REQUEST_ID,
         key_fields::CONFIRM_DTMF,
@@ -164,12 +170,27 @@ fn speech(fields: &Fields, config: &Config) -> Result<Option<Speech>, Refusal> {
         ));
     }
     Ok(Some(Speech {
-        text: text.to_owned(),
+        voice: voice(fields, config)?,
         speed: voice_option(fields, "txtSpeed", "speed", -500, 500)?,
         volume: voice_option(fields, "txtVolume", "volume", -20, 20)?,
         pitch: voice_option(fields, "txtPitch", "pitch", -500, 500)?,
         background: voice_option(fields, "txtBgsound", "bgsound", 0, 6)?,
+        ..Speech::plain(text)
     }))
+}
+
+fn voice(fields: &Fields, config: &Config) -> Result<Option<VoiceName>, Refusal> {
+    let Some(text) = fields.text("voice")? else {
+        return Ok(None);
+    };
+    let name: Result<VoiceName, String> = text.parse();
+    let known = name.and_then(|name| {
+        config.voices.check_name(name.as_str())?;
+        Ok(name)
+    });
+    known
+        .map(Some)
+        .map_err(|rule| Refusal::field(format!("voice: {rule}")))
 }
 
 /// Reads an option by its current name, or by its older name if the current one is empty. A refusal names the field that the client sent.

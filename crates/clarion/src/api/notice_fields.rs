@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::domain::account::Account;
 use crate::domain::call::Priority;
 use crate::domain::call_window::CallWindow;
+use crate::domain::notice::machine::MachineDetection;
 use crate::domain::notice::plan::{NoticePlan, RedialReason};
 use crate::domain::notice::{NamedList, Notice, Recipient};
 use crate::domain::prompt::Prompt;
@@ -80,7 +81,7 @@ pub const RING_TIME: Field = Field::optional(
 pub const MACHINE_DETECT: Field = Field::optional(
     "machineDetect",
     "0",
-    "0: people and answering machines are not told apart. Nothing else is offered yet.",
+    "0: people and answering machines are not told apart. 1: `answeredby` says who answered. 2: as 1, and a machine is hung up on. 3: as 1, and the message is spoken after the beep of a machine, for which is waited 45 seconds at most. With 2 and 3 the message begins when it is known who has answered, after 4 seconds at most.",
 );
 
 /// Each of them makes a request a notice.
@@ -118,15 +119,8 @@ impl WantedNotice {
         config: &Config,
         to: &Recipient,
     ) -> Result<Option<Self>, Refusal> {
-        if fields
-            .text(MACHINE_DETECT.name)?
-            .is_some_and(|wish| wish != "0")
-        {
-            return Err(Refusal::field(
-                "machineDetect must be 0: people and answering machines are not told apart here",
-            ));
-        }
-        let mut any = false;
+        let machine = machine_detection(fields)?;
+        let mut any = machine.is_some();
         for name in NAMES {
             any |= fields.text(name)?.is_some();
         }
@@ -168,6 +162,7 @@ impl WantedNotice {
                 ring: whole(fields, RING_TIME.name, RING)?,
                 keys: keys.as_ref().map(|wanted| wanted.keys.clone()),
                 silence: None,
+                machine,
             },
             priority,
             is_new: any || keys.as_ref().is_some_and(WantedKeys::is_new),
@@ -223,6 +218,9 @@ impl WantedNotice {
         if let Some(keys) = &self.keys {
             told.push_str(&keys.told_by());
         }
+        if let Some(machine) = notice.machine {
+            told.push_str(machine.as_str());
+        }
         told
     }
 
@@ -265,6 +263,19 @@ where
     } else {
         Err(wrong())
     }
+}
+
+/// 0 is as if it were not sent.
+fn machine_detection(fields: &Fields) -> Result<Option<MachineDetection>, Refusal> {
+    let wish = fields.text(MACHINE_DETECT.name)?;
+    let Some(wish) = wish.filter(|wish| *wish != "0") else {
+        return Ok(None);
+    };
+    let found = MachineDetection::ALL
+        .into_iter()
+        .find(|machine| machine.as_str() == wish);
+    let wrong = || Refusal::field("machineDetect must be 0, 1, 2 or 3");
+    found.map(Some).ok_or_else(wrong)
 }
 
 fn pauses(fields: &Fields) -> Result<Vec<SignedDuration>, Refusal> {

@@ -176,6 +176,9 @@ pub async fn make(
     if placing.oldest_node() < NOTICES {
         wanted.leave_out_what_was_ignored();
     }
+    wanted.speech = wanted
+        .speech
+        .map(|speech| speech.of_application(application));
     let notice = wanted.notice.as_ref().map(|wanted| &wanted.notice);
     let callees = placing.callees(account, &wanted.common.to, notice).await?;
     placing.check_room()?;
@@ -320,6 +323,13 @@ impl WantedCall {
             }
         };
         let mut text = text.unwrap_or_default();
+        let voice = self
+            .speech
+            .as_ref()
+            .and_then(|speech| speech.voice.as_ref());
+        if let Some(voice) = voice {
+            text.push_str(&format!("voice {voice}"));
+        }
         if let Some(events) = &common.events {
             text.push_str(&events.to_stored());
         }
@@ -374,7 +384,7 @@ async fn question(
         None => return Ok(None),
         Some(WantedQuestion::Text(text)) => {
             let speech = Speech::beside(wanted.speech.as_ref(), text);
-            return Ok(Some(Prompt::spoken(speech)));
+            return Ok(Some(Prompt::spoken(speech.of_application(application))));
         }
         Some(WantedQuestion::File(owner, name)) => (*owner, name.clone()),
     };

@@ -7,6 +7,7 @@ pub mod names;
 pub mod prompts;
 pub mod sweep;
 mod transport;
+pub mod voices;
 
 use std::sync::Arc;
 

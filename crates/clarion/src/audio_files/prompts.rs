@@ -1,19 +1,17 @@
 //! Opens the prompt renderer by the settings, and translates a call's prompt for it.
 
-use std::sync::Arc;
-
 use anyhow::Context;
 use sound::renderer::{Piece, Requester};
-use sound::speech::{CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeechEngine};
 use sound::spelled::SpelledCharacter;
-use sound::text::Language;
-use sound::{Playlist, PromptError, PromptRenderer, RendererSettings, Voice};
+use sound::text::{Language, with_readings};
+use sound::{
+    Playlist, PromptError, PromptRenderer, RendererSettings, Utterance, VoiceOptions, VoiceWish,
+};
 use supervisor::Supervisor;
 use tokio::runtime::Handle;
 
-use super::AudioFiles;
-use super::transport::SpeechClient;
-use crate::config::{Config, SpeechConfig, SpeechService};
+use super::{AudioFiles, voices};
+use crate::config::Config;
 use crate::disk_room::FLOORS_FOR_FILES;
 use crate::domain::prompt::{AudioFile, CodeLanguage, ContentId, Prompt, Speech, VerifyCode};
 use crate::private_files;
@@ -23,7 +21,10 @@ pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRe
     let prompts = &config.prompts;
     let defaults = RendererSettings::default();
     let settings = RendererSettings {
-        workers: prompts.workers.unwrap_or(defaults.workers),
+        // A thread that waits for the natural voice does nothing else.
+        workers: prompts
+            .workers
+            .unwrap_or(defaults.workers + config.speech.natural_workers),
         waiting: prompts.max_waiting,
         memory_bytes: prompts.memory_bytes,
         disk: prompts
@@ -37,72 +38,48 @@ pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRe
     if let Some((folder, _)) = &settings.disk {
         private_files::folder(folder)?;
     }
-    PromptRenderer::open(supervisor, &settings, speaker(&config.speech)?)
+    PromptRenderer::open(supervisor, &settings, voices::speaker(config)?)
         .context("cannot open the folder of prompts")
 }
 
-/// Returns the voice of the settings, with the embedded voice as its fallback.
-pub fn speaker(config: &SpeechConfig) -> anyhow::Result<Speaker> {
-    let time = config.time;
-    let limits = sound::wav::WavLimits::default();
-    let version = config.version.clone();
-    let engine: Option<Arc<dyn SpeechEngine>> = match &config.service {
-        None => None,
-        Some(SpeechService::Command { program, arguments }) => Some(Arc::new(CommandEngine {
-            program: program.clone(),
-            arguments: arguments.clone(),
-            time,
-            limits,
-            version,
-        })),
-        Some(SpeechService::Http { url, ca_file }) => Some(Arc::new(HttpEngine {
-            url: url.as_str().to_owned(),
-            transport: Arc::new(SpeechClient::new(ca_file.as_deref(), Handle::current())?),
-            time,
-            limits,
-            version,
-        })),
-    };
-    Ok(Speaker {
-        preferred: engine.map(|engine| Preferred {
-            engine,
-            tries: config.tries,
-        }),
-        embedded: Arc::new(Espeak {
-            program: config.program.clone(),
-            chinese_voice: config.chinese_voice.clone(),
-            english_voice: config.english_voice.clone(),
-            time,
-            ..Espeak::default()
-        }),
-        time: config.text_time,
-    })
-}
-
-/// Makes a call's prompt ready: the text first, then the files, then the code. Requesters take turns.
+/// Makes a call's prompt ready: the text first, then the files, then the code. Requesters take turns. Nothing that is said beside a code leaves this
+/// machine.
 pub async fn make_ready(
     renderer: &PromptRenderer,
     files: &AudioFiles,
     requester: Requester<'_>,
     prompt: &Prompt,
 ) -> Result<Playlist, PromptError> {
-    let speech = prompt.speech.iter().map(spoken);
+    let is_private = prompt.code.is_some();
+    let speech = prompt
+        .speech
+        .iter()
+        .map(|speech| spoken(speech, is_private));
     let files = prompt.files.iter().map(|file| recorded(files, file));
     let code = prompt.code.iter().flat_map(spelled);
     let pieces = speech.chain(files).chain(code).collect();
     renderer.prompt(requester, pieces, prompt.plays).await
 }
 
-pub fn spoken(speech: &Speech) -> Piece {
-    Piece::Speech(sound::Utterance {
-        text: speech.text.clone(),
-        voice: Voice {
-            speed: speech.speed,
-            volume: speech.volume,
-            pitch: speech.pitch,
-            background: speech.background,
+fn spoken(speech: &Speech, is_private: bool) -> Piece {
+    let readings = speech.readings.iter();
+    let readings = readings.map(|reading| (reading.written.as_str(), reading.said.as_str()));
+    let readings: Vec<_> = readings.collect();
+    Piece::Speech {
+        speech: Utterance {
+            text: with_readings(&speech.text, &readings),
+            options: VoiceOptions {
+                speed: speech.speed,
+                volume: speech.volume,
+                pitch: speech.pitch,
+                background: speech.background,
+            },
         },
-    })
+        wish: VoiceWish {
+            name: speech.voice.as_ref().map(ToString::to_string),
+            is_private,
+        },
+    }
 }
 
 fn spelled(code: &VerifyCode) -> impl Iterator<Item = Piece> {

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use anyhow::{Context, anyhow, ensure};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use sound::speech::SpeechTransport;
 use tokio::runtime::Handle;
 
+use crate::config::{SpeechServer, secret_in};
 use crate::outgoing::address_policy::AddressPolicy;
 use crate::outgoing::resolver::SystemResolver;
 use crate::outgoing::{HttpClient, trusted_roots};
@@ -17,18 +18,31 @@ use crate::outgoing::{HttpClient, trusted_roots};
 #[derive(Debug)]
 pub struct SpeechClient {
     client: HttpClient,
+    /// The key among them does not print itself.
+    headers: HeaderMap,
     runtime: Handle,
 }
 
 impl SpeechClient {
-    pub fn new(ca_file: Option<&Path>, runtime: Handle) -> anyhow::Result<Self> {
+    /// The key is read once, from its file.
+    pub fn new(server: &SpeechServer, runtime: Handle) -> anyhow::Result<Self> {
         let client = HttpClient::new(
-            trusted_roots(ca_file).context("speech.ca_file")?,
+            trusted_roots(server.ca_file.as_deref()).context("ca_file")?,
             AddressPolicy::Any,
             Arc::new(SystemResolver::default()),
             HeaderValue::from_static("Clarion"),
         )?;
-        Ok(Self { client, runtime })
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("audio/wav"));
+        if let Some(file) = &server.key_file {
+            headers.insert(AUTHORIZATION, bearer(file)?);
+        }
+        Ok(Self {
+            client,
+            headers,
+            runtime,
+        })
     }
 
     async fn ask(
@@ -38,9 +52,7 @@ impl SpeechClient {
         byte_limit: usize,
         time: Duration,
     ) -> anyhow::Result<Vec<u8>> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("audio/wav"));
+        let headers = self.headers.clone();
         let response = self
             .client
             .post("the operator", url, headers, json.into(), time)
@@ -48,6 +60,15 @@ impl SpeechClient {
         ensure!(response.status == 200, "HTTP status {}", response.status);
         Ok(response.read_whole(byte_limit).await?)
     }
+}
+
+fn bearer(file: &Path) -> anyhow::Result<HeaderValue> {
+    let key = secret_in(file).map_err(|rule| anyhow!("key_file: {rule}"))?;
+    let value = HeaderValue::try_from(format!("Bearer {key}"));
+    // What is wrong with it would show a part of it.
+    let mut value = value.map_err(|_| anyhow!("key_file: {} holds no key", file.display()))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 impl SpeechTransport for SpeechClient {

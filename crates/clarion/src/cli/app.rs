@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::print;
 use super::setting_options::SettingOptions;
 use crate::domain::account::{AccountSid, AppId, Application, ApplicationChange, BillJsonKey};
+use crate::domain::voice_name::VoiceName;
 use crate::management::{Management, NewApplication};
 
 #[derive(Debug, Subcommand)]
@@ -98,5 +99,6 @@ fn describe(application: &Application) -> Value {
         "callsPerSecond": application.limits.calls_per_second,
         "callsAtOnce": application.limits.calls_at_once,
         "billJsonKey": application.bill_json_key.map(BillJsonKey::as_str),
+        "voice": application.voice.as_ref().map(VoiceName::as_str),
     })
 }

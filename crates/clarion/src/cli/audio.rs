@@ -10,8 +10,9 @@ use tokio::io::AsyncWriteExt;
 
 use super::audio_import::{self, ImportOptions};
 use super::print;
+use super::voice::SpeechOptions;
 use crate::domain::account::AppId;
-use crate::domain::prompt::{AddedFile, Prompt, Speech};
+use crate::domain::prompt::{AddedFile, Prompt};
 use crate::management::{BroughtFile, Management};
 
 #[derive(Debug, Subcommand)]
@@ -65,18 +66,8 @@ pub struct PlayOptions {
     /// Text to speak, before the file if both are given
     #[arg(long)]
     text: Option<String>,
-    /// Speed of the speech, from -500 to 500
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-500..=500))]
-    speed: i16,
-    /// Volume of the speech, from -20 to 20
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i8).range(-20..=20))]
-    volume: i8,
-    /// Pitch of the speech, from -500 to 500
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-500..=500))]
-    pitch: i16,
-    /// Background sound, from 1 to 6; 0 is none
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=6))]
-    background: u8,
+    #[command(flatten)]
+    options: SpeechOptions,
     /// Write a WAV file instead of playing it with aplay
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -129,13 +120,7 @@ pub fn read(file: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
 
 impl PlayOptions {
     async fn run(self, management: &Management) -> anyhow::Result<()> {
-        let speech = self.text.map(|text| Speech {
-            text,
-            speed: self.speed,
-            volume: self.volume,
-            pitch: self.pitch,
-            background: self.background,
-        });
+        let speech = self.text.map(|text| self.options.speech(&text));
         let owner = management.audio_owner(self.owner.app).await?;
         let files = match self.name {
             Some(name) => vec![management.audio_file(&owner, &name).await?],

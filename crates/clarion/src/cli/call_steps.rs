@@ -6,6 +6,7 @@ use super::call_story::local;
 use crate::clock::Clock;
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::callback::CallbackState;
+use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
 use crate::domain::notice::ending::NoticeEnding;
 use crate::management::{CallStep, CallStepKind};
 
@@ -51,6 +52,7 @@ pub fn sentence(kind: &CallStepKind, clock: &Clock) -> String {
             format!("{to}{}", over.unwrap_or_default())
         }
         CallStepKind::Ringing | CallStepKind::Answered => String::new(),
+        CallStepKind::Heard(heard) => hearing(*heard),
         CallStepKind::Key(key) => key.to_string(),
         CallStepKind::Refused {
             trunk, response, ..
@@ -110,6 +112,34 @@ pub fn sentence(kind: &CallStepKind, clock: &Clock) -> String {
     }
 }
 
+/// What was heard on a leg, for people.
+pub fn hearing(heard: Hearing) -> String {
+    let tone = heard.tone.map(|tone| match tone {
+        HeardTone::Busy => "a busy tone",
+        HeardTone::Congestion => "a congestion tone",
+        HeardTone::Dial => "a dial tone",
+        HeardTone::Special => "the tones before an announcement",
+        HeardTone::Fax => "a fax",
+        HeardTone::Announcement => "an announcement",
+    });
+    let answered_by = heard.answered_by.map(|by| match by {
+        AnsweredBy::Human => "a human answered",
+        AnsweredBy::Machine => "a machine answered",
+        AnsweredBy::Unknown => "not known who answered",
+    });
+    let said: Vec<_> = answered_by.into_iter().chain(tone).collect();
+    let seconds = heard.after.as_secs_f64();
+    format!("{}, after {seconds:.1} s", said.join(", "))
+}
+
+pub fn describe_hearing(heard: Hearing) -> Value {
+    json!({
+        "answeredBy": heard.answered_by.map(AnsweredBy::as_str),
+        "tone": heard.tone.map(HeardTone::as_str),
+        "afterSeconds": heard.after.as_secs_f64(),
+    })
+}
+
 fn facts(kind: &CallStepKind, clock: &Clock) -> Map<String, Value> {
     let facts = match kind {
         CallStepKind::Queued { to } => json!({ "number": to.to_string() }),
@@ -121,6 +151,7 @@ fn facts(kind: &CallStepKind, clock: &Clock) -> Map<String, Value> {
             json!({ "number": to.to_string(), "trunk": trunk })
         }
         CallStepKind::Ringing | CallStepKind::Answered => json!({}),
+        CallStepKind::Heard(heard) => describe_hearing(*heard),
         CallStepKind::Key(key) => json!({ "dtmf": key.to_string() }),
         CallStepKind::Refused {
             trunk, sip_code, ..

@@ -10,10 +10,12 @@ use crate::clock::Clock;
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
+use crate::domain::hearing::AnsweredBy;
 use crate::domain::leg::{HungUpBy, Leg, LegKey};
 use crate::domain::notice::Notice;
 use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::notice::keys::{CalleeChoice, NoticeKeys};
+use crate::domain::notice::machine::MachineDetection;
 use crate::domain::notice::plan::FollowUp;
 use crate::domain::outcome::Outcome;
 use crate::management::{CallStep, SeenCall};
@@ -125,6 +127,7 @@ fn describe_notice(seen: &SeenCall, notice: &Notice, clock: &Clock) -> Value {
                 "waitSeconds": keys.wait,
             })
         }),
+        "machineDetect": notice.machine.map(MachineDetection::as_str),
         "eventsTo": call.events.as_ref().map(|events| events.url.host()),
         "ending": call.ending.map(NoticeEnding::as_str),
         "state": call.callback_state().map(String::from),
@@ -155,12 +158,22 @@ fn tell_notice(seen: &SeenCall, notice: &Notice) -> Map<String, Value> {
         ("turn of a number", turn),
         ("hours", notice.window.as_ref().map(ToString::to_string)),
         ("rings", notice.ring.map(|ring| format!("{ring} s"))),
+        ("machines", notice.machine.map(tell_machine)),
         (
             "events to",
             call.events.as_ref().map(|events| events.url.host()),
         ),
         ("ended", ended),
     ])
+}
+
+fn tell_machine(wish: MachineDetection) -> String {
+    let told = match wish {
+        MachineDetection::Report => "reported",
+        MachineDetection::HangUp => "hung up on",
+        MachineDetection::AfterBeep => "spoken to after the beep",
+    };
+    told.to_owned()
 }
 
 fn tell_keys(keys: &NoticeKeys) -> String {
@@ -196,6 +209,11 @@ fn tell_attempt(seen: &SeenCall, attempt: &Attempt, clock: &Clock) -> Map<String
             Some(format!("{}: {}", outcome.as_str(), outcome.meaning())),
         ),
         ("said", attempt.choice.map(tell_choice)),
+        (
+            "answered by",
+            attempt.answered_by.map(|by| by.as_str().to_owned()),
+        ),
+        ("spoken by", attempt.voice.clone()),
         ("order id", Some(attempt.number.order_id(&seen.record.sid))),
         ("dialled", time(attempt.dialled_at)),
         ("answered", time(attempt.answered_at)),
@@ -237,7 +255,9 @@ fn describe_attempt(seen: &SeenCall, attempt: &Attempt, clock: &Clock) -> Value 
         "why": seen.why(attempt.number, &attempt.to).map(FollowUp::as_str),
         "to": attempt.to.to_string(),
         "outcome": attempt.outcome.as_str(),
+        "answeredBy": attempt.answered_by.map(AnsweredBy::as_str),
         "confirmKey": attempt.choice.and_then(CalleeChoice::confirming_key).map(String::from),
+        "voice": attempt.voice,
         "orderId": attempt.number.order_id(call),
         "dialled": time(attempt.dialled_at),
         "answered": time(attempt.answered_at),
@@ -262,6 +282,7 @@ fn describe_leg(of_call: &LegOfCall, clock: &Clock) -> Value {
         "q850Cause": leg.q850_cause,
         "phrase": leg.phrase,
         "hungUpBy": leg.hung_up_by.as_str(),
+        "heard": leg.heard.map(call_steps::describe_hearing),
         "keys": leg.keys.iter().map(describe_key).collect::<Vec<_>>(),
         "codec": media.codec,
         "mediaAddress": media.address.map(|address| address.to_string()),
@@ -305,6 +326,7 @@ fn tell_leg(leg: &Leg, clock: &Clock) -> Map<String, Value> {
         ("hung up by", Some(hung_up_by(leg.hung_up_by).to_owned())),
         ("response", leg.response()),
         ("Q.850 cause", leg.q850_cause.map(|cause| cause.to_string())),
+        ("heard", leg.heard.map(call_steps::hearing)),
         ("keys", Some(keys).filter(|keys| !keys.is_empty())),
     ];
     said(lines.into_iter().chain(tell_sound(leg)))

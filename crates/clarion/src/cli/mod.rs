@@ -19,6 +19,7 @@ mod demo;
 mod do_not_call;
 mod generate;
 mod intake;
+mod lexicon;
 mod list;
 mod migrate;
 mod operator;
@@ -26,7 +27,9 @@ mod phone;
 mod rate;
 mod serve;
 mod setting_options;
+mod speak_naturally;
 mod trunk;
+mod voice;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,6 +39,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::audio_files::voices;
 use crate::config::{self, Config};
 use crate::management::Management;
 use crate::private_files;
@@ -72,6 +76,9 @@ enum Command {
     Phone(Box<phone::PhoneOptions>),
     /// Demonstrate everything on this machine: server, account, request, crash, restart, bill
     Demo(demo::Demo),
+    /// Speak texts with the natural voice, as the server asks on standard input
+    #[command(name = voices::SPEAK_COMMAND, hide = true)]
+    SpeakNaturally(speak_naturally::SpeakNaturally),
     /// Write manual pages or shell completions into a folder
     #[command(subcommand, hide = true)]
     Generate(generate::GenerateCommand),
@@ -95,6 +102,12 @@ enum StoreCommand {
     /// Manage audio files of one application or of all
     #[command(subcommand)]
     Audio(audio::AudioCommand),
+    /// Show who speaks texts, and hear how that sounds
+    #[command(subcommand)]
+    Voice(voice::VoiceCommand),
+    /// Manage the words that an application wants to be said otherwise than they are written
+    #[command(subcommand)]
+    Lexicon(lexicon::LexiconCommand),
     /// Place calls, watch and show them, cancel one, stop dialling, bar numbers
     #[command(subcommand)]
     Call(call::CallCommand),
@@ -148,6 +161,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Check(check) => block_on(check.run(cli.config.as_deref()))?,
         Command::Phone(phone) => block_on(phone.run())?,
         Command::Demo(demo) => block_on(demo.run())?,
+        Command::SpeakNaturally(speak) => speak.run()?,
         Command::Generate(command) => generate::run(&command, Cli::command())?,
         Command::OnStore(StoreCommand::Call(call::CallCommand::Trace(trace))) => {
             block_on(trace.run(&load()?))?;
@@ -172,6 +186,8 @@ impl StoreCommand {
             Self::Operator(command) => operator::run(command, management).await?,
             Self::Trunk(command) => trunk::run(command, management).await?,
             Self::Audio(command) => audio::run(command, management).await?,
+            Self::Voice(command) => voice::run(command, management).await?,
+            Self::Lexicon(command) => lexicon::run(command, management).await?,
             Self::Audit(audit) => audit::run(audit, management).await?,
         }
         Ok(ExitCode::SUCCESS)

@@ -124,7 +124,7 @@ impl Behaviour {
             *hang_up = self.hang_up_after;
             *keys = self.keys.clone().unwrap_or_default();
         }
-        script.early_media = self.early_media;
+        script.early_media = self.early_media.then(Script::ringing_tone);
         script.slow = self.slow.unwrap_or_default();
         script.deaf_to_every = self.drop_every.unwrap_or_default();
         Some(script)

@@ -65,8 +65,11 @@ async fn change_everything(desk: &Management, account: &AccountSid, app: &AppId)
         ("state", "disabled"),
         ("callback-secret", "none"),
         ("bill-json-key", "downUrl"),
+        ("voice", "espeak"),
     ]);
     tried(desk.set_application(app, settings.unwrap())).await;
+    tried(desk.add_reading(app, "k8s", "\"kubernetes\"")).await;
+    tried(desk.remove_reading(app, "k8s")).await;
     let rate = Rate {
         prefix: "+86138".parse().unwrap(),
         unit_seconds: 60,
@@ -166,7 +169,7 @@ async fn every_change_is_noted_in_words_that_are_a_command() {
         assert!(parsed.is_ok(), "{}: {}", entry.detail, parsed.unwrap_err());
         actions.insert(entry.action);
     }
-    // `call place` is requested of a server, and `migrate` makes the trail.
-    assert_eq!(actions.len(), 33, "{actions:?}");
+    // `call place` is requested of a server, `migrate` makes the trail, and `voice install` fetches packages.
+    assert_eq!(actions.len(), 35, "{actions:?}");
     desk.close().await;
 }

@@ -13,6 +13,7 @@ mod http;
 mod limits;
 mod log;
 mod media;
+mod named_tables;
 mod numbers;
 mod overlay;
 mod postgres;
@@ -27,6 +28,7 @@ mod trunk;
 mod trunk_credentials;
 mod trunk_media;
 mod values;
+mod voice;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -64,6 +66,7 @@ pub use self::trunk_credentials::PasswordPlace;
 pub use self::values::{
     HttpUrl, PemFiles, parse_codec, parse_network, parse_ports, read_secret, secret_in,
 };
+pub use self::voice::{SpeechServer, VOICE_DEFAULTS, VoiceKind, VoiceSettings, VoicesConfig};
 use crate::domain::numbering_plan::NumberingPlan;
 
 /// Every setting with its default and one comment. The program is thus the reference.
@@ -88,6 +91,7 @@ pub struct Config {
     pub numbers: NumberingPlan,
     pub audio_files: AudioFilesConfig,
     pub speech: SpeechConfig,
+    pub voices: VoicesConfig,
     pub prompts: PromptsConfig,
     pub rates: RatesConfig,
     pub bills: BillsConfig,
@@ -243,7 +247,9 @@ fn read_tables(
     let audio_files = kept.table(&mut root, "audio_files", |section| {
         AudioFilesConfig::read(section, &near)
     });
-    let speech = kept.table(&mut root, "speech", SpeechConfig::read);
+    let speech = kept.table(&mut root, "speech", |section| {
+        SpeechConfig::read(section, &near)
+    });
     let prompts = kept.table(&mut root, "prompts", PromptsConfig::read);
     let rates = kept.table(&mut root, "rates", RatesConfig::read);
     let bills = kept.table(&mut root, "bills", |section| {
@@ -255,6 +261,8 @@ fn read_tables(
     let log = kept.table(&mut root, "log", LogConfig::read);
     let trunks = kept.one(root.tables("trunk"))?;
     let trunks = trunk::read_all(trunks, kept.mistakes);
+    let voices = kept.one(root.tables("voice"))?;
+    let voices = voice::read_all(voices, speech.as_ref(), kept.mistakes);
     kept.one(root.finish())?;
     Some(Config {
         data_dir: data_dir?,
@@ -271,6 +279,7 @@ fn read_tables(
         numbers: numbers?,
         audio_files: audio_files?,
         speech: speech?,
+        voices,
         prompts: prompts?,
         rates: rates?,
         bills: bills?,

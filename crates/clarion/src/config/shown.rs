@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::{DEFAULTS, TRUNK_DEFAULTS};
+use super::{DEFAULTS, TRUNK_DEFAULTS, VOICE_DEFAULTS};
 
 /// Stands for a secret.
 const HIDDEN: &str = "(hidden)";
+/// The lists of tables that have names, with the defaults of an element.
+const LISTS: [(&str, &str); 2] = [("trunk", TRUNK_DEFAULTS), ("voice", VOICE_DEFAULTS)];
 /// Settings whose whole value is a secret.
 const SECRETS: [&str; 5] = ["password", "secret", "token", "api_key", "headers"];
 
@@ -33,7 +35,7 @@ pub(super) fn shown(settings: &Table, defaults: &Table) -> Vec<ShownSetting> {
                 let known = defaults.get(key).and_then(Value::as_table);
                 all.extend(of_table(key, key, inner, known, &meanings));
             }
-            value if key != "trunk" => {
+            value if !LISTS.iter().any(|(list, _)| key == list) => {
                 all.push(one("", key, value, defaults.get(key), meanings.get(key)));
             }
             _ => {}
@@ -41,21 +43,18 @@ pub(super) fn shown(settings: &Table, defaults: &Table) -> Vec<ShownSetting> {
     }
     // What stands before all tables comes first.
     all.sort_by_key(|setting| !setting.table.is_empty());
-    let trunks = settings.get("trunk").and_then(Value::as_array);
-    let trunk_defaults: Table = TRUNK_DEFAULTS.parse().unwrap_or_default();
-    let meanings = self::meanings(TRUNK_DEFAULTS);
-    for trunk in trunks.into_iter().flatten().filter_map(Value::as_table) {
-        let name = trunk.get("name").and_then(Value::as_str);
-        let title = format!("trunk \"{}\"", name.unwrap_or_default());
-        let mut whole = trunk_defaults.clone();
-        whole.extend(trunk.clone());
-        all.extend(of_table(
-            &title,
-            "",
-            &whole,
-            Some(&trunk_defaults),
-            &meanings,
-        ));
+    for (list, defaults) in LISTS {
+        let elements = settings.get(list).and_then(Value::as_array);
+        let elements = elements.into_iter().flatten().filter_map(Value::as_table);
+        let meanings = self::meanings(defaults);
+        let defaults: Table = defaults.parse().unwrap_or_default();
+        for element in elements {
+            let name = element.get("name").and_then(Value::as_str);
+            let title = format!("{list} \"{}\"", name.unwrap_or_default());
+            let mut whole = defaults.clone();
+            whole.extend(element.clone());
+            all.extend(of_table(&title, "", &whole, Some(&defaults), &meanings));
+        }
     }
     all
 }

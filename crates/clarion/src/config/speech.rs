@@ -1,6 +1,6 @@
 //! `[speech]`: who speaks text: the operator's own voice if there is one, and the embedded voice.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::section::{Mistake, Section};
@@ -21,6 +21,9 @@ pub struct SpeechConfig {
     pub time: Duration,
     /// Time limit for one text, whoever speaks it, with all tries.
     pub text_time: Duration,
+    /// Where the natural voice is installed, and how many processes it may have.
+    pub natural_folder: PathBuf,
+    pub natural_workers: usize,
 }
 
 /// A voice of the operator's own.
@@ -38,7 +41,8 @@ pub enum SpeechService {
 }
 
 impl SpeechConfig {
-    pub(super) fn read(section: &mut Section) -> Result<Self, Mistake> {
+    pub(super) fn read(section: &mut Section, data_dir: &Path) -> Result<Self, Mistake> {
+        let natural_folder = section.path_or_none("natural_folder")?;
         Ok(Self {
             program: section.text("program")?,
             chinese_voice: section.text("chinese_voice")?,
@@ -48,6 +52,8 @@ impl SpeechConfig {
             tries: section.number("tries", 0..=u32::MAX)?,
             time: section.seconds("seconds", 0..=LONGEST)?,
             text_time: section.seconds("text_seconds", 1..=LONGEST)?,
+            natural_folder: natural_folder.unwrap_or_else(|| data_dir.join("natural")),
+            natural_workers: section.number("natural_workers", 1..=64)?,
         })
     }
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::Context;
 use phone::signalling::{Host, SignallingConfig, TlsFiles, Transport};
 use phone::trunk::{Identity, NumberForm, RedirectHosts, SipTrunkConfig};
-use toml::{Table, Value};
+use toml::Table;
 
-use super::overlay::overlay;
+use super::named_tables::read_named;
 use super::section::{Mistake, Section};
 use super::trunk_credentials::{PasswordPlace, credentials, password};
 use super::trunk_media::media;
@@ -129,38 +129,14 @@ impl TrunkSettings {
 
 /// Reads all trunks, in the order of the file. A wrong trunk adds its mistakes.
 pub(super) fn read_all(tables: Vec<Table>, mistakes: &mut Vec<Mistake>) -> Vec<TrunkSettings> {
-    let mut trunks: Vec<TrunkSettings> = Vec::new();
-    for (place, table) in tables.into_iter().enumerate() {
-        let label = label(place, &table);
-        let mut settings: Table = TRUNK_DEFAULTS.parse().expect("the defaults are tested");
-        let mut unknown = Vec::new();
-        overlay(&mut settings, table, "", &mut unknown);
-        mistakes.extend(unknown.into_iter().map(|mistake| Mistake {
-            path: "trunk".to_owned(),
-            text: format!("{label}{}", mistake.text),
-        }));
-        let mut section = Section::element(label, "trunk", settings);
-        let trunk = read(&mut section).and_then(|trunk| {
-            if trunks.iter().any(|other| other.name() == trunk.name()) {
-                return Err(section.mistake("name", "there are two of this name"));
-            }
-            section.finish()?;
-            Ok(trunk)
-        });
-        match trunk {
-            Ok(trunk) => trunks.push(trunk),
-            Err(mistake) => mistakes.push(mistake),
-        }
-    }
-    trunks
-}
-
-/// Names a trunk by its name, or by its number if it has none.
-fn label(place: usize, table: &Table) -> String {
-    match table.get("name").and_then(Value::as_str) {
-        Some(name) if !name.is_empty() => format!("[[trunk]] {name:?}: "),
-        _ => format!("[[trunk]] number {}: ", place + 1),
-    }
+    read_named(
+        "trunk",
+        TRUNK_DEFAULTS,
+        tables,
+        mistakes,
+        read,
+        TrunkSettings::name,
+    )
 }
 
 fn read(section: &mut Section) -> Result<TrunkSettings, Mistake> {

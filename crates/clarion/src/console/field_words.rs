@@ -30,6 +30,7 @@ fn chinese(name: &str) -> Option<&'static str> {
         "txtVolume" => "音量，-20 到 20。仅在 mediaTxt 有效时检查。",
         "txtPitch" => "音调，-500 到 500。仅在 mediaTxt 有效时检查。",
         "txtBgsound" => "背景音，0 为无，1 到 6 为各背景音。仅在 mediaTxt 有效时检查。",
+        "voice" => "朗读 mediaTxt 的发音人，须为平台已有的名称。仅在 mediaTxt 有效时检查。",
         "playMode" => "0 为播文本或文件，1 为先文本后文件。",
         "maxCallTime" => "最长通话秒数，0 表示按平台设置。",
         "requestId" => {
@@ -60,7 +61,9 @@ fn chinese(name: &str) -> Option<&'static str> {
         "validTime" => "超过这么多秒后不再发起新的尝试，只计算允许时段内的时间。",
         "priority" => "优先级 1 到 9，同一账户内 1 最先呼叫。",
         "ringTime" => "每次尝试的振铃秒数，10 到 120。",
-        "machineDetect" => "0 为不区分真人和答录机，目前不支持其他值。",
+        "machineDetect" => {
+            "0 为不区分真人和答录机；1 为在 answeredby 中报告接听者；2 为同 1，答录机接听则挂机；3 为同 1，答录机提示音之后播放，最多等待 45 秒。取 2 或 3 时，确定接听者后才开始播放，最多 4 秒。"
+        }
         "callStateUrl" => {
             "接收过程事件的 http 或 https 地址：queued、dialling、ringing、answered、key、hangup、waiting、escalated、ended。地址不可用则不推送。"
         }

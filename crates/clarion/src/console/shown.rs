@@ -129,6 +129,7 @@ pub fn outcome_mark(outcome: Outcome, words: &Words) -> Mark {
         Outcome::Confirmed => words.outcome_confirmed,
         Outcome::Unconfirmed => words.outcome_unconfirmed,
         Outcome::Stopped => words.outcome_stopped,
+        Outcome::Machine => words.outcome_machine,
     };
     let tone = match outcome.callback_state() {
         '0' => "good",

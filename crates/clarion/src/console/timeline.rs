@@ -8,6 +8,7 @@ use super::words::{Words, fill};
 use crate::clock::Clock;
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::callback::CallbackState;
+use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
 use crate::domain::leg::HungUpBy;
 use crate::domain::notice::plan::FollowUp;
 use crate::domain::outcome::Outcome;
@@ -72,6 +73,7 @@ impl Timeline<'_> {
             }
             CallStepKind::Ringing => self.add(at, words.story_ringing, "", "busy"),
             CallStepKind::Answered => self.add(at, words.story_answered, "", "good"),
+            CallStepKind::Heard(heard) => self.heard(at, heard),
             CallStepKind::Key(key) => self.add(at, words.story_key, key.to_string(), "good"),
             CallStepKind::Refused {
                 trunk, response, ..
@@ -120,6 +122,29 @@ impl Timeline<'_> {
             detail: detail.into(),
             tone,
         });
+    }
+
+    fn heard(&mut self, at: Timestamp, heard: Hearing) {
+        let words = self.words;
+        let (who, tone) = match heard.answered_by {
+            Some(AnsweredBy::Human) => (words.heard_human, "good"),
+            Some(AnsweredBy::Machine) => (words.heard_machine, "warn"),
+            Some(AnsweredBy::Unknown) => (words.heard_unknown, "quiet"),
+            None => ("", "warn"),
+        };
+        let said = match heard.tone {
+            Some(HeardTone::Busy) => words.heard_busy,
+            Some(HeardTone::Congestion) => words.heard_congestion,
+            Some(HeardTone::Dial) => words.heard_dial,
+            Some(HeardTone::Special) => words.heard_special,
+            Some(HeardTone::Fax) => words.heard_fax,
+            Some(HeardTone::Announcement) => words.heard_announcement,
+            None => "",
+        };
+        let seconds = format!("{:.1}", heard.after.as_secs_f64());
+        let after = fill(words.heard_after, &[("seconds", &seconds)]);
+        let detail = join(&[who, said, &after]);
+        self.add(at, words.story_heard, detail, tone);
     }
 
     fn why(&self, why: FollowUp) -> &'static str {

@@ -211,6 +211,7 @@ words! {
     outcome_confirmed: "confirmed", "已按键确认";
     outcome_unconfirmed: "not confirmed", "未按键确认";
     outcome_stopped: "wants no more calls", "拒绝再次来电";
+    outcome_machine: "answering machine", "答录机接听";
 
     // One call.
     call_title: "Call {sid}", "呼叫 {sid}";
@@ -232,6 +233,17 @@ words! {
     story_over: "{to} over {trunk}", "{to}，经由 {trunk}";
     story_ringing: "ringing", "开始振铃";
     story_answered: "answered", "接听";
+    story_heard: "heard", "线路识别";
+    heard_human: "a person", "真人接听";
+    heard_machine: "an answering machine", "答录机接听";
+    heard_unknown: "not known who", "接听者未知";
+    heard_busy: "busy tone", "忙音";
+    heard_congestion: "congestion tone", "拥塞音";
+    heard_dial: "dial tone", "拨号音";
+    heard_special: "tones before an announcement", "通知前的提示音";
+    heard_fax: "fax", "传真";
+    heard_announcement: "announcement", "语音通知";
+    heard_after: "after {seconds} s", "用时 {seconds} 秒";
     story_key: "key pressed", "按键";
     story_played: "message", "播放内容";
     story_played_of: "{played} s of {whole} s played", "已播放 {played} 秒，全长 {whole} 秒";
@@ -413,6 +425,8 @@ words! {
     set_spending_hint: "What may be spent in all, such as 500.00. Empty: no limit.", "累计消费的上限，例如 500.00；留空表示不限制。";
     set_secret: "Callback secret", "回调签名密钥";
     set_secret_hint: "It begins with whsec_. Left empty, it stays as it is; “none” removes it.", "以 whsec_ 开头；留空保持不变，填 none 则取消签名。";
+    set_voice: "Voice", "发音人";
+    set_voice_hint: "Name of the voice that speaks its texts. Empty: the first voice of the language.", "朗读文本的发音人名称；留空则使用该语言的第一个发音人。";
     set_bill_key: "Name of the address in bill answers", "话单地址的 JSON 字段名";
     set_bill_key_hint: "For clients that know only one spelling.", "供只识别其中一种写法的客户端使用。";
 

@@ -27,6 +27,7 @@ use crate::barred_numbers::BarredNumbers;
 use crate::config::DispatchConfig;
 use crate::domain::call::NewCall;
 use crate::domain::claim::ClaimedCall;
+use crate::domain::hearing::Hearing;
 use crate::domain::outcome::Outcome;
 use crate::domain::response_policy::{Judgement, ResponsePolicy, Verdict};
 use crate::random;
@@ -127,7 +128,9 @@ impl CallRunner {
         channel: Result<Channel, NoChannel>,
         hang_up: &CancellationToken,
     ) -> Next {
+        let begun = tokio::time::Instant::now();
         let (plan, mut channel) = self.prepare(&progress.claimed, channel).await;
+        metrics::histogram!("clarion_prompt_wait_seconds").record(begun.elapsed());
         let plan = match plan {
             Ok(plan) => plan,
             Err(PromptError::Busy) => return Next::Requeue(WHEN_BUSY),
@@ -143,6 +146,7 @@ impl CallRunner {
             }
         };
         self.prompt_guard.worked();
+        progress.voice.clone_from(&plan.voice);
         let needed = plan.seconds().saturating_add(1);
         let reserved = self.recorder.tighten_reservation(&progress.claimed, needed);
         let Ok(paid) = reserved.await else {
@@ -283,7 +287,14 @@ impl CallRunner {
         let is_cut_off = hang_up.is_cancelled() && self.recorder.running.is_stopping();
         let now = self.recorder.node.clock.now();
         let policy = trunk.policy();
-        let tried = conclude(progress, placed.ending, now, leave, policy, is_cut_off);
+        let heard = progress.legs.last().and_then(|leg| leg.heard);
+        let ended = EndedTry {
+            ending: placed.ending,
+            heard,
+            leave,
+            is_cut_off,
+        };
+        let tried = conclude(progress, ended, now, policy);
         // A number under which nothing was sent is used again.
         if !(nothing_left && matches!(tried, Tried::Withheld)) {
             progress.tries = trunk_try.number;
@@ -304,8 +315,10 @@ impl CallRunner {
             number: trunk.number(call.number.digits()),
             caller: trunk.caller(call.caller.as_deref()),
             call_id: format!("{}-{}@clarion", call.sid, trunk_try.number),
-            plan: plan.items.clone(),
+            opening: plan.opening.clone(),
+            plan: plan.message.clone(),
             menu: plan.menu.clone(),
+            machine: plan.machine,
             ring_time: call.ring_time().unwrap_or(self.times.ring),
             talk_time: self.playback.talk_time(call.max_talk, paid),
         }
@@ -428,20 +441,37 @@ fn evidence<'a>(
     })
 }
 
+/// How a trunk that was tried has done.
+struct EndedTry {
+    ending: Ending,
+    /// On its last leg.
+    heard: Option<Hearing>,
+    leave: Result<(), NoLeave>,
+    /// The server stops.
+    is_cut_off: bool,
+}
+
 fn conclude(
     progress: &mut DialProgress,
-    ending: Ending,
+    ended: EndedTry,
     now: Timestamp,
-    leave: Result<(), NoLeave>,
     policy: &ResponsePolicy,
-    is_cut_off: bool,
 ) -> Tried {
-    match ending {
+    let (leave, heard) = (ended.leave, ended.heard);
+    match ended.ending {
         Ending::Talked { time, .. } => {
             progress.talked(time, now);
-            let outcome = match progress.claimed.call.answered(progress.choice) {
+            // Whoever has pressed a key was there, whatever the line has sounded like since.
+            if progress.choice.is_none()
+                && let Some(reason) = heard.and_then(EndReason::of_tone)
+            {
+                return Tried::Ended(reason);
+            }
+            let answered_by = heard.and_then(|heard| heard.answered_by);
+            let call = &progress.claimed.call;
+            let outcome = match call.answered(progress.choice, answered_by) {
                 // As in a crash: nobody had the time to confirm that they would have had.
-                Outcome::Unconfirmed if is_cut_off => Outcome::Interrupted,
+                Outcome::Unconfirmed if ended.is_cut_off => Outcome::Interrupted,
                 outcome => outcome,
             };
             Tried::Ended(EndReason::plain(outcome))
@@ -453,6 +483,7 @@ fn conclude(
         }
         Ending::Failed(failure) => {
             let judgement = end_reason::judge(&failure, policy);
+            let judgement = end_reason::with_heard(judgement, heard);
             // A callee who answered in the moment in which we gave up, or could not be talked to, is not billed.
             progress.answered_at = None;
             if judgement.verdict != Verdict::Final && !failure.rang {

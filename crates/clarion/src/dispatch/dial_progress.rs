@@ -20,6 +20,8 @@ pub struct DialProgress {
     pub answered_at: Option<Timestamp>,
     /// What the callee has said by keys; the first choice counts.
     pub choice: Option<CalleeChoice>,
+    /// Who has spoken its text.
+    pub voice: Option<String>,
     /// By the calling engine's own watch: what is written and confirmed afterwards does not lengthen a call.
     pub hung_up_at: Option<Timestamp>,
     /// Those that are over, in order.
@@ -38,6 +40,7 @@ impl DialProgress {
             rang_at: None,
             answered_at: None,
             choice: None,
+            voice: None,
             hung_up_at: None,
             legs: Vec::new(),
             unwritten: None,

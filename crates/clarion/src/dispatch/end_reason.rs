@@ -2,6 +2,7 @@
 
 use phone::ending::{Cause, Failure};
 
+use crate::domain::hearing::{HeardTone, Hearing};
 use crate::domain::leg::Leg;
 use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::outcome::Outcome;
@@ -66,6 +67,19 @@ impl EndReason {
         }
     }
 
+    /// Of a call that was answered, and on which nobody was but the network: it says by tones that there is nobody.
+    pub fn of_tone(heard: Hearing) -> Option<Self> {
+        let (outcome, text) = match heard.tone? {
+            HeardTone::Busy => (Outcome::Busy, "a busy tone"),
+            HeardTone::Congestion => (Outcome::TrunkFailure, "a congestion tone"),
+            HeardTone::Dial => (Outcome::TrunkFailure, "a dial tone"),
+            HeardTone::Special => (Outcome::NotAnswered, "the tones before an announcement"),
+            HeardTone::Fax | HeardTone::Announcement => return None,
+        };
+        let text = format!("the call was answered, and the line has {text}");
+        Some(Self::because(outcome, text))
+    }
+
     pub fn of_failure(failure: &Failure, outcome: Outcome) -> Self {
         // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
         let text = failure.to_string().replace(char::is_control, " ");
@@ -103,8 +117,25 @@ pub fn judge(failure: &Failure, policy: &ResponsePolicy) -> Judgement {
     Judgement { verdict, outcome }
 }
 
+/// The same judgement where the network has said more by tones or by a voice before it refused. A code that says why stands; others are vague.
+pub fn with_heard(judgement: Judgement, heard: Option<Hearing>) -> Judgement {
+    let outcome = judgement.outcome;
+    let is_vague = matches!(outcome, Outcome::NotAnswered | Outcome::TrunkFailure);
+    let outcome = match heard.and_then(|heard| heard.tone) {
+        Some(HeardTone::Busy) if is_vague => Outcome::Busy,
+        Some(HeardTone::Announcement | HeardTone::Special) if is_vague => Outcome::NotAnswered,
+        _ => outcome,
+    };
+    Judgement {
+        outcome,
+        ..judgement
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -122,5 +153,37 @@ mod tests {
         assert_eq!(reason_of_end.outcome, Outcome::Busy);
         let reason = reason_of_end.text.unwrap();
         assert!(!reason.contains(char::is_control), "{reason:?}");
+    }
+
+    #[test]
+    fn what_was_heard_decides_where_the_code_is_vague() {
+        use HeardTone::{Announcement, Busy, Dial, Special};
+        let heard = |tone| {
+            Some(Hearing {
+                answered_by: None,
+                tone: Some(tone),
+                after: Duration::from_secs(2),
+            })
+        };
+        let judged = |outcome, heard| {
+            let verdict = Verdict::Final;
+            with_heard(Judgement { verdict, outcome }, heard).outcome
+        };
+        for (outcome, tone, expected) in [
+            (Outcome::NotAnswered, Busy, Outcome::Busy),
+            (Outcome::TrunkFailure, Busy, Outcome::Busy),
+            (Outcome::TrunkFailure, Announcement, Outcome::NotAnswered),
+            (Outcome::TrunkFailure, Special, Outcome::NotAnswered),
+            (Outcome::InvalidNumber, Announcement, Outcome::InvalidNumber),
+            (Outcome::Declined, Busy, Outcome::Declined),
+            (Outcome::NotAnswered, Dial, Outcome::NotAnswered),
+        ] {
+            assert_eq!(
+                judged(outcome, heard(tone)),
+                expected,
+                "{outcome:?} {tone:?}"
+            );
+        }
+        assert_eq!(judged(Outcome::NotAnswered, None), Outcome::NotAnswered);
     }
 }

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use phone::ending::Side;
-use phone::leg_record::{KeyPress, LegRecord};
+use phone::leg_record::{HeardLine, KeyPress, LegRecord};
+use phone::media::ears::{Answerer, LineTone};
 use phone::signalling::{DialogSnapshot, Transport};
 
 use crate::clock::ClockReading;
 use crate::domain::claim::OrphanedCall;
+use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
 use crate::domain::leg::{HungUpBy, Leg, LegKey, LegMedia};
 
 pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
@@ -36,6 +38,7 @@ pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
             None => HungUpBy::Nobody,
         },
         keys: record.keys.iter().map(key).collect(),
+        heard: record.heard.map(hearing),
         media: LegMedia {
             codec: media.codec.map(|codec| codec.name().to_owned()),
             address: media.peer,
@@ -50,6 +53,25 @@ pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
             round_trip: media.round_trip,
             peer_lost: media.reported.map(|reported| reported.lost),
         },
+    }
+}
+
+fn hearing(heard: HeardLine) -> Hearing {
+    Hearing {
+        answered_by: heard.answered_by.map(|answerer| match answerer {
+            Answerer::Human => AnsweredBy::Human,
+            Answerer::Machine => AnsweredBy::Machine,
+            Answerer::Unknown => AnsweredBy::Unknown,
+        }),
+        tone: heard.tone.map(|tone| match tone {
+            LineTone::Busy => HeardTone::Busy,
+            LineTone::Congestion => HeardTone::Congestion,
+            LineTone::Dial => HeardTone::Dial,
+            LineTone::Special => HeardTone::Special,
+            LineTone::Fax => HeardTone::Fax,
+            LineTone::Announcement => HeardTone::Announcement,
+        }),
+        after: heard.after,
     }
 }
 
@@ -73,6 +95,7 @@ pub fn orphaned_leg(
         phrase: None,
         hung_up_by: HungUpBy::Unknown,
         keys: Vec::new(),
+        heard: None,
         media: LegMedia::default(),
     })
 }
@@ -108,6 +131,7 @@ mod tests {
                 key: '#',
                 at: sent_at + Duration::from_millis(1500),
             }],
+            heard: None,
             media: MediaStats::default(),
         };
         let took = SignedDuration::try_from(record.ended_at - sent_at).unwrap();

@@ -38,7 +38,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use supervisor::{Supervisor, TaskGuard};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -65,7 +66,7 @@ use self::switches::Switches;
 pub use self::switches::{STOP_ALL, drained_switch};
 use self::trunk_pool::TrunkPool;
 use self::trunk_sharing::TrunkSharing;
-use crate::accepted::{AcceptedPrompt, Announcer};
+use crate::accepted::{AcceptedPrompts, Announcer};
 use crate::barred_numbers::BarredNumbers;
 use crate::callbacks::OwedSignal;
 use crate::claim_holds::ClaimHolds;
@@ -209,7 +210,7 @@ impl Dispatch {
             loops,
             heartbeat: supervise_heartbeat(heartbeat, settings.lease.unsigned_abs(), supervisor),
             _sharing: supervise_sharing(sharing, supervisor),
-            _prompts: supervise_prompts(playback, accepted, supervisor),
+            _prompts: supervise_prompts(playback, accepted, ahead_at_once(config), supervisor),
         })
     }
 
@@ -297,21 +298,33 @@ fn supervise_housekeeping(
     })
 }
 
-/// Renders prompts of accepted calls, one at a time: the renderer's other workers are for calls whose turn it is. What is not rendered here
-/// is rendered then.
+/// Prompts of accepted calls that are rendered at once: one thread of the renderer is left for calls whose turn it is.
+fn ahead_at_once(config: &Config) -> usize {
+    let threads = config.prompts.workers;
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
+    threads.unwrap_or(1).saturating_sub(1).max(1)
+}
+
+/// Renders prompts of accepted calls while these wait. What is not rendered here is rendered when their turn comes.
 fn supervise_prompts(
     playback: Arc<Playback>,
-    accepted: mpsc::Receiver<AcceptedPrompt>,
+    accepted: AcceptedPrompts,
+    at_once: usize,
     supervisor: &Supervisor,
 ) -> TaskGuard {
-    let accepted = Arc::new(tokio::sync::Mutex::new(accepted));
     supervisor.restart("prompts-ahead", None, move |watch| {
-        let (playback, accepted) = (Arc::clone(&playback), Arc::clone(&accepted));
+        let (playback, accepted) = (Arc::clone(&playback), accepted.clone());
         async move {
-            let mut accepted = accepted.lock().await;
-            while let Some((account, prompt)) = accepted.recv().await {
+            let mut under_way = JoinSet::new();
+            loop {
+                let (account, prompt) = accepted.next().await;
                 watch.beat();
-                playback.render_ahead(&account, &prompt).await;
+                if under_way.len() >= at_once {
+                    // A panic of one costs that one.
+                    let _ = under_way.join_next().await;
+                }
+                let playback = Arc::clone(&playback);
+                under_way.spawn(async move { playback.render_ahead(&account, &prompt).await });
             }
         }
     })

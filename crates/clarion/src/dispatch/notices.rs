@@ -88,6 +88,8 @@ impl NoticePlanner {
                 answered_at: ended.answered_at,
                 ended_at: ended.ended_at,
                 choice: ended.choice,
+                answered_by: ended.answered_by(),
+                voice: ended.voice.clone(),
             });
         }
         // What cannot be said to one cannot be said to another.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use phone::call::{KeyMenu, MOST_REPLAYS};
+use phone::call::{KeyMenu, LONGEST_CHECK, LONGEST_GREETING, MOST_REPLAYS, MachineAction};
 use phone::media::stream::PlaybackItem;
 use sound::renderer::Requester;
 use sound::{Playlist, PlaylistItem, PromptError, PromptRenderer};
@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::domain::account::AccountSid;
 use crate::domain::call::NewCall;
 use crate::domain::notice::keys::NoticeKeys;
+use crate::domain::notice::machine::MachineDetection;
 use crate::domain::prompt::Prompt;
 
 const FRAME: Duration = Duration::from_millis(g711::FRAME_MILLIS as u64);
@@ -96,22 +97,33 @@ pub struct Playback {
 /// Everything that is sent after the answer, in order.
 #[derive(Debug, Clone)]
 pub struct PlaybackPlan {
-    pub items: Vec<PlaybackItem>,
+    /// Before the message.
+    pub opening: Vec<PlaybackItem>,
+    pub message: Vec<PlaybackItem>,
     /// What is asked of the callee, if anything.
     pub menu: Option<KeyMenu>,
+    /// What is done about a machine, where the request wants to know who answers.
+    pub machine: Option<MachineAction>,
+    /// Who has spoken the text of the message, if it has one.
+    pub voice: Option<String>,
 }
 
 impl PlaybackPlan {
-    /// How long it lasts at most, rounded up: with every replay that the callee may ask for.
+    /// How long it lasts at most, rounded up: with every replay that the callee may ask for, and with waiting for a machine.
     pub fn seconds(&self) -> u32 {
-        let mut frames = frames(&self.items);
+        let message = frames(&self.message);
+        let mut frames = frames(&self.opening) + message;
         if let Some(menu) = &self.menu {
-            let message = self.items.get(menu.before_message..).unwrap_or_default();
             let asked = frames_of(menu.wait) + self::frames(&menu.question);
             let replays = menu.replay.map_or(0, |_| usize::from(MOST_REPLAYS));
-            frames += asked + replays * (self::frames(message) + asked);
+            frames += asked + replays * (message + asked);
             frames += self::frames(&menu.thanks);
         }
+        frames += match self.machine {
+            None | Some(MachineAction::Report) => 0,
+            Some(MachineAction::HangUp) => frames_of(LONGEST_CHECK),
+            Some(MachineAction::SpeakAfterBeep) => frames_of(LONGEST_CHECK + LONGEST_GREETING),
+        };
         let per_second = 1000 / g711::FRAME_MILLIS as usize;
         u32::try_from(frames.div_ceil(per_second)).unwrap_or(u32::MAX)
     }
@@ -129,30 +141,31 @@ fn frames(items: &[PlaybackItem]) -> usize {
 impl Playback {
     /// A moment of silence, the keys of an extension, the prompt, and a moment of silence again.
     pub async fn plan(&self, call: &NewCall) -> Result<PlaybackPlan, PromptError> {
-        let message = self.said(call, &call.prompt).await?;
-        let mut items = vec![silence(self.times.lead_in)];
+        let said = self.prompts.playlist(&call.account, &call.prompt).await?;
+        let voice = said.voice().map(str::to_owned);
+        let mut message = played(&said);
+        let mut opening = vec![silence(self.times.lead_in)];
         if let Some(extension) = call.number.extension() {
-            items.push(silence(self.times.extension_wait));
-            items.push(PlaybackItem::Keys(extension.to_owned()));
-            items.push(silence(self.times.extension_wait));
+            opening.push(silence(self.times.extension_wait));
+            opening.push(PlaybackItem::Keys(extension.to_owned()));
+            opening.push(silence(self.times.extension_wait));
         }
-        items.retain(|item| !matches!(item, PlaybackItem::Silence { frames: 0 }));
-        let before_message = items.len();
-        items.extend(message);
-        items.push(silence(LEAD_OUT));
+        opening.retain(|item| !matches!(item, PlaybackItem::Silence { frames: 0 }));
+        message.push(silence(LEAD_OUT));
         let menu = match call.keys() {
-            Some(keys) => Some(self.menu(call, keys, before_message).await?),
+            Some(keys) => Some(self.menu(call, keys).await?),
             None => None,
         };
-        Ok(PlaybackPlan { items, menu })
+        Ok(PlaybackPlan {
+            opening,
+            message,
+            menu,
+            machine: call.machine().map(machine_action),
+            voice,
+        })
     }
 
-    async fn menu(
-        &self,
-        call: &NewCall,
-        keys: &NoticeKeys,
-        before_message: usize,
-    ) -> Result<KeyMenu, PromptError> {
+    async fn menu(&self, call: &NewCall, keys: &NoticeKeys) -> Result<KeyMenu, PromptError> {
         let question = self.key_prompts.question(call, keys);
         let thanks = if keys.confirm.is_empty() {
             Vec::new()
@@ -161,7 +174,6 @@ impl Playback {
             self.said_or_tone(call, thanks).await?
         };
         Ok(KeyMenu {
-            before_message,
             question: self.said_or_tone(call, question).await?,
             wait: Duration::from_secs(keys.wait.into()),
             confirm: keys.confirm.clone(),
@@ -196,12 +208,7 @@ impl Playback {
         prompt: &Prompt,
     ) -> Result<Vec<PlaybackItem>, PromptError> {
         let playlist = self.prompts.playlist(&call.account, prompt).await?;
-        let items = playlist.steps().map(|item| match item {
-            PlaylistItem::Silence(gap) => silence(gap),
-            PlaylistItem::Sound(sound) => PlaybackItem::Sound(sound.clone()),
-        });
-        let has_length = |item: &PlaybackItem| !matches!(item, PlaybackItem::Silence { frames: 0 });
-        Ok(items.filter(has_length).collect())
+        Ok(played(&playlist))
     }
 
     /// The shortest of what the platform allows, what the request asks for, and what is paid for.
@@ -214,10 +221,33 @@ impl Playback {
 
     /// Renders a prompt before its call's turn comes.
     pub async fn render_ahead(&self, account: &AccountSid, prompt: &Prompt) {
-        if let Err(error) = self.prompts.playlist(account, prompt).await {
+        let rendered = self.prompts.playlist(account, prompt).await;
+        let result = match &rendered {
+            Ok(_) => "rendered",
+            Err(_) => "failed",
+        };
+        metrics::counter!("clarion_prompts_ahead_total", "result" => result).increment(1);
+        if let Err(error) = rendered {
             tracing::debug!(%error, "a prompt could not be rendered ahead");
         }
     }
+}
+
+fn machine_action(wish: MachineDetection) -> MachineAction {
+    match wish {
+        MachineDetection::Report => MachineAction::Report,
+        MachineDetection::HangUp => MachineAction::HangUp,
+        MachineDetection::AfterBeep => MachineAction::SpeakAfterBeep,
+    }
+}
+
+fn played(playlist: &Playlist) -> Vec<PlaybackItem> {
+    let items = playlist.steps().map(|item| match item {
+        PlaylistItem::Silence(gap) => silence(gap),
+        PlaylistItem::Sound(sound) => PlaybackItem::Sound(sound.clone()),
+    });
+    let has_length = |item: &PlaybackItem| !matches!(item, PlaybackItem::Silence { frames: 0 });
+    items.filter(has_length).collect()
 }
 
 fn silence(time: Duration) -> PlaybackItem {
@@ -239,19 +269,21 @@ mod tests {
 
     #[test]
     fn a_plan_lasts_as_long_as_its_parts_rounded_up() {
-        let items = [
-            silence(Duration::from_millis(500)),
-            PlaybackItem::Keys("12".to_owned()),
-            PlaybackItem::Sound(EncodedAudio::encode(&[0; 8000])),
-            silence(Duration::from_millis(1)),
-        ];
         let mut plan = PlaybackPlan {
-            items: items.into(),
+            opening: vec![
+                silence(Duration::from_millis(500)),
+                PlaybackItem::Keys("12".to_owned()),
+            ],
+            message: vec![
+                PlaybackItem::Sound(EncodedAudio::encode(&[0; 8000])),
+                silence(Duration::from_millis(1)),
+            ],
             menu: None,
+            machine: None,
+            voice: None,
         };
         assert_eq!(plan.seconds(), 2, "0.5 + 0.4 + 1 + 0.02");
         plan.menu = Some(KeyMenu {
-            before_message: 2,
             question: vec![silence(Duration::from_secs(2))],
             wait: Duration::from_secs(10),
             confirm: vec!['1'],
@@ -262,10 +294,21 @@ mod tests {
         assert_eq!(plan.seconds(), 15, "1.92 + 2 + 10 + 1");
         plan.menu.as_mut().unwrap().replay = Some('2');
         assert_eq!(plan.seconds(), 81, "and five times 1.02 + 2 + 10");
-        let empty = PlaybackPlan {
-            items: vec![],
+        let mut empty = PlaybackPlan {
+            opening: vec![],
+            message: vec![],
             menu: None,
+            machine: None,
+            voice: None,
         };
         assert_eq!(empty.seconds(), 0);
+        for (action, seconds) in [
+            (MachineAction::Report, 0),
+            (MachineAction::HangUp, 4),
+            (MachineAction::SpeakAfterBeep, 49),
+        ] {
+            empty.machine = Some(action);
+            assert_eq!(empty.seconds(), seconds, "{action:?}");
+        }
     }
 }

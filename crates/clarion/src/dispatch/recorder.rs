@@ -425,6 +425,7 @@ impl CallRecorder {
             claimed: progress.claimed,
             outcome: reason.outcome,
             choice: progress.choice,
+            voice: progress.voice,
             trunk: progress.trunk,
             tries: progress.tries,
             dialled_at: progress.dialled_at,

@@ -9,11 +9,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::call_window::CallWindow;
+use super::lexicon::{Lexicon, LexiconChange};
 use super::money::Money;
 use super::number_pattern::NumberPattern;
 use super::numbering_plan::NumberingPlan;
 use super::phone_number::PhoneNumber;
 use super::status_code::{Refusal, StatusCode};
+use super::voice_name::VoiceName;
 
 /// Identifiers and tokens of this API are always 32 letters or digits.
 pub const ID_LENGTH: usize = 32;
@@ -321,6 +323,9 @@ pub struct Application {
     pub created_at: Timestamp,
     /// `None` means the platform's.
     pub bill_json_key: Option<BillJsonKey>,
+    /// Who speaks its texts. `None` means the platform's first voice of the language.
+    pub voice: Option<VoiceName>,
+    pub lexicon: Lexicon,
 }
 
 named_states! {
@@ -368,6 +373,10 @@ impl Application {
         if let Some(key) = change.bill_json_key {
             self.bill_json_key = key;
         }
+        if let Some(voice) = change.voice {
+            self.voice = voice;
+        }
+        self.lexicon.apply(change.lexicon);
     }
 }
 
@@ -379,10 +388,12 @@ pub struct ApplicationChange {
     pub calls_per_second: Option<Option<u32>>,
     pub calls_at_once: Option<Option<u32>>,
     pub bill_json_key: Option<Option<BillJsonKey>>,
+    pub voice: Option<Option<VoiceName>>,
+    pub lexicon: LexiconChange,
 }
 
 impl ApplicationChange {
-    /// What would make any application of its account into this one.
+    /// What would make any application of its account into this one, but for its lexicon.
     pub fn of(application: &Application) -> Self {
         Self {
             name: Some(application.name.clone()),
@@ -391,6 +402,8 @@ impl ApplicationChange {
             calls_per_second: Some(application.limits.calls_per_second),
             calls_at_once: Some(application.limits.calls_at_once),
             bill_json_key: Some(application.bill_json_key),
+            voice: Some(application.voice.clone()),
+            lexicon: LexiconChange::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::call::CallSid;
+use super::hearing::AnsweredBy;
 use super::leg::Leg;
 use super::notice::keys::CalleeChoice;
 use super::outcome::Outcome;
@@ -49,6 +50,10 @@ pub struct Attempt {
     pub ended_at: Timestamp,
     /// What the callee has said by keys.
     pub choice: Option<CalleeChoice>,
+    /// Where the request wanted to know, and somebody answered.
+    pub answered_by: Option<AnsweredBy>,
+    /// The name of the voice that spoke its text.
+    pub voice: Option<String>,
 }
 
 /// A leg, and where it belongs.

@@ -14,8 +14,10 @@ use super::bill::call_type::CallType;
 use super::call_state::CallState;
 use super::call_window::CallWindow;
 use super::callback::{EventWish, RespUrl};
+use super::hearing::AnsweredBy;
 use super::notice::ending::{Confirmation, NoticeEnding};
 use super::notice::keys::{CalleeChoice, NoticeKeys};
+use super::notice::machine::MachineDetection;
 use super::notice::{Notice, Recipient};
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
@@ -184,10 +186,19 @@ impl NewCall {
         self.notice.as_deref()?.keys.as_ref()
     }
 
+    /// What it wants to know about whoever answers, if anything.
+    pub fn machine(&self) -> Option<MachineDetection> {
+        self.notice.as_deref()?.machine
+    }
+
     /// What it has come to once it was answered and is over.
-    pub fn answered(&self, choice: Option<CalleeChoice>) -> Outcome {
+    pub fn answered(
+        &self,
+        choice: Option<CalleeChoice>,
+        answered_by: Option<AnsweredBy>,
+    ) -> Outcome {
         match self.notice.as_deref() {
-            Some(notice) => notice.answered(choice),
+            Some(notice) => notice.answered(choice, answered_by),
             None => Outcome::Talked,
         }
     }
@@ -257,6 +268,8 @@ pub struct NoticeProgress {
     /// Attempts that are over.
     pub attempts: u32,
     pub confirmed: Option<Confirmation>,
+    /// Present when it is over, where the request wanted to know.
+    pub answered_by: Option<AnsweredBy>,
     /// Present when it is over.
     pub ending: Option<NoticeEnding>,
 }

@@ -12,6 +12,7 @@ use super::call::{CallKind, CallSid};
 use super::callback::{OwedCallback, OwedEvent, StateEvent};
 use super::claim::ClaimedCall;
 use super::do_not_call::DoNotCallSource;
+use super::hearing::AnsweredBy;
 use super::leg::Leg;
 use super::notice::Recipient;
 use super::notice::ending::{Confirmation, NoticeEnd, NoticeEnding};
@@ -26,6 +27,8 @@ pub struct EndedCall {
     pub outcome: Outcome,
     /// What the callee has said by keys.
     pub choice: Option<CalleeChoice>,
+    /// The name of the voice that spoke the text.
+    pub voice: Option<String>,
     pub trunk: Option<String>,
     pub tries: u32,
     pub dialled_at: Option<Timestamp>,
@@ -57,6 +60,7 @@ pub struct WholeEnd<'a> {
     pub ended_at: Timestamp,
     pub ending: Option<NoticeEnding>,
     pub confirmed: Option<&'a Confirmation>,
+    pub answered_by: Option<AnsweredBy>,
 }
 
 /// The next attempt of a notice, as it is queued.
@@ -137,6 +141,12 @@ impl EndedCall {
         &self.claimed.call.sid
     }
 
+    /// Who has answered, where the request wanted to know. Only the last leg can have been answered.
+    pub fn answered_by(&self) -> Option<AnsweredBy> {
+        self.claimed.call.machine()?;
+        self.legs.last()?.heard?.answered_by
+    }
+
     /// Who says that its number must not be called any more, where the callee has said so.
     pub fn unwanted(&self) -> Option<DoNotCallSource> {
         let is_stopped = self.choice == Some(CalleeChoice::Stopped);
@@ -199,6 +209,7 @@ impl EndedCall {
                 ended_at: self.ended_at,
                 ending: Some(notice.ending),
                 confirmed: notice.confirmed.as_ref(),
+                answered_by: notice.answered_by,
             },
             None => WholeEnd {
                 outcome: self.outcome,
@@ -207,6 +218,7 @@ impl EndedCall {
                 ended_at: self.ended_at,
                 ending: None,
                 confirmed: None,
+                answered_by: None,
             },
         }
     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::hearing::Hearing;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leg {
     pub trunk: String,
@@ -26,6 +28,8 @@ pub struct Leg {
     pub hung_up_by: HungUpBy,
     /// What the callee pressed, in order.
     pub keys: Vec<LegKey>,
+    /// Where somebody has listened, and there was something to know.
+    pub heard: Option<Hearing>,
     pub media: LegMedia,
 }
 

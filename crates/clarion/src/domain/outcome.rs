@@ -47,6 +47,7 @@ outcomes! {
     Confirmed = 11, "confirmed", '0', "someone answered and pressed the key that was asked for";
     Unconfirmed = 12, "unconfirmed", '1', "someone answered, and nobody pressed the key that was asked for";
     Stopped = 13, "stopped", '1', "someone answered, and wants no more calls";
+    Machine = 14, "machine", '1', "a machine answered, and the request wanted to know";
 }
 
 impl FromStr for Outcome {

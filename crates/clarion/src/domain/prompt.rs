@@ -8,8 +8,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::account::AppId;
+use super::account::{AppId, Application};
+use super::lexicon::Reading;
 use super::status_code::{Refusal, StatusCode};
+use super::voice_name::VoiceName;
 
 /// The vendor's test file. It is documented with type 1, but old clients cannot send a type. So the name is found with either type, unless
 /// the owner has a file of that name.
@@ -152,6 +154,12 @@ pub struct Speech {
     pub pitch: i16,
     /// 0 is none, 1 to 6 are the platform's background sounds.
     pub background: u8,
+    /// Who is to speak, where the request or its application has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice: Option<VoiceName>,
+    /// The words in it that its application wants to be said otherwise, as they were when the call was accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<Reading>,
 }
 
 impl Speech {
@@ -161,6 +169,7 @@ impl Speech {
             Some(message) => Self {
                 text: text.to_owned(),
                 background: 0,
+                readings: Vec::new(),
                 ..message.clone()
             },
             None => Self::plain(text),
@@ -175,7 +184,17 @@ impl Speech {
             volume: 0,
             pitch: 0,
             background: 0,
+            voice: None,
+            readings: Vec::new(),
         }
+    }
+
+    /// As an application wants its texts to be spoken, where the request has not said otherwise.
+    #[must_use]
+    pub fn of_application(mut self, application: &Application) -> Self {
+        self.voice = self.voice.or_else(|| application.voice.clone());
+        self.readings = application.lexicon.readings_in(&self.text);
+        self
     }
 }
 
@@ -366,6 +385,8 @@ mod tests {
                 volume: 20,
                 pitch: 0,
                 background: 6,
+                voice: Some("anna".parse().unwrap()),
+                readings: vec![Reading::parse("k8s", "kubernetes").unwrap()],
             }),
             files: vec![AudioFile {
                 name: "a.wav".parse().unwrap(),

@@ -9,6 +9,7 @@ use crate::domain::account::{
     Application, ApplicationChange, AuthToken, CallbackSecret, Permissions,
 };
 use crate::domain::bill::rating::{Funds, Prefix, Rate};
+use crate::domain::lexicon::Lexicon;
 use crate::random;
 
 /// What a new account or application is called that was given no name.
@@ -196,6 +197,8 @@ impl Management {
             limits: AppLimits::default(),
             created_at: self.clock.now(),
             bill_json_key: None,
+            voice: None,
+            lexicon: Lexicon::default(),
         };
         let add = self.store.add_application(application.clone());
         self.noted(change, add).await?;
@@ -208,8 +211,14 @@ impl Management {
         settings: ApplicationChange,
     ) -> Result<Application, ManagementError> {
         let change = settings::noted(NotedChange::new("app set").on(id), &settings);
-        self.noted(change, self.store.change_application(id, settings))
-            .await
+        let set = async {
+            if let Some(Some(voice)) = &settings.voice {
+                let known = self.config.voices.check_name(voice.as_str());
+                known.map_err(ManagementError::rule)?;
+            }
+            Ok::<_, ManagementError>(self.store.change_application(id, settings).await?)
+        };
+        self.noted(change, set).await
     }
 }
 

@@ -12,6 +12,7 @@ use crate::domain::call::CallSid;
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{Callback, CallbackKey, CallbackState};
+use crate::domain::hearing::Hearing;
 use crate::domain::leg::{HungUpBy, Leg, LegKey};
 use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::notice::plan::FollowUp;
@@ -199,6 +200,8 @@ pub enum CallStepKind {
     },
     Ringing,
     Answered,
+    /// It is known who has answered, or what the network says.
+    Heard(Hearing),
     Key(char),
     /// A leg ended, and the attempt went on.
     Refused {
@@ -250,6 +253,7 @@ impl CallStepKind {
             Self::Dialling { .. } => "dialling",
             Self::Ringing => "ringing",
             Self::Answered => "answered",
+            Self::Heard(_) => "heard",
             Self::Key(_) => "key",
             Self::Refused { .. } => "refused",
             Self::HangUp { .. } => "hangup",
@@ -324,8 +328,13 @@ fn leg_steps(to: &PhoneNumber, legs: &[&LegOfCall], is_over: bool) -> Vec<CallSt
         let step = |at, kind| CallStep::new(at, kind).of(attempt);
         steps.push(dialling(leg.sent_at, attempt, to, Some(&leg.trunk)));
         steps.extend(leg.rang_at.map(|at| step(at, CallStepKind::Ringing)));
+        steps.extend(leg.answered_at.map(|at| step(at, CallStepKind::Answered)));
+        if let Some(heard) = leg.heard {
+            let since = leg.answered_at.or(leg.rang_at).unwrap_or(leg.sent_at);
+            let at = later(since, heard.after).min(leg.ended_at);
+            steps.push(step(at, CallStepKind::Heard(heard)).told_by(of_call.number));
+        }
         if let Some(at) = leg.answered_at {
-            steps.push(step(at, CallStepKind::Answered));
             steps.extend(key_steps(leg, at, attempt));
         }
         if !is_over || place + 1 < legs.len() {
@@ -343,12 +352,16 @@ fn leg_steps(to: &PhoneNumber, legs: &[&LegOfCall], is_over: bool) -> Vec<CallSt
 fn key_steps(leg: &Leg, answered: Timestamp, attempt: AttemptNumber) -> Vec<CallStep> {
     let keys = leg.keys.iter().enumerate();
     let step = |(place, pressed): (usize, &LegKey)| {
-        let after = SignedDuration::try_from(pressed.after).unwrap_or_default();
-        let at = answered.saturating_add(after).unwrap_or(answered);
+        let at = later(answered, pressed.after);
         let step = CallStep::new(at, CallStepKind::Key(pressed.key));
         step.of(attempt).told_by(place)
     };
     keys.map(step).collect()
+}
+
+fn later(moment: Timestamp, time: Duration) -> Timestamp {
+    let time = SignedDuration::try_from(time).unwrap_or_default();
+    moment.saturating_add(time).unwrap_or(moment)
 }
 
 /// One for each trunk that an attempt is tried over.

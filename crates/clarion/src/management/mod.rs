@@ -14,6 +14,7 @@ mod calls;
 pub mod change;
 mod failure;
 mod intakes;
+mod lexicon;
 mod lists;
 mod operators;
 mod overview;

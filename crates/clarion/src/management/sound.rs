@@ -1,8 +1,11 @@
 //! What callees hear: of a call, of an audio file, of any prompt. Nothing of it is stored anew.
 
+use natural::Installation;
+use sound::Playlist;
 use sound::renderer::Requester;
 use supervisor::Supervisor;
 
+use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::audio_files::prompts;
 use crate::domain::account::AppId;
@@ -15,8 +18,13 @@ const OPERATOR: &str = "the operator";
 impl Management {
     /// Samples, 8,000 a second, as the callee hears them.
     pub async fn heard(&self, prompt: &Prompt) -> Result<Vec<i16>, ManagementError> {
+        Ok(self.rendered(prompt).await?.heard())
+    }
+
+    /// A prompt as it is played, and who speaks in it.
+    pub async fn rendered(&self, prompt: &Prompt) -> Result<Playlist, ManagementError> {
         let requester = Requester(OPERATOR);
-        let heard = if let Some(server) = &self.server {
+        let rendered = if let Some(server) = &self.server {
             server.prompts.playlist_for(requester, prompt).await
         } else {
             // The prompts on disk belong to the server, which may be running.
@@ -25,8 +33,22 @@ impl Management {
             let renderer = prompts::open(&Supervisor::new(), &config)?;
             prompts::make_ready(&renderer, &self.audio_files()?, requester, prompt).await
         };
-        let heard = heard.map_err(|error| ManagementError::rule(error.to_string()))?;
-        Ok(heard.heard())
+        rendered.map_err(|error| ManagementError::rule(error.to_string()))
+    }
+
+    /// Fetches the natural voice for this machine. `tell` hears of each step.
+    pub async fn install_natural_voice(
+        &self,
+        mut tell: impl FnMut(&str) + Send + 'static,
+    ) -> Result<Installation, ManagementError> {
+        let change = NotedChange::new("voice install").on("natural");
+        let folder = self.config.speech.natural_folder.clone();
+        let install = async {
+            let installing =
+                tokio::task::spawn_blocking(move || natural::install::install(&folder, &mut tell));
+            installing.await.map_err(anyhow::Error::from)?
+        };
+        self.noted(change, install).await
     }
 
     /// The message of a call. What a code says is a secret, also of operators.

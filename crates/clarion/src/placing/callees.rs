@@ -8,7 +8,7 @@ use crate::domain::notice::{Notice, Recipient};
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route;
 use crate::domain::status_code::{Refusal, StatusCode};
-use crate::store::{LISTS, NOTICES, unavailable};
+use crate::store::{HEARING, LISTS, NOTICES, unavailable};
 
 impl CallPlacing {
     /// Everybody whom a call may be made to, `to` first.
@@ -97,6 +97,8 @@ impl CallPlacing {
             "redialling, backup numbers and times are not offered while a server of an earlier version is running"
         } else if oldest < LISTS && !notice.lists.is_empty() {
             "backupTo: lists are not offered while a server of an earlier version is running"
+        } else if oldest < HEARING && notice.machine.is_some() {
+            "machineDetect is not offered while a server of an earlier version is running"
         } else {
             return Ok(());
         };

@@ -48,6 +48,8 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0018_console", 11),
     migration!("0019_operators", 11),
     migration!("0020_intakes", 11),
+    migration!("0021_hearing", 11),
+    migration!("0022_voices", 11),
 ];
 
 /// The version from which on programs know calls that say a code. An earlier one would dial them and say nothing.
@@ -61,6 +63,8 @@ pub const LISTS: usize = 17;
 
 /// The version from which on programs know intakes. An earlier one would take the end of an incident for a cancellation, and a silence for nothing that it knows.
 pub const INTAKES: usize = 20;
+/// The version from which on programs listen for who answers. An earlier one would speak to machines.
+pub const HEARING: usize = 21;
 
 /// The version that this program wants.
 pub const WANTED: usize = MIGRATIONS.len();
@@ -143,6 +147,18 @@ mod tests {
             let refused = steps(found(WANTED + 1, WANTED + 1), right).unwrap_err();
             assert!(refused.to_string().contains("use the newer program"));
             assert_eq!(steps(FoundSchema::NONE, right).unwrap().len(), WANTED);
+        }
+    }
+
+    #[test]
+    fn what_programs_know_begins_with_its_migration() {
+        for (version, column) in [
+            (NOTICES, "calls ADD COLUMN notice"),
+            (LISTS, "CREATE TABLE call_lists"),
+            (HEARING, "calls ADD COLUMN answered_by"),
+        ] {
+            let text = MIGRATIONS[version - 1].text(Dialect::Sqlite);
+            assert!(text.contains(column), "{version}: {text}");
         }
     }
 

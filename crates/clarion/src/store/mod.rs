@@ -71,7 +71,7 @@ pub use self::do_not_call::DoNotCallBook;
 pub use self::inspection::{DatabaseRoute, Inspection};
 pub use self::intakes::{IntakeBook, SeenIncident};
 use self::migrations::SchemaRight;
-pub use self::migrations::{INTAKES, LISTS, NOTICES, VERIFICATION};
+pub use self::migrations::{HEARING, INTAKES, LISTS, NOTICES, VERIFICATION};
 pub use self::operators::OperatorBook;
 pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;

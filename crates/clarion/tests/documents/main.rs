@@ -352,8 +352,10 @@ fn the_picture_and_its_translation_are_drawn_alike() {
 }
 
 #[test]
-fn every_setting_of_a_trunk_is_explained() {
-    let settings: toml::Table = clarion::config::TRUNK_DEFAULTS.parse().unwrap();
+fn every_setting_of_a_trunk_and_of_a_voice_is_explained() {
+    let mut settings: toml::Table = clarion::config::TRUNK_DEFAULTS.parse().unwrap();
+    let of_voices: toml::Table = clarion::config::VOICE_DEFAULTS.parse().unwrap();
+    settings.extend(of_voices);
     let document = std::fs::read_to_string(root().join("docs/operating.md")).unwrap();
     let rows: Vec<_> = document
         .lines()

@@ -223,8 +223,8 @@ async fn a_sound_installation_passes_before_its_first_start_and_is_left_as_it_wa
     assert!(said.text.contains("GiB free"), "{}", said.text);
     said.holds("ok", "open files", "are wanted");
     said.holds("ok", "certificate", "made at the first start");
-    said.holds("ok", "speech", "Chinese: ");
-    said.holds("ok", "speech", "English: ");
+    said.holds("ok", "speech", "Chinese by espeak: ");
+    said.holds("ok", "speech", "English by espeak: ");
     said.holds(
         "ok",
         "sound ports",
@@ -308,7 +308,7 @@ async fn a_voice_that_does_not_speak_is_named_with_the_remedy() {
     said.problem("speech", "no-such-voice cannot be started");
     said.problem("speech", "apt-get install espeak-ng");
     let said = Site::new("[speech]\ncommand = [\"false\"]\n").check().await;
-    said.holds("warning", "speech", "the embedded one stands in");
+    said.holds("warning", "speech", "espeak stands in");
     said.has_no_problem();
 }
 

@@ -270,6 +270,20 @@ async fn voice_options() {
 }
 
 #[tokio::test]
+async fn voice() {
+    check([
+        case(Base::Text, "voice", "espeak", GOOD),
+        case(Base::Text, "voice", "", GOOD),
+        absent(Base::Text, "voice", GOOD),
+        case(Base::Text, "voice", "nobody", FIELD),
+        case(Base::Text, "voice", "no body", FIELD),
+        case(Base::Together, "voice", "nobody", FIELD),
+        case(Base::File, "voice", "nobody", GOOD),
+    ])
+    .await;
+}
+
+#[tokio::test]
 async fn todays_name_wins_over_the_older_one() {
     let server = TestServer::start().await;
     let ask = async |options: &str| {

@@ -5,6 +5,7 @@ mod fields;
 mod hours;
 mod keys;
 mod lists;
+mod machines;
 mod money;
 mod two_nodes;
 

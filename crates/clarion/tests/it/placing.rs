@@ -316,6 +316,38 @@ async fn is_watched_step_by_step(postgres: Option<String>) {
     tells_the_whole_story(&counter, sid).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_answered_is_watched_and_shown() {
+    let counter = Counter::open(None).await;
+    let options = ["--to", "13800000015", "--machine-detect", "2", "--watch"];
+    let watched = counter.place(&options).await.out;
+    for part in [
+        "heard      attempt 1: a machine answered, after ",
+        "hangup     attempt 1: machine for ",
+        "ended      machine (exhausted), after 1 attempt; state 1",
+    ] {
+        assert!(watched.contains(part), "{part:?} is not in {watched}");
+    }
+    let calls = counter.run(&["call", "list", "--json"]).await.out;
+    let sid = calls.split("\"callSid\":").nth(1).unwrap();
+    let sid = sid.split('"').nth(1).unwrap();
+    let shown = counter.show(sid).await;
+    assert_eq!(shown["notice"]["machineDetect"], "2");
+    assert_eq!(shown["attempts"][0]["answeredBy"], "machine");
+    let heard = &shown["legs"][0]["heard"];
+    assert_eq!(
+        (&heard["answeredBy"], &heard["tone"]),
+        (&"machine".into(), &Value::Null)
+    );
+    let text = counter.run(&["call", "show", sid]).await.out;
+    for part in [
+        "machines               hung up on\n",
+        "answered by            machine\n",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
 async fn tells_the_whole_story(counter: &Counter, sid: &str) {
     let shown = counter.show(sid).await;
     let notice = &shown["notice"];

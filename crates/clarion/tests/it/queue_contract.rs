@@ -117,6 +117,7 @@ fn ended(claimed: &ClaimedCall, at: Timestamp) -> EndedCall {
     EndedCall {
         choice: None,
         if_called_off: None,
+        voice: Some("anna".to_owned()),
         events: Vec::new(),
         notice: None,
         claimed: claimed.clone(),

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use clarion::domain::call::{CallKind, NewCall, Priority, Queueing};
 use clarion::domain::callback::RespUrl;
 use clarion::domain::claim::Lane;
+use clarion::domain::lexicon::Reading;
 use clarion::domain::phone_number::PhoneNumber;
 use clarion::domain::prompt::{AudioFile, ContentId, Prompt, Speech};
 use clarion::domain::request_key::CallOrder;
@@ -96,6 +97,8 @@ pub fn call(number: u128) -> NewCall {
                 volume: 20,
                 pitch: 1,
                 background: 6,
+                voice: Some("anna".parse().unwrap()),
+                readings: vec![Reading::parse("你", "您").unwrap()],
             }),
             files: vec![AudioFile {
                 name: "a.wav".parse().unwrap(),

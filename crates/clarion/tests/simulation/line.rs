@@ -283,7 +283,7 @@ impl SimulatedLine {
             .menu
             .as_ref()
             .map_or(Duration::ZERO, |menu| menu.wait);
-        let plan = Instant::now() + length(&request.plan) + wait;
+        let plan = Instant::now() + length(&request.opening) + length(&request.plan) + wait;
         let over_at = self.world.state().network.leg(held.leg).over_at();
         let hung_up_by = if !is_there || over_at <= plan {
             Side::Them
@@ -384,6 +384,7 @@ fn record(now: Instant) -> LegRecord {
         phrase: None,
         hung_up_by: None,
         keys: Vec::new(),
+        heard: None,
         media: MediaStats::default(),
     }
 }

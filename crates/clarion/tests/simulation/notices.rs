@@ -73,6 +73,7 @@ impl NoticeDraw {
             ring: None,
             keys: self.keys.clone(),
             silence: None,
+            machine: None,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! An outgoing call while it is being placed: a leg without an answer, and the media session that it offers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -9,7 +11,9 @@ use super::keys::PressedKeys;
 use super::talking::TalkingCall;
 use super::{CallEvent, CallRequest, Events};
 use crate::ending::{Cause, Failure, Side};
-use crate::leg_record::{LegRecord, OpenLeg};
+use crate::leg_record::{HeardLine, LegRecord, OpenLeg};
+use crate::media::ears::LineTone;
+use crate::media::inbound_handle::InboundHandle;
 use crate::media::session::MediaSession;
 use crate::signalling::{
     Answer, DialEvent, DialogSnapshot, FailedInvite, OutgoingLeg, SILENCE, SessionChange,
@@ -19,6 +23,8 @@ pub(super) struct DiallingCall {
     leg: OutgoingLeg,
     media: MediaSession,
     keys: PressedKeys,
+    /// Told when the ears know more.
+    heard: Arc<Notify>,
     record: OpenLeg,
     /// Who has changed the session before the answer, and so has agreed on it with us.
     changed_by: Option<String>,
@@ -45,11 +51,18 @@ pub(super) struct Unanswered {
 }
 
 impl DiallingCall {
-    pub fn new(leg: OutgoingLeg, media: MediaSession, keys: PressedKeys, record: OpenLeg) -> Self {
+    pub fn new(
+        leg: OutgoingLeg,
+        media: MediaSession,
+        keys: PressedKeys,
+        heard: Arc<Notify>,
+        record: OpenLeg,
+    ) -> Self {
         Self {
             leg,
             media,
             keys,
+            heard,
             record,
             changed_by: None,
             described: Vec::new(),
@@ -80,6 +93,7 @@ impl DiallingCall {
                 () = &mut too_long => break Cause::NoAnswer,
                 () = &mut no_progress, if !rang && progress_time.is_some() => break Cause::TimedOut,
                 () = hang_up.cancelled() => break Cause::Cancelled,
+                cause = refused_by_tone(self.media.inbound(), &self.heard) => break cause,
                 () = until(self.early_change.as_ref()) => {
                     self.refuse_early_change().await;
                     continue;
@@ -100,10 +114,8 @@ impl DiallingCall {
                 DialEvent::Changed(change) => self.change(change).await,
                 DialEvent::Answered(answer) => return Ok(Box::new(self.answered(answer))),
                 DialEvent::Failed(refusal) => {
-                    // There may have been early media.
-                    let media = self.media.stats();
                     return Err(Unanswered {
-                        leg: Some(self.record.failed(&refusal.failure, None, media)),
+                        leg: Some(failed(&self.record, &self.media, &refusal.failure, None)),
                         failure: refusal.failure.clone(),
                         refusal: Some(refusal),
                     });
@@ -169,6 +181,8 @@ impl DiallingCall {
             answer,
             media: self.media,
             keys: self.keys,
+            heard: self.heard,
+            check: None,
             record: self.record,
             offered: None,
             early_change: self.early_change.map(|(change, _)| change),
@@ -208,11 +222,47 @@ impl DiallingCall {
             given_up: true,
             ..failure
         };
-        let media = self.media.stats();
+        let by_us = Some(Side::Us);
         Unanswered {
-            leg: Some(self.record.failed(&failure, Some(Side::Us), media)),
+            leg: Some(failed(&self.record, &self.media, &failure, by_us)),
             failure,
             refusal: None,
+        }
+    }
+}
+
+/// The record of a leg that nobody answered. There may have been early media.
+fn failed(
+    record: &OpenLeg,
+    media: &MediaSession,
+    failure: &Failure,
+    hung_up_by: Option<Side>,
+) -> LegRecord {
+    LegRecord {
+        heard: heard_early(media, failure),
+        ..record.failed(failure, hung_up_by, media.stats())
+    }
+}
+
+/// What the network has said before it refused. A voice that we did not wait for may be what somebody lets callers hear while it rings.
+fn heard_early(media: &MediaSession, failure: &Failure) -> Option<HeardLine> {
+    let report = media.inbound().ear_report()?;
+    let is_announcement = report.is_announcement() && !failure.given_up;
+    let announcement = is_announcement.then_some(LineTone::Announcement);
+    Some(HeardLine {
+        answered_by: None,
+        tone: Some(report.tone.or(announcement)?),
+        after: report.after,
+    })
+}
+
+/// Waits for a tone by which the network says that nobody will answer: it may go on for as long as we listen.
+async fn refused_by_tone(inbound: &InboundHandle, heard: &Notify) -> Cause {
+    loop {
+        match inbound.ear_report().and_then(|report| report.tone) {
+            Some(LineTone::Busy) => return Cause::Busy,
+            Some(LineTone::Congestion) => return Cause::Unavailable,
+            _ => heard.notified().await,
         }
     }
 }

@@ -16,8 +16,6 @@ const FRAME: Duration = Duration::from_millis(g711::FRAME_MILLIS as u64);
 /// What is asked of the callee. Keys of different meanings differ.
 #[derive(Debug, Clone)]
 pub struct KeyMenu {
-    /// Items of the plan that come before the message.
-    pub before_message: usize,
     /// Asks for a key, after the message.
     pub question: Vec<PlaybackItem>,
     /// How long a key is waited for, after the question.
@@ -106,18 +104,13 @@ impl<'a> MenuState<'a> {
 }
 
 impl KeyMenu {
-    /// Everything that is played where no key is pressed.
-    pub(super) fn whole(&self, plan: &[PlaybackItem]) -> Vec<PlaybackItem> {
-        let mut whole = plan.to_vec();
+    /// The message and everything after it, where no key is pressed.
+    pub(super) fn whole(&self, message: &[PlaybackItem]) -> Vec<PlaybackItem> {
+        let mut whole = message.to_vec();
         whole.extend(self.question.iter().cloned());
         whole.push(silence(self.wait));
         whole.push(silence(AFTER_THE_LAST_PACKET));
         whole
-    }
-
-    /// The same without what comes before the message.
-    pub(super) fn again(&self, plan: &[PlaybackItem]) -> Vec<PlaybackItem> {
-        self.whole(plan.get(self.before_message..).unwrap_or_default())
     }
 
     /// What the callee hears who has chosen: nothing where that could not be recorded.
@@ -136,7 +129,7 @@ impl KeyMenu {
     }
 }
 
-fn silence(time: Duration) -> PlaybackItem {
+pub(super) fn silence(time: Duration) -> PlaybackItem {
     let frames = time.as_millis().div_ceil(FRAME.as_millis());
     PlaybackItem::Silence {
         frames: u32::try_from(frames).unwrap_or(u32::MAX),
@@ -151,7 +144,6 @@ mod tests {
     fn keys_do_what_the_menu_says() {
         use MenuStep::{Chosen, Nothing, PlayAgain};
         let menu = KeyMenu {
-            before_message: 1,
             question: Vec::new(),
             wait: Duration::from_secs(10),
             confirm: vec!['1', '2'],

@@ -1,8 +1,10 @@
 //! A call on its way: the addresses of its trunk, and whatever they redirect to, leg after leg.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::dialling::DiallingCall;
@@ -28,6 +30,16 @@ pub(super) struct Placing<'a> {
     pub hang_up: &'a CancellationToken,
     /// The legs that are over.
     pub legs: Vec<LegRecord>,
+}
+
+/// A leg before its INVITE, with what it needs.
+struct PreparedLeg {
+    ready: ReadyLeg,
+    media: MediaSession,
+    keys: PressedKeys,
+    /// Told when the ears know more.
+    heard: Arc<Notify>,
+    sent_to: SocketAddr,
 }
 
 impl Placing<'_> {
@@ -111,11 +123,17 @@ impl Placing<'_> {
             tracing::warn!(trunk, %error, "a call could not be placed");
             Failure::plain(Cause::TransportDown)
         });
-        let (ready, media, keys, sent_to) = ready?;
+        let PreparedLeg {
+            ready,
+            media,
+            keys,
+            heard,
+            sent_to,
+        } = ready?;
         let withheld = || Failure::plain(Cause::Withheld);
         let leave = self.ask_leave(&ready).await.ok_or_else(withheld)?;
         let leg = OpenLeg::new(sent_to, self.trunk.signalling().transport());
-        let call = DiallingCall::new(ready.send(leave), media, keys, leg);
+        let call = DiallingCall::new(ready.send(leave), media, keys, heard, leg);
         // It is handed on as it gets older, and stays where it is.
         Ok(Box::new(call))
     }
@@ -124,12 +142,15 @@ impl Placing<'_> {
         &self,
         address: SocketAddr,
         next: &NextInvite,
-    ) -> Result<(ReadyLeg, MediaSession, PressedKeys, SocketAddr), PhoneError> {
+    ) -> Result<PreparedLeg, PhoneError> {
         let keys = PressedKeys::new(self.events);
         let pressed = keys.clone();
+        let heard = Arc::new(Notify::new());
+        let hearing = Arc::clone(&heard);
         let on_inbound = move |event: InboundEvent<'_>| match event {
             InboundEvent::Key(key) => pressed.heard(key, KeySource::Packets, Instant::now()),
             InboundEvent::Tone(key) => pressed.heard(key, KeySource::Tones, Instant::now()),
+            InboundEvent::Heard => hearing.notify_one(),
             InboundEvent::Sound(..) => {}
         };
         let options = MediaOptions {
@@ -139,6 +160,8 @@ impl Placing<'_> {
         let media = self.media.open(options, on_inbound);
         let mut media = media.map_err(MediaError::from)?;
         let request = self.request;
+        // What a network plays before the answer may say why there is none.
+        media.set_ears(request.machine.is_some());
         let mut invite = self.trunk.invite(
             &request.number,
             &request.caller,
@@ -153,7 +176,13 @@ impl Placing<'_> {
         next.apply(&mut invite);
         let sent_to = invite.destination;
         let ready = self.trunk.signalling().prepare(invite, self.on_answer());
-        Ok((ready.await?, media, keys, sent_to))
+        Ok(PreparedLeg {
+            ready: ready.await?,
+            media,
+            keys,
+            heard,
+            sent_to,
+        })
     }
 
     fn on_answer(&self) -> OnAnswer {

@@ -1,18 +1,22 @@
 //! An outgoing call that was answered: it plays, and stays until one side hangs up.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::CallRequest;
+use super::answer_check::{AnswerCheck, CheckStep};
 use super::far_end::FarEnd;
 use super::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu, MenuState, MenuStep};
 use super::keys::{KeySource, PressedKeys};
 use super::session_refresh::SessionRefresh;
 use crate::ending::{Cause, Ending, Failure, Side};
 use crate::leg_record::{AnsweredLeg, LegRecord, OpenLeg};
+use crate::media::ears::Answerer;
 use crate::media::session::{MediaSession, WatchEnd};
+use crate::media::stream::PlaybackItem;
 use crate::signalling::{Answer, EstablishedLeg, LegEvent, SessionChange, Signalling};
 
 /// After the last packet the call stays up for a moment, so that nothing is clipped by a peer that plays from a buffer.
@@ -28,6 +32,10 @@ pub(super) struct TalkingCall {
     pub description: Vec<u8>,
     pub media: MediaSession,
     pub keys: PressedKeys,
+    /// Told when the ears know more.
+    pub heard: Arc<Notify>,
+    /// Who has answered, where somebody wants to know.
+    pub check: Option<AnswerCheck>,
     pub record: OpenLeg,
     /// The number of the INVITE that has asked us for an offer: its ACK brings the answer.
     pub offered: Option<u32>,
@@ -43,6 +51,8 @@ enum Happening {
     Pressed(char),
     /// What the callee has confirmed is recorded; `false` for any other choice, and where it could not be.
     Recorded(bool),
+    /// It is known who has answered: the message can be played.
+    Known(Answerer),
     Quiet,
     Gone,
     /// We have hung up, and the leg does not end.
@@ -61,10 +71,8 @@ impl TalkingCall {
         let started = self
             .media
             .answered(&self.description)
-            .and_then(|()| match &request.menu {
-                Some(menu) => self.media.play(&menu.whole(&request.plan)),
-                None => self.media.play(&request.plan),
-            });
+            .and_then(|()| self.media.play(&request.first_playback()));
+        self.check = self.answer_check(request);
         let (ending, hung_up_by, ended_at) = match started {
             Ok(finished) => {
                 let (side, ended_at) = self
@@ -93,8 +101,24 @@ impl TalkingCall {
             ended_at,
             hung_up_by,
             keys: self.keys.kept(),
+            heard: self.check.as_ref().map(AnswerCheck::line),
         };
         (ending, self.record.answered(&leg, self.media.stats()))
+    }
+
+    /// Listens for who has answered, after the keys of an extension.
+    fn answer_check(&self, request: &CallRequest) -> Option<AnswerCheck> {
+        let opening = &request.opening;
+        let is_keys = |item: &PlaybackItem| matches!(item, PlaybackItem::Keys(_));
+        let keys = opening.iter().rposition(is_keys).map_or(0, |last| last + 1);
+        let action = request.machine?;
+        Some(AnswerCheck::new(
+            action,
+            self.media.inbound().clone(),
+            Arc::clone(&self.heard),
+            self.media.length_of(&opening[..keys]),
+            self.media.length_of(opening),
+        ))
     }
 
     /// Who hung up, and when.
@@ -135,6 +159,7 @@ impl TalkingCall {
                 reason = &mut over, if up => Happening::Over(reason),
                 reason = &mut playing, if up => Happening::Over(reason),
                 happening = next_in(&mut dialogue, &self.keys), if up && dialogue.is_some() => happening,
+                happening = next_known(&mut self.check), if up && self.check.is_some() => happening,
                 () = refresh.peer_gone(), if up => Happening::Gone,
                 () = far_end.gone(), if up => Happening::Gone,
                 end = self.media.watch(), if up => match end {
@@ -169,6 +194,10 @@ impl TalkingCall {
                     let thanks = request.menu.as_ref();
                     let thanks = thanks.map(|menu| menu.thanked(is_recorded));
                     let finished = self.media.change(thanks.unwrap_or_default());
+                    playing.set(played(finished, stays));
+                }
+                Happening::Known(answerer) => {
+                    let finished = self.media.change(request.message_for(answerer));
                     playing.set(played(finished, stays));
                 }
                 Happening::Over(reason) => {
@@ -257,10 +286,9 @@ impl<'a> KeyDialogue<'a> {
         if !media.has_sounded() {
             return None;
         }
-        let menu = request.menu.as_ref()?;
         match self.state.pressed(key) {
             MenuStep::Nothing => None,
-            MenuStep::PlayAgain => Some(media.change(menu.again(&request.plan))),
+            MenuStep::PlayAgain => Some(media.change(request.message())),
             MenuStep::Chosen(choice) => {
                 let (recorded, done) = ChoiceRecorded::new();
                 self.recorded = Some((choice, done));
@@ -283,6 +311,17 @@ async fn next_in(dialogue: &mut Option<KeyDialogue<'_>>, keys: &PressedKeys) -> 
         return Happening::Recorded(is_confirmed);
     }
     Happening::Pressed(keys.next().await)
+}
+
+/// What comes of listening for who has answered. Dropping it half-way and calling it again loses nothing.
+async fn next_known(check: &mut Option<AnswerCheck>) -> Happening {
+    let Some(check) = check else {
+        return std::future::pending().await;
+    };
+    match check.next().await {
+        CheckStep::Speak(answerer) => Happening::Known(answerer),
+        CheckStep::HangUp(reason) => Happening::Over(reason),
+    }
 }
 
 /// Waits for the end of the playback, and says how it ended. Where keys count, the moment after it is part of the playback: it can still be changed then.

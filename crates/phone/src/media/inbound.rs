@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::dtmf::KeyListener;
+use super::ear_listener::EarListener;
+use super::ears::EarReport;
 use super::latch::{Believed, Latch};
 use super::receiver_stats::{ReceiverStats, samples};
 use super::rtcp::{self, ReportClock};
@@ -20,6 +22,8 @@ pub enum InboundEvent<'a> {
     Key(char),
     /// The peer's sound has the tones of a key.
     Tone(char),
+    /// The ears know more than before.
+    Heard,
     /// A packet of sound in the agreed codec, in clear.
     Sound(Packet<'a>, Instant),
 }
@@ -56,6 +60,8 @@ pub struct Inbound {
     keys: KeyListener,
     /// Where the peer may press keys as tones.
     tones: Option<Box<ToneListener>>,
+    /// Where somebody wants to know who is on the line.
+    ears: Option<Box<EarListener>>,
     opener: Option<(MasterKey, Opener)>,
     clear: Vec<u8>,
     receiver_stats: ReceiverStats,
@@ -97,6 +103,7 @@ impl Inbound {
             answered: false,
             keys: KeyListener::default(),
             tones: None,
+            ears: None,
             opener: None,
             clear: Vec::new(),
             receiver_stats: ReceiverStats::new(began),
@@ -197,6 +204,7 @@ impl Inbound {
         self.hear(now);
         self.receiver_stats.receive(&packet, now, is_sound);
         self.listen_for_tones(&packet, is_sound);
+        self.let_hear(&packet, is_sound);
         if is_key
             && self.answered
             && let Some(key) = self.keys.receive(packet.timestamp, packet.payload)
@@ -218,6 +226,27 @@ impl Inbound {
                 on_event(InboundEvent::Tone(key));
             });
         }
+    }
+
+    fn let_hear(&mut self, packet: &Packet<'_>, is_sound: bool) {
+        if let Some(ears) = &mut self.ears
+            && let Some(codec) = self.codec
+        {
+            let payload = if is_sound { packet.payload } else { &[] };
+            if ears.receive(packet, payload, codec) {
+                (self.on_event)(InboundEvent::Heard);
+            }
+        }
+    }
+
+    /// The ears listen from now on and know nothing yet, or listen no more.
+    pub fn set_ears(&mut self, listens: bool) {
+        self.ears = listens.then(Box::default);
+    }
+
+    /// What the ears know, where they listen.
+    pub fn ear_report(&self) -> Option<EarReport> {
+        self.ears.as_ref().map(|ears| ears.report())
     }
 
     fn fix(&mut self, rtp: SocketAddr) {

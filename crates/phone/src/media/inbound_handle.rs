@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use supervisor::panic_message;
 
+use super::ears::EarReport;
 use super::inbound::Inbound;
 
 #[derive(Debug, Clone)]
@@ -70,6 +71,16 @@ impl InboundHandle {
     /// When the last packet came after the answer, if one did.
     pub fn heard(&self) -> Option<Instant> {
         self.lock().inbound.heard()
+    }
+
+    /// The ears listen from now on and know nothing yet, or listen no more.
+    pub fn set_ears(&self, listens: bool) {
+        self.lock().inbound.set_ears(listens);
+    }
+
+    /// What the ears know, where they listen.
+    pub fn ear_report(&self) -> Option<EarReport> {
+        self.lock().inbound.ear_report()
     }
 
     /// A panic leaves the lock poisoned only where `with` panicked, in the call's own task.

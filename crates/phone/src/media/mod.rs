@@ -4,12 +4,15 @@
 
 mod batch;
 pub mod dtmf;
+mod ear_listener;
+pub mod ears;
 pub mod engine;
 pub mod inbound;
 pub(crate) mod inbound_handle;
 pub mod latch;
 mod paced_stream;
 pub mod pacer;
+mod packet_row;
 pub mod packet_time;
 mod port_deck;
 pub mod ports;

@@ -235,6 +235,21 @@ impl MediaSession {
         when
     }
 
+    /// How long it takes to play these.
+    pub fn length_of(&self, items: &[PlaybackItem]) -> Duration {
+        let timing = self.options.key_timing;
+        let samples = |item: &PlaybackItem| match item {
+            PlaybackItem::Silence { frames } => *frames as usize * g711::FRAME_BYTES,
+            PlaybackItem::Sound(sound) => sound.frames() * g711::FRAME_BYTES,
+            PlaybackItem::Keys(keys) => {
+                let key = usize::from(timing.tone_samples()) + timing.pause_bytes();
+                keys.chars().count() * key
+            }
+        };
+        let samples: usize = items.iter().map(samples).sum();
+        time_of(u32::try_from(samples).unwrap_or(u32::MAX))
+    }
+
     /// Whether a sound has begun: silence and keys of ours are none.
     pub fn has_sounded(&self) -> bool {
         self.control.sound_octets.load(Ordering::Relaxed) > 0
@@ -283,6 +298,11 @@ impl MediaSession {
     /// The peer is known to be gone.
     pub fn set_vanished(&mut self) {
         self.vanished = true;
+    }
+
+    /// The ears listen from now on and know nothing yet, or listen no more.
+    pub fn set_ears(&self, listens: bool) {
+        self.inbound.set_ears(listens);
     }
 
     /// What has come from the peer.

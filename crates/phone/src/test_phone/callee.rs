@@ -41,6 +41,8 @@ impl Recording {
     fn add(&mut self, event: &InboundEvent<'_>) {
         match event {
             InboundEvent::Key(key) | InboundEvent::Tone(key) => self.keys.push(*key),
+            // This telephone listens to nobody.
+            InboundEvent::Heard => {}
             InboundEvent::Sound(packet, arrived) => {
                 if self.packets.len() < PACKET_LIMIT && packet.payload.len() <= LONGEST_PACKET {
                     self.packets.push(ReceivedPacket {
@@ -85,9 +87,9 @@ impl ScriptedCallee {
         tokio::time::sleep(script.slow).await;
         if let Some(after) = script.ring {
             tokio::time::sleep(after).await;
-            leg.ring(script.early_media.then(|| media.answer.clone()));
-            if script.early_media {
-                let _ = media.session.play(&early_tone());
+            leg.ring(script.early_media.as_ref().map(|_| media.answer.clone()));
+            if let Some(sound) = script.early_media {
+                let _ = media.session.play(&[PlaybackItem::Sound(sound)]);
             }
         }
         match script.then {
@@ -108,7 +110,9 @@ impl ScriptedCallee {
                 keys,
             } => {
                 if still_wanted(&mut leg, after).await {
-                    let plan = pressing(&keys, script.listens, script.key_form);
+                    let says = script.says.map(PlaybackItem::Sound);
+                    let mut plan: Vec<_> = says.into_iter().collect();
+                    plan.extend(pressing(&keys, script.listens, script.key_form));
                     media.talk(leg, hang_up, &plan, &mut heard).await;
                     media.session.catch_up(LONGEST_READING).await;
                     media.move_recording(script.deaf_to_every, &mut heard);
@@ -267,22 +271,6 @@ fn tone(key: char) -> Option<EncodedAudio> {
     let event = dtmf::event_of(key)?;
     let tone = |codec| dtmf::tone(event, codec, KeyTiming::default()).into();
     EncodedAudio::from_parts(tone(Codec::Pcma), tone(Codec::Pcmu))
-}
-
-/// The sound of a line that rings: a second of 425 Hz.
-fn early_tone() -> [PlaybackItem; 1] {
-    let samples: Vec<i16> = (0..8000)
-        .map(|index| {
-            let turn = f64::from(index) * 425.0 / 8000.0 * std::f64::consts::TAU;
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "a sine of 4000 fits a sample"
-            )]
-            let sample = (turn.sin() * 4000.0) as i16;
-            sample
-        })
-        .collect();
-    [PlaybackItem::Sound(EncodedAudio::encode(&samples))]
 }
 
 /// Waits; false if the caller gave up meanwhile.

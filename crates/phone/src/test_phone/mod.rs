@@ -2,6 +2,7 @@
 
 mod callee;
 mod heard_call;
+mod line_sound;
 mod script;
 
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use supervisor::{Supervisor, TaskGuard, panic_message};
 use tokio::sync::mpsc;
 
 pub use heard_call::{HeardCall, ReceivedPacket, Timing};
+pub use line_sound::LineSound;
 pub use script::{KeyForm, NUMBERS, Script, Then};
 
 use crate::call::{MediaConfig, PhoneError};

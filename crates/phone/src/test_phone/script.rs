@@ -2,15 +2,21 @@
 
 use std::time::Duration;
 
+use g711::EncodedAudio;
+
+use super::LineSound;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     /// Say nothing at all for this time.
     pub slow: Duration,
     /// Ring after this time; `None`: do not ring before the answer.
     pub ring: Option<Duration>,
-    /// Ring with sound of our own (183 with a description).
-    pub early_media: bool,
+    /// Ring with this sound (183 with a description).
+    pub early_media: Option<EncodedAudio>,
     pub then: Then,
+    /// Send this after the answer, before any keys.
+    pub says: Option<EncodedAudio>,
     /// Keys are pressed after so long.
     pub listens: Duration,
     pub key_form: KeyForm,
@@ -44,7 +50,7 @@ pub enum KeyForm {
 }
 
 /// The behaviour of numbers by their suffix, the first column; every other number answers.
-pub const NUMBERS: [(&str, &str); 13] = [
+pub const NUMBERS: [(&str, &str); 18] = [
     ("0001", "answers at once"),
     ("0002", "is busy"),
     ("0003", "rings and never answers"),
@@ -58,6 +64,17 @@ pub const NUMBERS: [(&str, &str); 13] = [
     ("0011", "hears nine packets of ten"),
     ("0012", "listens for two seconds and presses 1"),
     ("0013", "listens for two seconds and presses 9 twice"),
+    ("0014", "answers and says a word"),
+    (
+        "0015",
+        "is an answering machine: a greeting of five seconds, then a beep",
+    ),
+    ("0016", "answers, and the line has a busy tone"),
+    ("0017", "plays a busy tone while it rings, then fails (480)"),
+    (
+        "0018",
+        "plays an announcement while it rings, then fails (480)",
+    ),
 ];
 
 impl Script {
@@ -65,12 +82,13 @@ impl Script {
         Self {
             slow: Duration::ZERO,
             ring: Some(Duration::ZERO),
-            early_media: false,
+            early_media: None,
             then: Then::Answer {
                 after: Duration::ZERO,
                 hang_up: None,
                 keys: String::new(),
             },
+            says: None,
             listens: Duration::from_millis(200),
             key_form: KeyForm::Packets,
             deaf_to_every: 0,
@@ -128,6 +146,30 @@ impl Script {
         }
     }
 
+    /// What a line that rings sounds like, for a second.
+    pub fn ringing_tone() -> EncodedAudio {
+        LineSound::default().tone(&[425.0], 1000).encode()
+    }
+
+    pub fn say(sound: &LineSound) -> Self {
+        Self {
+            says: Some(sound.encode()),
+            ..Self::answer()
+        }
+    }
+
+    /// Ring with this sound, and refuse after it.
+    pub fn refuse_after(sound: &LineSound, code: u16) -> Self {
+        Self {
+            early_media: Some(sound.encode()),
+            then: Then::Refuse {
+                after: sound.length(),
+                code,
+            },
+            ..Self::answer()
+        }
+    }
+
     /// What [`NUMBERS`] says of a number.
     pub fn of_number(number: &str) -> Self {
         let suffix = NUMBERS
@@ -149,7 +191,7 @@ impl Script {
             Some("0007") => Self::refuse(503),
             Some("0008") => Self::refuse(404),
             Some("0009") => Self {
-                early_media: true,
+                early_media: Some(Self::ringing_tone()),
                 ..Self::answer_after(Duration::from_secs(1))
             },
             Some("0010") => Self::press("123"),
@@ -165,6 +207,11 @@ impl Script {
                 listens: Duration::from_secs(2),
                 ..Self::press("99")
             },
+            Some("0014") => Self::say(&LineSound::person()),
+            Some("0015") => Self::say(&LineSound::machine()),
+            Some("0016") => Self::say(&LineSound::busy(20)),
+            Some("0017") => Self::refuse_after(&LineSound::busy(8), 480),
+            Some("0018") => Self::refuse_after(&LineSound::announcement(), 480),
             _ => Self::answer(),
         }
     }

@@ -194,7 +194,7 @@ async fn an_encrypted_call_is_heard_to_the_last_sample() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn early_media_is_listened_to_and_nothing_is_played_into_it() {
     let script = Script {
-        early_media: true,
+        early_media: Some(Script::ringing_tone()),
         ..Script::answer_after(Duration::from_millis(500))
     };
     let mut lab = Lab::new(&Codec::ALL, script).await;

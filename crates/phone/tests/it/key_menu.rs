@@ -19,7 +19,6 @@ const THANKS: i32 = 25;
 fn asked() -> CallRequest {
     CallRequest {
         menu: Some(KeyMenu {
-            before_message: 1,
             question: vec![PlaybackItem::Sound(sound(50))],
             wait: Duration::from_secs(1),
             confirm: vec!['1'],
@@ -27,10 +26,8 @@ fn asked() -> CallRequest {
             stop: Some('9'),
             thanks: vec![PlaybackItem::Sound(sound(THANKS))],
         }),
-        ..call_request(vec![
-            PlaybackItem::Silence { frames: 1 },
-            PlaybackItem::Sound(sound(MESSAGE)),
-        ])
+        opening: vec![PlaybackItem::Silence { frames: 1 }],
+        ..call_request(vec![PlaybackItem::Sound(sound(MESSAGE))])
     }
 }
 
@@ -85,10 +82,7 @@ async fn who_presses_the_stop_key_twice_is_let_go() {
 async fn a_message_is_played_again() {
     let short = CallRequest {
         plan: vec![PlaybackItem::Sound(sound(100))],
-        menu: asked().menu.map(|menu| KeyMenu {
-            before_message: 0,
-            ..menu
-        }),
+        opening: Vec::new(),
         ..asked()
     };
     let once = Lab::new(&Codec::ALL, Script::answer()).await;

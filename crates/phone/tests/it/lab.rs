@@ -130,8 +130,10 @@ pub fn call_request(plan: Vec<PlaybackItem>) -> CallRequest {
         number: "13800000000".to_owned(),
         caller: "4001234567".to_owned(),
         call_id: format!("call-{number}-{:08x}", rand::random::<u32>()),
+        opening: Vec::new(),
         plan,
         menu: None,
+        machine: None,
         ring_time: Duration::from_secs(10),
         talk_time: Duration::from_secs(60),
     }

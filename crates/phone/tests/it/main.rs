@@ -1,5 +1,6 @@
 //! The engine against peers, over real sockets.
 
+mod answer_check;
 mod baresip;
 mod calls;
 mod far_end;

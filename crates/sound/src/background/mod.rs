@@ -7,7 +7,7 @@ mod nature;
 
 use std::sync::LazyLock;
 
-use crate::level;
+use crate::{level, telephone};
 
 /// Names by number; number 0 is none.
 pub const NAMES: [&str; 6] = ["Brook", "Shore", "Piano", "Music box", "Strings", "Marimba"];
@@ -31,11 +31,7 @@ pub fn sound(number: u8) -> Option<&'static [f32]> {
 
 /// What `ccp_marketingcall.wav` plays unless somebody has uploaded another: eight seconds of a friendly tune.
 pub fn test_tune() -> Vec<f32> {
-    let mut tune = music::test_tune();
-    let loudness = level::active_rms(&tune);
-    level::scale(&mut tune, level::from_db(level::SPEECH_DB) / loudness);
-    level::limit(&mut tune);
-    tune
+    telephone::mastered(music::test_tune(), level::SPEECH_DB)
 }
 
 fn loudness_one(mut samples: Vec<f32>) -> Vec<f32> {

@@ -8,7 +8,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 /// Raised whenever this crate renders the same request in another way, so that old sounds are not played again.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
 /// Names a sound by everything that went into it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

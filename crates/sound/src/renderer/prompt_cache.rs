@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::PromptError;
+use super::{PromptError, RenderedPiece};
 use crate::cache::Key;
 use crate::cache::lru::Lru;
-use g711::EncodedAudio;
 
-type Answer = Result<EncodedAudio, PromptError>;
+type Answer = Result<RenderedPiece, PromptError>;
 
 /// Temporary entries are few; when there are this many, expired ones are removed.
 const TEMPORARY_LIMIT: usize = 200;
@@ -24,7 +23,7 @@ pub(super) struct PromptCache {
 
 #[derive(Debug)]
 struct State {
-    cached: Lru<EncodedAudio>,
+    cached: Lru<RenderedPiece>,
     /// Failures and fallback prompts, until they expire.
     temporary: HashMap<Key, (Instant, Answer)>,
     /// Who waits for a prompt that is being rendered.
@@ -54,10 +53,10 @@ pub(super) enum Lookup {
 }
 
 pub(super) enum Rendered {
-    New(EncodedAudio),
-    FromDisk(EncodedAudio),
-    /// Spoken by the fallback engine.
-    Fallback(EncodedAudio),
+    New(RenderedPiece),
+    FromDisk(RenderedPiece),
+    /// Spoken by another voice than the first.
+    Fallback(RenderedPiece),
     Failed(PromptError),
 }
 
@@ -77,9 +76,9 @@ impl PromptCache {
 
     pub fn look_up(&self, key: Key) -> Lookup {
         let mut state = self.lock();
-        if let Some(sound) = state.cached.get(&key).cloned() {
+        if let Some(piece) = state.cached.get(&key).cloned() {
             state.counts.from_memory += 1;
-            return Lookup::Cached(Ok(sound));
+            return Lookup::Cached(Ok(piece));
         }
         if let Some((until, answer)) = state.temporary.get(&key) {
             if Instant::now() < *until {
@@ -100,20 +99,20 @@ impl PromptCache {
     pub fn put(&self, key: Key, rendered: Rendered) {
         let mut state = self.lock();
         let answer = match rendered {
-            Rendered::New(sound) => {
+            Rendered::New(piece) => {
                 state.counts.made += 1;
-                state.keep(key, &sound);
-                Ok(sound)
+                state.keep(key, &piece);
+                Ok(piece)
             }
-            Rendered::FromDisk(sound) => {
+            Rendered::FromDisk(piece) => {
                 state.counts.from_disk += 1;
-                state.keep(key, &sound);
-                Ok(sound)
+                state.keep(key, &piece);
+                Ok(piece)
             }
-            Rendered::Fallback(sound) => {
+            Rendered::Fallback(piece) => {
                 state.counts.made += 1;
-                state.keep_temporarily(key, Ok(sound.clone()), self.failure_ttl);
-                Ok(sound)
+                state.keep_temporarily(key, Ok(piece.clone()), self.failure_ttl);
+                Ok(piece)
             }
             Rendered::Failed(reason) => {
                 state.counts.failed += 1;
@@ -147,8 +146,9 @@ impl PromptCache {
 }
 
 impl State {
-    fn keep(&mut self, key: Key, sound: &EncodedAudio) {
-        self.cached.insert(key, sound.clone(), sound.size() as u64);
+    fn keep(&mut self, key: Key, piece: &RenderedPiece) {
+        let size = piece.sound.size() as u64;
+        self.cached.insert(key, piece.clone(), size);
     }
 
     fn keep_temporarily(&mut self, key: Key, answer: Answer, time: Duration) {

@@ -35,22 +35,42 @@ impl SpeechEngine for CommandEngine {
             path: &self.program,
             arguments: self.arguments.iter().map(Into::into).collect(),
             environment: vec![
-                ("VOICE_SPEED", speech.voice.speed.to_string()),
-                ("VOICE_PITCH", speech.voice.pitch.to_string()),
+                ("VOICE_SPEED", speech.options.speed.to_string()),
+                ("VOICE_PITCH", speech.options.pitch.to_string()),
             ],
             time: self.time,
             deadline: time.within(self.time).deadline(),
             byte_limit: self.limits.bytes,
         };
         let bytes = program.run(speech.text.clone().into_bytes())?;
-        played(&self.program, &bytes, &self.limits)
+        played(&self.program, speech, &bytes, self.limits)
     }
 }
 
-pub(super) fn played(who: &str, bytes: &[u8], limits: &WavLimits) -> Result<Vec<f32>, SpeechError> {
-    let wav = Wav::read(bytes, limits).map_err(|error| SpeechError::NotWav {
+/// No voice takes longer for a character, whatever its speed, nor for what stands around a text.
+const SECONDS_A_CHARACTER: usize = 2;
+const SECONDS_AROUND: usize = 10;
+
+/// The sound that somebody made of a text.
+pub(super) fn played(
+    who: &str,
+    speech: &Utterance,
+    bytes: &[u8],
+    limits: WavLimits,
+) -> Result<Vec<f32>, SpeechError> {
+    let refused = |reason: String| SpeechError::NotWav {
         who: who.to_owned(),
-        reason: error.to_string(),
-    })?;
+        reason,
+    };
+    let longest = speech.text.chars().count() * SECONDS_A_CHARACTER + SECONDS_AROUND;
+    let longest = u32::try_from(longest).unwrap_or(u32::MAX);
+    let limits = WavLimits {
+        seconds: limits.seconds.min(longest),
+        ..limits
+    };
+    let wav = Wav::read(bytes, &limits).map_err(|error| refused(error.to_string()))?;
+    if wav.is_cut() {
+        return Err(refused("it breaks off before its end".to_owned()));
+    }
     Ok(wav.for_the_line())
 }

@@ -10,8 +10,8 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use super::process::Program;
-use super::readings::by_sound;
-use super::{SpeakingTime, SpeechEngine, SpeechError, Utterance, Voice};
+use super::{SpeakingTime, SpeechEngine, SpeechError, Utterance, VoiceOptions};
+use crate::text::mandarin::by_sound;
 use crate::text::{Language, Pause, Phrase, phrases};
 use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{RATE, level};
@@ -66,10 +66,10 @@ impl SpeechEngine for Espeak {
         let limit = self.second_limit as usize * RATE as usize;
         let mut samples = Vec::new();
         for (index, phrase) in phrases.iter().enumerate() {
-            let spoken = self.phrase(phrase, speech.voice, time.deadline)?;
+            let spoken = self.phrase(phrase, speech.options, time.deadline)?;
             samples.extend(without_silence(&spoken));
             if index + 1 < phrases.len() {
-                let pause = pause(phrase.pause, speech.voice);
+                let pause = pause(phrase.pause, speech.options);
                 samples.extend(std::iter::repeat_n(0.0, pause));
                 time.let_others();
             }
@@ -94,7 +94,7 @@ impl Espeak {
             .iter()
             .map(|phrase| {
                 (
-                    self.arguments(phrase.language, speech.voice),
+                    self.arguments(phrase.language, speech.options),
                     written(phrase),
                 )
             })
@@ -104,12 +104,12 @@ impl Espeak {
     fn phrase(
         &self,
         phrase: &Phrase,
-        voice: Voice,
+        options: VoiceOptions,
         deadline: Instant,
     ) -> Result<Vec<f32>, SpeechError> {
         let program = Program {
             path: &self.program,
-            arguments: self.arguments(phrase.language, voice),
+            arguments: self.arguments(phrase.language, options),
             environment: Vec::new(),
             time: self.time,
             deadline,
@@ -137,13 +137,13 @@ impl Espeak {
         Ok(samples)
     }
 
-    fn arguments(&self, language: Language, voice: Voice) -> Vec<OsString> {
+    fn arguments(&self, language: Language, options: VoiceOptions) -> Vec<OsString> {
         let (name, pace) = match language {
             Language::Chinese => (&self.chinese_voice, CHINESE_PACE),
             Language::English => (&self.english_voice, ENGLISH_PACE),
         };
-        let speed = (pace * voice.tempo()).round();
-        let pitch = (NATURAL_PITCH + voice.height() * PITCH_REACH).round();
+        let speed = (pace * options.tempo()).round();
+        let pitch = (NATURAL_PITCH + options.height() * PITCH_REACH).round();
         [
             "-v",
             name,
@@ -174,7 +174,7 @@ fn written(phrase: &Phrase) -> String {
 }
 
 /// Rests between phrases. The voice changes inside a sentence without one, but not without a breath.
-fn pause(pause: Pause, voice: Voice) -> usize {
+fn pause(pause: Pause, options: VoiceOptions) -> usize {
     let seconds = match pause {
         Pause::None => 0.03,
         Pause::Short => 0.20,
@@ -185,7 +185,7 @@ fn pause(pause: Pause, voice: Voice) -> usize {
         clippy::cast_sign_loss,
         reason = "a fraction of a second"
     )]
-    let samples = (seconds / voice.tempo() * RATE as f32) as usize;
+    let samples = (seconds / options.tempo() * RATE as f32) as usize;
     samples
 }
 

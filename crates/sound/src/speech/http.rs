@@ -1,14 +1,16 @@
-//! An HTTP endpoint as a voice: JSON in, a WAV file out. The sockets are somebody else's (`docs/decisions/0006`).
+//! A speech server as a voice: JSON in, a WAV file out. The sockets are somebody else's (`docs/decisions/0006`).
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use super::command::played;
-use super::{SpeakingTime, SpeechEngine, SpeechError, Utterance};
+use super::{NativeOptions, SpeakingTime, SpeechEngine, SpeechError, Utterance};
 use crate::wav::WavLimits;
 
-/// Posts JSON and hands back the body of a successful answer. Whoever implements this keeps the limits.
+/// Posts JSON and hands back the body of a successful answer. Whoever implements this keeps the limits, and knows the key of the server.
 pub trait SpeechTransport: Send + Sync {
     fn post(
         &self,
@@ -34,9 +36,67 @@ where
     }
 }
 
+/// What is written to the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestForm {
+    /// Our own: `{"text":…,"speed":…,"pitch":…}`, with the numbers of the request.
+    Json,
+    /// `POST /v1/audio/speech`, which many speech servers understand.
+    OpenAi {
+        model: String,
+        speaker: String,
+        /// The server follows `speed`; not all do.
+        has_speed: bool,
+    },
+}
+
+impl RequestForm {
+    fn body(&self, speech: &Utterance) -> Value {
+        match self {
+            Self::Json => json!({
+                "text": speech.text,
+                "speed": speech.options.speed,
+                "pitch": speech.options.pitch,
+            }),
+            Self::OpenAi {
+                model,
+                speaker,
+                has_speed,
+            } => {
+                let mut body = json!({
+                    "model": model,
+                    "input": speech.text,
+                    "voice": speaker,
+                    "response_format": "wav",
+                });
+                if *has_speed {
+                    body["speed"] = json!(hundredths(speech.options.tempo()));
+                }
+                body
+            }
+        }
+    }
+
+    fn native(&self) -> NativeOptions {
+        match self {
+            Self::Json => NativeOptions::ALL,
+            Self::OpenAi { has_speed, .. } => NativeOptions {
+                speed: *has_speed,
+                pitch: false,
+            },
+        }
+    }
+}
+
+/// As people write it: 1.15, not 1.1486983.
+fn hundredths(factor: f32) -> f64 {
+    (f64::from(factor) * 100.0).round() / 100.0
+}
+
 #[derive(Clone)]
 pub struct HttpEngine {
     pub url: String,
+    pub form: RequestForm,
     pub transport: Arc<dyn SpeechTransport>,
     pub time: Duration,
     pub limits: WavLimits,
@@ -53,7 +113,11 @@ impl fmt::Debug for HttpEngine {
 
 impl SpeechEngine for HttpEngine {
     fn identity(&self) -> String {
-        format!("http {} {}", self.url, self.version)
+        format!("http {} {:?} {}", self.url, self.form, self.version)
+    }
+
+    fn native(&self) -> NativeOptions {
+        self.form.native()
     }
 
     fn speak(
@@ -61,17 +125,13 @@ impl SpeechEngine for HttpEngine {
         speech: &Utterance,
         time: &mut SpeakingTime<'_>,
     ) -> Result<Vec<f32>, SpeechError> {
-        const WHO: &str = "the HTTP voice";
-        let json = serde_json::json!({
-            "text": speech.text,
-            "speed": speech.voice.speed,
-            "pitch": speech.voice.pitch,
-        });
+        const WHO: &str = "the speech server";
+        let json = self.form.body(speech).to_string();
         let deadline = time.within(self.time).deadline();
         let time = deadline.saturating_duration_since(Instant::now());
         let bytes = self
             .transport
-            .post(&self.url, json.to_string(), self.limits.bytes, time)
+            .post(&self.url, json, self.limits.bytes, time)
             .map_err(|reason| SpeechError::Failed {
                 who: WHO.into(),
                 reason,
@@ -82,6 +142,6 @@ impl SpeechEngine for HttpEngine {
                 limit: self.limits.bytes,
             });
         }
-        played(WHO, &bytes, &self.limits)
+        played(WHO, speech, &bytes, self.limits)
     }
 }

@@ -1,28 +1,31 @@
-//! Text to samples. One engine is embedded; others come by configuration and fall back to it.
+//! Text to samples. One engine is embedded; others come by configuration as voices with names, and fall back to each other and to it.
 
 mod command;
 mod espeak;
 mod http;
+mod named_voice;
+mod natural;
 mod process;
-mod readings;
-mod voice;
+mod speaker;
+mod voice_health;
+mod voice_options;
 
 pub use command::CommandEngine;
 pub use espeak::Espeak;
-pub use http::{HttpEngine, SpeechTransport};
-pub use voice::Voice;
+pub use http::{HttpEngine, RequestForm, SpeechTransport};
+pub use named_voice::{NamedVoice, TextForm, VoiceLanguages};
+pub use natural::{NaturalEngine, NaturalWorkers, SpeechRequest};
+pub use speaker::{EMBEDDED, Speaker, Spoken, VoiceWish};
+pub use voice_health::VoiceLimits;
+pub use voice_options::VoiceOptions;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use crate::level;
-use crate::mix;
 
 /// A text to be spoken, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Utterance {
     pub text: String,
-    pub voice: Voice,
+    pub options: VoiceOptions,
 }
 
 /// Something that speaks. It may block: it is called on the threads of the prompt renderer.
@@ -31,12 +34,58 @@ pub trait SpeechEngine: Send + Sync + std::fmt::Debug {
     /// cached.
     fn identity(&self) -> String;
 
-    /// Speaks a whole text in its time, at the pitch and speed of the voice. Loudness and background are not its business.
+    /// What it does by itself of the options. The rest is done to its sound.
+    fn native(&self) -> NativeOptions {
+        NativeOptions::ALL
+    }
+
+    /// Speaks a whole text in its time, with the options that it has. Loudness and background are not its business.
     fn speak(
         &self,
         speech: &Utterance,
         time: &mut SpeakingTime<'_>,
     ) -> Result<Vec<f32>, SpeechError>;
+}
+
+/// The options that an engine follows by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NativeOptions {
+    pub speed: bool,
+    pub pitch: bool,
+}
+
+impl NativeOptions {
+    pub const ALL: Self = Self {
+        speed: true,
+        pitch: true,
+    };
+}
+
+/// What became of a text that a voice was to speak, for whoever counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VoiceOutcome {
+    Spoken,
+    Failed,
+    /// It was not asked: it rests after failures, or has spoken enough for a day.
+    Passed,
+}
+
+impl VoiceOutcome {
+    pub const ALL: [Self; 3] = [Self::Spoken, Self::Failed, Self::Passed];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Spoken => "spoken",
+            Self::Failed => "failed",
+            Self::Passed => "passed",
+        }
+    }
+}
+
+/// Counts what voices do.
+pub trait VoiceObserver: Send + Sync + std::fmt::Debug {
+    /// `characters` were given to the voice, and it took so long.
+    fn note(&self, voice: &str, outcome: VoiceOutcome, characters: u64, time: Duration);
 }
 
 /// The time for a text. Between two parts of it the thread may do something else, which does not count.
@@ -70,6 +119,10 @@ impl<'a> SpeakingTime<'a> {
 
     pub fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
     }
 
     /// The same, but for no longer than that.
@@ -106,97 +159,8 @@ pub enum SpeechError {
     Failed { who: String, reason: String },
     #[error("what {who} sent cannot be played: {reason}")]
     NotWav { who: String, reason: String },
-}
-
-/// The configured engine, if there is one, and the embedded one behind it.
-#[derive(Debug)]
-pub struct Speaker {
-    pub preferred: Option<Preferred>,
-    pub embedded: Arc<dyn SpeechEngine>,
-    /// For a whole text, whoever speaks it, with all tries.
-    pub time: Duration,
-}
-
-/// The part of the time that is left to the embedded engine, whatever the configured one does: one of so many.
-const RESERVED: u32 = 4;
-
-#[derive(Debug)]
-pub struct Preferred {
-    pub engine: Arc<dyn SpeechEngine>,
-    /// How often it is asked before the embedded engine speaks instead.
-    pub tries: u32,
-}
-
-/// What was spoken, and by which engine.
-#[derive(Debug)]
-pub struct Spoken {
-    pub samples: Vec<f32>,
-    /// The embedded engine spoke as the fallback. It is not cached for long: the better voice may be back soon.
-    pub is_fallback: bool,
-}
-
-impl Speaker {
-    pub fn identity(&self) -> String {
-        let engine = self.preferred.as_ref().map(|preferred| &preferred.engine);
-        engine.unwrap_or(&self.embedded).identity()
-    }
-
-    /// Speaks an utterance at its level, with its background, ready for the line.
-    pub fn speak(&self, speech: &Utterance) -> Result<Spoken, SpeechError> {
-        self.speak_with(speech, &mut || {})
-    }
-
-    /// The same; `interlude` is called between two parts of the text.
-    pub fn speak_with(
-        &self,
-        speech: &Utterance,
-        interlude: &mut dyn FnMut(),
-    ) -> Result<Spoken, SpeechError> {
-        let time = SpeakingTime::with_interlude(self.time, interlude);
-        let (samples, is_fallback) = self.raw(speech, time)?;
-        Ok(Spoken {
-            samples: ready_for_the_line(samples, speech.voice),
-            is_fallback,
-        })
-    }
-
-    /// By the embedded engine, whatever is configured: for what must not leave this machine.
-    pub fn speak_here(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError> {
-        let samples = self
-            .embedded
-            .speak(speech, &mut SpeakingTime::new(self.time))?;
-        Ok(ready_for_the_line(samples, speech.voice))
-    }
-
-    fn raw(
-        &self,
-        speech: &Utterance,
-        mut time: SpeakingTime<'_>,
-    ) -> Result<(Vec<f32>, bool), SpeechError> {
-        let Some(preferred) = &self.preferred else {
-            return Ok((self.embedded.speak(speech, &mut time)?, false));
-        };
-        let mut preferred_time = time.within(self.time.saturating_sub(self.time / RESERVED));
-        for attempt in 1..=preferred.tries.max(1) {
-            match preferred.engine.speak(speech, &mut preferred_time) {
-                Ok(samples) => return Ok((samples, false)),
-                Err(error) => tracing::warn!(%error, attempt, "the configured voice did not speak"),
-            }
-            if Instant::now() >= preferred_time.deadline {
-                break;
-            }
-        }
-        Ok((self.embedded.speak(speech, &mut time)?, true))
-    }
-}
-
-/// At the level of the voice, with its background.
-fn ready_for_the_line(mut samples: Vec<f32>, voice: Voice) -> Vec<f32> {
-    let loudness = level::active_rms(&samples);
-    if loudness > 0.0 {
-        level::scale(&mut samples, voice.loudness() / loudness);
-    }
-    let mut samples = mix::under(samples, voice.background, voice.loudness());
-    level::limit(&mut samples);
-    samples
+    #[error("what {who} sent is silent")]
+    Silent { who: String },
+    #[error("{who} has too much to do to speak in time")]
+    Busy { who: String },
 }

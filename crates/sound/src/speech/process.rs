@@ -17,7 +17,7 @@ use super::SpeechError;
 /// Where programs that are not named by a whole path are looked for.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// What a program says about its failure is kept up to here.
-const LONGEST_COMPLAINT: u64 = 400;
+pub(super) const LONGEST_COMPLAINT: u64 = 400;
 
 pub(super) struct Program<'a> {
     pub path: &'a str,
@@ -63,7 +63,7 @@ impl Program<'_> {
     }
 
     /// Our own environment holds secrets (the address of the database), so a program gets only what it needs to run.
-    fn start(&self) -> Result<Child, SpeechError> {
+    pub fn start(&self) -> Result<Child, SpeechError> {
         let mut command = Command::new(whole_path(self.path));
         command
             .args(&self.arguments)
@@ -109,7 +109,7 @@ fn whole_path(program: &str) -> PathBuf {
 }
 
 /// Reads a pipe to its end on a thread of its own. What exceeds the limit is left in the pipe.
-fn reading(pipe: Option<impl Read + Send + 'static>, limit: u64) -> Receiver<Vec<u8>> {
+pub(super) fn reading(pipe: Option<impl Read + Send + 'static>, limit: u64) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -123,7 +123,7 @@ fn reading(pipe: Option<impl Read + Send + 'static>, limit: u64) -> Receiver<Vec
 }
 
 /// A child that does not outlive its purpose, whichever way that ends.
-struct Running(Child);
+pub(super) struct Running(pub Child);
 
 impl Running {
     /// It has closed its output, so this is a matter of moments, unless it is up to something else.

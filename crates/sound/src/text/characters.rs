@@ -13,12 +13,13 @@ pub(super) fn plain(character: char) -> char {
         '、' | '،' | '】' => ',',
         '‘' | '’' | 'ʼ' => '\'',
         '–' | '—' | '−' | '‐' | '‑' => '-',
-        '〜' | '∼' => '~',
+        '〜' | '∼' | '≈' => '~',
+        'µ' => 'μ',
+        '≧' => '≥',
+        '≦' => '≤',
         '\n' | '\r' => '\n',
         '➕' => '+',
-        '℃' | '℉' | '°' | '€' | '£' | '¥' | '¢' | '‰' | '×' | '÷' | '≥' | '≤' => {
-            character
-        }
+        _ if "℃℉°€£¥¢‰×÷≥≤±²³㎡μΩ".contains(character) => character,
         _ if is_han(character) || is_latin(character) => character,
         '!'..='~' => character,
         _ => ' ',
@@ -30,7 +31,7 @@ pub(super) fn is_invisible(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{20e3}' | '\u{ad}')
 }
 
-pub(super) fn is_han(character: char) -> bool {
+pub fn is_han(character: char) -> bool {
     matches!(character, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}' | '〇' | '々')
 }
 

@@ -1,6 +1,6 @@
 //! Figures in Chinese words.
 
-use super::expression::{Expression, Half, Symbol, Time};
+use super::expression::{Expression, Half, Time};
 use super::numerals::{DigitGroups, Numeral};
 use super::units::{Currency, YUAN};
 
@@ -10,13 +10,29 @@ const LONGEST: usize = 16;
 
 pub(super) fn say(expression: &Expression) -> String {
     match expression {
-        Expression::Counted(number) if number.is_plain() && number.whole == "2" => "两".into(),
-        Expression::Number(number) | Expression::Counted(number) => numeral(number),
+        Expression::Number(number) => numeral(number),
+        Expression::Counted(number) => counted(number),
         Expression::Ordinal(number) => format!("第{}", numeral(number)),
+        Expression::Numbered(number) => format!("{}号", numeral(number)),
         Expression::Digits(groups) => digits(groups),
         Expression::Dotted(groups) => {
             let said: Vec<String> = groups.iter().map(|group| figures(group)).collect();
             said.join("点")
+        }
+        Expression::Internet {
+            groups,
+            port,
+            network,
+        } => {
+            let said: Vec<String> = groups.iter().map(|group| figures(group)).collect();
+            let port = port
+                .as_ref()
+                .map(|port| format!("端口{}", on_telephone(port)));
+            let network = network
+                .as_ref()
+                .map(|bits| format!("斜杠{}", numeral(bits)));
+            let behind = port.or(network).unwrap_or_default();
+            format!("{}{behind}", said.join("点"))
         }
         Expression::Year(year) => figures(year),
         Expression::Date { year, month, day } => {
@@ -26,32 +42,31 @@ pub(super) fn say(expression: &Expression) -> String {
         }
         Expression::Time(time) => clock(*time),
         Expression::Money(currency, number) => money(*currency, number),
+        Expression::ScaledMoney(currency, number, scale) => match scale.chinese() {
+            Some(word) => format!("{}{word}{}", counted(&number.shortest()), currency.chinese),
+            None => money(*currency, &number.with_zeros(scale.zeros())),
+        },
         Expression::Percent(number) => format!("百分之{}", numeral(number)),
         Expression::PerMille(number) => format!("千分之{}", numeral(number)),
         Expression::Measure(number, unit) => {
-            format!(
-                "{}{}",
-                say(&Expression::Counted(number.clone())),
-                unit.chinese
-            )
+            format!("{}{}", counted(number), unit.chinese)
         }
-        Expression::Fraction(upper, lower) => {
+        Expression::Fraction(upper, lower) | Expression::OutOf(upper, lower) => {
             format!("{}分之{}", numeral(lower), numeral(upper))
         }
-        Expression::Range(from, to) => format!("{}到{}", say(from), say(to)),
-        Expression::Symbol(symbol) => match symbol {
-            Symbol::And => "和",
-            Symbol::Plus => "加",
-            Symbol::Equals => "等于",
-            Symbol::Times => "乘以",
-            Symbol::Hash => "井号",
-            Symbol::Star => "星号",
-            Symbol::Above => "大于",
-            Symbol::Below => "小于",
-            Symbol::AtLeast => "不低于",
-            Symbol::AtMost => "不高于",
-        }
-        .into(),
+        Expression::Ratio(from, to) => format!("{}比{}", numeral(from), numeral(to)),
+        Expression::Several(parts) => parts.iter().map(say).collect(),
+        Expression::Range(from, to) => match (&**from, &**to) {
+            // 5-10% is said with both percent signs.
+            (Expression::Number(number), Expression::Percent(_)) => {
+                format!("百分之{}到{}", numeral(number), say(to))
+            }
+            (Expression::Number(number), Expression::Counted(_) | Expression::Measure(..)) => {
+                format!("{}到{}", counted(number), say(to))
+            }
+            (from, to) => format!("{}到{}", say(from), say(to)),
+        },
+        Expression::Symbol(symbol) => symbol.chinese().into(),
     }
 }
 
@@ -66,9 +81,13 @@ fn figures(digits: &str) -> String {
 }
 
 /// On the telephone one is said yāo, so that it is not taken for seven.
+fn on_telephone(digits: &str) -> String {
+    figures(digits).replace('一', "幺")
+}
+
 fn digits(groups: &DigitGroups) -> String {
-    let said = |group: &String| figures(group).replace('一', "幺");
-    groups.0.iter().map(said).collect::<Vec<_>>().join("，")
+    let said: Vec<String> = groups.0.iter().map(|group| on_telephone(group)).collect();
+    said.join("，")
 }
 
 fn numeral(number: &Numeral) -> String {
@@ -79,6 +98,14 @@ fn numeral(number: &Numeral) -> String {
         .as_ref()
         .map(|digits| format!("点{}", figures(digits)));
     format!("{sign}{whole}{}", fraction.unwrap_or_default())
+}
+
+/// Before a measure word, two is 两.
+fn counted(number: &Numeral) -> String {
+    if number.is_plain() && number.whole == "2" {
+        return "两".into();
+    }
+    numeral(number)
 }
 
 fn small(number: u32) -> String {
@@ -170,12 +197,7 @@ fn clock(time: Time) -> String {
 fn money(currency: Currency, number: &Numeral) -> String {
     let fraction = number.fraction.as_deref().unwrap_or("");
     if currency != YUAN || fraction.len() > 2 {
-        let trimmed = fraction.trim_end_matches('0');
-        let number = Numeral {
-            fraction: (!trimmed.is_empty()).then(|| trimmed.to_owned()),
-            ..number.clone()
-        };
-        return say(&Expression::Counted(number)) + currency.chinese;
+        return counted(&number.shortest()) + currency.chinese;
     }
     let mut parts = fraction.chars().map(figure);
     let (jiao, fen) = (parts.next().unwrap_or('零'), parts.next().unwrap_or('零'));
@@ -183,7 +205,7 @@ fn money(currency: Currency, number: &Numeral) -> String {
         fraction: None,
         ..number.clone()
     };
-    let yuan = say(&Expression::Counted(whole)) + "元";
+    let yuan = counted(&whole) + "元";
     match (jiao, fen) {
         ('零', '零') => yuan,
         ('零', fen) => format!("{yuan}零{fen}分"),

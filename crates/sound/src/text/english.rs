@@ -1,6 +1,6 @@
 //! Figures in English words.
 
-use super::expression::{Expression, Half, Symbol, Time};
+use super::expression::{Expression, Half, Time};
 use super::numerals::{DigitGroups, Numeral};
 use super::units::Currency;
 
@@ -50,10 +50,24 @@ pub(super) fn say(expression: &Expression) -> String {
     match expression {
         Expression::Number(number) | Expression::Counted(number) => numeral(number),
         Expression::Ordinal(number) => ordinal(&numeral(number)),
+        Expression::Numbered(number) => format!("number {}", numeral(number)),
         Expression::Digits(groups) => digits(groups),
         Expression::Dotted(groups) => {
             let said: Vec<String> = groups.iter().map(|group| figures(group)).collect();
             said.join(" point ")
+        }
+        Expression::Internet {
+            groups,
+            port,
+            network,
+        } => {
+            let said: Vec<String> = groups.iter().map(|group| figures(group)).collect();
+            let port = port.as_ref().map(|port| format!(" port {}", figures(port)));
+            let network = network
+                .as_ref()
+                .map(|bits| format!(" slash {}", numeral(bits)));
+            let behind = port.or(network).unwrap_or_default();
+            format!("{}{behind}", said.join(" dot "))
         }
         Expression::Year(year) => said_year(year),
         Expression::Date { year, month, day } => {
@@ -66,6 +80,14 @@ pub(super) fn say(expression: &Expression) -> String {
         }
         Expression::Time(time) => clock(*time),
         Expression::Money(currency, number) => money(*currency, number),
+        Expression::ScaledMoney(currency, number, scale) => match scale.english() {
+            Some(word) => format!(
+                "{} {word} {}",
+                numeral(&number.shortest()),
+                currency.english[1]
+            ),
+            None => money(*currency, &number.with_zeros(scale.zeros())),
+        },
         Expression::Percent(number) => format!("{} percent", numeral(number)),
         Expression::PerMille(number) => format!("{} per thousand", numeral(number)),
         Expression::Measure(number, unit) => {
@@ -75,23 +97,12 @@ pub(super) fn say(expression: &Expression) -> String {
                 unit.english[usize::from(!is_one(number))]
             )
         }
-        Expression::Fraction(upper, lower) => {
-            format!("{} over {}", numeral(upper), numeral(lower))
-        }
+        Expression::Fraction(upper, lower) => fraction(upper, lower),
+        Expression::OutOf(part, whole) => format!("{} of {}", numeral(part), numeral(whole)),
+        Expression::Ratio(from, to) => format!("{} to {}", numeral(from), numeral(to)),
+        Expression::Several(parts) => parts.iter().map(say).collect::<Vec<_>>().join(" "),
         Expression::Range(from, to) => format!("{} to {}", say(from), say(to)),
-        Expression::Symbol(symbol) => match symbol {
-            Symbol::And => "and",
-            Symbol::Plus => "plus",
-            Symbol::Equals => "equals",
-            Symbol::Times => "times",
-            Symbol::Hash => "pound key",
-            Symbol::Star => "star",
-            Symbol::Above => "above",
-            Symbol::Below => "below",
-            Symbol::AtLeast => "at least",
-            Symbol::AtMost => "at most",
-        }
-        .into(),
+        Expression::Symbol(symbol) => symbol.english().into(),
     }
 }
 
@@ -119,6 +130,18 @@ fn numeral(number: &Numeral) -> String {
         .as_ref()
         .map(|digits| format!(" point {}", figures(digits)));
     format!("{sign}{whole}{}", fraction.unwrap_or_default())
+}
+
+/// Three quarters, one third, five over two hundred.
+fn fraction(upper: &Numeral, lower: &Numeral) -> String {
+    let part = match lower.small() {
+        Some(2) => "half".to_owned(),
+        Some(4) => "quarter".to_owned(),
+        Some(3..=20 | 100 | 1000) => ordinal(&numeral(lower)),
+        _ => return format!("{} over {}", numeral(upper), numeral(lower)),
+    };
+    let several = if is_one(upper) { "" } else { "s" };
+    format!("{} {part}{several}", numeral(upper))
 }
 
 fn cardinal(digits: &str) -> String {
@@ -201,8 +224,10 @@ fn said_year(year: &str) -> String {
 
 /// On the twelve-hour clock, as people say it.
 fn clock(time: Time) -> String {
-    if (time.hour, time.minute, time.second, time.half) == (12, 0, None, None) {
-        return "twelve noon".into();
+    match (time.hour, time.minute, time.second, time.half) {
+        (12, 0, None, None) => return "twelve noon".into(),
+        (0 | 24, 0, None, None) => return "twelve midnight".into(),
+        _ => {}
     }
     let is_afternoon = match time.half {
         Some(half) => half == Half::Afternoon,
@@ -257,12 +282,11 @@ fn money(currency: Currency, number: &Numeral) -> String {
             format!("{whole} {} and {cents} {small}", currency.english[several])
         }
         _ => {
-            let trimmed = fraction.trim_end_matches('0');
-            let number = Numeral {
-                fraction: (!trimmed.is_empty()).then(|| trimmed.to_owned()),
-                ..number.clone()
-            };
-            format!("{} {}", numeral(&number), currency.english[several])
+            format!(
+                "{} {}",
+                numeral(&number.shortest()),
+                currency.english[several]
+            )
         }
     }
 }

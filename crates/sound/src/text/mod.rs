@@ -7,17 +7,31 @@ mod characters;
 mod chinese;
 mod english;
 mod expression;
+mod lexicon;
+pub mod mandarin;
 mod numerals;
 mod phrases;
 mod scan;
 mod units;
 
-pub use phrases::{Phrase, phrases};
+pub use lexicon::with_readings;
+pub use phrases::{Phrase, in_words, phrases};
+
+use characters::{is_han, is_latin};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Language {
     Chinese,
     English,
+}
+
+/// The language of a whole text: Chinese where it has a Han character. `None` where there is nothing to say.
+pub fn language_of(text: &str) -> Option<Language> {
+    if text.chars().any(is_han) {
+        return Some(Language::Chinese);
+    }
+    let is_said = |c: char| is_latin(c) || characters::plain(c).is_ascii_alphanumeric();
+    text.chars().any(is_said).then_some(Language::English)
 }
 
 /// How long the voice rests behind a phrase.

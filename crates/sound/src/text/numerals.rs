@@ -8,6 +8,14 @@ pub(super) struct Numeral {
 }
 
 impl Numeral {
+    pub fn of_digits(digits: &str) -> Self {
+        Self {
+            negative: false,
+            whole: digits.to_owned(),
+            fraction: None,
+        }
+    }
+
     pub fn is_plain(&self) -> bool {
         !self.negative && self.fraction.is_none()
     }
@@ -82,6 +90,29 @@ impl Numeral {
         self
     }
 
+    /// A hundred times as much has two more zeros.
+    pub fn with_zeros(&self, zeros: usize) -> Self {
+        let fraction = self.fraction.as_deref().unwrap_or_default();
+        let (moved, left) = fraction.split_at(zeros.min(fraction.len()));
+        let missing = "0".repeat(zeros - moved.len());
+        let left = left.trim_end_matches('0');
+        Self {
+            negative: self.negative,
+            whole: format!("{}{moved}{missing}", self.whole),
+            fraction: (!left.is_empty()).then(|| left.to_owned()),
+        }
+    }
+
+    /// Without zeros at the end of the fraction.
+    pub fn shortest(&self) -> Self {
+        self.with_zeros(0)
+    }
+
+    pub fn is_like_a_year(&self) -> bool {
+        let is_near = |year| (1800..=2199).contains(&year);
+        self.whole.len() == 4 && self.small().is_some_and(is_near)
+    }
+
     /// The value, where it is small enough to be a day, an hour or a year.
     pub fn small(&self) -> Option<u32> {
         (self.is_plain() && self.whole.len() <= 6).then(|| self.whole.parse().ok())?
@@ -93,6 +124,19 @@ impl Numeral {
 pub(super) struct DigitGroups(pub Vec<String>);
 
 impl DigitGroups {
+    /// A number that begins with its country code: that of China is a group of its own, and what follows is grouped as at home.
+    pub fn international(digits: &str) -> Self {
+        let home = digits.strip_prefix("86").filter(|home| home.len() >= 8);
+        match home {
+            Some(home) => {
+                let mut groups = vec!["86".to_owned()];
+                groups.extend(Self::of(home).0);
+                Self(groups)
+            }
+            None => Self::of(digits),
+        }
+    }
+
     /// Telephone numbers in the usual groups, others in groups that one remembers.
     pub fn of(digits: &str) -> Self {
         let sizes: &[usize] = match digits.len() {

@@ -36,6 +36,19 @@ pub fn phrases(text: &str) -> Vec<Phrase> {
     }
 }
 
+/// The whole text in words, for a voice that speaks every language in it.
+pub fn in_words(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    for phrase in phrases(text) {
+        let joins = |c: char| c.is_ascii_alphanumeric() || c.is_ascii_punctuation();
+        if words.ends_with(joins) && phrase.text.starts_with(joins) {
+            words.push(' ');
+        }
+        words.push_str(&phrase.text);
+    }
+    words
+}
+
 fn limit(phrases: &[Phrase]) -> usize {
     let characters: usize = phrases.iter().map(Phrase::characters).sum();
     MOST_RUNS + characters / LONG
@@ -64,7 +77,7 @@ fn runs(text: &str) -> Vec<Run> {
                 Token::Han(word) => add_word(&mut runs, Language::Chinese, word.clone()),
                 Token::Latin(word) => add_word(&mut runs, Language::English, word.clone()),
                 Token::Said(said) if language == Language::Chinese => {
-                    add_word(&mut runs, language, chinese::say(said));
+                    add_chinese(&mut runs, &chinese::say(said));
                 }
                 Token::Said(said) => add_word(&mut runs, language, english::say(said)),
                 Token::Mark(mark) => add_mark(&mut runs, *mark),
@@ -72,6 +85,23 @@ fn runs(text: &str) -> Vec<Run> {
         }
     }
     runs
+}
+
+/// Chinese words; the letters of units among them are said by the English voice.
+fn add_chinese(runs: &mut Vec<Run>, words: &str) {
+    let mut rest = words;
+    while let Some(first) = rest.chars().next() {
+        let is_letter = first.is_ascii();
+        let end = rest.find(|c: char| c.is_ascii() != is_letter);
+        let (part, others) = rest.split_at(end.unwrap_or(rest.len()));
+        let language = if is_letter {
+            Language::English
+        } else {
+            Language::Chinese
+        };
+        add_word(runs, language, part.to_owned());
+        rest = others;
+    }
 }
 
 fn add_word(runs: &mut Vec<Run>, language: Language, word: String) {
@@ -120,7 +150,11 @@ fn language_of(tokens: &[Token], otherwise: Language) -> Language {
     for token in tokens {
         match token {
             Token::Han(word) => han += word.chars().count(),
-            Token::Latin(word) => latin += word.split(' ').count(),
+            // What is spelled is one word, however many letters it has.
+            Token::Latin(words) => {
+                let whole = words.split(' ').filter(|word| word.len() > 1);
+                latin += whole.count().max(1);
+            }
             _ => {}
         }
     }
@@ -260,7 +294,7 @@ mod tests {
             ("转8001，A座1208室", "转八零零幺，[A]座幺二零八室"),
             ("评分4.8/5", "评分四点八，五"),
             ("【通知】您好", "通知，您好"),
-            ("+8613800138000", "八六幺三，八零零幺，三八零零，零"),
+            ("+8613800138000", "八六，幺三八，零零幺三，八零零零"),
         ] {
             assert_eq!(said(text), words, "{text}");
         }
@@ -329,6 +363,17 @@ mod tests {
             said("Dear 张三, your balance is 12.5 yuan"),
             "[Dear]张三，[your balance is twelve point five yuan]"
         );
+    }
+
+    #[test]
+    fn a_text_in_words_is_one_text() {
+        for (text, words) in [
+            ("您的code是1234。OK", "您的code是幺二三四。O K"),
+            ("Pay $5. Now.", "Pay five dollars. Now."),
+            ("🎉", ""),
+        ] {
+            assert_eq!(in_words(text), words);
+        }
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 mod address;
 mod calendar;
+mod clock;
 mod context;
 mod figures;
+mod names;
+mod telephone;
 
+use self::context::ends_a_range;
 use super::characters::{is_han, is_invisible, is_latin, plain};
 use super::expression::{Expression, Symbol};
-use super::numerals::DigitGroups;
 use super::units::currency;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +93,7 @@ impl Scan<'_> {
     }
 
     fn latin(&mut self) {
-        if self.address() || self.initials() {
+        if self.address() || self.initials() || self.number_plate() || self.known_word() {
             return;
         }
         let word = self.take_while(LONGEST_RUN, |c| is_latin(c) || c == '\'');
@@ -108,22 +111,16 @@ impl Scan<'_> {
         if self.is_digit(0) && word.chars().all(|c| c.is_ascii_uppercase()) {
             return self.identifier(word);
         }
-        if self.peek(0) == Some('.') && is_abbreviation(word) {
+        // "No." alone is an answer.
+        let is_answer = word.eq_ignore_ascii_case("no") && !self.is_digit(1) && !self.is_digit(2);
+        if self.peek(0) == Some('.')
+            && !is_answer
+            && let Some(whole) = abbreviated(word)
+        {
             self.at += 1;
-            if word.eq_ignore_ascii_case("no") {
-                return self.tokens.push(Token::Latin("number".into()));
-            }
+            return self.tokens.push(Token::Latin(whole.to_owned()));
         }
-        self.tokens.push(Token::Latin(apart(word)));
-    }
-
-    /// Letters and figures without a blank: a flight, a number plate, an order. All of it is spelled.
-    fn identifier(&mut self, letters: &str) {
-        let spelled: Vec<String> = letters.chars().map(String::from).collect();
-        self.tokens.push(Token::Latin(spelled.join(" ")));
-        let digits = self.take_while(LONGEST_RUN, |c| c.is_ascii_digit());
-        self.tokens
-            .push(Token::Said(Expression::Digits(DigitGroups::of(&digits))));
+        self.tokens.push(Token::Latin(names::words_of(word)));
     }
 
     /// Letters with a full stop behind each: `U.S.`, `e.g.`
@@ -149,6 +146,7 @@ impl Scan<'_> {
             '/' if self.is_digit(0) => Token::Mark(','),
             '.' | '\n' => Token::Mark('.'),
             '?' | '!' => Token::Mark(character),
+            '#' if self.is_digit(0) && !self.is_named(self.at - 1) => self.numbered(),
             _ => match self.symbol(character) {
                 Some(symbol) => Token::Said(Expression::Symbol(symbol)),
                 None => return,
@@ -158,39 +156,60 @@ impl Scan<'_> {
     }
 
     /// Signs are said where they mean something, which depends on what is beside them.
-    fn symbol(&self, character: char) -> Option<Symbol> {
+    fn symbol(&mut self, character: char) -> Option<Symbol> {
         let digit_before = self.nearest_before().is_some_and(|c| c.is_ascii_digit());
         let digit_behind = self.nearest_behind().is_some_and(|c| c.is_ascii_digit());
-        let same_beside =
-            self.peek(0) == Some(character) || self.at >= 2 && self.text[self.at - 2] == character;
+        let before = self.at.checked_sub(2).map(|at| self.text[at]);
+        let same_beside = self.peek(0) == Some(character) || before == Some(character);
         match character {
             '&' if !same_beside => Some(Symbol::And),
             '+' if digit_before || digit_behind => Some(Symbol::Plus),
             '=' if digit_before && digit_behind => Some(Symbol::Equals),
             '×' | '*' if digit_before && digit_behind && !same_beside => Some(Symbol::Times),
+            // A star in a name hides a part of it.
+            '*' if self.hides_name(before) => None,
             '*' if !same_beside && !digit_before && !digit_behind => Some(Symbol::Star),
             '#' if !same_beside && !digit_behind => Some(Symbol::Hash),
+            '±' if digit_behind => Some(Symbol::PlusOrMinus),
             '≥' if digit_behind => Some(Symbol::AtLeast),
             '≤' if digit_behind => Some(Symbol::AtMost),
-            '>' | '<' => self.comparison(character),
+            '<' | '>' => self.comparison(character),
+            '-' | '~' => self.range_or_about(character, before),
             _ => None,
         }
     }
 
-    /// `> 80` and `<= 5`, behind what is compared.
-    fn comparison(&self, sign: char) -> Option<Symbol> {
-        let rest = &self.text[self.at..];
-        let or_equal = rest.first() == Some(&'=');
-        let value = rest.iter().skip(usize::from(or_equal)).find(|c| **c != ' ');
-        if !value.is_some_and(char::is_ascii_digit) || self.nearest_before().is_none() {
+    /// `> 90`, `>= 90`; not an arrow, and not markup.
+    fn comparison(&mut self, character: char) -> Option<Symbol> {
+        let or_equal = usize::from(self.peek(0) == Some('='));
+        let blank = usize::from(self.peek(or_equal) == Some(' '));
+        if !self.is_digit(or_equal + blank) {
             return None;
         }
-        Some(match (sign, or_equal) {
-            ('>', false) => Symbol::Above,
-            ('>', true) => Symbol::AtLeast,
-            (_, false) => Symbol::Below,
-            (_, true) => Symbol::AtMost,
+        self.at += or_equal;
+        Some(match (character, or_equal) {
+            ('>', 0) => Symbol::MoreThan,
+            ('>', _) => Symbol::AtLeast,
+            (_, 0) => Symbol::LessThan,
+            _ => Symbol::AtMost,
         })
+    }
+
+    fn range_or_about(&self, character: char, before: Option<char>) -> Option<Symbol> {
+        let next = self.peek(0)?;
+        let is_joined = before.is_some_and(|c| is_han(c) || c.is_ascii_digit());
+        if is_joined && before.is_some_and(ends_a_range) && begins_range_end(next) {
+            return Some(Symbol::To);
+        }
+        match character {
+            '~' if is_joined && (is_han(next) || next.is_ascii_digit()) => Some(Symbol::To),
+            '~' if next.is_ascii_digit() => Some(Symbol::About),
+            _ => None,
+        }
+    }
+
+    fn hides_name(&self, before: Option<char>) -> bool {
+        before.is_some_and(|c| is_han(c) && c != '按') && self.peek(0) != Some('键')
     }
 
     fn nearest_before(&self) -> Option<char> {
@@ -203,28 +222,27 @@ impl Scan<'_> {
     }
 }
 
-/// A name that is written of several words, such as `KubePodCrashLooping`, as these words. `iPhone` and `GitHub` are said as they are.
-fn apart(word: &str) -> String {
-    const FEWEST: usize = 3;
-    let mut words: Vec<String> = Vec::new();
-    let mut before = ' ';
-    for letter in word.chars() {
-        if letter.is_uppercase() && before.is_lowercase() || words.is_empty() {
-            words.push(String::new());
-        }
-        words.last_mut().expect("there is one").push(letter);
-        before = letter;
-    }
-    if words.len() < FEWEST || words.iter().any(|word| word.len() < 2) {
-        return word.to_owned();
-    }
-    words.join(" ")
+/// What the second end of a range begins with: `11月15日-20日`, `周一-周五`, `上午9点-下午5点`.
+fn begins_range_end(character: char) -> bool {
+    character.is_ascii_digit() || "周星上下早晚中次明今".contains(character)
 }
 
-/// Words whose full stop does not end the sentence.
-fn is_abbreviation(word: &str) -> bool {
-    const WORDS: [&str; 11] = [
-        "mr", "mrs", "ms", "dr", "no", "st", "vs", "inc", "ltd", "co", "prof",
+/// What is said for a word whose full stop does not end the sentence.
+fn abbreviated(word: &str) -> Option<&str> {
+    const WORDS: [&str; 8] = ["mr", "mrs", "ms", "dr", "st", "inc", "ltd", "prof"];
+    const WHOLE: [(&str, &str); 6] = [
+        ("no", "number"),
+        ("ext", "extension"),
+        ("rd", "Road"),
+        ("ave", "Avenue"),
+        ("vs", "versus"),
+        ("co", "company"),
     ];
-    WORDS.contains(&word.to_ascii_lowercase().as_str())
+    if WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+        return Some(word);
+    }
+    let whole = WHOLE
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(word));
+    whole.map(|(_, whole)| *whole)
 }

@@ -2,11 +2,19 @@
 
 use super::AudioError;
 
+#[derive(Clone, Copy)]
 pub(super) struct Chunk<'a> {
     pub id: [u8; 4],
     pub bytes: &'a [u8],
+    /// What the length field says.
+    pub promised: usize,
+}
+
+impl Chunk<'_> {
     /// The length field promised more than the file has.
-    pub is_cut: bool,
+    pub fn is_cut(&self) -> bool {
+        self.promised > self.bytes.len()
+    }
 }
 
 pub(super) struct RiffChunks<'a> {
@@ -48,7 +56,7 @@ impl<'a> Iterator for RiffChunks<'a> {
         Some(Chunk {
             id,
             bytes,
-            is_cut: promised > length,
+            promised,
         })
     }
 }

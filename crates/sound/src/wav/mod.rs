@@ -11,7 +11,7 @@ mod write;
 pub use format::{Encoding, WavFormat};
 pub use write::mono_16_bit;
 
-use chunks::RiffChunks;
+use chunks::{Chunk, RiffChunks};
 
 /// The limits of a file. Bytes are judged before anything is read, seconds before anything is decoded.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +63,7 @@ pub enum AudioError {
 pub struct Wav<'a> {
     format: WavFormat,
     data: &'a [u8],
+    is_cut: bool,
 }
 
 impl<'a> Wav<'a> {
@@ -76,12 +77,19 @@ impl<'a> Wav<'a> {
                 limit: limits.bytes,
             });
         }
-        let (format, data) = find_samples(RiffChunks::of(bytes)?)?;
+        let (format, chunk) = find_samples(RiffChunks::of(bytes)?)?;
+        let data = chunk.bytes;
         let data = &data[..data.len() - data.len() % format.frame_bytes()];
+        // A program that writes into a pipe does not know the length, and promises more than anybody has.
+        let is_cut = chunk.is_cut() && chunk.promised <= limits.bytes;
         if data.is_empty() {
             return Err(AudioError::NoSamples);
         }
-        let wav = Self { format, data };
+        let wav = Self {
+            format,
+            data,
+            is_cut,
+        };
         let seconds = (wav.frames() as u64).div_ceil(u64::from(format.rate));
         if seconds > u64::from(limits.seconds) {
             return Err(AudioError::TooLong {
@@ -90,6 +98,11 @@ impl<'a> Wav<'a> {
             });
         }
         Ok(wav)
+    }
+
+    /// Whether the file ends before its samples do.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     pub fn format(&self) -> WavFormat {
@@ -122,13 +135,13 @@ impl<'a> Wav<'a> {
 }
 
 /// The format must stand before the samples. Of several fmt or data chunks the first counts.
-fn find_samples(chunks: RiffChunks<'_>) -> Result<(WavFormat, &[u8]), AudioError> {
+fn find_samples(chunks: RiffChunks<'_>) -> Result<(WavFormat, Chunk<'_>), AudioError> {
     let mut format = None;
     for chunk in chunks {
         match (&chunk.id, format) {
-            (b"fmt ", None) if chunk.is_cut => return Err(AudioError::NoFormat),
+            (b"fmt ", None) if chunk.is_cut() => return Err(AudioError::NoFormat),
             (b"fmt ", None) => format = Some(WavFormat::read(chunk.bytes)?),
-            (b"data", Some(format)) => return Ok((format, chunk.bytes)),
+            (b"data", Some(format)) => return Ok((format, chunk)),
             (b"data", None) => return Err(AudioError::NoFormat),
             _ => {}
         }

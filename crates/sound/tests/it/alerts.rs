@@ -1,11 +1,10 @@
-//! Alerts as they are read out: fifty that public rule sets of Prometheus, and other tools, are written for, each with the reading that was listened to.
-//! `UPDATE_READINGS=1` writes the file anew; whoever does so looks at each line that has changed.
-
-use std::path::Path;
+//! Fifty alerts as they are read out: those that public rule sets of Prometheus, and other tools, are written for. In `tests/fixtures/alerts.txt` an alert
+//! has two lines: as it is written, and as it is read, with what the English voice says in brackets.
 
 use sound::text::{Language, phrases};
 
-/// English phrases in brackets.
+const ALERTS: &str = include_str!("../fixtures/alerts.txt");
+
 fn said(text: &str) -> String {
     let said = phrases(text)
         .into_iter()
@@ -18,23 +17,15 @@ fn said(text: &str) -> String {
 
 #[test]
 fn alerts_are_read_as_people_say_them() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/alerts.txt");
-    let file = std::fs::read_to_string(&path).unwrap();
-    let pairs: Vec<_> = file
-        .split("\n\n")
-        .filter(|pair| !pair.trim().is_empty())
-        .collect();
-    assert_eq!(pairs.len(), 50);
-    let texts = pairs.iter().map(|pair| pair.lines().next().unwrap());
-    if std::env::var("UPDATE_READINGS").is_ok() {
-        let written: Vec<_> = texts
-            .map(|text| format!("{text}\n{}\n", said(text)))
-            .collect();
-        std::fs::write(&path, written.join("\n")).unwrap();
-        return;
+    let alerts: Vec<_> = ALERTS.trim().split("\n\n").collect();
+    assert_eq!(alerts.len(), 50);
+    let mut wrong = String::new();
+    for alert in alerts {
+        let (text, reading) = alert.split_once('\n').expect("two lines");
+        let got = said(text);
+        if got != reading {
+            wrong += &format!("\n  written:  {text}\n  expected: {reading}\n  got:      {got}");
+        }
     }
-    for pair in &pairs {
-        let (text, reading) = pair.trim().split_once('\n').unwrap();
-        assert_eq!(said(text), reading, "{text}");
-    }
+    assert!(wrong.is_empty(), "readings are wrong:{wrong}");
 }

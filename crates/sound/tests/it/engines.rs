@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sound::speech::{
-    CommandEngine, Espeak, HttpEngine, Preferred, Speaker, SpeakingTime, SpeechEngine, SpeechError,
+    CommandEngine, Espeak, HttpEngine, NamedVoice, RequestForm, Speaker, SpeakingTime,
+    SpeechEngine, SpeechError, VoiceWish,
 };
 use sound::wav::{WavLimits, mono_16_bit};
-use sound::{Utterance, Voice};
+use sound::{Utterance, VoiceOptions};
 
 use super::support::speech;
 
@@ -38,8 +39,14 @@ fn in_a_minute() -> SpeakingTime<'static> {
     SpeakingTime::new(Duration::from_secs(60))
 }
 
+/// With the embedded voice behind them.
+fn falling_back(voices: Vec<NamedVoice>) -> Speaker {
+    let embedded = Arc::new(Espeak::default());
+    Speaker::new(voices, embedded, Duration::from_secs(60))
+}
+
 fn hello() -> Utterance {
-    speech("hello", Voice::default())
+    speech("hello", VoiceOptions::default())
 }
 
 #[test]
@@ -52,10 +59,10 @@ fn an_external_command_gets_the_text_and_the_options_and_answers_with_wav() {
         said.display(),
         wav.display()
     );
-    let voice = Voice {
+    let voice = VoiceOptions {
         speed: 100,
         pitch: -200,
-        ..Voice::default()
+        ..VoiceOptions::default()
     };
     let text = "-v 'x'; `rm`; $(y) <b>&\"";
     let samples = shell(&script)
@@ -142,7 +149,7 @@ fn a_command_that_fails_or_talks_too_much_is_said_to_have_done_so() {
     let deaf = shell("exec 0<&-; echo x");
     assert!(matches!(
         deaf.speak(
-            &speech(&"long ".repeat(100_000), Voice::default()),
+            &speech(&"long ".repeat(100_000), VoiceOptions::default()),
             &mut in_a_minute()
         ),
         Err(SpeechError::NotWav { .. })
@@ -155,6 +162,7 @@ fn an_http_voice_gets_json_and_answers_with_wav() {
     let noted = Arc::clone(&seen);
     let engine = HttpEngine {
         url: "http://voice.example/speak".into(),
+        form: RequestForm::Json,
         transport: Arc::new(move |url: &str, json: String, limit: usize, _: Duration| {
             *noted.lock().unwrap() = format!("{url} {limit} {json}");
             Ok(tone())
@@ -163,10 +171,10 @@ fn an_http_voice_gets_json_and_answers_with_wav() {
         limits: WavLimits::default(),
         version: "2".into(),
     };
-    let voice = Voice {
+    let voice = VoiceOptions {
         speed: 5,
         pitch: 7,
-        ..Voice::default()
+        ..VoiceOptions::default()
     };
     assert_eq!(
         engine
@@ -222,25 +230,21 @@ fn a_voice_that_fails_is_asked_again_and_then_the_embedded_one_stands_in() {
             asked: AtomicU32::new(0),
             fails,
         });
-        let speaker = Speaker {
-            preferred: Some(Preferred {
-                engine: engine.clone(),
-                tries: 3,
-            }),
-            embedded: Arc::new(Espeak::default()),
-            time: Duration::from_secs(60),
-        };
-        (engine, speaker)
+        let mut better = NamedVoice::new("better", engine.clone());
+        better.limits.tries = 3;
+        (engine, falling_back(vec![better]))
     };
     let (engine, twice) = speaker(2);
-    let spoken = twice.speak(&hello()).unwrap();
+    let spoken = twice.speak(&hello(), &VoiceWish::default()).unwrap();
     assert!(!spoken.is_fallback && spoken.samples.len() == 800);
     assert_eq!(engine.asked.load(Ordering::Relaxed), 3);
     let (engine, always) = speaker(99);
-    let spoken = always.speak(&hello()).unwrap();
+    let spoken = always.speak(&hello(), &VoiceWish::default()).unwrap();
     assert!(spoken.is_fallback && spoken.samples.len() > 1000);
     assert_eq!(engine.asked.load(Ordering::Relaxed), 3);
-    assert_eq!(always.identity(), "flaky");
+    assert_eq!(&*spoken.voice, "espeak");
+    let identity = always.identity("hello", &VoiceWish::default());
+    assert!(identity.starts_with("flaky"), "{identity}");
 }
 
 #[test]
@@ -262,7 +266,7 @@ fn one_deadline_holds_for_a_whole_text_however_many_phrases_it_has() {
         time: Duration::from_secs(1),
         ..Espeak::default()
     };
-    let text = speech(&"中国 and ".repeat(30), Voice::default());
+    let text = speech(&"中国 and ".repeat(30), VoiceOptions::default());
     assert_eq!(engine.calls(&text).len(), 60);
     let (short, long) = (Duration::from_secs(1), Duration::from_secs(60));
     // The limit of the engine or that of the whole, whichever ends first.
@@ -287,7 +291,7 @@ fn one_deadline_holds_for_a_whole_text_however_many_phrases_it_has() {
 fn a_text_that_changes_language_a_thousand_times_starts_the_program_a_bounded_number_of_times() {
     let calls = |text: &str| {
         Espeak::default()
-            .calls(&speech(text, Voice::default()))
+            .calls(&speech(text, VoiceOptions::default()))
             .len()
     };
     let (thousand, two_thousand) = (calls(&"a中".repeat(500)), calls(&"a中".repeat(1000)));
@@ -303,15 +307,10 @@ fn a_voice_that_hangs_leaves_time_for_the_embedded_one() {
         asked: AtomicU32::new(0),
         fails: 0,
     });
-    let speaker = Speaker {
-        preferred: Some(Preferred {
-            engine: Arc::new(shell("exec sleep 60")),
-            tries: 1000,
-        }),
-        embedded: embedded.clone(),
-        time: Duration::from_secs(1),
-    };
-    let spoken = speaker.speak(&hello()).unwrap();
+    let mut hanging = NamedVoice::new("hanging", Arc::new(shell("exec sleep 60")));
+    hanging.limits.tries = 1000;
+    let speaker = Speaker::new(vec![hanging], embedded.clone(), Duration::from_secs(1));
+    let spoken = speaker.speak(&hello(), &VoiceWish::default()).unwrap();
     assert!(spoken.is_fallback);
     assert_eq!(embedded.asked.load(Ordering::Relaxed), 1);
 }

@@ -1,7 +1,7 @@
 //! A listener nobody here wrote: the recogniser of the Python package pocketsphinx, given a grammar of sentences, must pick the one that
 //! was said, after the telephone codec.
 
-use sound::Voice;
+use sound::VoiceOptions;
 use sound::background::NAMES;
 
 use super::listener::{Grammar, understood};
@@ -40,7 +40,7 @@ const USEFUL_SPEEDS: [i16; 4] = [-500, -250, 100, 200];
 struct Said {
     what: String,
     sentence: &'static str,
-    voice: Voice,
+    voice: VoiceOptions,
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_recogniser_understands_every_sentence_after_the_codec() {
         });
     };
     for sentence in SENTENCES {
-        say("natural".into(), sentence, Voice::default());
+        say("natural".into(), sentence, VoiceOptions::default());
     }
     // Each of the others with a part of the sentences, so that the whole is quick.
     for (turn, speed) in USEFUL_SPEEDS.into_iter().enumerate() {
@@ -62,9 +62,9 @@ fn a_recogniser_understands_every_sentence_after_the_codec() {
             say(
                 format!("speed {speed}"),
                 sentence,
-                Voice {
+                VoiceOptions {
                     speed,
-                    ..Voice::default()
+                    ..VoiceOptions::default()
                 },
             );
         }
@@ -74,9 +74,9 @@ fn a_recogniser_understands_every_sentence_after_the_codec() {
             say(
                 name.into(),
                 sentence,
-                Voice {
+                VoiceOptions {
                     background: number,
-                    ..Voice::default()
+                    ..VoiceOptions::default()
                 },
             );
         }

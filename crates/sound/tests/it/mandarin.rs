@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use sound::Voice;
+use sound::VoiceOptions;
 use sound::text::{Language, phrases};
 
 use super::measure::{median, pitch_contour};
@@ -72,36 +72,47 @@ fn numbers_reach_the_engine_as_chinese_words_and_never_as_figures() {
 
 #[test]
 fn a_longer_text_takes_longer_syllable_by_syllable() {
-    let seconds = |text: &str| heard(text, Voice::default()).len() as f64 / 8000.0;
+    let seconds = |text: &str| heard(text, VoiceOptions::default()).len() as f64 / 8000.0;
     let (short, long) = (seconds("您的快递"), seconds("您的快递您的快递您的快递"));
     let each = (long - short) / 8.0;
     // Read aloud, Mandarin has four to five syllables a second.
     assert!((0.19..=0.27).contains(&each), "{each:.3} s a syllable");
 }
 
-/// The pitch of a syllable said alone, slowly enough to be followed: in its first third, and where it ends.
-fn movement(syllable: &str) -> (f64, f64) {
-    let slowly = Voice {
+/// The pitch of a syllable said alone, slowly enough to be followed.
+fn contour(syllable: &str) -> Vec<f64> {
+    let slowly = VoiceOptions {
         speed: -300,
-        ..Voice::default()
+        ..VoiceOptions::default()
     };
-    let contour = pitch_contour(&heard(syllable, slowly));
+    let contour = pitch_contour(&heard(syllable, slowly)).into_iter();
+    let contour: Vec<_> = contour.map(|(_, hertz)| hertz).collect();
     assert!(contour.len() >= 9, "{syllable}: {contour:?}");
-    let part = |range: &[(f64, f64)]| median(range.iter().map(|(_, hertz)| *hertz).collect());
-    (
-        part(&contour[..contour.len() / 3]),
-        part(&contour[contour.len() - 3..]),
-    )
+    contour
+}
+
+/// In its first third, and where it ends.
+fn movement(contour: &[f64]) -> (f64, f64) {
+    let (begin, end) = (&contour[..contour.len() / 3], &contour[contour.len() - 3..]);
+    (median(begin.to_vec()), median(end.to_vec()))
+}
+
+/// Where it is highest, and where it ends. The consonant before a falling tone rises, and the line takes the lowest end of the fall away.
+fn fall(contour: &[f64]) -> (f64, f64) {
+    let mut sorted = contour.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (sorted[sorted.len() - 2], movement(contour).1)
 }
 
 #[test]
 fn the_pitch_moves_as_the_tones_say() {
-    let (first, second, fourth) = (movement("妈"), movement("麻"), movement("骂"));
+    let [first, second, third] = ["妈", "麻", "马"].map(|syllable| movement(&contour(syllable)));
     let ratio = |(begin, end): (f64, f64)| end / begin;
     assert!((0.9..=1.15).contains(&ratio(first)), "level: {first:?}");
     assert!(ratio(second) > 1.2, "rising: {second:?}");
+    let [level, fourth] = ["妈", "骂"].map(|syllable| fall(&contour(syllable)));
+    assert!(ratio(level) > 0.95, "level: {level:?}");
     assert!(ratio(fourth) < 0.85, "falling: {fourth:?}");
-    let third = movement("马");
     let mean = |(begin, end): (f64, f64)| f64::midpoint(begin, end);
     assert!(
         mean(third) < mean(first) * 0.9,

@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use sound::renderer::{Counts, Piece, Requester};
-use sound::speech::{Preferred, Speaker, SpeakingTime, SpeechEngine, SpeechError};
+use sound::speech::{Espeak, NamedVoice, Speaker, SpeakingTime, SpeechEngine, SpeechError};
 use sound::spelled::SpelledCharacter;
 use sound::text::Language;
 use sound::wav::mono_16_bit;
-use sound::{PlaylistItem, PromptError, PromptRenderer, RendererSettings, Utterance, Voice};
+use sound::{PlaylistItem, PromptError, PromptRenderer, RendererSettings, Utterance, VoiceOptions};
 use supervisor::Supervisor;
 
-use super::support::{embedded, speech};
+use super::support::{embedded, spoken};
 
 const ANYONE: Requester<'static> = Requester("anyone");
 /// A limit for failures only.
@@ -79,11 +79,7 @@ impl SpeechEngine for Waiting {
 }
 
 fn only(engine: Arc<Waiting>) -> Speaker {
-    Speaker {
-        preferred: None,
-        embedded: engine,
-        time: PATIENCE,
-    }
+    Speaker::new(Vec::new(), engine, PATIENCE)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,7 +91,7 @@ async fn a_prompt_is_made_once_however_many_wait_for_it_and_all_share_it() {
         only(engine.clone()),
     )
     .unwrap();
-    let ask = || renderer.piece(ANYONE, Piece::Speech(speech("hello", Voice::default())));
+    let ask = || renderer.piece(ANYONE, spoken("hello", VoiceOptions::default()));
     let waiting: Vec<_> = (0..10_000).map(|_| ask()).collect();
     go.send(Ok(())).unwrap();
     let mut sounds = Vec::new();
@@ -104,12 +100,12 @@ async fn a_prompt_is_made_once_however_many_wait_for_it_and_all_share_it() {
     }
     assert_eq!(engine.asked.load(Ordering::Relaxed), 1);
     assert!(sounds.iter().all(|sound| Arc::ptr_eq(
-        sound.bytes(g711::Codec::Pcma),
-        sounds[0].bytes(g711::Codec::Pcma)
+        sound.sound.bytes(g711::Codec::Pcma),
+        sounds[0].sound.bytes(g711::Codec::Pcma)
     )));
     assert!(Arc::ptr_eq(
-        ask().ready().await.unwrap().bytes(g711::Codec::Pcmu),
-        sounds[0].bytes(g711::Codec::Pcmu)
+        ask().ready().await.unwrap().sound.bytes(g711::Codec::Pcmu),
+        sounds[0].sound.bytes(g711::Codec::Pcmu)
     ));
     assert_eq!(
         renderer.counts(),
@@ -132,22 +128,22 @@ async fn everything_that_changes_the_sound_makes_another_prompt() {
         only(engine.clone()),
     )
     .unwrap();
-    let natural = Voice::default();
+    let natural = VoiceOptions::default();
     let voices = [
         natural,
-        Voice {
+        VoiceOptions {
             speed: 1,
             ..natural
         },
-        Voice {
+        VoiceOptions {
             volume: 1,
             ..natural
         },
-        Voice {
+        VoiceOptions {
             pitch: 1,
             ..natural
         },
-        Voice {
+        VoiceOptions {
             background: 1,
             ..natural
         },
@@ -156,7 +152,7 @@ async fn everything_that_changes_the_sound_makes_another_prompt() {
         for text in ["a", "b"] {
             go.send(Ok(())).unwrap();
             renderer
-                .piece(ANYONE, Piece::Speech(speech(text, voice)))
+                .piece(ANYONE, spoken(text, voice))
                 .ready()
                 .await
                 .unwrap();
@@ -174,7 +170,7 @@ async fn a_failure_is_told_to_all_who_wait_and_remembered_only_briefly() {
     };
     let renderer =
         PromptRenderer::open(&Supervisor::new(), &settings, only(engine.clone())).unwrap();
-    let ask = || renderer.piece(ANYONE, Piece::Speech(speech("hello", Voice::default())));
+    let ask = || renderer.piece(ANYONE, spoken("hello", VoiceOptions::default()));
     let (first, second) = (ask(), ask());
     go.send(Err(())).unwrap();
     assert!(matches!(first.ready().await, Err(PromptError::Speech(_))));
@@ -199,7 +195,7 @@ async fn an_engine_that_panics_fails_one_prompt_and_not_the_renderer() {
     )
     .unwrap();
     let broken = renderer
-        .piece(ANYONE, Piece::Speech(speech("hello", Voice::default())))
+        .piece(ANYONE, spoken("hello", VoiceOptions::default()))
         .ready()
         .await;
     assert_eq!(broken.unwrap_err(), PromptError::Broken);
@@ -209,6 +205,7 @@ async fn an_engine_that_panics_fails_one_prompt_and_not_the_renderer() {
             .ready()
             .await
             .unwrap()
+            .sound
             .frames(),
         1
     );
@@ -224,7 +221,7 @@ async fn more_prompts_than_may_wait_are_refused_at_once() {
     };
     let renderer =
         PromptRenderer::open(&Supervisor::new(), &settings, only(engine.clone())).unwrap();
-    let ask = |text: &str| renderer.piece(ANYONE, Piece::Speech(speech(text, Voice::default())));
+    let ask = |text: &str| renderer.piece(ANYONE, spoken(text, VoiceOptions::default()));
     let first = ask("0");
     while engine.asked.load(Ordering::Relaxed) == 0 {
         tokio::task::yield_now().await;
@@ -244,7 +241,7 @@ async fn more_prompts_than_may_wait_are_refused_at_once() {
 #[tokio::test]
 async fn what_was_made_before_a_restart_comes_from_disk_and_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let text = || Piece::Speech(speech("hello", Voice::default()));
+    let text = || spoken("hello", VoiceOptions::default());
     let before = open(&on_disk(folder.path(), 1 << 20))
         .piece(ANYONE, text())
         .ready()
@@ -275,7 +272,7 @@ async fn a_character_of_a_code_is_remembered_in_memory_and_never_on_disk() {
     let renderer = open(&on_disk(folder.path(), 1 << 20));
     for piece in [
         character(),
-        Piece::Speech(speech("hello", Voice::default())),
+        spoken("hello", VoiceOptions::default()),
         character(),
     ] {
         renderer.piece(ANYONE, piece).ready().await.unwrap();
@@ -356,7 +353,7 @@ async fn a_prompt_is_its_pieces_in_order_and_its_repetitions_share_them() {
         ..RendererSettings::default()
     });
     let pieces = vec![
-        Piece::Speech(speech("hello", Voice::default())),
+        spoken("hello", VoiceOptions::default()),
         file("a", 1600),
         Piece::TestTune,
     ];
@@ -397,19 +394,14 @@ async fn a_prompt_is_its_pieces_in_order_and_its_repetitions_share_them() {
 async fn a_voice_that_stood_in_is_not_remembered_for_long_nor_kept_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let (engine, go) = Waiting::new();
-    let speaker = Speaker {
-        preferred: Some(Preferred {
-            engine: engine.clone(),
-            tries: 1,
-        }),
-        ..embedded()
-    };
+    let better = NamedVoice::new("better", engine.clone());
+    let speaker = Speaker::new(vec![better], Arc::new(Espeak::default()), PATIENCE);
     let settings = RendererSettings {
         failure_ttl: Duration::from_millis(50),
         ..on_disk(folder.path(), 1 << 20)
     };
     let renderer = PromptRenderer::open(&Supervisor::new(), &settings, speaker).unwrap();
-    let ask = || renderer.piece(ANYONE, Piece::Speech(speech("hello", Voice::default())));
+    let ask = || renderer.piece(ANYONE, spoken("hello", VoiceOptions::default()));
     go.send(Err(())).unwrap();
     let fallback = ask().ready().await.unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sound::speech::{Espeak, Speaker};
+use sound::renderer::Piece;
+use sound::speech::{Espeak, Speaker, SpeechEngine};
 use sound::wav::{Wav, WavLimits};
-use sound::{EncodedAudio, Utterance, Voice};
+use sound::{EncodedAudio, Utterance, VoiceOptions, VoiceWish};
 
 /// A file that a test describes and then writes. Every field may be wrong on purpose.
 #[derive(Debug, Clone)]
@@ -140,23 +141,33 @@ pub fn played(bytes: &[u8]) -> Vec<f32> {
 }
 
 pub fn embedded() -> Speaker {
-    Speaker {
-        preferred: None,
-        embedded: Arc::new(Espeak::default()),
-        time: Duration::from_secs(60),
+    only(Arc::new(Espeak::default()))
+}
+
+/// One engine, and no other voice.
+pub fn only(engine: Arc<dyn SpeechEngine>) -> Speaker {
+    Speaker::new(Vec::new(), engine, Duration::from_secs(60))
+}
+
+pub fn speech(text: &str, options: VoiceOptions) -> Utterance {
+    Utterance {
+        text: text.into(),
+        options,
     }
 }
 
-pub fn speech(text: &str, voice: Voice) -> Utterance {
-    Utterance {
-        text: text.into(),
-        voice,
+/// The same as a piece of a prompt, whoever speaks it.
+pub fn spoken(text: &str, options: VoiceOptions) -> Piece {
+    Piece::Speech {
+        speech: speech(text, options),
+        wish: VoiceWish::default(),
     }
 }
 
 /// What somebody at the other end of the line hears.
-pub fn heard(text: &str, voice: Voice) -> Vec<f32> {
-    let spoken = embedded().speak(&speech(text, voice)).unwrap();
+pub fn heard(text: &str, options: VoiceOptions) -> Vec<f32> {
+    let wish = VoiceWish::default();
+    let spoken = embedded().speak(&speech(text, options), &wish).unwrap();
     let sound = EncodedAudio::encode(&sound::level::to_whole(&spoken.samples));
     super::measure::floats(&sound.decode())[..spoken.samples.len()].to_vec()
 }

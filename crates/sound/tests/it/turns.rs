@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sound::renderer::{Counts, Pending, Piece, Requester};
+use sound::renderer::{Counts, Pending, Requester};
 use sound::speech::{Speaker, SpeakingTime, SpeechEngine, SpeechError};
-use sound::{PromptError, PromptRenderer, RendererSettings, Utterance, Voice};
+use sound::{PromptError, PromptRenderer, RendererSettings, Utterance, VoiceOptions};
 use supervisor::Supervisor;
 
-use super::support::speech;
+use super::support::spoken;
 
 /// A limit for failures only.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -70,11 +70,7 @@ impl Workshop {
             waiting,
             ..RendererSettings::default()
         };
-        let speaker = Speaker {
-            preferred: None,
-            embedded: Arc::new(engine),
-            time: PATIENCE,
-        };
+        let speaker = Speaker::new(Vec::new(), Arc::new(engine), PATIENCE);
         Self {
             renderer: PromptRenderer::open(&Supervisor::new(), &settings, speaker).unwrap(),
             begun,
@@ -84,7 +80,7 @@ impl Workshop {
     }
 
     fn ask(&mut self, requester: &str, text: &str) {
-        let piece = Piece::Speech(speech(text, Voice::default()));
+        let piece = spoken(text, VoiceOptions::default());
         let pending = self.renderer.piece(Requester(requester), piece);
         self.pending
             .entry(text.to_owned())

@@ -110,6 +110,7 @@ impl WordedSettings for ApplicationChange {
                 words.set_bill_key,
                 words.set_bill_key_hint,
             ),
+            "voice" => (words.group_app, words.set_voice, words.set_voice_hint),
             _ => return None,
         };
         Some(SettingWords { group, label, hint })

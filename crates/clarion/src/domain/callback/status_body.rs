@@ -72,8 +72,11 @@ fn of_notice(end: &NoticeEnd) -> String {
         ),
         None => "<confirm>0</confirm>".to_owned(),
     };
+    let answered_by = end.answered_by.map_or_else(String::new, |by| {
+        format!("<answeredby>{}</answeredby>", by.as_str())
+    });
     format!(
-        "<attempts>{attempts}</attempts>{confirmed}<result>{result}</result><ended>{ended}</ended>"
+        "<attempts>{attempts}</attempts>{confirmed}{answered_by}<result>{result}</result><ended>{ended}</ended>"
     )
 }
 

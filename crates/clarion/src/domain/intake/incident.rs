@@ -222,6 +222,7 @@ mod tests {
             notice: ending.map(|ending| NoticeProgress {
                 attempts: 1,
                 confirmed: None,
+                answered_by: None,
                 ending: Some(ending),
             }),
         };
@@ -268,6 +269,7 @@ mod tests {
                     called: "13800000001".to_owned(),
                     key,
                 }),
+                answered_by: None,
                 ending: Some(NoticeEnding::Confirmed),
             }),
         };

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::super::hearing::AnsweredBy;
 use super::super::outcome::Outcome;
 
 /// How a notice ended. Stored as its number; the numbers never change their meaning.
@@ -80,6 +81,8 @@ pub struct NoticeEnd {
     /// Attempts that were dialled.
     pub attempts: u16,
     pub confirmed: Option<Confirmation>,
+    /// Of the attempt that came furthest, where the request wanted to know.
+    pub answered_by: Option<AnsweredBy>,
     /// The times of the attempt that decided, or else of the last one that was dialled.
     pub dialled_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,

@@ -3,6 +3,7 @@
 pub mod call_hours;
 pub mod ending;
 pub mod keys;
+pub mod machine;
 pub mod plan;
 pub mod silence;
 
@@ -12,11 +13,13 @@ use serde::{Deserialize, Serialize};
 use self::call_hours::CallHours;
 use self::ending::{NoticeEnd, NoticeEnding};
 use self::keys::{CalleeChoice, NoticeKeys};
+use self::machine::MachineDetection;
 use self::plan::{AttemptVerdict, FollowUp, NextAttempt, NoticePlan, PastAttempt, RedialReason};
 use self::silence::NoticeSilence;
 use super::attempt::Attempt;
 use super::call_list::{CallList, ListName, ListedNumber};
 use super::call_window::CallWindow;
+use super::hearing::AnsweredBy;
 use super::numbering_plan::NumberingPlan;
 use super::outcome::Outcome;
 use super::phone_number::PhoneNumber;
@@ -83,6 +86,9 @@ pub struct Notice {
     /// What a callee may ask of the source of the alert that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence: Option<NoticeSilence>,
+    /// What it wants to know about whoever answers, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineDetection>,
 }
 
 /// What follows an attempt.
@@ -109,6 +115,7 @@ impl Notice {
             ring: None,
             keys: None,
             silence: None,
+            machine: None,
         }
     }
 
@@ -200,6 +207,7 @@ impl Notice {
             | Outcome::Busy
             | Outcome::Declined
             | Outcome::Unconfirmed
+            | Outcome::Machine
             | Outcome::Stopped
             | Outcome::NoRoute
             | Outcome::TrunkFailure
@@ -214,9 +222,16 @@ impl Notice {
     }
 
     /// What an attempt has come to that was answered and is over.
-    pub fn answered(&self, choice: Option<CalleeChoice>) -> Outcome {
+    pub fn answered(
+        &self,
+        choice: Option<CalleeChoice>,
+        answered_by: Option<AnsweredBy>,
+    ) -> Outcome {
+        let is_missed = |machine: MachineDetection| machine.is_missed(answered_by);
         match choice {
+            // Whoever presses a key is a human, whatever it sounded like before.
             Some(choice) => choice.outcome(),
+            None if self.machine.is_some_and(is_missed) => Outcome::Machine,
             None if self.wants_confirmation() => Outcome::Unconfirmed,
             None => Outcome::Talked,
         }
@@ -243,14 +258,13 @@ impl Notice {
     ) -> NoticeEnd {
         let dialled = || past.iter().filter(|attempt| attempt.dialled_at.is_some());
         let last = dialled().next_back();
-        let furthest = dialled()
-            .map(|attempt| attempt.outcome)
-            .max_by_key(|outcome| rank(*outcome));
+        let furthest = dialled().max_by_key(|attempt| rank(attempt.outcome));
         NoticeEnd {
             ending,
-            outcome: furthest.unwrap_or(undialled),
+            outcome: furthest.map_or(undialled, |attempt| attempt.outcome),
             attempts: u16::try_from(dialled().count()).unwrap_or(u16::MAX),
             confirmed: None,
+            answered_by: furthest.and_then(|attempt| attempt.answered_by),
             dialled_at: last.and_then(|attempt| attempt.dialled_at),
             answered_at: last.and_then(|attempt| attempt.answered_at),
             ended_at: last.map_or(now, |attempt| attempt.ended_at),
@@ -265,6 +279,7 @@ fn past_attempt(attempt: &Attempt) -> PastAttempt {
             Outcome::Busy => AttemptVerdict::Missed(RedialReason::Busy),
             Outcome::NotAnswered => AttemptVerdict::Missed(RedialReason::NotAnswered),
             Outcome::Unconfirmed => AttemptVerdict::Missed(RedialReason::Unconfirmed),
+            Outcome::Machine => AttemptVerdict::Missed(RedialReason::Machine),
             Outcome::Declined => AttemptVerdict::Missed(RedialReason::Declined),
             Outcome::TrunkFailure => AttemptVerdict::Missed(RedialReason::Failed),
             Outcome::Interrupted | Outcome::Cancelled => AttemptVerdict::Interrupted,
@@ -290,8 +305,9 @@ fn line(number: &PhoneNumber) -> String {
 /// How far an attempt came, for its notice. Of two that came equally far the later one counts.
 fn rank(outcome: Outcome) -> u8 {
     match outcome {
-        Outcome::Talked | Outcome::Confirmed => 4,
-        Outcome::Unconfirmed => 3,
+        Outcome::Talked | Outcome::Confirmed => 5,
+        Outcome::Unconfirmed => 4,
+        Outcome::Machine => 3,
         Outcome::NotAnswered | Outcome::Busy | Outcome::Declined | Outcome::Stopped => 2,
         Outcome::Cancelled => 1,
         Outcome::NoRoute
@@ -334,6 +350,8 @@ mod tests {
             answered_at: is_answered.then(|| at(i64::from(number) * 100 + 5)),
             ended_at: at(i64::from(number) * 100 + 10),
             choice: None,
+            answered_by: is_answered.then_some(AnsweredBy::Human),
+            voice: None,
         }
     }
 
@@ -351,6 +369,7 @@ mod tests {
             ring: None,
             keys: None,
             silence: None,
+            machine: None,
         }
     }
 
@@ -522,6 +541,75 @@ mod tests {
         let never = Notice::end(NoticeEnding::Expired, &[], Outcome::Expired, at(999));
         assert_eq!((never.outcome, never.attempts), (Outcome::Expired, 0));
         assert_eq!((never.dialled_at, never.ended_at), (None, at(999)));
+    }
+
+    #[test]
+    fn a_machine_comes_further_than_nobody_and_less_far_than_a_person_who_did_not_confirm() {
+        let machine = Attempt {
+            answered_by: Some(AnsweredBy::Machine),
+            ..attempt(1, 1, Outcome::Machine)
+        };
+        let past = [machine, attempt(2, 2, Outcome::Busy)];
+        let end = Notice::end(NoticeEnding::Exhausted, &past, Outcome::Expired, at(999));
+        assert_eq!(
+            (end.outcome, end.answered_by),
+            (Outcome::Machine, Some(AnsweredBy::Machine)),
+            "both tell of the same attempt"
+        );
+        assert_eq!(end.dialled_at, Some(at(200)));
+        assert!(rank(Outcome::Unconfirmed) > rank(Outcome::Machine));
+    }
+
+    #[test]
+    fn a_machine_is_missed_where_the_request_says_so_and_pressed_no_key() {
+        let outcome = |machine, choice, answered_by| {
+            let notice = Notice {
+                machine,
+                ..notice(None)
+            };
+            notice.answered(choice, Some(answered_by))
+        };
+        let (human, machine) = (AnsweredBy::Human, AnsweredBy::Machine);
+        for (wish, choice, answered_by, expected) in [
+            (None, None, machine, Outcome::Talked),
+            (
+                Some(MachineDetection::Report),
+                None,
+                machine,
+                Outcome::Talked,
+            ),
+            (
+                Some(MachineDetection::HangUp),
+                None,
+                machine,
+                Outcome::Machine,
+            ),
+            (
+                Some(MachineDetection::AfterBeep),
+                None,
+                machine,
+                Outcome::Machine,
+            ),
+            (Some(MachineDetection::HangUp), None, human, Outcome::Talked),
+            (
+                Some(MachineDetection::HangUp),
+                None,
+                AnsweredBy::Unknown,
+                Outcome::Talked,
+            ),
+            (
+                Some(MachineDetection::AfterBeep),
+                Some(CalleeChoice::Confirmed('1')),
+                machine,
+                Outcome::Confirmed,
+            ),
+        ] {
+            assert_eq!(
+                outcome(wish, choice, answered_by),
+                expected,
+                "{wish:?} {choice:?} {answered_by:?}"
+            );
+        }
     }
 
     #[test]

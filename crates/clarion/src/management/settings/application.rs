@@ -27,6 +27,20 @@ pub const APPLICATION_SETTINGS: &[Setting<ApplicationChange>] = &[
         write: |change| change.state.map(|state| state.as_str().to_owned()),
     },
     Setting {
+        name: "voice",
+        kind: SettingKind::Text,
+        value: "VOICE|none",
+        help: "Name of the voice that speaks its texts, as `clarion voice list` shows it; \"none\" means the first voice of the language",
+        read: |change, text| {
+            change.voice = Some(or_none(text)?);
+            Ok(())
+        },
+        write: |change| {
+            let voice = change.voice.as_ref()?;
+            Some(show_or(voice.as_ref(), NONE))
+        },
+    },
+    Setting {
         name: "callback-secret",
         kind: SettingKind::Secret,
         value: "SECRET|@FILE|-|none",

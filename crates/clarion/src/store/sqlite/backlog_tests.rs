@@ -100,6 +100,7 @@ fn ended(claimed: ClaimedCall) -> EndedCall {
     EndedCall {
         choice: None,
         if_called_off: None,
+        voice: None,
         events: Vec::new(),
         notice: None,
         claimed,

@@ -6,6 +6,8 @@ use super::{Statement, statement};
 use crate::domain::account::{
     Account, AccountLimits, AppId, AppLimits, Application, BillJsonKey, CallbackSecret, Permissions,
 };
+use crate::domain::lexicon::Lexicon;
+use crate::domain::voice_name::VoiceName;
 use crate::store::StoreError;
 use crate::store::binding::Bind;
 use crate::store::columns::Columns;
@@ -16,7 +18,7 @@ const ACCOUNT: &str = "SELECT sid, name, auth_token, state, bill_download, custo
     (SELECT string_agg(pattern, ' ' ORDER BY pattern) FROM number_rules WHERE account_sid = sid), \
     (SELECT string_agg(network, ' ' ORDER BY network) FROM allowed_networks WHERE account_sid = sid), coalesce(updated_at, created_at), \
     call_hours, urgent_outside_hours, EXISTS (SELECT 1 FROM account_do_not_call WHERE account_do_not_call.account_sid = accounts.sid) FROM accounts";
-const APPLICATION: &str = "SELECT id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at, bill_json_key FROM applications";
+const APPLICATION: &str = "SELECT id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at, bill_json_key, voice, lexicon FROM applications";
 
 pub const APP_IDS: Statement =
     statement!("SELECT id FROM applications WHERE account_sid = $1 ORDER BY id");
@@ -55,10 +57,11 @@ pub const APPLICATIONS: Statement = statement!(
     " WHERE account_sid = $1 ORDER BY created_at, id"
 );
 pub const SAVE_APPLICATION: Statement = statement!(
-    "INSERT INTO applications (id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at, bill_json_key) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+    "INSERT INTO applications (id, account_sid, name, state, callback_secret, calls_per_second, calls_at_once, created_at, bill_json_key, voice, lexicon) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
      ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state, callback_secret = excluded.callback_secret, \
-       calls_per_second = excluded.calls_per_second, calls_at_once = excluded.calls_at_once, bill_json_key = excluded.bill_json_key"
+       calls_per_second = excluded.calls_per_second, calls_at_once = excluded.calls_at_once, bill_json_key = excluded.bill_json_key, \
+       voice = excluded.voice, lexicon = excluded.lexicon"
 );
 
 pub fn account(row: &impl Columns) -> Result<Account, StoreError> {
@@ -135,11 +138,13 @@ pub fn application(row: &impl Columns) -> Result<Application, StoreError> {
         },
         created_at: row.time(7)?,
         bill_json_key: row.optional_parsed(8)?,
+        voice: row.optional_parsed(9)?,
+        lexicon: Lexicon::from_stored(row.optional_text(10)?).map_err(StoreError::failed)?,
     })
 }
 
 /// The values of `SAVE_APPLICATION`.
-pub fn application_values(application: &Application) -> [Bind<'_>; 9] {
+pub fn application_values(application: &Application) -> [Bind<'_>; 11] {
     let secret = application.callback_secret.as_ref();
     [
         application.id.as_str().into(),
@@ -151,5 +156,7 @@ pub fn application_values(application: &Application) -> [Bind<'_>; 9] {
         application.limits.calls_at_once.into(),
         application.created_at.into(),
         application.bill_json_key.map(BillJsonKey::as_str).into(),
+        application.voice.as_ref().map(VoiceName::as_str).into(),
+        application.lexicon.to_stored().into(),
     ]
 }

@@ -6,6 +6,7 @@ use super::queue::choice;
 use super::{Statement, statement};
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
 use crate::domain::ended_call::EndedCall;
+use crate::domain::hearing::AnsweredBy;
 use crate::domain::leg::{HungUpBy, Leg, LegMedia};
 use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::outcome::Outcome;
@@ -17,9 +18,9 @@ use crate::store::columns::Columns;
 /// What a leg consists of, besides where it belongs.
 pub const LEG: &str = "trunk, address, transport, sent_at, rang_at, answered_at, ended_at, sip_code, q850_cause, phrase, hung_up_by, \
   codec, packets_sent, packets_late, packets_received, packets_lost, jitter, worst_jitter, keys, media_address, to_play, played, \
-  round_trip, peer_lost";
+  round_trip, peer_lost, heard";
 /// The columns of `LEG`.
-pub const LEG_COLUMNS: usize = 24;
+pub const LEG_COLUMNS: usize = 25;
 
 pub const LEGS: Statement = statement!(
     "SELECT ",
@@ -27,16 +28,16 @@ pub const LEGS: Statement = statement!(
     ", attempt, leg FROM legs WHERE call_sid = $1 ORDER BY attempt, leg"
 );
 pub const ATTEMPTS: Statement = statement!(
-    "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice FROM attempts WHERE call_sid = $1 ORDER BY attempt"
+    "SELECT attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice, answered_by, voice FROM attempts WHERE call_sid = $1 ORDER BY attempt"
 );
 
 pub const KEEP_ATTEMPT: Statement = statement!(
-    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+    "INSERT INTO attempts (call_sid, attempt, number, extension, outcome, dialled_at, answered_at, ended_at, choice, answered_by, voice) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 );
 
 /// The values of `KEEP_ATTEMPT`.
-pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 9] {
+pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 11] {
     let call = &ended.claimed.call;
     [
         Bind::of(call.sid.as_str()),
@@ -48,6 +49,8 @@ pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 9] {
         Bind::of(ended.answered_at),
         Bind::of(ended.ended_at),
         Bind::of(ended.choice.map(CalleeChoice::to_stored)),
+        Bind::of(ended.answered_by().map(|by| i64::from(by.number()))),
+        Bind::of(ended.voice.as_ref()),
     ]
 }
 
@@ -90,6 +93,7 @@ pub fn values(leg: &Leg) -> [Bind<'_>; LEG_COLUMNS] {
         count(|media| media.played.as_millis()),
         Bind::of(leg.media.round_trip.map(|time| cut(time.as_micros()))),
         Bind::of(leg.media.peer_lost.map(i64::from)),
+        Bind::of(leg.heard.map(|heard| heard.to_string())),
     ]
 }
 
@@ -120,6 +124,7 @@ pub fn leg(row: &impl Columns) -> Result<LegOfCall, StoreError> {
         keys: keys
             .collect::<Result<_, String>>()
             .map_err(StoreError::failed)?,
+        heard: row.optional_parsed(24)?,
         media: LegMedia {
             codec: row.optional_string(11)?,
             packets_sent: figure(12)?,
@@ -153,6 +158,8 @@ pub fn attempt(row: &impl Columns) -> Result<Attempt, StoreError> {
         answered_at: row.optional_time(5)?,
         ended_at: row.time(6)?,
         choice: choice(row, 7)?,
+        answered_by: row.optional_number(8)?.and_then(AnsweredBy::from_number),
+        voice: row.optional_string(9)?,
     })
 }
 

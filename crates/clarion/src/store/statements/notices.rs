@@ -19,7 +19,7 @@ pub const NEXT: &str = "UPDATE call_queue SET state = {queued}, node = NULL, par
 pub const OF_CALL: &str = " WHERE call_sid = $1";
 pub const END: Statement = statement!(
     "UPDATE calls SET outcome = $1, trunk = $2, attempts = $3, dialled_at = $4, rang_at = $5, answered_at = $6, ended_at = $7, \
-       sip_code = $8, reason = $9, ending = $11, confirmed_by = $12, confirm_key = $13 WHERE call_sid = $10"
+       sip_code = $8, reason = $9, ending = $11, confirmed_by = $12, confirm_key = $13, answered_by = $14 WHERE call_sid = $10"
 );
 
 /// What is to be forgotten of a call that is over: its prompt, and the part of its request's digest that was made of it.
@@ -53,7 +53,7 @@ pub fn held(row: &impl Columns) -> Result<HeldAttempt, StoreError> {
 }
 
 /// The values of `END`.
-pub fn end_values(ended: &EndedCall) -> [Bind<'_>; 13] {
+pub fn end_values(ended: &EndedCall) -> [Bind<'_>; 14] {
     let whole = ended.whole();
     [
         Bind::of(i64::from(whole.outcome.number())),
@@ -69,6 +69,7 @@ pub fn end_values(ended: &EndedCall) -> [Bind<'_>; 13] {
         Bind::of(whole.ending.map(|ending| i64::from(ending.number()))),
         Bind::of(whole.confirmed.map(|confirmed| confirmed.called.as_str())),
         Bind::of(whole.confirmed.map(|confirmed| confirmed.key.to_string())),
+        Bind::of(whole.answered_by.map(|by| i64::from(by.number()))),
     ]
 }
 

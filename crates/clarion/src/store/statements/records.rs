@@ -7,6 +7,7 @@ use crate::domain::call::{CallProgress, NoticeProgress};
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::EventWish;
+use crate::domain::hearing::AnsweredBy;
 use crate::domain::notice::ending::{Confirmation, NoticeEnding};
 use crate::domain::notice::keys;
 use crate::domain::outcome::Outcome;
@@ -29,7 +30,7 @@ pub const CALL: Statement = statement!(
 pub const PROGRESS: Statement = statement!(
     "SELECT queue.state, calls.outcome, coalesce(calls.answered_at, queue.answered_at), calls.ended_at, \
        CASE WHEN calls.notice IS NOT NULL THEN (SELECT count(*) FROM attempts \
-         WHERE attempts.call_sid = calls.call_sid AND attempts.dialled_at IS NOT NULL) END, calls.ending, calls.confirmed_by, calls.confirm_key \
+         WHERE attempts.call_sid = calls.call_sid AND attempts.dialled_at IS NOT NULL) END, calls.ending, calls.confirmed_by, calls.confirm_key, calls.answered_by \
        FROM calls LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1 AND calls.account_sid = $2"
 );
 pub const SET_SWITCH: Statement = statement!(
@@ -95,6 +96,7 @@ fn current_attempt(row: &impl Columns) -> Result<Option<CurrentAttempt>, StoreEr
 
 pub fn progress(row: &impl Columns) -> Result<CallProgress, StoreError> {
     let ending = row.optional_number(5)?;
+    let answered_by = row.optional_number(8)?;
     let key = row.optional_text(7)?.and_then(keys::key);
     let confirmed = row.optional_string(6)?.zip(key);
     Ok(CallProgress {
@@ -106,6 +108,7 @@ pub fn progress(row: &impl Columns) -> Result<CallProgress, StoreError> {
             attempts,
             ending: ending.and_then(NoticeEnding::from_number),
             confirmed: confirmed.map(|(called, key)| Confirmation { called, key }),
+            answered_by: answered_by.and_then(AnsweredBy::from_number),
         }),
     })
 }

@@ -12,7 +12,7 @@ use g711::Codec;
 use phone::test_phone::{HeardCall, Script};
 use serde_json::Value;
 use sound::speech::{Espeak, Speaker};
-use sound::{Utterance, Voice};
+use sound::{Utterance, VoiceOptions, VoiceWish};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -203,16 +203,13 @@ fn presses(key: &str, after: Duration) -> Script {
 
 /// The beginning of the message, as long as this text is.
 fn message(heard: &HeardCall, text: &str) -> Vec<f32> {
-    let speaker = Speaker {
-        preferred: None,
-        embedded: Arc::new(Espeak::default()),
-        time: PATIENCE,
-    };
+    let speaker = Speaker::new(Vec::new(), Arc::new(Espeak::default()), PATIENCE);
     let utterance = Utterance {
         text: text.to_owned(),
-        voice: Voice::default(),
+        options: VoiceOptions::default(),
     };
-    let length = speaker.speak(&utterance).unwrap().samples.len();
+    let spoken = speaker.speak(&utterance, &VoiceWish::default());
+    let length = spoken.unwrap().samples.len();
     let sound = heard.sound();
     let decoded = sound.iter().map(|byte| Codec::Pcma.decode(*byte));
     let samples: Vec<f32> = decoded.map(|sample| f32::from(sample) / 32_768.0).collect();

@@ -9,7 +9,7 @@ use phone::ending::Side;
 use phone::test_phone::{HeardCall, Script};
 use sound::speech::{Espeak, Speaker};
 use sound::wav::{Wav, WavLimits, mono_16_bit};
-use sound::{EncodedAudio, Utterance, Voice, level};
+use sound::{EncodedAudio, Utterance, VoiceOptions, VoiceWish, level, telephone};
 
 use super::stage::Stage;
 use crate::audio_files::upload;
@@ -59,25 +59,23 @@ impl Expected {
     }
 }
 
-fn spoken(text: &str, voice: Voice) -> Vec<u8> {
-    let speaker = Speaker {
-        preferred: None,
-        embedded: Arc::new(Espeak::default()),
-        time: PATIENCE,
-    };
+fn spoken(text: &str, voice: VoiceOptions) -> Vec<u8> {
+    let speaker = Speaker::new(Vec::new(), Arc::new(Espeak::default()), PATIENCE);
     let speech = Utterance {
         text: text.to_owned(),
-        voice,
+        options: voice,
     };
-    encoded(&speaker.speak(&speech).unwrap().samples)
+    encoded(
+        &speaker
+            .speak(&speech, &VoiceWish::default())
+            .unwrap()
+            .samples,
+    )
 }
 
 fn played(wav: &[u8]) -> Vec<u8> {
-    encoded(
-        &Wav::read(wav, &WavLimits::default())
-            .unwrap()
-            .for_the_line(),
-    )
+    let wav = Wav::read(wav, &WavLimits::default()).unwrap();
+    encoded(&telephone::mastered(wav.for_the_line(), level::SPEECH_DB))
 }
 
 fn encoded(samples: &[f32]) -> Vec<u8> {
@@ -118,21 +116,16 @@ impl Hall {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_files_are_heard_one_after_the_other() {
     let hall = Hall::new().await;
-    // One as the line has it, whose every sample is known beforehand; the other at another rate and not of whole frames.
-    let plain = sweep(40 * 160, 3);
-    let first = mono_16_bit(&plain, 8000);
+    // One as the line has it, the other at another rate and not of whole frames.
+    let first = mono_16_bit(&sweep(40 * 160, 3), 8000);
     let second = mono_16_bit(&sweep(12_345, 5), 22_050);
     hall.upload("first.wav", &first).await;
     hall.upload("second.wav", &second).await;
-    let by_hand: Vec<u8> = plain
-        .iter()
-        .map(|sample| Codec::Pcma.encode(*sample))
-        .collect();
     let heard = hall
         .heard("13800000001", "\"mediaName\":\"first.wav;second.wav\"")
         .await;
     Expected::silence(LEAD_IN_MS)
-        .then(&by_hand)
+        .then(&played(&first))
         .then(&played(&second))
         .is(&heard);
 }
@@ -146,14 +139,14 @@ async fn a_text_is_heard_in_the_voice_that_was_asked_for() {
             "\"mediaTxt\":\"您好 hello\",\"txtSpeed\":\"200\",\"txtVolume\":\"-6\",\"txtPitch\":\"-150\"",
         )
         .await;
-    let voice = Voice {
+    let voice = VoiceOptions {
         speed: 200,
         volume: -6,
         pitch: -150,
         background: 0,
     };
     let expected = spoken("您好 hello", voice);
-    assert_ne!(expected, spoken("您好 hello", Voice::default()));
+    assert_ne!(expected, spoken("您好 hello", VoiceOptions::default()));
     Expected::silence(LEAD_IN_MS).then(&expected).is(&heard);
 }
 
@@ -173,9 +166,9 @@ async fn with_play_mode_1_the_text_over_its_background_comes_first_and_then_the_
         )
         .await;
     let over = |background| {
-        let voice = Voice {
+        let voice = VoiceOptions {
             background,
-            ..Voice::default()
+            ..VoiceOptions::default()
         };
         spoken("hello", voice)
     };
@@ -214,7 +207,7 @@ async fn three_plays_are_parted_by_a_second_of_silence() {
             "\"mediaTxt\":\"hi\",\"mediaName\":\"a.wav\",\"playMode\":\"1\",\"playTimes\":\"3\"",
         )
         .await;
-    let whole = [spoken("hi", Voice::default()), played(&file)].concat();
+    let whole = [spoken("hi", VoiceOptions::default()), played(&file)].concat();
     Expected::silence(LEAD_IN_MS)
         .then(&whole)
         .pause(1000)

@@ -94,6 +94,12 @@ const COMMANDS: &[(&str, Counterpart)] = &[
     ("intake set", Route("POST /intakes/{intake}")),
     ("intake show", Route("GET /intakes/{intake}")),
     ("intake test", Route("POST /intakes/{intake}/test")),
+    (
+        "lexicon add",
+        Nothing("a word is found by ear with voice preview, which writes a file of the machine"),
+    ),
+    ("lexicon list", Nothing("as lexicon add")),
+    ("lexicon remove", Nothing("as lexicon add")),
     ("list add", Route("POST /accounts/{sid}/lists")),
     ("list remove", Route("POST /accounts/{sid}/lists/remove")),
     ("list set", Route("POST /accounts/{sid}/lists/set")),
@@ -116,6 +122,12 @@ const COMMANDS: &[(&str, Counterpart)] = &[
     ("trunk list", Route("GET /trunks")),
     ("trunk open", Route("POST /trunks/{name}/open")),
     ("trunk test", Route("POST /trunks/test")),
+    ("voice install", ON_ITS_MACHINE),
+    ("voice list", Route("GET /settings")),
+    (
+        "voice preview",
+        Nothing("it writes a file of the machine; the console plays what a call has said"),
+    ),
 ];
 
 /// Routes without a command of their own, and why.

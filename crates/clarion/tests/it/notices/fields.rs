@@ -29,7 +29,7 @@ async fn wrong_fields_are_refused_by_name_and_nothing_is_queued() {
         ("priority", "10"),
         ("ringTime", "9"),
         ("ringTime", "121"),
-        ("machineDetect", "2"),
+        ("machineDetect", "4"),
     ] {
         let fields = format!("\"to\":\"13800000001\",{HELLO},\"{field}\":\"{value}\"");
         let answer = stage.server.call_json(&fields).await;

@@ -84,6 +84,7 @@ fn over(claimed: &ClaimedCall, ending: NoticeEnding, choice: Option<CalleeChoice
                 called: claimed.call.called.clone(),
                 key,
             }),
+            answered_by: None,
             dialled_at: Some(now()),
             answered_at: Some(now()),
             ended_at: now(),

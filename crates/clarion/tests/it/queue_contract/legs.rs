@@ -1,16 +1,22 @@
 //! Every leg that was sent is stored by the commit that ends its call or puts it back, and every end is one attempt.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clarion::domain::attempt::{Attempt, AttemptNumber, CallHistory};
+use clarion::domain::call::NewCall;
 use clarion::domain::claim::{ClaimedCall, Requeue};
 use clarion::domain::ended_call::EndedCall;
+use clarion::domain::hearing::{AnsweredBy, HeardTone, Hearing};
 use clarion::domain::leg::{HungUpBy, Leg, LegKey, LegMedia};
+use clarion::domain::notice::Notice;
+use clarion::domain::notice::ending::{NoticeEnd, NoticeEnding};
+use clarion::domain::notice::machine::MachineDetection;
 use clarion::domain::outcome::Outcome;
 use clarion::store::{Database, Store};
 use jiff::SignedDuration;
 
-use super::{call, claim, ended, node, now};
+use super::{account, call, claim, ended, node, now};
 use crate::store_contract::{order, with_account};
 use crate::support;
 
@@ -18,6 +24,7 @@ contract! {
     legs_of_every_round_are_stored_in_order_with_the_end,
     an_end_that_is_not_ours_stores_nothing,
     an_attempt_that_was_never_dialled_has_no_leg,
+    who_answered_is_stored_with_the_attempt_and_with_the_notice,
     a_forgotten_call_takes_its_attempts_and_legs_along,
 }
 
@@ -36,6 +43,7 @@ fn refused(trunk: &str, code: u16) -> Leg {
         phrase: Some("Temporary failure 临时".to_owned()),
         hung_up_by: HungUpBy::Nobody,
         keys: Vec::new(),
+        heard: None,
         media: LegMedia::default(),
     }
 }
@@ -58,6 +66,11 @@ fn answered() -> Leg {
         phrase: None,
         hung_up_by: HungUpBy::Them,
         keys: vec![key('1', 2340), key('#', 0)],
+        heard: Some(Hearing {
+            answered_by: Some(AnsweredBy::Machine),
+            tone: Some(HeardTone::Fax),
+            after: Duration::from_millis(1840),
+        }),
         media: LegMedia {
             codec: Some("PCMA".to_owned()),
             address: Some("[2001:db8::7]:20000".parse().unwrap()),
@@ -149,6 +162,8 @@ async fn legs_of_every_round_are_stored_in_order_with_the_end(database: Database
     assert_eq!(legs_of(&stored), [before, after.to_vec()].concat());
     let attempt = Attempt {
         choice: None,
+        answered_by: None,
+        voice: Some("anna".to_owned()),
         number: AttemptNumber::FIRST,
         to: call.number,
         outcome: Outcome::Talked,
@@ -159,6 +174,44 @@ async fn legs_of_every_round_are_stored_in_order_with_the_end(database: Database
     assert_eq!(stored.attempts, [attempt]);
     let line = support::bills::line_of(&*store, last.call.sid.as_str(), end.ended_at).await;
     assert_eq!(line.call_sid.as_deref(), Some(last.call.sid.as_str()));
+}
+
+async fn who_answered_is_stored_with_the_attempt_and_with_the_notice(database: Database) {
+    let store = with_account(&database).await;
+    let notice = Notice {
+        machine: Some(MachineDetection::HangUp),
+        ..Notice::single()
+    };
+    let call = NewCall {
+        notice: Some(Arc::new(notice)),
+        ..call("8613800000001")
+    };
+    store.accept_call(order(call)).await.unwrap();
+    let claimed = claim(&store, &node(1), 1).await.remove(0);
+    let end = EndedCall {
+        legs: vec![answered()],
+        outcome: Outcome::Machine,
+        notice: Some(NoticeEnd {
+            ending: NoticeEnding::Exhausted,
+            outcome: Outcome::Machine,
+            attempts: 1,
+            confirmed: None,
+            answered_by: Some(AnsweredBy::Machine),
+            dialled_at: Some(now()),
+            answered_at: Some(now()),
+            ended_at: now(),
+        }),
+        ..ended(&claimed, now())
+    };
+    assert!(store.end_call(end).await.unwrap());
+    let stored = history(&*store, &claimed).await;
+    let machine = Some(AnsweredBy::Machine);
+    assert_eq!(stored.attempts[0].answered_by, machine);
+    assert_eq!(stored.legs[0].leg, answered());
+    let progress = store.call_progress(&account(), &claimed.call.sid).await;
+    let progress = progress.unwrap().unwrap();
+    assert_eq!(progress.outcome, Some(Outcome::Machine));
+    assert_eq!(progress.notice.unwrap().answered_by, machine);
 }
 
 async fn an_end_that_is_not_ours_stores_nothing(database: Database) {

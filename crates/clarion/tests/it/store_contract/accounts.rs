@@ -1,6 +1,7 @@
 //! Accounts and applications.
 
 use clarion::domain::account::{AccountChange, AccountState, AppState, ApplicationChange};
+use clarion::domain::lexicon::{LexiconChange, Reading};
 use clarion::store::{Database, StoreError};
 
 use super::{open, with_account};
@@ -105,8 +106,11 @@ async fn an_application_comes_back_as_it_was_stored(database: Database) {
         calls_per_second: Some(Some(7)),
         calls_at_once: Some(Some(3)),
         bill_json_key: Some(Some(clarion::domain::account::BillJsonKey::AsInXml)),
+        voice: Some(Some("anna".parse().unwrap())),
+        lexicon: LexiconChange::Add(Reading::parse("k8s", "kubernetes").unwrap()),
     };
     let changed = store.change_application(&app_id(), change).await.unwrap();
+    assert_eq!(changed.lexicon.readings().len(), 1);
     assert_eq!(
         store.application(&app_id()).await.unwrap(),
         Some(changed.clone())

@@ -87,6 +87,7 @@ pub fn ended(
     EndedCall {
         choice: None,
         if_called_off: None,
+        voice: None,
         events: Vec::new(),
         notice: None,
         claimed: claimed.clone(),

@@ -34,6 +34,7 @@ use clarion::domain::audit::Actor;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_list::{CallList, ListedNumber};
 use clarion::domain::call_record::CallFilter;
+use clarion::domain::lexicon::Lexicon;
 use clarion::management::Management;
 use clarion::server::Server;
 use clarion::store::{Database, Store};
@@ -86,6 +87,8 @@ pub fn application() -> Application {
         callback_secret: None,
         created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         bill_json_key: None,
+        voice: None,
+        lexicon: Lexicon::default(),
     }
 }
 

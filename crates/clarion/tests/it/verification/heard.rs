@@ -6,10 +6,10 @@ use std::sync::Arc;
 use g711::Codec;
 use phone::test_phone::{HeardCall, Script};
 use sound::Utterance;
-use sound::Voice;
 use sound::speech::{Espeak, Speaker};
 use sound::spelled::SpelledCharacter;
 use sound::text::Language;
+use sound::{VoiceOptions, VoiceWish};
 
 use super::placed;
 use crate::calls::stage::Stage;
@@ -90,22 +90,21 @@ async fn a_recogniser_understands_every_digit_of_twenty_english_codes() {
 
 /// A character as this machine says it, without the pause behind it.
 fn rendered(character: char, language: Language) -> Vec<f32> {
-    let speaker = Speaker {
-        preferred: None,
-        embedded: Arc::new(Espeak::default()),
-        time: PATIENCE,
-    };
+    let speaker = Speaker::new(Vec::new(), Arc::new(Espeak::default()), PATIENCE);
     let speech = Utterance {
         text: SpelledCharacter::new(character, language)
             .unwrap()
             .name()
             .to_owned(),
-        voice: Voice {
+        options: VoiceOptions {
             speed: -150,
-            ..Voice::default()
+            ..VoiceOptions::default()
         },
     };
-    speaker.speak(&speech).unwrap().samples
+    speaker
+        .speak(&speech, &VoiceWish::default())
+        .unwrap()
+        .samples
 }
 
 /// How much two sounds are alike, from -1 to 1.

@@ -71,15 +71,9 @@ async fn the_code_is_in_no_log_trace_cache_or_request_to_a_voice(postgres: Optio
     let reports = receiver.has_received(1).await;
     assert!(reports[0].body.contains(&sid), "{}", reports[0].body);
     assert!(!reports[0].body.contains(CODE), "{}", reports[0].body);
+    // Not even the sentence before the code, which is no secret.
     let asked = voice.received();
-    assert!(
-        !asked.is_empty(),
-        "the sentence before the code is no secret"
-    );
-    // Neither the code nor one of its characters.
-    for request in &asked {
-        assert!(request.body.contains("验证码"), "{}", request.body);
-    }
+    assert!(asked.is_empty(), "{asked:?}");
     let shown = installation.says(&["call", "show", &sid, "--json"]).await;
     assert!(shown.contains(&sid) && !shown.contains(CODE), "{shown}");
     // A server that stops in good order folds the log of the database into it.

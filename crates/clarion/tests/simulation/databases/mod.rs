@@ -13,6 +13,7 @@ use clarion::domain::account::{
     Account, AccountLimits, AccountState, AppLimits, AppState, Application, Permissions,
 };
 use clarion::domain::claim::LeaseEnd;
+use clarion::domain::lexicon::Lexicon;
 use clarion::store::{Database, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
@@ -84,6 +85,8 @@ fn application(id: &str) -> Application {
         callback_secret: None,
         created_at: crate::world::epoch(),
         bill_json_key: None,
+        voice: None,
+        lexicon: Lexicon::default(),
     }
 }
 

@@ -98,6 +98,7 @@ fn notice(to: &Recipient) -> Arc<Notice> {
         ring: None,
         keys: None,
         silence: None,
+        machine: None,
     })
 }
 
@@ -166,6 +167,7 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
                 called: call.called.clone(),
                 key,
             }),
+        answered_by: None,
         dialled_at: Some(at),
         answered_at: None,
         ended_at: at + SignedDuration::from_millis(1500),
@@ -194,6 +196,7 @@ pub fn ended(claimed: ClaimedCall, outcome: Outcome, at: Timestamp) -> EndedCall
         if_called_off: if_called_off.map(Box::new),
         outcome,
         choice,
+        voice: Some("anna".to_owned()),
         trunk: Some("east".to_owned()),
         tries: claimed.tries + 1,
         dialled_at: Some(at),

@@ -286,6 +286,8 @@ impl QueueModel {
             answered_at: ended.answered_at,
             ended_at: ended.ended_at,
             choice: ended.choice,
+            answered_by: ended.answered_by(),
+            voice: ended.voice.clone(),
         });
         self.bill_lines.push(ended);
     }

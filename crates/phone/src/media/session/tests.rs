@@ -38,6 +38,7 @@ impl Lab {
             match event {
                 InboundEvent::Key(key) | InboundEvent::Tone(key) => memory.keys.push(key),
                 InboundEvent::Sound(packet, _) => memory.sound.extend_from_slice(packet.payload),
+                InboundEvent::Heard => {}
             }
         };
         (self.engine.open(options, on_inbound).unwrap(), memory)

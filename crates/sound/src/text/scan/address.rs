@@ -1,10 +1,12 @@
 //! Addresses of mail and of pages, which are said with their dots.
 
+use super::names::said_for;
 use super::{Scan, Token};
 
 const LONGEST: usize = 120;
-const ENDINGS: [&str; 10] = [
-    "com", "cn", "net", "org", "io", "gov", "edu", "hk", "tv", "app",
+const ENDINGS: [&str; 17] = [
+    "com", "cn", "net", "org", "io", "gov", "edu", "hk", "tv", "app", "dev", "ai", "cloud",
+    "local", "internal", "lan", "corp",
 ];
 
 impl Scan<'_> {
@@ -61,7 +63,7 @@ fn is_host_name(written: &str) -> bool {
     let numbers = name.split('-').skip(1);
     let is_numbered = parts.len() == 1
         && numbers
-            .filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+            .filter(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
             .count()
             > 1;
     parts.iter().all(|part| is_part(part)) && (is_dotted || is_numbered)
@@ -71,27 +73,53 @@ fn is_host_name(written: &str) -> bool {
 fn said(written: &str) -> String {
     let address = written.split_once("://").map_or(written, |(_, rest)| rest);
     let address = address.split(['/', '?']).next().unwrap_or_default();
+    let mut words = Vec::new();
+    let mut rest = address;
+    while let Some(first) = rest.chars().next() {
+        let name = rest.split(|c: char| !c.is_ascii_alphanumeric()).next();
+        let name = name.unwrap_or_default();
+        if name.is_empty() {
+            rest = &rest[first.len_utf8()..];
+            words.extend(sign(first).map(str::to_owned));
+        } else {
+            rest = &rest[name.len()..];
+            words.push(part(name));
+        }
+    }
+    words.join(" ")
+}
+
+fn sign(character: char) -> Option<&'static str> {
+    Some(match character {
+        '.' => "dot",
+        '@' => "at",
+        '-' => "dash",
+        '_' => "underscore",
+        ':' => "port",
+        _ => return None,
+    })
+}
+
+/// Letters as they are written, digits one by one.
+fn part(name: &str) -> String {
+    if name.eq_ignore_ascii_case("www") {
+        return "w w w".to_owned();
+    }
+    if let Some(said) = said_for(name) {
+        return said.to_owned();
+    }
     let mut words = String::new();
-    for character in address.chars() {
+    for character in name.chars() {
         match character {
-            '.' => words.push_str(" dot "),
-            '@' => words.push_str(" at "),
-            '-' => words.push_str(" dash "),
-            '_' => words.push_str(" underscore "),
             '0'..='9' => {
                 words.push(' ');
                 words.push_str(NAMES[usize::from(character as u8 - b'0')]);
                 words.push(' ');
             }
-            c if c.is_ascii_alphabetic() => words.push(c),
-            _ => words.push(' '),
+            letter => words.push(letter),
         }
     }
-    let words = words.split_whitespace().map(|word| match word {
-        "www" | "WWW" => "w w w",
-        word => word,
-    });
-    words.collect::<Vec<_>>().join(" ")
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 const NAMES: [&str; 10] = [

@@ -14,11 +14,14 @@ impl Scan<'_> {
         at += usize::from(self.peek(at) == Some(' '));
         let day = self.run(self.at + at);
         at += day.len();
-        let ends = !matches!(self.peek(at), Some(':' | '%' | '.' | '-' | '/'));
+        let goes_on = match self.peek(at) {
+            Some('.') => self.is_digit(at + 1),
+            next => matches!(next, Some(':' | '%' | '-' | '/')),
+        };
         let Some(number) = day.parse().ok().filter(|day| (1..=31).contains(day)) else {
             return false;
         };
-        if !ends || day.len() > 2 {
+        if goes_on || day.len() > 2 {
             return false;
         }
         if matches!(self.peek(at), Some('s' | 'n' | 'r' | 't')) {
@@ -38,7 +41,7 @@ impl Scan<'_> {
 }
 
 /// Its number, by its name or the name's beginning. May is also a verb, but not before a number.
-fn month(word: &str) -> Option<u32> {
+pub(super) fn month(word: &str) -> Option<u32> {
     let matches = |name: &str| {
         let short = word.len() == 3 || word.eq_ignore_ascii_case("sept");
         word.eq_ignore_ascii_case(name)
