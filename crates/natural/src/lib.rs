@@ -24,8 +24,9 @@ use sound::wav::mono_16_bit;
 pub const MODEL_RATE: u32 = 24_000;
 
 /// Speaks what is asked for on standard input until it ends. The model is loaded at once.
-pub fn serve(installation: &Installation) -> anyhow::Result<()> {
-    let mut voice = NaturalVoice::open(installation)?;
+/// `espeak` is the program that knows how English words sound.
+pub fn serve(installation: &Installation, espeak: &str) -> anyhow::Result<()> {
+    let mut voice = NaturalVoice::open(installation, espeak)?;
     let (mut requests, mut answers) = (io::stdin().lock(), io::stdout().lock());
     while let Some(request) = SpeechRequest::read(&mut requests)? {
         let spoken = voice.speak(&request.text, &request.speaker, request.tempo);

@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn words_are_read_by_our_table_then_by_that_of_phrases_then_by_character() {
         let reader = reader();
-        assert_eq!(reader.phonemes("您好，银行。"), "ni↗n xau↓, i↗nxa↗ŋ.");
+        assert_eq!(reader.phonemes("您好，银行。"), "ni↗nxau↓, i↗nxa↗ŋ.");
         assert_eq!(reader.phonemes("朝代"), "ꭧʰau↗tai↘");
         assert_eq!(reader.phonemes("一个"), "i↗kɤ↘");
         assert_eq!(reader.phonemes(""), "");

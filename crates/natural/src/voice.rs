@@ -8,7 +8,6 @@ use crate::model::Model;
 use crate::tokens::{chunks, tokens};
 use crate::{Installation, MODEL_RATE, PHRASES, english};
 
-const ESPEAK: &str = "espeak-ng";
 /// What every chunk is brought to; whoever plays it sets the loudness of the whole.
 const LOUDNESS: f32 = 0.1;
 /// Below this there is nothing to be heard.
@@ -19,6 +18,8 @@ const BETWEEN: f32 = 0.3;
 
 pub struct NaturalVoice {
     installation: Installation,
+    /// The program that knows how English words sound.
+    espeak: String,
     model: Model,
     mandarin: MandarinReader,
 }
@@ -30,8 +31,9 @@ impl std::fmt::Debug for NaturalVoice {
 }
 
 impl NaturalVoice {
-    pub fn open(installation: &Installation) -> anyhow::Result<Self> {
+    pub fn open(installation: &Installation, espeak: &str) -> anyhow::Result<Self> {
         Ok(Self {
+            espeak: espeak.to_owned(),
             model: Model::open(installation)?,
             mandarin: MandarinReader::open(&installation.folder().join(PHRASES))?,
             installation: installation.clone(),
@@ -68,7 +70,7 @@ impl NaturalVoice {
         for phrase in phrases(text) {
             let said = match phrase.language {
                 Language::Chinese => self.mandarin.phonemes(&phrase.text),
-                Language::English => english::phonemes(ESPEAK, &phrase.text)?,
+                Language::English => english::phonemes(&self.espeak, &phrase.text)?,
             };
             if let Some(sentence) = sentences.last_mut() {
                 if !sentence.is_empty() {

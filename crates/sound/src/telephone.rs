@@ -10,7 +10,7 @@ use crate::{RATE, level, loudness};
 
 /// Below and above this a telephone has nothing, and what is there would only take away room.
 const LOWEST: f64 = 180.0;
-const HIGHEST: f64 = 3600.0;
+const HIGHEST: f64 = 3800.0;
 
 /// What is louder than this, against the mean, is made softer: of two decibels more, one is left.
 const FROM_MEAN: f32 = -4.0;

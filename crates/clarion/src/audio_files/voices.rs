@@ -27,7 +27,10 @@ pub fn speaker(config: &Config) -> anyhow::Result<Speaker> {
     for settings in config.voices.iter() {
         let engine = engine(settings, config, &natural);
         let engine = engine.with_context(|| format!("[[voice]] {:?}", settings.name.as_str()))?;
-        voices.extend(engine.map(|engine| named(settings, engine)));
+        voices.push(match engine {
+            Some(engine) => named(settings, engine),
+            None => NamedVoice::absent(settings.name.as_str(), settings.languages),
+        });
     }
     let embedded = embedded(config, config.speech.time);
     let speaker = Speaker::new(voices, Arc::new(embedded), config.speech.text_time);
@@ -49,12 +52,13 @@ fn named(settings: &VoiceSettings, engine: Arc<dyn SpeechEngine>) -> NamedVoice 
     let mut voice = NamedVoice::new(settings.name.as_str(), engine);
     voice.languages = settings.languages;
     voice.is_remote = settings.kind.is_remote();
+    voice.is_own = settings.kind.is_own();
     voice.text_form = settings.text_form;
     voice.limits = settings.limits;
     voice
 }
 
-/// Nothing where the voice is not installed: the others stand in.
+/// Nothing where the voice is not installed.
 fn engine(
     settings: &VoiceSettings,
     config: &Config,
@@ -150,6 +154,8 @@ impl NaturalVoices {
             SPEAK_COMMAND.into(),
             "--folder".into(),
             installation.folder().into(),
+            "--espeak".into(),
+            speech.program.clone().into(),
         ];
         let workers = NaturalWorkers::new(program, arguments.into(), speech.natural_workers);
         Ok(Self(Some((Arc::new(workers), installation))))

@@ -17,6 +17,9 @@ pub struct SpeakNaturally {
     /// Where the voice is installed
     #[arg(long)]
     folder: PathBuf,
+    /// The program that knows how English words sound
+    #[arg(long, default_value = "espeak-ng")]
+    espeak: String,
 }
 
 impl SpeakNaturally {
@@ -29,6 +32,6 @@ impl SpeakNaturally {
             maximum: Some(MEMORY),
         };
         setrlimit(Resource::Data, limit).context("memory")?;
-        natural::serve(&Installation::find(&self.folder)?)
+        natural::serve(&Installation::find(&self.folder)?, &self.espeak)
     }
 }

@@ -85,7 +85,12 @@ impl VoiceKind {
         }
     }
 
-    /// Whether what it is given leaves this machine, or may.
+    /// Whether it comes with us: then nothing of what it is given leaves this machine.
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Espeak { .. } | Self::Natural { .. })
+    }
+
+    /// Whether what it is given leaves this machine.
     pub fn is_remote(&self) -> bool {
         matches!(self, Self::Json(_) | Self::OpenAi { .. })
     }
@@ -161,7 +166,7 @@ pub(super) fn read_all(
     voices.extend(of_speech);
     let is_natural = |voice: &VoiceSettings| matches!(voice.kind, VoiceKind::Natural { .. });
     let names_natural = voices.iter().any(is_natural);
-    if !names_natural {
+    if !names_natural && !voices.iter().any(|voice| voice.name.as_str() == NATURAL) {
         voices.push(natural_english(speech));
     }
     VoicesConfig {

@@ -28,6 +28,7 @@ use crate::config::DispatchConfig;
 use crate::domain::call::NewCall;
 use crate::domain::claim::ClaimedCall;
 use crate::domain::hearing::Hearing;
+use crate::domain::notice::machine::MachineDetection;
 use crate::domain::outcome::Outcome;
 use crate::domain::response_policy::{Judgement, ResponsePolicy, Verdict};
 use crate::random;
@@ -287,10 +288,11 @@ impl CallRunner {
         let is_cut_off = hang_up.is_cancelled() && self.recorder.running.is_stopping();
         let now = self.recorder.node.clock.now();
         let policy = trunk.policy();
-        let heard = progress.legs.last().and_then(|leg| leg.heard);
+        let last = progress.legs.last();
         let ended = EndedTry {
             ending: placed.ending,
-            heard,
+            heard: last.and_then(|leg| leg.heard),
+            has_begun: last.is_some_and(|leg| !leg.media.played.is_zero()),
             leave,
             is_cut_off,
         };
@@ -446,6 +448,8 @@ struct EndedTry {
     ending: Ending,
     /// On its last leg.
     heard: Option<Hearing>,
+    /// Something of the message was played on it.
+    has_begun: bool,
     leave: Result<(), NoLeave>,
     /// The server stops.
     is_cut_off: bool,
@@ -461,15 +465,17 @@ fn conclude(
     match ended.ending {
         Ending::Talked { time, .. } => {
             progress.talked(time, now);
-            // Whoever has pressed a key was there, whatever the line has sounded like since.
+            // Whoever has pressed a key was there, whatever the line has sounded like since. Where it is only reported, nothing else changes.
+            let machine = progress.claimed.call.machine();
             if progress.choice.is_none()
+                && machine.is_none_or(MachineDetection::waits)
                 && let Some(reason) = heard.and_then(EndReason::of_tone)
             {
                 return Tried::Ended(reason);
             }
             let answered_by = heard.and_then(|heard| heard.answered_by);
             let call = &progress.claimed.call;
-            let outcome = match call.answered(progress.choice, answered_by) {
+            let outcome = match call.answered(progress.choice, answered_by, ended.has_begun) {
                 // As in a crash: nobody had the time to confirm that they would have had.
                 Outcome::Unconfirmed if ended.is_cut_off => Outcome::Interrupted,
                 outcome => outcome,

@@ -196,9 +196,10 @@ impl NewCall {
         &self,
         choice: Option<CalleeChoice>,
         answered_by: Option<AnsweredBy>,
+        has_begun: bool,
     ) -> Outcome {
         match self.notice.as_deref() {
-            Some(notice) => notice.answered(choice, answered_by),
+            Some(notice) => notice.answered(choice, answered_by, has_begun),
             None => Outcome::Talked,
         }
     }

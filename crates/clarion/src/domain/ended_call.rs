@@ -141,9 +141,13 @@ impl EndedCall {
         &self.claimed.call.sid
     }
 
-    /// Who has answered, where the request wanted to know. Only the last leg can have been answered.
+    /// Who has answered, where the request wanted to know. Only the last leg can have been answered. Whoever presses a key is a human, whatever it sounded
+    /// like before.
     pub fn answered_by(&self) -> Option<AnsweredBy> {
         self.claimed.call.machine()?;
+        if self.choice.is_some() {
+            return Some(AnsweredBy::Human);
+        }
         self.legs.last()?.heard?.answered_by
     }
 

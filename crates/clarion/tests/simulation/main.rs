@@ -132,8 +132,9 @@ fn first_found(bug: PlantedBug) -> String {
 #[test]
 fn a_lease_that_is_not_looked_at_before_the_invite_is_found() {
     let found = first_found(PlantedBug::LeaseNotChecked);
-    // Or what follows from it: another node has taken the call over.
-    let is_seen = found.contains("after the lease") || found.contains("was dialled again");
+    // Or what follows from it: another node has taken the call over, and dials it or writes it down.
+    let signs = ["after the lease", "was dialled again", "has no line"];
+    let is_seen = signs.iter().any(|sign| found.contains(sign));
     assert!(is_seen, "{found}");
 }
 

@@ -133,6 +133,10 @@ impl AnswerCheck {
         self.line.tone = report.tone;
         if let Some(reason) = network_reason(report.tone) {
             self.line.after = report.after;
+            if self.action == MachineAction::Report {
+                self.stop_listening();
+                return None;
+            }
             return Some(CheckStep::HangUp(reason));
         }
         let is_late = Instant::now() >= self.begins + LONGEST_CHECK;

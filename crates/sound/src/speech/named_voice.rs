@@ -40,6 +40,29 @@ pub enum TextForm {
     AsWritten,
 }
 
+const ABSENT: &str = "absent";
+
+/// Stands for an engine that is not installed.
+#[derive(Debug)]
+struct AbsentEngine;
+
+impl SpeechEngine for AbsentEngine {
+    fn identity(&self) -> String {
+        ABSENT.to_owned()
+    }
+
+    fn speak(
+        &self,
+        _speech: &Utterance,
+        _time: &mut SpeakingTime<'_>,
+    ) -> Result<Vec<f32>, SpeechError> {
+        Err(SpeechError::NotStarted {
+            program: ABSENT.to_owned(),
+            reason: "it is not installed".to_owned(),
+        })
+    }
+}
+
 #[derive(Debug)]
 pub struct NamedVoice {
     pub name: Arc<str>,
@@ -47,6 +70,8 @@ pub struct NamedVoice {
     pub languages: VoiceLanguages,
     /// What it is given leaves this machine.
     pub is_remote: bool,
+    /// It is one of ours: nothing of what it is given goes anywhere else. What a program of others does, only the operator knows.
+    pub is_own: bool,
     pub text_form: TextForm,
     pub limits: VoiceLimits,
     health: Mutex<VoiceHealth>,
@@ -60,10 +85,23 @@ impl NamedVoice {
             engine,
             languages: VoiceLanguages::Both,
             is_remote: false,
+            is_own: false,
             text_form: TextForm::Words,
             limits: VoiceLimits::default(),
             health: Mutex::default(),
         }
+    }
+
+    /// One that is on this machine when it is installed, and is not now. Those behind it stand in for it as they would if it failed.
+    pub fn absent(name: &str, languages: VoiceLanguages) -> Self {
+        Self {
+            languages,
+            ..Self::new(name, Arc::new(AbsentEngine))
+        }
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        self.engine.identity() == ABSENT
     }
 
     pub(super) fn speaks(&self, language: Language) -> bool {

@@ -28,7 +28,7 @@ pub struct Speaker {
 /// Who is to speak.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct VoiceWish {
-    /// The name of a voice. Nobody of that name: as if there were no wish.
+    /// The name of a voice. Nobody of that name: whoever is on this machine speaks.
     pub name: Option<String>,
     /// What is said does not leave this machine.
     pub is_private: bool,
@@ -161,17 +161,19 @@ impl Speaker {
             voice.speaks(language)
                 || Some(&*voice.name) == wanted && voice.languages == VoiceLanguages::Chinese
         };
-        let chosen = self
-            .voices
-            .iter()
-            .position(|voice| Some(&*voice.name) == wanted && can(&voice));
-        let mut is_here = wish.is_private;
+        let is_wanted = |voice: &NamedVoice| Some(&*voice.name) == wanted;
+        let named = self.voices.iter().position(is_wanted);
+        let chosen = named.filter(|place| can(&&self.voices[*place]));
+        // Whoever has asked for a voice that cannot speak it has not asked for one elsewhere.
+        let is_elsewhere = named.is_some_and(|place| self.voices[place].is_remote);
+        let is_unheard = wanted.is_some() && chosen.is_none() && !is_elsewhere;
+        let mut is_here = wish.is_private || is_unheard;
         let in_order = self.voices[chosen.unwrap_or(0)..].iter().filter(can);
         in_order
             .filter(|voice| {
                 let is_allowed = !(voice.is_remote && is_here);
                 is_here |= !voice.is_remote;
-                is_allowed
+                is_allowed && !voice.is_absent() && (voice.is_own || !wish.is_private)
             })
             .collect()
     }

@@ -27,8 +27,13 @@ impl MachineDetection {
         }
     }
 
+    /// Whether the message waits until it is known who has answered.
+    pub fn waits(self) -> bool {
+        self != Self::Report
+    }
+
     /// Whether an attempt that was answered so ends as one that a machine has answered.
     pub fn is_missed(self, answered_by: Option<AnsweredBy>) -> bool {
-        self != Self::Report && answered_by == Some(AnsweredBy::Machine)
+        self.waits() && answered_by == Some(AnsweredBy::Machine)
     }
 }

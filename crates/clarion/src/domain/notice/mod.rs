@@ -221,11 +221,12 @@ impl Notice {
             .is_some_and(|keys| !keys.confirm.is_empty())
     }
 
-    /// What an attempt has come to that was answered and is over.
+    /// What an attempt has come to that was answered and is over. `has_begun` tells whether anything of the message was played.
     pub fn answered(
         &self,
         choice: Option<CalleeChoice>,
         answered_by: Option<AnsweredBy>,
+        has_begun: bool,
     ) -> Outcome {
         let is_missed = |machine: MachineDetection| machine.is_missed(answered_by);
         match choice {
@@ -233,6 +234,10 @@ impl Notice {
             Some(choice) => choice.outcome(),
             None if self.machine.is_some_and(is_missed) => Outcome::Machine,
             None if self.wants_confirmation() => Outcome::Unconfirmed,
+            // We were silent until we would know who it is, and they have not waited for that.
+            None if !has_begun && self.machine.is_some_and(MachineDetection::waits) => {
+                Outcome::Unconfirmed
+            }
             None => Outcome::Talked,
         }
     }
@@ -567,7 +572,7 @@ mod tests {
                 machine,
                 ..notice(None)
             };
-            notice.answered(choice, Some(answered_by))
+            notice.answered(choice, Some(answered_by), true)
         };
         let (human, machine) = (AnsweredBy::Human, AnsweredBy::Machine);
         for (wish, choice, answered_by, expected) in [
