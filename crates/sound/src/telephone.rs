@@ -8,9 +8,9 @@ use std::f64::consts::FRAC_1_SQRT_2;
 use crate::filter::{Filter, run_all};
 use crate::{RATE, level, loudness};
 
-/// Below and above this a telephone has nothing, and what is there would only take away room.
+/// Below this a telephone has nothing, and what is there would only take away room. Above, everything counts up to the end of what 8000 samples a second
+/// have: a gentle end at 3600 Hz made a recogniser take every second "six" for an "eight".
 const LOWEST: f64 = 180.0;
-const HIGHEST: f64 = 3800.0;
 
 /// What is louder than this, against the mean, is made softer: of two decibels more, one is left.
 const FROM_MEAN: f32 = -4.0;
@@ -33,6 +33,19 @@ pub fn mastered(mut samples: Vec<f32>, target: f32) -> Vec<f32> {
     };
     compress(&mut samples, found);
     let found = loudness::integrated(&samples).unwrap_or(found);
+    at_loudness(samples, found, target)
+}
+
+/// The same for a single syllable: it has no others to come closer to, and its beginning and end tell it from others.
+pub fn mastered_syllable(mut samples: Vec<f32>, target: f32) -> Vec<f32> {
+    limit_band(&mut samples);
+    match loudness::integrated(&samples) {
+        Some(found) => at_loudness(samples, found, target),
+        None => samples,
+    }
+}
+
+fn at_loudness(mut samples: Vec<f32>, found: f32, target: f32) -> Vec<f32> {
     let gain = (target - found).min(MOST_GAIN);
     level::scale(&mut samples, level::from_db(gain));
     level::limit(&mut samples);
@@ -40,10 +53,7 @@ pub fn mastered(mut samples: Vec<f32>, target: f32) -> Vec<f32> {
 }
 
 fn limit_band(samples: &mut [f32]) {
-    let mut filters = [
-        Filter::high_pass(LOWEST, FRAC_1_SQRT_2),
-        Filter::low_pass(HIGHEST, FRAC_1_SQRT_2),
-    ];
+    let mut filters = [Filter::high_pass(LOWEST, FRAC_1_SQRT_2)];
     for sample in samples {
         #[expect(
             clippy::cast_possible_truncation,
@@ -152,7 +162,7 @@ mod tests {
             20.0 * (level::rms(&samples) / level::rms(&tone(hertz))).log10()
         };
         assert!(left(50.0) < -20.0, "{}", left(50.0));
-        for hertz in [300.0, 1000.0, 2500.0, 3300.0] {
+        for hertz in [300.0, 1000.0, 2500.0, 3300.0, 3900.0] {
             assert!(
                 (-3.0..0.5).contains(&left(hertz)),
                 "{hertz}: {}",

@@ -137,8 +137,8 @@ async fn a_call_that_is_over_before_anything_is_known_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_busy_tone_after_the_answer_ends_the_call_whoever_wanted_to_know() {
-    for machine in [MachineAction::Report, MachineAction::HangUp] {
+async fn a_busy_tone_after_the_answer_ends_the_call_of_whoever_waits_for_somebody() {
+    for machine in [MachineAction::SpeakAfterBeep, MachineAction::HangUp] {
         let lab = Lab::new(&Codec::ALL, Script::say(&LineSound::busy(30))).await;
         let request = CallRequest {
             plan: vec![PlaybackItem::Sound(sound(500))],
@@ -152,6 +152,18 @@ async fn a_busy_tone_after_the_answer_ends_the_call_whoever_wanted_to_know() {
         assert!(talked < Duration::from_secs(8), "{talked:?}");
         assert_eq!(by, Side::Us);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_it_is_only_reported_a_tone_changes_nothing() {
+    let lab = Lab::new(&Codec::ALL, Script::say(&LineSound::busy(30))).await;
+    let request = CallRequest {
+        plan: vec![PlaybackItem::Sound(sound(500))],
+        ..asking(MachineAction::Report)
+    };
+    let story = lab.call(request).await;
+    assert_eq!(heard(&story).tone, Some(LineTone::Busy));
+    assert_eq!(story.stats.played, Duration::from_secs(10));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ use super::{
     VoiceOptions, VoiceOutcome,
 };
 use crate::text::language_of;
-use crate::{level, mix};
+use crate::{level, mix, telephone};
 
 /// The name of the embedded voice.
 pub const EMBEDDED: &str = "espeak";
@@ -122,10 +122,11 @@ impl Speaker {
         })
     }
 
-    /// By the embedded engine, whatever is configured: for the characters of a code.
+    /// A character of a code, by the embedded engine, whatever is configured.
     pub fn speak_here(&self, speech: &Utterance) -> Result<Vec<f32>, SpeechError> {
         let samples = self.by_embedded(speech, &mut SpeakingTime::new(self.time))?;
-        Ok(ready_for_the_line(samples, speech.options))
+        let loudness = level::to_db(speech.options.loudness());
+        Ok(telephone::mastered_syllable(samples, loudness))
     }
 
     fn by_embedded(

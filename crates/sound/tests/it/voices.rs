@@ -55,6 +55,7 @@ fn voice(name: &str, languages: VoiceLanguages, is_remote: bool) -> NamedVoice {
     let mut voice = NamedVoice::new(name, Tone::new(NativeOptions::ALL));
     voice.languages = languages;
     voice.is_remote = is_remote;
+    voice.is_own = !is_remote;
     voice
 }
 
@@ -62,6 +63,7 @@ fn failing(name: &str, is_remote: bool) -> NamedVoice {
     let transport = |_: &str, _: String, _: usize, _: Duration| Err("not now".to_owned());
     let mut voice = NamedVoice::new(name, Arc::new(server(transport)));
     voice.is_remote = is_remote;
+    voice.is_own = !is_remote;
     voice
 }
 
@@ -143,6 +145,46 @@ fn from_a_voice_on_this_machine_none_goes_to_one_elsewhere() {
     assert_eq!(&*speaker.first_voice("hello", &private), "near");
     let only_far = self::speaker(vec![voice("far", here, true)]);
     assert_eq!(who(&only_far, "hello", &private), "espeak");
+}
+
+#[test]
+fn whoever_wants_a_voice_of_this_machine_that_cannot_speak_gets_none_elsewhere() {
+    let both = VoiceLanguages::Both;
+    let speaker = speaker(vec![
+        voice("far", both, true),
+        NamedVoice::absent("missing", both),
+        voice("english", VoiceLanguages::English, false),
+        voice("farther", both, true),
+    ]);
+    for (text, wish, expected) in [
+        ("hello", by_name("missing"), "english"),
+        ("您好", by_name("missing"), "espeak"),
+        ("您好", by_name("english"), "espeak"),
+        ("您好", by_name("removed since"), "espeak"),
+        ("您好", by_name("farther"), "farther"),
+        ("您好", VoiceWish::default(), "far"),
+    ] {
+        assert_eq!(who(&speaker, text, &wish), expected, "{text} {wish:?}");
+    }
+    // Whoever is behind one that is not installed is not asked either, if it is elsewhere.
+    let first = self::speaker(vec![
+        NamedVoice::absent("missing", both),
+        voice("far", both, true),
+    ]);
+    assert_eq!(who(&first, "hello", &VoiceWish::default()), "espeak");
+}
+
+#[test]
+fn what_is_private_is_told_to_no_program_of_others() {
+    let mut program = voice("program", VoiceLanguages::Both, false);
+    program.is_own = false;
+    let speaker = speaker(vec![program, voice("own", VoiceLanguages::Both, false)]);
+    let private = VoiceWish {
+        name: None,
+        is_private: true,
+    };
+    assert_eq!(who(&speaker, "hello", &private), "own");
+    assert_eq!(who(&speaker, "hello", &VoiceWish::default()), "program");
 }
 
 #[test]
