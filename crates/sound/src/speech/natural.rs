@@ -26,8 +26,10 @@ const FAILURE: u8 = 1;
 /// Work for a letter, in seconds, until it has been measured. A Han character is as much as three.
 const FIRST_PACE: f64 = 0.06;
 const LETTERS_A_CHARACTER: u64 = 3;
-/// How much of what is known of the pace is kept when a text was spoken.
+/// How much of what is known of the pace is kept when something new is known.
 const MEMORY: f64 = 0.8;
+/// One text that took too long makes it at most so many times as slow.
+const MOST_SLOWER: f64 = 2.0;
 
 /// What a process is asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,6 +101,25 @@ struct WorkersState {
     pace: f64,
 }
 
+impl WorkersState {
+    fn learn(&mut self, work: u64, time: Duration) {
+        let pace = time.as_secs_f64() / work.max(1) as f64;
+        self.pace = self.pace * MEMORY + pace * (1.0 - MEMORY);
+    }
+
+    fn took_longer_than(&mut self, work: u64, time: Duration) {
+        let pace = time.as_secs_f64() / work.max(1) as f64;
+        self.pace = self.pace.max(pace.min(self.pace * MOST_SLOWER));
+    }
+
+    /// Nobody speaks, and a text was turned away because of what is thought of the pace. It may have been a bad hour: the next is a little likelier to be tried.
+    fn doubt(&mut self) {
+        self.pace = self
+            .pace
+            .min(self.pace * MEMORY + FIRST_PACE * (1.0 - MEMORY));
+    }
+}
+
 impl NaturalWorkers {
     /// At most so many processes, each of one thread. They are started when they are needed.
     pub fn new(program: String, arguments: Vec<OsString>, limit: usize) -> Self {
@@ -120,6 +141,8 @@ impl NaturalWorkers {
         let work = request.work();
         let turn = self.wait_for_turn(work, deadline)?;
         let begun = Instant::now();
+        // How long a process takes to begin says nothing about how fast it speaks.
+        let is_new = turn.is_none();
         let mut worker = match turn {
             Some(worker) => worker,
             None => self.start().inspect_err(|_| self.gone(work))?,
@@ -127,11 +150,17 @@ impl NaturalWorkers {
         match worker.speak(request, deadline) {
             // A process that says why it failed goes on with the next text.
             Ok(answer) => {
-                self.free(worker, work, begun.elapsed());
+                if answer.is_ok() && !is_new {
+                    self.lock().learn(work, begun.elapsed());
+                }
+                self.free(worker, work);
                 answer
             }
             Err(error) => {
                 drop(worker);
+                if matches!(error, SpeechError::TooSlow { .. }) && !is_new {
+                    self.lock().took_longer_than(work, begun.elapsed());
+                }
                 self.gone(work);
                 Err(error)
             }
@@ -143,12 +172,21 @@ impl NaturalWorkers {
         let busy = || SpeechError::Busy { who: WHO.into() };
         let mut state = self.lock();
         let ahead = state.letters as f64 / self.limit as f64 + work as f64;
-        let left = deadline.saturating_duration_since(Instant::now());
-        if ahead * state.pace > left.as_secs_f64() {
+        let left = || deadline.saturating_duration_since(Instant::now());
+        if ahead * state.pace > left().as_secs_f64() {
+            if state.letters == 0 {
+                state.doubt();
+            }
             return Err(busy());
         }
         state.letters += work;
         loop {
+            // Whoever gets their turn too late leaves it to the next: a text that is broken off costs a process.
+            if work as f64 * state.pace > left().as_secs_f64() {
+                state.letters -= work;
+                self.freed.notify_one();
+                return Err(busy());
+            }
             if let Some(worker) = state.idle.pop() {
                 return Ok(Some(worker));
             }
@@ -156,12 +194,7 @@ impl NaturalWorkers {
                 state.running += 1;
                 return Ok(None);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                state.letters -= work;
-                return Err(busy());
-            }
-            let waited = self.freed.wait_timeout(state, left);
+            let waited = self.freed.wait_timeout(state, left());
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -178,12 +211,10 @@ impl NaturalWorkers {
         Worker::new(Running(program.start()?))
     }
 
-    fn free(&self, worker: Worker, work: u64, time: Duration) {
+    fn free(&self, worker: Worker, work: u64) {
         let mut state = self.lock();
         state.idle.push(worker);
         state.letters -= work;
-        let pace = time.as_secs_f64() / work.max(1) as f64;
-        state.pace = state.pace * MEMORY + pace * (1.0 - MEMORY);
         self.freed.notify_one();
     }
 

@@ -163,6 +163,8 @@ impl Scan<'_> {
         let same_beside = self.peek(0) == Some(character) || before == Some(character);
         match character {
             '&' if !same_beside => Some(Symbol::And),
+            // 上涨+3.5% says it twice.
+            '+' if before.is_some_and(|before| "涨升增加幅".contains(before)) => None,
             '+' if digit_before || digit_behind => Some(Symbol::Plus),
             '=' if digit_before && digit_behind => Some(Symbol::Equals),
             '×' | '*' if digit_before && digit_behind && !same_beside => Some(Symbol::Times),

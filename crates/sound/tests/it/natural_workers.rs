@@ -24,6 +24,9 @@ while head := read.read(4):
         sys.exit("out of memory")
     if text == "hang":
         time.sleep(60)
+    if text == "pause":
+        open(started.replace("started", "paused"), "w").write("x")
+        time.sleep(2)
     if text == "nonsense":
         write.write(b"\xff" * 100)
     kind, answer = (1, b"no such speaker") if text == "fail" else (0, wav)
@@ -98,6 +101,33 @@ fn who_would_wait_for_longer_than_a_text_may_is_told_at_once() {
     let busy = say(&engine, &long, Duration::from_secs(10));
     assert!(matches!(busy, Err(SpeechError::Busy { .. })), "{busy:?}");
     assert_eq!(started(folder.path()), 0, "nothing was begun for it");
+}
+
+#[test]
+fn a_bad_hour_is_forgotten_and_a_turn_that_comes_too_late_costs_no_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), 1);
+    assert_eq!(say(&engine, "hello", MINUTE), Ok(8000));
+    // It hangs several times, and is thought to be slow after that.
+    for _ in 0..3 {
+        say(&engine, "hang", Duration::from_secs(1)).unwrap_err();
+        assert_eq!(say(&engine, "hello", MINUTE), Ok(8000));
+    }
+    let text = "word ".repeat(20);
+    let ten = Duration::from_secs(10);
+    let tries = (0..50).position(|_| say(&engine, &text, ten) == Ok(8000));
+    assert!(tries.is_some_and(|tries| tries > 0), "{tries:?}");
+    let before = started(folder.path());
+    // While one speaks, another waits whose time is nearly over then.
+    std::thread::scope(|scope| {
+        scope.spawn(|| say(&engine, "pause", MINUTE));
+        while !folder.path().join("paused").exists() {
+            std::thread::yield_now();
+        }
+        let late = say(&engine, "hello", Duration::from_millis(2100));
+        assert!(matches!(late, Err(SpeechError::Busy { .. })), "{late:?}");
+    });
+    assert_eq!(started(folder.path()), before);
 }
 
 #[test]

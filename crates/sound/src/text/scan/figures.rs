@@ -299,6 +299,18 @@ impl Scan<'_> {
             '%' => (Expression::Percent(number.clone()), 1),
             ' ' if rest[1..].starts_with('%') => (Expression::Percent(number.clone()), 2),
             '‰' => (Expression::PerMille(number.clone()), 1),
+            // 8.5折
+            '折' if number.whole.len() == 1 && number.fraction.is_some() => {
+                let tenths = number.fraction.iter();
+                let digits = [&number.whole].into_iter().chain(tenths).cloned();
+                (Expression::Digits(DigitGroups(vec![digits.collect()])), 0)
+            }
+            // Nobody pays a rate: it has no jiao and fen.
+            '元' if self.text[..start].ends_with(&['兑'])
+                || self.text[..start].ends_with(&['兑', '换']) =>
+            {
+                return None;
+            }
             // 1.5万元 is not an amount in yuan, jiao and fen.
             '元' => (Expression::Money(YUAN, number.clone()), 1),
             '/' if number.is_plain() && self.is_digit(1) => return self.fraction(number),
