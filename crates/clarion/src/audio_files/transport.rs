@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, TRANSFER_ENCODING,
+};
 use sound::speech::SpeechTransport;
+use sound::wav::Wav;
 use tokio::runtime::Handle;
 
 use crate::config::{SpeechServer, secret_in};
@@ -58,7 +61,15 @@ impl SpeechClient {
             .post("the operator", url, headers, json.into(), time)
             .await?;
         ensure!(response.status == 200, "HTTP status {}", response.status);
-        Ok(response.read_whole(byte_limit).await?)
+        let ends = [CONTENT_LENGTH, TRANSFER_ENCODING];
+        let has_end = ends.iter().any(|end| response.headers.contains_key(end));
+        let sound = response.read_whole(byte_limit).await?;
+        // What the connection's end has ended may be the half of a sentence, and would be kept.
+        ensure!(
+            has_end || Wav::is_whole(&sound),
+            "neither the answer nor the sound tells how long it is, so it may be cut off"
+        );
+        Ok(sound)
     }
 }
 

@@ -100,6 +100,12 @@ impl<'a> Wav<'a> {
         Ok(wav)
     }
 
+    /// Whether a file tells how long it is, and is. One that was written into a pipe does not.
+    pub fn is_whole(bytes: &[u8]) -> bool {
+        let found = RiffChunks::of(bytes).and_then(find_samples);
+        found.is_ok_and(|(_, chunk)| chunk.promised > 0 && !chunk.is_cut())
+    }
+
     /// Whether the file ends before its samples do.
     pub fn is_cut(&self) -> bool {
         self.is_cut

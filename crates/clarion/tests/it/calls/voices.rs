@@ -28,6 +28,8 @@ enum Speaks {
     Brokenly,
     /// The sound ends in the middle of the sound, and the answer is complete.
     Partly,
+    /// The connection ends in the middle of a sound that does not tell how long it is, in an answer that does not either.
+    Vaguely,
     Endlessly,
     Silently,
 }
@@ -102,6 +104,11 @@ async fn serve(mut stream: TcpStream, speaks: Speaks, requests: Arc<Mutex<Vec<St
             sound.truncate(9000);
             whole
         }
+        Speaks::Vaguely => {
+            sound[40..44].copy_from_slice(&u32::MAX.to_le_bytes());
+            sound.truncate(9000);
+            sound.len()
+        }
         Speaks::Partly => {
             sound.truncate(9000);
             sound.len()
@@ -112,7 +119,10 @@ async fn serve(mut stream: TcpStream, speaks: Speaks, requests: Arc<Mutex<Vec<St
         }
         Speaks::Endlessly => 1 << 30,
     };
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+    let head = match speaks {
+        Speaks::Vaguely => "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(),
+        _ => format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n"),
+    };
     let _ = stream.write_all(&[head.as_bytes(), &sound].concat()).await;
     while speaks == Speaks::Endlessly && stream.write_all(&[0; 1 << 13]).await.is_ok() {}
 }
@@ -168,6 +178,7 @@ async fn whatever_a_speech_server_does_the_call_is_spoken_by_the_one_that_stands
         Speaks::Wrongly,
         Speaks::Brokenly,
         Speaks::Partly,
+        Speaks::Vaguely,
         Speaks::Endlessly,
         Speaks::Silently,
     ] {
