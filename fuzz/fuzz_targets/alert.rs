@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     for news in reader.read(body).into_iter().flatten() {
         match news {
             AlertNews::Firing(group) => check(format, &settings, &group),
-            AlertNews::Resolved(key) => assert!(!key.is_empty()),
+            AlertNews::Resolved(key) | AlertNews::PartlyResolved(key) => assert!(!key.is_empty()),
             AlertNews::Nothing => {}
         }
     }

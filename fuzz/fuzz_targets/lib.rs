@@ -1,7 +1,7 @@
 //! What the two body targets have in common.
 
+use clarion::api::wire::{BodyFormat, Fields, read_as};
 use clarion::api::{LANDING_CALL, QUERY_CALL_STATE};
-use clarion::api::wire::{Fields, BodyFormat, read_as};
 
 /// Whatever could be read holds no control characters, and comes out the same when a tidy client writes it again in either format.
 pub fn check_body(format: BodyFormat, body: &[u8]) {

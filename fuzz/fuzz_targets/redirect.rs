@@ -24,7 +24,10 @@ fuzz_target!(|contact: &str| {
             continue;
         };
         if check_redirect(&number, route, &CONFIG.numbers, |_| false).is_ok() {
-            assert!(number.bytes().any(|byte| byte.is_ascii_digit()), "{target:?}");
+            assert!(
+                number.bytes().any(|byte| byte.is_ascii_digit()),
+                "{target:?}"
+            );
             let breaks_a_line = |letter: char| letter.is_control() || letter.is_whitespace();
             assert!(!target.contains(breaks_a_line), "{target:?}");
             assert!(!target.contains('?'), "{target:?}");

@@ -4,8 +4,8 @@
 
 use std::sync::LazyLock;
 
-use libfuzzer_sys::fuzz_target;
 use g711::Codec;
+use libfuzzer_sys::fuzz_target;
 use phone::media::srtp::{MasterKey, Suite};
 use phone::sdp::{LocalMedia, answer, read_answer};
 

@@ -7,10 +7,17 @@ use sound::text::phrases;
 
 fuzz_target!(|text: &str| {
     let phrases = phrases(text);
-    let characters: usize = phrases.iter().map(|phrase| phrase.text.chars().count()).sum();
+    let characters: usize = phrases
+        .iter()
+        .map(|phrase| phrase.text.chars().count())
+        .sum();
     assert!(phrases.len() <= 64 + characters / 200);
     for phrase in phrases {
         assert!(!phrase.text.is_empty() && phrase.text.len() < 8_000);
-        assert!(!phrase.text.contains(['<', '>', '&', '[', ']', '\u{1}', '\n', '-', '"', '0', '9']));
+        assert!(
+            !phrase
+                .text
+                .contains(['<', '>', '&', '[', ']', '\u{1}', '\n', '-', '"', '0', '9'])
+        );
     }
 });

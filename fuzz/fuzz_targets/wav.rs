@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sound::resample::resampled_length;
-use sound::wav::{WavLimits, Wav};
+use sound::wav::{Wav, WavLimits};
 
 /// Short, so that every input is quick; the rules are the same.
 const LIMITS: WavLimits = WavLimits {

@@ -17,5 +17,9 @@ fuzz_target!(|bytes: &[u8]| {
     };
     assert!(!entries.is_empty() && entries.len() <= 10);
     assert!(entries.iter().map(|entry| entry.bytes.len()).sum::<usize>() <= 200_000);
-    assert!(entries.iter().all(|entry| !entry.name.contains(['/', '\\'])));
+    assert!(
+        entries
+            .iter()
+            .all(|entry| !entry.name.contains(['/', '\\']))
+    );
 });
