@@ -3,15 +3,18 @@
 //!
 //! `EARS_ROUNDS=40 EARS_HOURS=8 cargo test --package phone --test ears -- --nocapture` (`make ears`) is the long form.
 
+mod corpus;
+
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use g711::EncodedAudio;
 use phone::media::ears::{Answerer, EarReport, Ears, LineTone};
 use phone::test_phone::LineSound;
-use sound::wav::{Wav, WavLimits};
-use sound::{RATE, level};
+use sound::speech::{Espeak, SpeakingTime, SpeechEngine};
+use sound::{RATE, Utterance, VoiceOptions, level};
+
+use crate::corpus::Random;
 
 /// The quick run: so many calls of each kind, and six minutes of speech.
 const SHORT_ROUNDS: usize = 12;
@@ -20,7 +23,9 @@ const SHORT_HOURS: f64 = 0.1;
 const CHECK_SECONDS: usize = 4;
 
 const ENGLISH_VOICES: [&str; 4] = ["en-us", "en-gb", "en-gb-scotland", "en-gb-x-rp"];
-const CHINESE_VOICES: [&str; 2] = ["cmn", "yue"];
+const CHINESE_VOICE: &str = "cmn-latn-pinyin";
+/// For a greeting.
+const PATIENCE: Duration = Duration::from_secs(60);
 const SPEAKERS: [&str; 12] = [
     "", "+m1", "+m3", "+m5", "+m7", "+f1", "+f2", "+f3", "+f4", "+f5", "+Annie", "+grandma",
 ];
@@ -55,55 +60,39 @@ const DESKS: [&str; 4] = [
     "你好，市场部，我是小李，请问您找哪一位？",
 ];
 
-/// The same corpus in every run.
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % limit
-    }
-
-    fn of<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len())]
-    }
-
     /// Between these.
     fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.below(10_000) as f64 / 10_000.0
     }
+
+    /// So much, up or down.
+    fn within(&mut self, most: u8) -> i16 {
+        let step = self.below(2 * usize::from(most) + 1);
+        i16::try_from(step).unwrap() - i16::from(most)
+    }
 }
 
-/// Somebody says this: samples of 8 kHz, its active level being 1.
+/// Somebody says this: samples of 8 kHz, its active level being 1. By our own engine: espeak-ng alone spells most Chinese characters in English.
 fn speech(random: &mut Random, text: &str) -> Vec<f32> {
-    let is_english = text.is_ascii();
-    let voice = if is_english {
-        random.of(&ENGLISH_VOICES)
-    } else {
-        random.of(&CHINESE_VOICES)
+    let speaker = random.of(&SPEAKERS);
+    let engine = Espeak {
+        english_voice: format!("{}{speaker}", random.of(&ENGLISH_VOICES)),
+        chinese_voice: format!("{CHINESE_VOICE}{speaker}"),
+        ..Espeak::default()
     };
-    let voice = format!("{voice}{}", random.of(&SPEAKERS));
-    let speed = (140 + random.below(70)).to_string();
-    let pitch = (20 + random.below(60)).to_string();
-    let mut program = Command::new("espeak-ng")
-        .args(["-v", &voice, "-s", &speed, "-p", &pitch])
-        .args(["-b", "1", "--stdin", "--stdout"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
+    let utterance = Utterance {
+        text: text.to_owned(),
+        options: VoiceOptions {
+            speed: random.within(150),
+            pitch: random.within(200),
+            ..VoiceOptions::default()
+        },
+    };
+    let mut time = SpeakingTime::new(PATIENCE);
+    let mut samples = engine
+        .speak(&utterance, &mut time)
         .expect("espeak-ng is installed: scripts/setup");
-    let mut input = program.stdin.take().unwrap();
-    input.write_all(text.as_bytes()).unwrap();
-    drop(input);
-    let wav = program.wait_with_output().unwrap().stdout;
-    let limits = WavLimits {
-        bytes: usize::MAX,
-        seconds: 3600,
-    };
-    let mut samples = Wav::read(&wav, &limits).unwrap().for_the_line();
     let loudness = level::active_rms(&samples);
     level::scale(&mut samples, 1.0 / loudness.max(1e-3));
     samples

@@ -2,6 +2,8 @@
 //!
 //! `TALK_OFF_HOURS=40 cargo test --package phone --test talk_off -- --nocapture` (`make talk-off`) is the long form.
 
+mod corpus;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -10,6 +12,8 @@ use phone::media::dtmf::{self, KeyTiming};
 use phone::media::tone_detector::ToneDetector;
 use sound::wav::{Wav, WavLimits};
 use sound::{RATE, background, level};
+
+use crate::corpus::Random;
 
 /// The quick run's ten minutes.
 const SHORT_HOURS: f64 = 1.0 / 6.0;
@@ -47,22 +51,6 @@ const CHINESE: &str = "您好这里是通知中心的订单已经发货预计今
     下午三点一刻有医生预约如果能来请提前联系谢谢您的耐心等待小区用水将于上午八点到中午停止供应因为紧急维修开往北京上海\
     列车晚点约四十分钟谁在那儿我听不见你说什么再一遍可以好的没问题马上就来早上好晚安报警机房温度超过三十度二号水泵压力低\
     检查阀门妈妈爸爸回家吃饭花园大楼银行余额学校老师学生孩子朋友高兴春夏秋冬东南西北红黄蓝绿零六七九百千万元月日星期年";
-
-/// The same corpus in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % limit
-    }
-
-    fn of<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len())]
-    }
-}
 
 fn english(random: &mut Random) -> String {
     let words: Vec<&str> = ENGLISH.split_whitespace().collect();

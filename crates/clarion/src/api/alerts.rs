@@ -9,13 +9,18 @@ mod forgetting;
 mod incidents;
 mod notice;
 
+use std::any::Any;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
+use axum::routing::post;
+use tower_http::catch_panic::CatchPanicLayer;
 
 use self::arrival::IncomingAlert;
 use super::Api;
+use crate::domain::status_code::StatusCode;
 
 pub use self::forgetting::keep_forgetting;
 pub use self::notice::{AlertCaller, WantedAlert};
@@ -23,14 +28,27 @@ pub use self::notice::{AlertCaller, WantedAlert};
 pub const ROUTE: &str = "/intake/{name}";
 pub const CALL_ROUTE: &str = "/api/v2/calls/tts";
 
-pub async fn receive(State(api): State<Arc<Api>>, alert: IncomingAlert) -> Response {
+/// A tool takes any answer but 5xx for an alert that has arrived: one whose request ended in a panic comes again.
+pub fn routes() -> Router<Arc<Api>> {
+    Router::new()
+        .route(ROUTE, post(receive))
+        .route(CALL_ROUTE, post(receive_call))
+        .layer(CatchPanicLayer::custom(after_panic))
+}
+
+fn after_panic(_: Box<dyn Any + Send>) -> Response {
+    tracing::error!("an alert ended in a panic");
+    answer::refused(&StatusCode::UnknownError.into())
+}
+
+async fn receive(State(api): State<Arc<Api>>, alert: IncomingAlert) -> Response {
     match incidents::follow(&api, &alert).await {
         Ok(outcomes) => answer::accepted(&outcomes),
         Err(refusal) => answer::refused(&refusal),
     }
 }
 
-pub async fn receive_call(State(api): State<Arc<Api>>, alert: IncomingAlert) -> Response {
+async fn receive_call(State(api): State<Arc<Api>>, alert: IncomingAlert) -> Response {
     match incidents::follow(&api, &alert).await {
         Ok(outcomes) => answer::queued(&outcomes),
         Err(refusal) => answer::refused(&refusal),

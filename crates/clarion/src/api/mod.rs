@@ -172,8 +172,7 @@ pub fn router(api: Arc<Api>) -> Router {
                 .post(account_info::show)
                 .fallback(anything_else),
         )
-        .route(alerts::ROUTE, post(alerts::receive))
-        .route(alerts::CALL_ROUTE, post(alerts::receive_call))
+        .merge(alerts::routes())
         .route(bill_file::ROUTE, get(bill_file::download))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))

@@ -1,19 +1,9 @@
 //! Fifty alerts as they are read out: those that public rule sets of Prometheus, and other tools, are written for. In `tests/fixtures/alerts.txt` an alert
 //! has two lines: as it is written, and as it is read, with what the English voice says in brackets.
 
-use sound::text::{Language, phrases};
+use crate::support::read_out;
 
 const ALERTS: &str = include_str!("../fixtures/alerts.txt");
-
-fn said(text: &str) -> String {
-    let said = phrases(text)
-        .into_iter()
-        .map(|phrase| match phrase.language {
-            Language::Chinese => phrase.text,
-            Language::English => format!("[{}]", phrase.text),
-        });
-    said.collect()
-}
 
 #[test]
 fn alerts_are_read_as_people_say_them() {
@@ -22,7 +12,7 @@ fn alerts_are_read_as_people_say_them() {
     let mut wrong = String::new();
     for alert in alerts {
         let (text, reading) = alert.split_once('\n').expect("two lines");
-        let got = said(text);
+        let got = read_out(text);
         if got != reading {
             wrong += &format!("\n  written:  {text}\n  expected: {reading}\n  got:      {got}");
         }

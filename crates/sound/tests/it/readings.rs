@@ -2,7 +2,8 @@
 //! written, and as it is read, with what the English voice says in brackets. A third line names sounds that must be heard in it.
 
 use sound::text::mandarin::by_sound;
-use sound::text::{Language, phrases};
+
+use crate::support::read_out;
 
 const FILES: [(&str, &str); 2] = [
     ("chinese.txt", include_str!("../readings/chinese.txt")),
@@ -34,23 +35,13 @@ fn sentences(text: &str) -> Vec<Sentence<'_>> {
         .collect()
 }
 
-fn read(text: &str) -> String {
-    phrases(text)
-        .iter()
-        .map(|phrase| match phrase.language {
-            Language::Chinese => phrase.text.clone(),
-            Language::English => format!("[{}]", phrase.text),
-        })
-        .collect()
-}
-
 #[test]
 fn two_hundred_sentences_are_read_as_people_read_them() {
     let (mut count, mut wrong) = (0, Vec::new());
     for (file, text) in FILES {
         for sentence in sentences(text) {
             count += 1;
-            let got = read(sentence.written);
+            let got = read_out(sentence.written);
             if got != sentence.read {
                 wrong.push(format!(
                     "{file}\n  written:  {}\n  expected: {}\n  got:      {got}",

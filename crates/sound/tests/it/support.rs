@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sound::renderer::Piece;
 use sound::speech::{Espeak, Speaker, SpeechEngine};
+use sound::text::{Language, phrases};
 use sound::wav::{Wav, WavLimits};
 use sound::{EncodedAudio, Utterance, VoiceOptions, VoiceWish};
 
@@ -170,4 +171,15 @@ pub fn heard(text: &str, options: VoiceOptions) -> Vec<f32> {
     let spoken = embedded().speak(&speech(text, options), &wish).unwrap();
     let sound = EncodedAudio::encode(&sound::level::to_whole(&spoken.samples));
     super::measure::floats(&sound.decode())[..spoken.samples.len()].to_vec()
+}
+
+/// A text as it is read, with what the English voice says in brackets.
+pub fn read_out(text: &str) -> String {
+    let said = phrases(text)
+        .into_iter()
+        .map(|phrase| match phrase.language {
+            Language::Chinese => phrase.text,
+            Language::English => format!("[{}]", phrase.text),
+        });
+    said.collect()
 }

@@ -87,6 +87,7 @@ async fn admit(api: &Api, parts: &Parts) -> Result<IncomingAlert, Refusal> {
             }
             match api.admission.limiter.enter(&account, Instant::now()) {
                 Ok(slot) => {
+                    api.admission.admitted_point.reach();
                     return Ok(IncomingAlert {
                         intake,
                         account,

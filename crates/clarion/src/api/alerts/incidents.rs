@@ -14,13 +14,13 @@ use crate::domain::intake::incident::{
     Incident, IncidentKey, IncidentResult, MOST_FINGERPRINTS, NoticeStanding,
 };
 use crate::domain::request_key::RequestKey;
-use crate::domain::status_code::Refusal;
+use crate::domain::status_code::{Refusal, StatusCode};
 use crate::intakes::alert::{AlertGroup, AlertNews};
 use crate::intakes::formats::AlertReader;
 use crate::random;
 use crate::store::{SeenIncident, unavailable};
 
-/// So often an alert looks what has become of a notice that others have placed.
+/// So often an alert looks again where others have changed its incident meanwhile.
 const MOST_LOOKS: usize = 3;
 
 /// Everything that one request says. A part that is refused does not hinder the others; a database that fails ends it, to be tried again as a whole.
@@ -232,10 +232,17 @@ async fn resolve(
 ) -> Result<AlertOutcome, Refusal> {
     let (store, name, incident_key) = (&api.store, &alert.intake.name, IncidentKey::new(&key));
     let (mut result, mut call) = (IncidentResult::Nothing, None);
-    loop {
+    let outcome = |result, call| AlertOutcome {
+        key: key.clone(),
+        result,
+        refusal: None,
+        call,
+        to: None,
+    };
+    for _ in 0..MOST_LOOKS {
         let incident = store.incident(name, &incident_key).await;
         let Some(incident) = incident.map_err(|error| unavailable(&error))? else {
-            break;
+            return Ok(outcome(result, call));
         };
         let next = incident.next_request();
         let unnoted = store.find_request(&alert.application.id, &next).await;
@@ -253,14 +260,9 @@ async fn resolve(
         call = unnoted.or(incident.call);
         if is_closed {
             tracing::info!(intake = %name, call = call.as_ref().map(CallSid::as_str), "an incident is over");
-            break;
+            return Ok(outcome(result, call));
         }
     }
-    Ok(AlertOutcome {
-        key,
-        result,
-        refusal: None,
-        call,
-        to: None,
-    })
+    // It has had another notice each time: whoever tells of its end tells it again.
+    Err(StatusCode::UnknownError.into())
 }

@@ -67,6 +67,30 @@ async fn a_token_is_stored_as_a_hash_and_can_be_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alert_whose_request_panics_comes_again() {
+    let server = TestServer::start().await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    assert!(server.supervisor().request_panic("request"));
+    let told = intake.fire("oven").await;
+    assert_eq!((told.status, told.code()), (503, "111000"));
+    assert_eq!(intake.fire("oven").await.result(), "called");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_intake_has_the_limits_of_its_account_and_refusals_are_counted() {
+    let server = TestServer::start_with("[limits]\nrequests_per_second = 1\n").await;
+    let intake = Intake::json(&server, &[("to", "13800000001")]).await;
+    let series = "clarion_intake_refused_total{code=\"111111\"}";
+    let before = counted(&server, series).await;
+    let alerts = (0..20).map(|_| intake.fire("oven"));
+    let told = futures_util::future::join_all(alerts).await;
+    let refused = told.iter().filter(|told| told.status == 503);
+    assert!(refused.clone().all(|told| told.code() == "111111"));
+    let after = counted(&server, series).await;
+    assert!(refused.count() > 0 && after > before, "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn networks_of_an_intake_let_nobody_else_in() {
     let server = TestServer::start().await;
     let settings = [("to", "13800000001"), ("networks", "192.0.2.0/24")];
