@@ -19,6 +19,7 @@ mod report;
 mod server;
 mod sound;
 mod usage;
+mod voices;
 
 use std::process::ExitCode;
 
@@ -68,6 +69,8 @@ enum Command {
     Nodes(nodes::NodesOptions),
     /// Speech, prompts from the cache and resampling, beside the speech engine's own program
     Sound(sound::SoundOptions),
+    /// Voices: new texts a second, time to a ready prompt, memory, and late packets of calls that play meanwhile
+    Voices(voices::VoicesOptions),
 }
 
 fn main() -> ExitCode {
@@ -93,6 +96,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bills(options) => one_thread()?.block_on(bills::run(options)),
         Command::Calls(options) => one_thread()?.block_on(calls::run(options)),
         Command::Sound(options) => one_thread()?.block_on(sound::run(options)),
+        Command::Voices(options) => tokio::runtime::Runtime::new()?.block_on(voices::run(options)),
         // The telephone that hears every call works here too.
         Command::Compare(options) => {
             tokio::runtime::Runtime::new()?.block_on(compare::run(options))

@@ -22,7 +22,7 @@ use crate::wav::{AudioError, Wav, WavLimits};
 use crate::{background, level, telephone};
 use g711::EncodedAudio;
 
-use job_queue::{JobQueue, QueueEntry, QueuedPrompt};
+use job_queue::{JobQueue, Labour, QueueEntry, QueuedPrompt};
 pub use prompt_cache::Counts;
 use prompt_cache::{Lookup, PromptCache, Rendered};
 
@@ -33,7 +33,7 @@ const NICE: i32 = 5;
 
 #[derive(Debug, Clone)]
 pub struct RendererSettings {
-    /// The number of threads, and so of prompts that are rendered at once.
+    /// How many prompts are rendered at once. As many more may wait for voices that are other programs: no voice keeps others from speaking.
     pub workers: usize,
     /// The most prompts that wait to be rendered; callers that wait for the same one count once.
     pub waiting: usize,
@@ -177,12 +177,12 @@ impl PromptRenderer {
         };
         let shared = Arc::new(Shared {
             cache: PromptCache::new(settings.memory_bytes, settings.failure_ttl),
-            queue: JobQueue::new(settings.waiting),
+            queue: JobQueue::new(settings.waiting, settings.workers.max(1)),
             disk,
             speaker,
             limits: settings.limits,
         });
-        for _ in 0..settings.workers.max(1) {
+        for _ in 0..=settings.workers.max(1) {
             let shared = Arc::clone(&shared);
             supervisor.restart_thread("prompt-renderer", None, move |watch| {
                 shared.render_queued(&watch);
@@ -204,7 +204,8 @@ impl PromptRenderer {
                 Pending::Waiting(answer)
             }
             Lookup::Missing(answer) => {
-                let given_up = match self.shared.queue.add(requester.0, key, piece) {
+                let labour = self.shared.labour(&piece);
+                let given_up = match self.shared.queue.add(requester.0, key, piece, labour) {
                     QueueEntry::Waits => None,
                     QueueEntry::Instead(other) => Some(other),
                     QueueEntry::Refused => Some(key),
@@ -312,6 +313,15 @@ impl Shared {
                 spelled.name().as_bytes(),
             ]),
             Piece::TestTune => Key::of(&[b"test tune"]),
+        }
+    }
+
+    fn labour(&self, piece: &Piece) -> Labour {
+        match piece {
+            Piece::Speech { speech, wish } if !self.speaker.is_quick(&speech.text, wish) => {
+                Labour::Slow
+            }
+            _ => Labour::Quick,
         }
     }
 

@@ -75,6 +75,7 @@ impl WantedKeys {
                     .filter(|wait| WAIT.contains(wait))
                     .unwrap_or(USUAL_WAIT),
                 question: None,
+                voice: None,
             },
             question: question(fields, config)?,
         }))

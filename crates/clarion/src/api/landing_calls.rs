@@ -147,6 +147,7 @@ pub fn read_others(
         kind: CallKind::Notification,
         notice: WantedNotice::read(fields, account, config, &common.to)?,
         common,
+        voice: voice(fields, config)?,
         speech,
         files: vec![NamedFiles {
             field: "mediaName",
@@ -170,7 +171,6 @@ fn speech(fields: &Fields, config: &Config) -> Result<Option<Speech>, Refusal> {
         ));
     }
     Ok(Some(Speech {
-        voice: voice(fields, config)?,
         speed: voice_option(fields, "txtSpeed", "speed", -500, 500)?,
         volume: voice_option(fields, "txtVolume", "volume", -20, 20)?,
         pitch: voice_option(fields, "txtPitch", "pitch", -500, 500)?,

@@ -17,6 +17,7 @@ use crate::domain::notice::plan::{NoticePlan, RedialReason};
 use crate::domain::notice::{NamedList, Notice, Recipient};
 use crate::domain::prompt::Prompt;
 use crate::domain::status_code::Refusal;
+use crate::domain::voice_name::VoiceName;
 use crate::placing::{PlacingTimes, RequestTimes, recipient};
 
 const MOST_REDIALS: u16 = 10;
@@ -229,10 +230,15 @@ impl WantedNotice {
         self.keys.as_ref()?.question.as_ref()
     }
 
-    /// The notice itself, with its question as it is played.
-    pub fn into_notice(mut self, question: Option<Prompt>) -> Arc<Notice> {
+    /// The notice itself, with its question as it is played, and who speaks where there is none.
+    pub fn into_notice(
+        mut self,
+        question: Option<Prompt>,
+        voice: Option<VoiceName>,
+    ) -> Arc<Notice> {
         if let Some(keys) = &mut self.notice.keys {
             keys.question = question;
+            keys.voice = voice;
         }
         Arc::new(self.notice)
     }

@@ -20,6 +20,7 @@ use crate::domain::notice::Recipient;
 use crate::domain::prompt::{self, AudioFile, FileName, FileOwner, Prompt, Speech, VerifyCode};
 use crate::domain::request_key::{Accepted, KnownRequest, RequestId, RequestKey};
 use crate::domain::status_code::{Refusal, StatusCode};
+use crate::domain::voice_name::VoiceName;
 use crate::placing::{CallPlacing, NamedFiles, RequestTimes, WillingCall, recipient};
 use crate::store::{NOTICES, unavailable};
 
@@ -176,9 +177,7 @@ pub async fn make(
     if placing.oldest_node() < NOTICES {
         wanted.leave_out_what_was_ignored();
     }
-    wanted.speech = wanted
-        .speech
-        .map(|speech| speech.of_application(application));
+    wanted.speak_as(application);
     let notice = wanted.notice.as_ref().map(|wanted| &wanted.notice);
     let callees = placing.callees(account, &wanted.common.to, notice).await?;
     placing.check_room()?;
@@ -249,6 +248,8 @@ impl CommonFields {
 pub struct WantedCall {
     pub kind: CallKind,
     pub common: CommonFields,
+    /// Who is to speak, the platform's sentences too.
+    pub voice: Option<VoiceName>,
     pub speech: Option<Speech>,
     /// Played in their order.
     pub files: Vec<NamedFiles>,
@@ -263,6 +264,15 @@ impl WantedCall {
     fn leave_out_what_was_ignored(&mut self) {
         self.common.events = None;
         self.notice.take_if(|wanted| !wanted.is_new);
+    }
+
+    /// As its application wants its texts to be spoken, where the request has not said otherwise.
+    fn speak_as(&mut self, application: &Application) {
+        self.voice = self.voice.take().or_else(|| application.voice.clone());
+        if let Some(speech) = &mut self.speech {
+            speech.voice.clone_from(&self.voice);
+            speech.readings = application.lexicon.readings_in(&speech.text);
+        }
     }
 
     fn queueing(
@@ -323,11 +333,7 @@ impl WantedCall {
             }
         };
         let mut text = text.unwrap_or_default();
-        let voice = self
-            .speech
-            .as_ref()
-            .and_then(|speech| speech.voice.as_ref());
-        if let Some(voice) = voice {
+        if let Some(voice) = &self.voice {
             text.push_str(&format!("voice {voice}"));
         }
         if let Some(events) = &common.events {
@@ -368,7 +374,9 @@ impl WantedCall {
             resp_url: common.resp_url,
             user_data: common.user_data,
             events: common.events,
-            notice: self.notice.map(|wanted| wanted.into_notice(question)),
+            notice: self
+                .notice
+                .map(|wanted| wanted.into_notice(question, self.voice)),
         }
     }
 }
@@ -383,8 +391,10 @@ async fn question(
     let (owner, name) = match question {
         None => return Ok(None),
         Some(WantedQuestion::Text(text)) => {
-            let speech = Speech::beside(wanted.speech.as_ref(), text);
-            return Ok(Some(Prompt::spoken(speech.of_application(application))));
+            let mut speech = Speech::beside(wanted.speech.as_ref(), text);
+            speech.voice.clone_from(&wanted.voice);
+            speech.readings = application.lexicon.readings_in(text);
+            return Ok(Some(Prompt::spoken(speech)));
         }
         Some(WantedQuestion::File(owner, name)) => (*owner, name.clone()),
     };

@@ -87,6 +87,7 @@ fn read(fields: &Fields, account: &Account, config: &Config) -> Result<WantedCal
     Ok(WantedCall {
         kind: CallKind::Verification,
         common,
+        voice: None,
         speech: introduction.map(Speech::plain),
         files: vec![welcome, instead],
         code,

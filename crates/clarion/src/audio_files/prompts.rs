@@ -19,12 +19,8 @@ use crate::private_files;
 /// Opens the prompt renderer. Must be called on an async runtime, which reads the audio files.
 pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRenderer> {
     let prompts = &config.prompts;
-    let defaults = RendererSettings::default();
     let settings = RendererSettings {
-        // A thread that waits for the natural voice does nothing else.
-        workers: prompts
-            .workers
-            .unwrap_or(defaults.workers + config.speech.natural_workers),
+        workers: threads(config),
         waiting: prompts.max_waiting,
         memory_bytes: prompts.memory_bytes,
         disk: prompts
@@ -40,6 +36,12 @@ pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRe
     }
     PromptRenderer::open(supervisor, &settings, voices::speaker(config)?)
         .context("cannot open the folder of prompts")
+}
+
+/// The number of threads that render prompts. One that waits for the natural voice does nothing else.
+pub fn threads(config: &Config) -> usize {
+    let usual = || RendererSettings::default().workers + config.speech.natural_workers;
+    config.prompts.workers.unwrap_or_else(usual)
 }
 
 /// Makes a call's prompt ready: the text first, then the files, then the code. Requesters take turns. Nothing that is said beside a code leaves this

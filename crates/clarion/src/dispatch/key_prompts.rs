@@ -90,7 +90,11 @@ fn said(text: &str, call: &NewCall) -> Option<Prompt> {
         return None;
     }
     let message = call.prompt.speech.as_ref();
-    Some(Prompt::spoken(Speech::beside(message, text)))
+    let mut speech = Speech::beside(message, text);
+    if let Some(keys) = call.keys() {
+        speech.voice.clone_from(&keys.voice);
+    }
+    Some(Prompt::spoken(speech))
 }
 
 /// A sentence for each kind of key that may be pressed.
@@ -184,6 +188,7 @@ mod tests {
             stop: None,
             wait: 10,
             question: None,
+            voice: None,
         }
     }
 

@@ -67,6 +67,7 @@ pub use self::switches::{STOP_ALL, drained_switch};
 use self::trunk_pool::TrunkPool;
 use self::trunk_sharing::TrunkSharing;
 use crate::accepted::{AcceptedPrompts, Announcer};
+use crate::audio_files::prompts;
 use crate::barred_numbers::BarredNumbers;
 use crate::callbacks::OwedSignal;
 use crate::claim_holds::ClaimHolds;
@@ -300,9 +301,7 @@ fn supervise_housekeeping(
 
 /// Prompts of accepted calls that are rendered at once: one thread of the renderer is left for calls whose turn it is.
 fn ahead_at_once(config: &Config) -> usize {
-    let threads = config.prompts.workers;
-    let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
-    threads.unwrap_or(1).saturating_sub(1).max(1)
+    prompts::threads(config).saturating_sub(1).max(1)
 }
 
 /// Renders prompts of accepted calls while these wait. What is not rendered here is rendered when their turn comes.

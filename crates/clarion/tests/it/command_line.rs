@@ -2,6 +2,7 @@
 
 mod intakes;
 mod lists;
+mod voices;
 
 use std::path::Path;
 use std::process::Output;

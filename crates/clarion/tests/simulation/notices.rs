@@ -51,6 +51,7 @@ impl NoticeDraw {
                 stop: chance.one_in(2).then_some('9'),
                 wait: 3,
                 question: None,
+                voice: None,
             }),
         }
     }

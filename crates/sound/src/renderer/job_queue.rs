@@ -3,6 +3,9 @@
 //! requester that occupies none. So nobody waits for more than the parts that are under way.
 //!
 //! A prompt that several requesters want stands in the line of each, and is rendered at the first turn of any of them.
+//!
+//! A prompt whose voice is another program is slow: its worker waits for that program. There is one worker more than prompts of either kind under
+//! way, so that a voice that is slow, or hangs, delays only those who want it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,6 +19,20 @@ pub(super) struct JobQueue {
     added: Condvar,
     /// The most prompts that wait.
     limit: usize,
+    /// The most prompts of a kind that are under way.
+    at_once: usize,
+}
+
+/// What a worker does for a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Labour {
+    Quick,
+    /// It waits for a voice that is another program.
+    Slow,
+}
+
+impl Labour {
+    const ALL: [Self; 2] = [Self::Quick, Self::Slow];
 }
 
 #[derive(Debug, Default)]
@@ -26,25 +43,63 @@ struct QueueState {
     turn: u64,
     /// Workers that have nothing to do.
     idle: usize,
+    /// Prompts under way.
+    quick: usize,
+    slow: usize,
     closed: bool,
 }
 
 #[derive(Debug)]
 struct Job {
     piece: Piece,
+    labour: Labour,
     wanted_by: HashSet<String>,
 }
 
-/// What one requester waits for. A key whose job is gone was rendered at another's turn.
+/// What one requester waits for, each with its place in the order of arrival. A key whose job is gone was rendered at another's turn.
 #[derive(Debug, Default)]
 struct Line {
-    keys: VecDeque<Key>,
+    quick: VecDeque<(u64, Key)>,
+    slow: VecDeque<(u64, Key)>,
     /// Workers that render a prompt of it.
     occupied: usize,
     /// 0 before the first.
     last_turn: u64,
     /// Its place among those that have come.
     arrived: u64,
+}
+
+impl Line {
+    fn len(&self) -> usize {
+        self.quick.len() + self.slow.len()
+    }
+
+    fn keys(&mut self, labour: Labour) -> &mut VecDeque<(u64, Key)> {
+        match labour {
+            Labour::Quick => &mut self.quick,
+            Labour::Slow => &mut self.slow,
+        }
+    }
+
+    /// The kind of its oldest prompt among those that may come.
+    fn next(&self, may_come: &[Labour]) -> Option<Labour> {
+        let oldest = |labour: &Labour| match labour {
+            Labour::Quick => self.quick.front(),
+            Labour::Slow => self.slow.front(),
+        };
+        let waiting = may_come.iter().filter(|labour| oldest(labour).is_some());
+        waiting.min_by_key(|labour| oldest(labour)).copied()
+    }
+
+    fn pop_newest(&mut self) -> Option<Key> {
+        let newest = |keys: &VecDeque<(u64, Key)>| keys.back().map_or(0, |key| key.0);
+        let keys = if newest(&self.slow) > newest(&self.quick) {
+            &mut self.slow
+        } else {
+            &mut self.quick
+        };
+        keys.pop_back().map(|(_, key)| key)
+    }
 }
 
 /// What became of a prompt that was to wait.
@@ -60,6 +115,7 @@ pub(super) enum QueueEntry {
 #[derive(Debug)]
 pub(super) struct WorkerTurn<'a> {
     requester: String,
+    labour: Labour,
     queue: &'a JobQueue,
 }
 
@@ -73,22 +129,26 @@ impl WorkerTurn<'_> {
 }
 
 impl JobQueue {
-    pub fn new(limit: usize) -> Self {
+    /// For one worker more than `at_once`.
+    pub fn new(limit: usize, at_once: usize) -> Self {
         Self {
             state: Mutex::default(),
             added: Condvar::new(),
             limit,
+            at_once,
         }
     }
 
     /// Never blocks.
-    pub fn add(&self, requester: &str, key: Key, piece: Piece) -> QueueEntry {
+    pub fn add(&self, requester: &str, key: Key, piece: Piece, labour: Labour) -> QueueEntry {
         let mut state = self.lock();
         if state.closed {
             return QueueEntry::Refused;
         }
         let mut entry = QueueEntry::Waits;
-        if state.jobs.len() >= self.limit + state.idle {
+        let busy = state.quick.max(state.slow);
+        let free = self.at_once.saturating_sub(busy).min(state.idle);
+        if state.jobs.len() >= self.limit + free {
             match state.displaced_by(requester) {
                 Some(displaced) => entry = QueueEntry::Instead(displaced),
                 None => return QueueEntry::Refused,
@@ -96,6 +156,7 @@ impl JobQueue {
         }
         let job = Job {
             piece,
+            labour,
             wanted_by: HashSet::new(),
         };
         state.jobs.insert(key, job);
@@ -116,7 +177,9 @@ impl JobQueue {
             if state.closed {
                 return None;
             }
-            if let Some(next) = state.next(|_, _| true) {
+            let has_room = |labour: &Labour| *state.under_way(*labour) < self.at_once;
+            let kinds: Vec<_> = Labour::ALL.into_iter().filter(has_room).collect();
+            if let Some(next) = state.next(&kinds, |_, _| true) {
                 return Some(self.turn(next));
             }
             state.idle += 1;
@@ -128,19 +191,22 @@ impl JobQueue {
         }
     }
 
-    /// A prompt of a requester for whom no worker works, if it may come now. Never blocks.
+    /// A quick prompt of a requester for whom no worker works, if it may come now. Never blocks.
     pub fn take_of_the_idle(&self, may_come: impl Fn(&str) -> bool) -> Option<QueuedPrompt<'_>> {
         let mut state = self.lock();
         if state.closed {
             return None;
         }
-        let next = state.next(|requester, line| line.occupied == 0 && may_come(requester));
+        let next = state.next(&[Labour::Quick], |requester, line| {
+            line.occupied == 0 && may_come(requester)
+        });
         next.map(|next| self.turn(next))
     }
 
     fn turn(&self, (requester, key, job): (String, Key, Job)) -> QueuedPrompt<'_> {
         let turn = WorkerTurn {
             requester,
+            labour: job.labour,
             queue: self,
         };
         (key, job.piece, turn)
@@ -158,6 +224,13 @@ impl JobQueue {
 }
 
 impl QueueState {
+    fn under_way(&mut self, labour: Labour) -> &mut usize {
+        match labour {
+            Labour::Quick => &mut self.quick,
+            Labour::Slow => &mut self.slow,
+        }
+    }
+
     fn join(&mut self, requester: &str, key: Key) {
         let Some(job) = self.jobs.get_mut(&key) else {
             return;
@@ -170,24 +243,33 @@ impl QueueState {
                 arrived: self.turn,
                 ..Line::default()
             });
-            line.keys.push_back(key);
+            line.keys(job.labour).push_back((self.turn, key));
         }
     }
 
-    fn next(&mut self, may_come: impl Fn(&str, &Line) -> bool) -> Option<(String, Key, Job)> {
+    fn next(
+        &mut self,
+        kinds: &[Labour],
+        may_come: impl Fn(&str, &Line) -> bool,
+    ) -> Option<(String, Key, Job)> {
         loop {
             let lines = self.lines.iter();
-            let waiting = lines
-                .filter(|(requester, line)| !line.keys.is_empty() && may_come(requester, line));
+            let waiting = lines.filter(|(requester, line)| {
+                line.next(kinds).is_some() && may_come(requester, line)
+            });
             let next =
                 waiting.min_by_key(|(_, line)| (line.occupied, line.last_turn, line.arrived));
             let requester = next?.0.clone();
             let line = self.lines.get_mut(&requester)?;
-            while let Some(key) = line.keys.pop_front() {
+            while let Some(labour) = line.next(kinds) {
+                let Some((_, key)) = line.keys(labour).pop_front() else {
+                    break;
+                };
                 if let Some(job) = self.jobs.remove(&key) {
                     self.turn += 1;
                     line.occupied += 1;
                     line.last_turn = self.turn;
+                    *self.under_way(labour) += 1;
                     return Some((requester, key, job));
                 }
             }
@@ -197,12 +279,12 @@ impl QueueState {
 
     /// Makes room by giving up the newest prompt of the longest line, if that line is longer than the requester's would become.
     fn displaced_by(&mut self, requester: &str) -> Option<Key> {
-        let own = self.lines.get(requester).map_or(0, |line| line.keys.len());
-        let longest = self.lines.iter().max_by_key(|(_, line)| line.keys.len());
+        let own = self.lines.get(requester).map_or(0, Line::len);
+        let longest = self.lines.iter().max_by_key(|(_, line)| line.len());
         let longest = longest?.0.clone();
         let line = self.lines.get_mut(&longest)?;
-        while line.keys.len() > own + 1 {
-            let key = line.keys.pop_back()?;
+        while line.len() > own + 1 {
+            let key = line.pop_newest()?;
             let Some(job) = self.jobs.get_mut(&key) else {
                 continue;
             };
@@ -216,7 +298,7 @@ impl QueueState {
     }
 
     fn forget_if_idle(&mut self, requester: &str) {
-        let is_idle = |line: &Line| line.keys.is_empty() && line.occupied == 0;
+        let is_idle = |line: &Line| line.len() == 0 && line.occupied == 0;
         if self.lines.get(requester).is_some_and(is_idle) {
             self.lines.remove(requester);
         }
@@ -230,6 +312,9 @@ impl Drop for WorkerTurn<'_> {
             line.occupied -= 1;
         }
         state.forget_if_idle(&self.requester);
+        *state.under_way(self.labour) -= 1;
+        // Another worker may wait for this.
+        self.queue.added.notify_one();
     }
 }
 
@@ -242,11 +327,11 @@ mod tests {
     }
 
     fn add(queue: &JobQueue, requester: &str, number: u32) -> QueueEntry {
-        queue.add(requester, key(number), Piece::TestTune)
+        queue.add(requester, key(number), Piece::TestTune, Labour::Quick)
     }
 
     fn filled(limit: usize, numbers: std::ops::Range<u32>) -> JobQueue {
-        let queue = JobQueue::new(limit);
+        let queue = JobQueue::new(limit, 100);
         for number in numbers {
             assert_eq!(add(&queue, "greedy", number), QueueEntry::Waits);
         }
@@ -301,5 +386,24 @@ mod tests {
         assert_eq!(add(&queue, "modest", 20), QueueEntry::Instead(key(2)));
         assert_eq!(add(&queue, "modest", 21), QueueEntry::Refused);
         assert_eq!(queue.lock().jobs.len(), 4);
+    }
+
+    #[test]
+    fn slow_prompts_leave_a_worker_to_the_quick_ones() {
+        let queue = JobQueue::new(100, 2);
+        for number in [0, 1, 9] {
+            queue.add("patient", key(number), Piece::TestTune, Labour::Slow);
+        }
+        let slow: Vec<_> = (0..2).map(|_| queue.take().unwrap()).collect();
+        let keys: Vec<_> = slow.iter().map(|(key, ..)| *key).collect();
+        assert_eq!(keys, [key(0), key(1)]);
+        // There is a third worker, and it does not take the third slow prompt.
+        assert!(queue.lock().next(&[Labour::Quick], |_, _| true).is_none());
+        add(&queue, "patient", 20);
+        assert_eq!(queue.take().unwrap().0, key(20));
+        drop(slow);
+        assert_eq!(queue.take().unwrap().0, key(9));
+        let state = queue.lock();
+        assert_eq!((state.quick, state.slow), (0, 0));
     }
 }

@@ -56,6 +56,10 @@ impl SpeechEngine for Espeak {
         format!("espeak-ng {} {}", self.chinese_voice, self.english_voice)
     }
 
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     fn speak(
         &self,
         speech: &Utterance,

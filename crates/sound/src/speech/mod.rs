@@ -39,6 +39,11 @@ pub trait SpeechEngine: Send + Sync + std::fmt::Debug {
         NativeOptions::ALL
     }
 
+    /// It speaks faster than anybody listens, and depends on nobody else. Others hold their thread for as long as they like, up to their time.
+    fn is_quick(&self) -> bool {
+        false
+    }
+
     /// Speaks a whole text in its time, with the options that it has. Loudness and background are not its business.
     fn speak(
         &self,

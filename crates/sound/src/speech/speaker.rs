@@ -85,6 +85,14 @@ impl Speaker {
         }
     }
 
+    /// Whether the first voice for a text keeps nobody waiting.
+    pub fn is_quick(&self, text: &str, wish: &VoiceWish) -> bool {
+        let candidates = self.candidates(text, wish);
+        candidates
+            .first()
+            .is_none_or(|voice| voice.engine.is_quick())
+    }
+
     /// Speaks an utterance at its level, with its background, ready for the line.
     pub fn speak(&self, speech: &Utterance, wish: &VoiceWish) -> Result<Spoken, SpeechError> {
         self.speak_with(speech, wish, &mut || {})

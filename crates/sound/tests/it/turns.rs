@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sound::renderer::{Counts, Pending, Requester};
-use sound::speech::{Speaker, SpeakingTime, SpeechEngine, SpeechError};
-use sound::{PromptError, PromptRenderer, RendererSettings, Utterance, VoiceOptions};
+use sound::renderer::{Counts, Pending, Piece, Requester};
+use sound::speech::{Espeak, NamedVoice, Speaker, SpeakingTime, SpeechEngine, SpeechError};
+use sound::{PromptError, PromptRenderer, RendererSettings, Utterance, VoiceOptions, VoiceWish};
 use supervisor::Supervisor;
 
-use super::support::spoken;
+use super::support::{speech, spoken};
 
 /// A limit for failures only.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -207,4 +207,49 @@ fn a_long_text_is_interrupted_for_a_requester_who_has_no_thread() {
     assert_eq!(shop.next_begun(), "more");
     shop.finish_one();
     assert_eq!(shop.result("more"), [Ok(())]);
+}
+
+/// A voice that hangs holds no more threads than those that want it may have.
+#[test]
+fn a_voice_that_hangs_delays_only_those_who_want_it() {
+    for workers in [1, 3] {
+        let ((begin, begun), (go, gone)) = (channel(), channel());
+        let engine = Costly {
+            begun: Mutex::new(begin),
+            go: Mutex::new(gone),
+        };
+        let settings = RendererSettings {
+            workers,
+            ..RendererSettings::default()
+        };
+        let slow = NamedVoice::new("slow", Arc::new(engine));
+        let speaker = Speaker::new(vec![slow], Arc::new(Espeak::default()), PATIENCE);
+        let renderer = PromptRenderer::open(&Supervisor::new(), &settings, speaker).unwrap();
+        let ask = |requester, text: &str, voice| {
+            let piece = Piece::Speech {
+                speech: speech(text, VoiceOptions::default()),
+                wish: VoiceWish {
+                    name: Some(String::from(voice)),
+                    is_private: false,
+                },
+            };
+            renderer.piece(Requester(requester), piece)
+        };
+        let texts: Vec<_> = (0..8).map(|number| format!("costly {number}")).collect();
+        let asked = texts.iter().map(|text| ask("greedy", text, "slow"));
+        let pending: Vec<_> = asked.collect();
+        for _ in 0..workers {
+            begun.recv_timeout(PATIENCE).unwrap();
+        }
+        let quick = ask("greedy", "hello", "espeak").wait().unwrap();
+        assert_eq!(quick.voice.as_deref(), Some("espeak"), "{workers} workers");
+        assert!(begun.try_recv().is_err(), "no more of them are under way");
+        for _ in &texts {
+            go.send(()).unwrap();
+        }
+        for pending in pending {
+            let piece = pending.wait().unwrap();
+            assert_eq!(piece.voice.as_deref(), Some("slow"));
+        }
+    }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::outcome::Outcome;
 use super::super::prompt::Prompt;
+use super::super::voice_name::VoiceName;
 
 /// What every telephone has.
 const KEYS: &str = "0123456789*#";
@@ -28,6 +29,9 @@ pub struct NoticeKeys {
     /// What asks for the key, where the request brings it; otherwise the platform's sentence does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Prompt>,
+    /// Who speaks the platform's sentences, where the request or its application has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice: Option<VoiceName>,
 }
 
 /// Reads one key.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use clarion::domain::account::ApplicationChange;
 use clarion::domain::call::CallSid;
 use clarion::domain::lexicon::{LexiconChange, Reading};
+use phone::test_phone::Script;
 use sound::wav::mono_16_bit;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,6 +15,8 @@ use tokio::task::JoinSet;
 
 use super::stage::Stage;
 use crate::audio_files::wav;
+use crate::support::child::{Caller, Installation};
+use crate::support::telephone::Telephone;
 use crate::support::{APP, eventually, status_code};
 
 /// How a speech server answers.
@@ -211,9 +214,9 @@ async fn a_voice_that_nobody_knows_is_refused_by_field_and_rule() {
         answer.contains("there are: anna, natural, espeak"),
         "{answer}"
     );
-    // A file has no voice.
+    // It would ask for a key beside a file.
     let answer = ask("\"mediaName\":\"ccp_marketingcall.wav\",\"voice\":\"nobody\"").await;
-    assert_eq!(status_code(&answer), "000000", "{answer}");
+    assert_eq!(status_code(&answer), "108023", "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -251,4 +254,88 @@ async fn an_application_has_a_voice_and_words_of_its_own() {
     let stored = store.accepted_call(&sid).await.unwrap().unwrap();
     let speech = stored.prompt.speech.unwrap();
     assert_eq!((speech.text.as_str(), speech.readings.len()), ("k8s", 1));
+}
+
+/// What the platform says beside a file is said by the voice of the request, or of the application.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asks_for_a_key_beside_a_file_has_the_voice_that_was_chosen() {
+    let server = SpeechServer::that(Speaks::Well).await;
+    let voices = "[[voice]]\nname = \"deep\"\nkind = \"espeak\"\n".to_owned();
+    let stage = Stage::new(&(voices + &server.voice("anna", ""))).await;
+    let call = async |voice: &str| {
+        let fields = format!(
+            "\"mediaName\":\"ccp_marketingcall.wav\",\"confirmDtmf\":\"1\",\"waitDtmfTime\":\"1\"{voice}"
+        );
+        let sid = stage.call("13800000001", &fields).await;
+        stage.report_of(&sid).await;
+    };
+    call("").await;
+    assert_eq!(server.requests(), Vec::<String>::new());
+    call(",\"voice\":\"anna\"").await;
+    let asked = server.requests();
+    assert!(!asked.is_empty(), "the question is asked by anna");
+    let change = ApplicationChange {
+        voice: Some(Some("anna".parse().unwrap())),
+        ..ApplicationChange::default()
+    };
+    let app = APP.parse().unwrap();
+    let store = &stage.server.store;
+    store.change_application(&app, change).await.unwrap();
+    eventually("the application asks by anna", async || {
+        let sid = stage
+            .call(
+                "13800000001",
+                "\"mediaName\":\"ccp_marketingcall.wav\",\"confirmDtmf\":\"1\",\"waitDtmfTime\":\"1\"",
+            )
+            .await;
+        let stored = store.accepted_call(&sid).await.unwrap().unwrap();
+        let voice = stored.keys().and_then(|keys| keys.voice.as_ref());
+        voice.map(ToString::to_string).as_deref() == Some("anna")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_voices_do_and_what_is_rendered_ahead_is_counted() {
+    let server = SpeechServer::that(Speaks::Well).await;
+    let silent = SpeechServer::that(Speaks::Silently).await;
+    let telephone = Telephone::that(Script::answer()).await;
+    let mute = silent.voice("mute", "");
+    let voices = format!("{}{mute}", server.voice("anna", ""));
+    let settings = format!("{}{voices}", telephone.wide_trunk("telephone", ""));
+    let installation = Installation::with_settings(None, &settings).await;
+    let child = installation.start().await;
+    let mut caller = Caller::connect(&child.client).await.unwrap();
+    for (number, voice) in ["anna", "mute", "mute"].into_iter().enumerate() {
+        let fields = format!(
+            "\"to\":\"1380000000{number}\",\"mediaTxt\":\"text {number}\",\"voice\":\"{voice}\""
+        );
+        caller.place(&fields).await.unwrap();
+    }
+    let texts = |voice, result| {
+        format!("clarion_voice_texts_total{{voice=\"{voice}\",result=\"{result}\"}}")
+    };
+    for (series, expected) in [
+        (texts("anna", "spoken"), 1.0),
+        (texts("mute", "failed"), 2.0),
+        (texts("espeak", "spoken"), 2.0),
+        (
+            "clarion_voice_characters_total{voice=\"anna\"}".to_owned(),
+            "text zero".len() as f64,
+        ),
+        (
+            "clarion_prompts_ahead_total{result=\"rendered\"}".to_owned(),
+            3.0,
+        ),
+    ] {
+        // A slow machine may render again what has stood in.
+        eventually(&series, async || {
+            let counted = child.metric(&series).await;
+            counted.is_some_and(|counted| counted >= expected)
+        })
+        .await;
+    }
+    assert_eq!(child.metric(&texts("anna", "spoken")).await, Some(1.0));
+    let waiting = child.metric("clarion_prompts_ahead_waiting").await;
+    assert_eq!(waiting, Some(0.0));
 }
