@@ -72,6 +72,7 @@ else
 	scripts/with-postgres target/dist/clarion-bench backlog --write-table docs/measured.md
 	POSTGRES_OPTIONS="-c shared_preload_libraries=pg_stat_statements" scripts/with-postgres target/dist/clarion-bench nodes --write-table docs/measured.md
 	target/dist/clarion-bench sound --write-table docs/measured.md
+	target/dist/clarion-bench voices $(if $(NATURAL),--natural $(NATURAL)) --write-table docs/measured.md
 	scripts/with-postgres target/dist/clarion-bench bills --write-table docs/measured.md
 	scripts/with-postgres target/dist/clarion-bench neighbours --write-table docs/measured.md
 	scripts/with-postgres target/dist/clarion-bench console --write-table docs/measured.md

@@ -79,6 +79,14 @@ fn the_measurements_of_sound_run_once() {
 }
 
 #[test]
+fn voices_are_measured_once() {
+    measure(
+        &["voices", "--texts", "2"],
+        &["| espeak | English |", "| espeak | Chinese |"],
+    );
+}
+
+#[test]
 fn the_measurements_of_bills_run_once() {
     measure(
         &["bills", "--lines", "5000", "--seconds", "1"],

@@ -1,4 +1,4 @@
-//! Whether calls that are playing notice that the natural voice works: packets that leave late before and meanwhile, on the same calls.
+//! Whether calls that are playing notice that the natural voice works: packets that leave late while it is at rest and while it works, in turns.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,21 +22,20 @@ use crate::job::telephone::BenchTelephone;
 use crate::options::DatabaseKind;
 use crate::server::{self, BenchServer};
 
-/// How long the calls are looked at, with the voice at rest and at work.
-const LOOK: Duration = Duration::from_secs(8);
 const POLL: Duration = Duration::from_millis(100);
 /// What does not happen within this time does not happen.
 const PATIENCE: Duration = Duration::from_secs(120);
 const RENDERED: &str = "clarion_prompts_ahead_total{result=\"rendered\"}";
 const ANSWERED: &str = "clarion_calls{state=\"answered\"}";
 
-/// Packets in a time.
+/// Packets of calls, which count when these are over.
 #[derive(Debug, Clone, Copy)]
 struct Packets {
     all: f64,
     late: f64,
     /// Texts that the natural voice has spoken meanwhile.
     texts: f64,
+    at: Instant,
 }
 
 impl Packets {
@@ -48,17 +47,27 @@ impl Packets {
             all: metrics.value("clarion_media_packets_total"),
             late: metrics.value("clarion_media_packets_late_total"),
             texts: metrics.value(&spoken(SPEAKERS[0])),
+            at: Instant::now(),
         })
     }
 
-    fn since(self, before: Self) -> Self {
-        Self {
+    fn since(self, before: Self) -> PacketsOfCalls {
+        PacketsOfCalls {
             all: self.all - before.all,
             late: self.late - before.late,
-            texts: self.texts - before.texts,
+            texts_a_second: (self.texts - before.texts) / (self.at - before.at).as_secs_f64(),
         }
     }
+}
 
+#[derive(Debug, Clone, Copy)]
+struct PacketsOfCalls {
+    all: f64,
+    late: f64,
+    texts_a_second: f64,
+}
+
+impl PacketsOfCalls {
     fn late_percent(&self) -> f64 {
         self.late / self.all * 100.0
     }
@@ -91,45 +100,47 @@ pub async fn measure(
     until(&mut server, "the first call is over", 0.0, ANSWERED).await?;
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
-        let round = round(&mut server, &mut asker, options).await?;
-        println!("  at rest {:?}, at work {:?}", round.0, round.1);
-        rounds.push(round);
+        let rest = calls(&mut server, &mut asker, options, 0).await?;
+        let work = calls(&mut server, &mut asker, options, options.workers).await?;
+        println!("  at rest {rest:?}, at work {work:?}");
+        rounds.push((rest, work));
     }
     server.stop().await?;
     Ok(table(&rounds, options))
 }
 
-async fn round(
+/// All calls from their beginning to their end, while the voice always has so many texts to speak, and one more.
+async fn calls(
     server: &mut BenchServer,
     asker: &mut Asker,
     options: &VoicesOptions,
-) -> anyhow::Result<(Packets, Packets)> {
+    texts_at_once: usize,
+) -> anyhow::Result<PacketsOfCalls> {
+    let before = Packets::so_far(server).await?;
+    let rendered_before = server.metrics().await?.value(RENDERED);
+    let asked_before = f64::from(asker.number);
+    let end = Instant::now() + PATIENCE;
     for _ in 0..options.calls {
         asker.long_call().await?;
     }
-    let calls = f64::from(options.calls);
-    until(server, "all calls play", calls, ANSWERED).await?;
-    let before = Packets::so_far(server).await?;
-    tokio::time::sleep(LOOK).await;
-    let rest = Packets::so_far(server).await?.since(before);
-    let asked_before = asker.texts;
-    let rendered_before = server.metrics().await?.value(RENDERED);
-    let begun = Instant::now();
-    let before = Packets::so_far(server).await?;
-    while begun.elapsed() < LOOK {
-        let rendered = server.metrics().await?.value(RENDERED) - rendered_before;
-        let under_way = f64::from(asker.texts - asked_before) - rendered;
-        if under_way <= options.workers as f64 {
+    let mut has_played = false;
+    loop {
+        let metrics = server.metrics().await?;
+        let playing = metrics.value(ANSWERED);
+        has_played |= playing >= f64::from(options.calls);
+        if has_played && playing < 0.5 {
+            break;
+        }
+        ensure!(Instant::now() < end, "the calls do not come to their end");
+        let rendered = metrics.value(RENDERED) - rendered_before;
+        let under_way = f64::from(asker.number) - asked_before - rendered;
+        if texts_at_once > 0 && under_way <= texts_at_once as f64 {
             asker.natural_text().await?;
         }
         tokio::time::sleep(POLL).await;
     }
-    let work = Packets::so_far(server).await?.since(before);
-    ensure!(
-        server.metrics().await?.value(ANSWERED) >= calls,
-        "the calls ended too early"
-    );
-    let asked = f64::from(asker.texts - asked_before);
+    let packets = Packets::so_far(server).await?.since(before);
+    let asked = f64::from(asker.number) - asked_before;
     until(
         server,
         "all texts are spoken",
@@ -137,8 +148,7 @@ async fn round(
         RENDERED,
     )
     .await?;
-    until(server, "all calls are over", 0.0, ANSWERED).await?;
-    Ok((rest, work))
+    Ok(packets)
 }
 
 async fn until(
@@ -176,9 +186,9 @@ struct Asker {
 }
 
 impl Asker {
-    /// It plays for half a minute, in the embedded voice.
+    /// It plays for some twenty seconds, in the embedded voice.
     async fn long_call(&mut self) -> anyhow::Result<()> {
-        let text = "this message goes on for as long as anybody wants to listen to it ".repeat(8);
+        let text = "this message goes on for as long as anybody wants to listen to it ".repeat(5);
         self.ask(&format!(r#""mediaTxt":"{text}","voice":"espeak""#))
             .await
     }
@@ -217,8 +227,8 @@ impl Asker {
     }
 }
 
-fn table(rounds: &[(Packets, Packets)], options: &VoicesOptions) -> String {
-    let middle = |of: &dyn Fn(&(Packets, Packets)) -> f64| {
+fn table(rounds: &[(PacketsOfCalls, PacketsOfCalls)], options: &VoicesOptions) -> String {
+    let middle = |of: &dyn Fn(&(PacketsOfCalls, PacketsOfCalls)) -> f64| {
         let values: Vec<f64> = rounds.iter().map(of).collect();
         let (least, most) = values
             .iter()
@@ -233,13 +243,12 @@ fn table(rounds: &[(Packets, Packets)], options: &VoicesOptions) -> String {
         middle(&|round| round.0.late_percent()),
         middle(&|round| round.1.late_percent()),
     );
-    let (texts, ..) = middle(&|round| round.1.texts / LOOK.as_secs_f64());
+    let (texts, ..) = middle(&|round| round.1.texts_a_second);
     format!(
-        "{} calls that play, the natural voice at rest and then at work with {} processes, {} s each, {} rounds. Packets that leave more than 5 ms late:\n\n\
+        "{} calls that play for some twenty seconds, the natural voice at rest and then at work with {} processes, {} rounds. Packets that leave more than 5 ms late:\n\n\
          | the natural voice | median (least – most) | its texts/s meanwhile |\n|---|---:|---:|\n| at rest | {} | 0 |\n| at work | {} | {texts:.2} |\n",
         options.calls,
         options.workers,
-        LOOK.as_secs(),
         rounds.len(),
         shown(rest),
         shown(work),

@@ -217,6 +217,9 @@ fn children() -> Vec<Usage> {
     let lists: Vec<String> = threads.filter_map(of_thread).collect();
     let numbers = lists.iter().flat_map(|list| list.split_ascii_whitespace());
     let numbers = numbers.filter_map(|number| number.parse().ok());
-    // One may end meanwhile.
-    numbers.filter_map(|id| Usage::of(id).ok()).collect()
+    // One may end meanwhile, and one that is not yet another program has the memory of this one.
+    let own = std::env::current_exe().ok();
+    let is_another = |id: &u32| std::fs::read_link(format!("/proc/{id}/exe")).ok() != own;
+    let others = numbers.filter(is_another);
+    others.filter_map(|id| Usage::of(id).ok()).collect()
 }

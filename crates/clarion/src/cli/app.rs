@@ -38,6 +38,14 @@ pub enum AppCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Sign its callbacks with a new secret, which is shown once; a running server follows within a second
+    RotateSecret {
+        /// The application id
+        app_id: AppId,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Change an application; a running server follows within a second
     Set {
         /// The application id
@@ -66,11 +74,11 @@ pub async fn run(command: AppCommand, management: &Management) -> anyhow::Result
                 signs_callbacks: sign_callbacks,
             };
             let application = management.add_application(new).await?;
-            let mut value = describe(&application);
-            if let Some(secret) = &application.callback_secret {
-                value["callbackSecret"] = secret.reveal().into();
-            }
-            print(json, &value);
+            print(json, &describe_with_secret(&application));
+        }
+        AppCommand::RotateSecret { app_id, json } => {
+            let rotated = management.rotate_callback_secret(&app_id).await?;
+            print(json, &describe_with_secret(&rotated));
         }
         AppCommand::List { account, json } => {
             let applications = management.applications(&account).await?;
@@ -86,6 +94,14 @@ pub async fn run(command: AppCommand, management: &Management) -> anyhow::Result
         }
     }
     Ok(())
+}
+
+fn describe_with_secret(application: &Application) -> Value {
+    let mut value = describe(application);
+    if let Some(secret) = &application.callback_secret {
+        value["callbackSecret"] = secret.reveal().into();
+    }
+    value
 }
 
 fn describe(application: &Application) -> Value {

@@ -61,6 +61,7 @@ async fn change_everything(desk: &Management, account: &AccountSid, app: &AppId)
     tried(desk.set_account(account, settings.unwrap())).await;
     tried(desk.suspend_account(account, true)).await;
     tried(desk.rotate_token(account, None)).await;
+    tried(desk.rotate_callback_secret(app)).await;
     let settings = ApplicationChange::from_texts([
         ("state", "disabled"),
         ("callback-secret", "none"),

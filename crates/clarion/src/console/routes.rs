@@ -102,6 +102,7 @@ pub fn routes() -> Vec<ConsoleRoute> {
         ),
         get("/apps/{id}", VIEWER, application::show),
         post("/apps/{id}", ADMIN, application::set),
+        post("/apps/{id}/secret", ADMIN, application::rotate_secret),
         post("/calls/{sid}/again", ADMIN, call::again),
         get("/intakes", VIEWER, intakes::list),
         post("/intakes", ADMIN, intakes::create),

@@ -377,6 +377,9 @@ words! {
     account_suspend_text: "Its requests are refused, and its calls that wait are not dialled, until it is resumed.", "停用后拒绝该账户的全部请求，排队中的呼叫也不再外呼，直到恢复使用。";
     account_hang_up: "Hang up its calls that ring or talk, too", "同时挂断正在振铃和通话中的呼叫";
     account_resume: "Resume", "恢复使用";
+    app_rotated: "The callbacks have a new secret", "回调签名密钥已更换";
+    app_rotate: "New callback secret", "更换回调签名密钥";
+    app_rotate_text: "Callbacks are signed with a new random secret, shown once; the old one is used no more within a second. A receiver that does not know the new one yet refuses callbacks: they are sent again.", "生成新的随机密钥，只显示一次，一秒内启用。接收方换上新密钥之前会拒收回调，平台会按计划重发。";
     account_rotate: "New token", "更换令牌";
     account_rotate_text: "The account gets a random token, shown once. The present one stops working within a second: whoever uses it must be given the new one.", "生成新的随机令牌，只显示一次。旧令牌一秒内失效，请及时通知使用方更换。";
     account_settings: "Settings", "账户设置";

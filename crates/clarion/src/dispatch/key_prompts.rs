@@ -33,9 +33,10 @@ pub struct KeyPrompts {
 }
 
 /// Words, and the tone that is heard where there are none or where they cannot be spoken.
+#[derive(Debug)]
 pub struct KeyPrompt<'a> {
     pub words: Option<Prompt>,
-    tone: &'a EncodedAudio,
+    pub tone: &'a EncodedAudio,
 }
 
 impl KeyPrompt<'_> {

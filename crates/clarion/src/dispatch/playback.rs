@@ -22,7 +22,7 @@ use crate::domain::prompt::Prompt;
 
 const FRAME: Duration = Duration::from_millis(g711::FRAME_MILLIS as u64);
 /// Many a telephone plays a packet only when the next one comes: the last words must not be the last packets.
-const LEAD_OUT: Duration = Duration::from_millis(300);
+pub const LEAD_OUT: Duration = Duration::from_millis(300);
 /// A key lasts a tenth of a second, and as much follows before the next.
 const FRAMES_A_KEY: usize = 10;
 

@@ -187,13 +187,12 @@ impl Management {
             .with_any("app-id", new.id.as_ref())
             .with("name", &name)
             .where_so("sign-callbacks", new.signs_callbacks);
-        let secret = || CallbackSecret::from_key(&random::bytes());
         let application = Application {
             id: new.id.unwrap_or_else(new_app_id),
             account: new.account,
             name,
             state: AppState::Active,
-            callback_secret: new.signs_callbacks.then(secret),
+            callback_secret: new.signs_callbacks.then(new_callback_secret),
             limits: AppLimits::default(),
             created_at: self.clock.now(),
             bill_json_key: None,
@@ -203,6 +202,17 @@ impl Management {
         let add = self.store.add_application(application.clone());
         self.noted(change, add).await?;
         Ok(application)
+    }
+
+    /// Its callbacks are signed with a new secret, which is never shown again.
+    pub async fn rotate_callback_secret(&self, id: &AppId) -> Result<Application, ManagementError> {
+        let change = NotedChange::new("app rotate-secret").on(id);
+        let rotated = ApplicationChange {
+            callback_secret: Some(Some(new_callback_secret())),
+            ..ApplicationChange::default()
+        };
+        let set = self.store.change_application(id, rotated);
+        self.noted(change, set).await
     }
 
     pub async fn set_application(
@@ -271,6 +281,10 @@ impl Management {
 
 fn new_account_sid() -> AccountSid {
     random::id().parse().expect("hex digits are an id")
+}
+
+fn new_callback_secret() -> CallbackSecret {
+    CallbackSecret::from_key(&random::bytes())
 }
 
 fn new_app_id() -> AppId {

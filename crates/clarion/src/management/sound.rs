@@ -8,6 +8,7 @@ use supervisor::Supervisor;
 use super::change::NotedChange;
 use super::{Management, ManagementError};
 use crate::audio_files::prompts;
+use crate::dispatch::{KeyPrompts, LEAD_OUT};
 use crate::domain::account::AppId;
 use crate::domain::call::{CallKind, CallSid};
 use crate::domain::prompt::Prompt;
@@ -51,7 +52,7 @@ impl Management {
         self.noted(change, install).await
     }
 
-    /// The message of a call. What a code says is a secret, also of operators.
+    /// The message of a call, and what asks for a key after it. What a code says is a secret, also of operators.
     pub async fn heard_in_call(&self, sid: &CallSid) -> Result<Vec<i16>, ManagementError> {
         let accepted = self.store.accepted_call(sid).await?;
         let missing = || ManagementError::missing(format!("call {sid}"));
@@ -59,7 +60,18 @@ impl Management {
         if call.kind == CallKind::Verification {
             return Err(ManagementError::rule("what a code says is not told"));
         }
-        self.heard(&call.prompt).await
+        let mut heard = self.heard(&call.prompt).await?;
+        if let Some(keys) = call.keys() {
+            let prompts = KeyPrompts::new(&self.config.calls.sentences);
+            let question = prompts.question(&call, keys);
+            let pause = LEAD_OUT.as_millis() as usize * sound::RATE as usize / 1000;
+            heard.resize(heard.len() + pause, 0);
+            heard.extend(match &question.words {
+                Some(words) => self.heard(words).await?,
+                None => question.tone.decode(),
+            });
+        }
+        Ok(heard)
     }
 
     /// An audio file, as a call would play it.

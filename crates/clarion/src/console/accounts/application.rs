@@ -103,7 +103,25 @@ pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     }
 }
 
+/// The new secret is on this page alone.
+pub async fn rotate_secret(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let id = app_of(&visit)?;
+    let app = console.acting(&visit).rotate_callback_secret(&id).await?;
+    let title = visit.language.words().app_rotated;
+    Ok(shown_once(&console, &visit, &app, title))
+}
+
 fn added(console: &Console, visit: &Visit, app: &Application) -> Response {
+    shown_once(console, visit, app, visit.language.words().app_added)
+}
+
+/// The page of the application, where it has no secret.
+fn shown_once(
+    console: &Console,
+    visit: &Visit,
+    app: &Application,
+    title: &'static str,
+) -> Response {
     let words = visit.language.words();
     let Some(secret) = &app.callback_secret else {
         return led_to(&address_of(&app.id), "app-added");
@@ -113,5 +131,5 @@ fn added(console: &Console, visit: &Visit, app: &Application) -> Response {
         SecretRow::new(words.set_secret, secret.reveal()),
     ];
     let (place, onward) = (MenuPlace::Accounts, address_of(&app.id));
-    secrets::show_once(console, visit, place, words.app_added, rows, onward)
+    secrets::show_once(console, visit, place, title, rows, onward)
 }

@@ -102,6 +102,13 @@ async fn an_account_of_the_console_is_one_of_the_command_line_and_may_request_ca
     assert!(page.contains("The application is added.") && page.contains("City Hospital"));
 
     let app = known.iter().find(|app| app.callback_secret.is_some());
+    let again = format!("/apps/{}/secret", app.unwrap().id);
+    let fresh = shown_secret(&desk.sends(&again, &[]).await.body, "Callback secret");
+    assert!(fresh.starts_with("whsec_") && fresh != secret);
+    let stored = desk.verbs.application(&app.unwrap().id).await.unwrap();
+    assert_eq!(stored.callback_secret.unwrap().reveal(), fresh);
+    let trail = desk.admin.get("/audit").await.body;
+    assert!(trail.contains("app rotate-secret") && !trail.contains(&fresh));
     let body = format!(
         "{{\"appId\":\"{}\",\"to\":\"13800000000\",\"mediaTxt\":\"x\"}}",
         app.unwrap().id

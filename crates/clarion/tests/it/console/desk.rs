@@ -71,6 +71,13 @@ async fn a_call_is_tried_shown_as_a_request_and_made_again() {
     let sound = admin.get(&format!("/calls/{sid}/sound.wav")).await;
     assert_eq!(sound.header("content-type"), "audio/wav");
     assert!(sound.bytes.len() > 8000 && sound.bytes.starts_with(b"RIFF"));
+    // A call that asks for a key asks for it there too.
+    let mut asking = fields.clone();
+    asking.push(("confirmDtmf", "1"));
+    let placed = admin.post("/try", &asking).await;
+    let asks = placed.header("location").split('?').next().unwrap();
+    let longer = admin.get(&format!("{asks}/sound.wav")).await;
+    assert!(longer.bytes.len() > sound.bytes.len() + 16_000);
     let wave = admin.get(&format!("/calls/{sid}/wave.svg")).await;
     assert!(wave.body.starts_with("<svg") && wave.header("content-type") == "image/svg+xml");
     let again = admin

@@ -33,6 +33,7 @@ const COMMANDS: &[(&str, Counterpart)] = &[
     ("account suspend", Route("POST /accounts/{sid}/suspend")),
     ("app add", Route("POST /accounts/{sid}/apps")),
     ("app list", Route("GET /accounts/{sid}")),
+    ("app rotate-secret", Route("POST /apps/{id}/secret")),
     ("app set", Route("POST /apps/{id}")),
     ("audio add", Route("POST /audio")),
     (
