@@ -260,7 +260,7 @@ pub const METRICS: &[Metric] = {
             Counter,
             "clarion_voice_texts_total",
             &["voice", "result"],
-            "texts that a voice was to speak: `spoken`, `failed`, or `passed` because it rests after failures or may speak no more characters today",
+            "texts that a voice was to speak: `spoken`, `failed`, or `passed` because it rests after failures, has too much to do to speak in time, or may speak no more characters today",
         ),
         metric(
             Counter,

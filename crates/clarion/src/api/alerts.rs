@@ -27,12 +27,15 @@ pub use self::notice::{AlertCaller, WantedAlert};
 
 pub const ROUTE: &str = "/intake/{name}";
 pub const CALL_ROUTE: &str = "/api/v2/calls/tts";
+/// The same, with a voice of SMSEagle's that nobody has here.
+pub const VOICE_CALL_ROUTE: &str = "/api/v2/calls/tts_advanced";
 
 /// A tool takes any answer but 5xx for an alert that has arrived: one whose request ended in a panic comes again.
 pub fn routes() -> Router<Arc<Api>> {
     Router::new()
         .route(ROUTE, post(receive))
         .route(CALL_ROUTE, post(receive_call))
+        .route(VOICE_CALL_ROUTE, post(receive_call))
         .layer(CatchPanicLayer::custom(after_panic))
 }
 

@@ -76,7 +76,7 @@ pub const FORM: Form = Form {
         Field::optional(
             "voice",
             "the application's",
-            "Name of the voice that speaks mediaTxt, one of the platform's. Checked only when mediaTxt is effective.",
+            "Name of the voice that speaks mediaTxt and what the platform says around the message, one of the platform's.",
         ),
         placing::MAX_CALL_TIME,
         placing::REQUEST_ID,

@@ -265,7 +265,7 @@ fn operation(route: &str) -> &'static str {
     if route == bill_file::ROUTE {
         return "BillFile";
     }
-    if [alerts::ROUTE, alerts::CALL_ROUTE].contains(&route) {
+    if [alerts::ROUTE, alerts::CALL_ROUTE, alerts::VOICE_CALL_ROUTE].contains(&route) {
         return "Intake";
     }
     if route.ends_with("/ivr/call") {

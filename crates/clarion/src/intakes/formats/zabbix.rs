@@ -8,6 +8,9 @@ use super::super::alert::{Alert, AlertGroup, AlertNews};
 use super::wire::{self, Text, Texts};
 use crate::domain::status_code::Refusal;
 
+/// What Zabbix writes for an item that has no value.
+const UNKNOWN_VALUE: &str = "*UNKNOWN*";
+
 #[derive(Debug, Deserialize)]
 struct WireEvent {
     /// That of the problem, also where it is over.
@@ -56,7 +59,7 @@ pub fn read(body: &[u8], zone: &TimeZone) -> Result<AlertNews, Refusal> {
 }
 
 impl WireEvent {
-    /// A macro that has no value here is sent as its own name, or as `*UNKNOWN*`.
+    /// A macro that has no value here is sent as its own name, or as `*UNKNOWN*`: among several values too, those of a trigger's items.
     fn forget_macros(&mut self) {
         let texts = [
             &mut self.event_id,
@@ -73,9 +76,11 @@ impl WireEvent {
             &mut self.to,
         ];
         for Text(text) in texts {
-            let is_macro = text.starts_with('{') && text.ends_with('}') || text == "*UNKNOWN*";
-            if is_macro {
+            if text.starts_with('{') && text.ends_with('}') {
                 text.clear();
+            } else if text.contains(UNKNOWN_VALUE) {
+                let values = text.split(", ").filter(|value| *value != UNKNOWN_VALUE);
+                *text = values.collect::<Vec<_>>().join(", ");
             }
         }
     }

@@ -70,6 +70,11 @@ async fn uptime_kumas_smseagle_provider_calls_each_number_until_the_monitor_is_u
     let second = send(down).await;
     assert_ne!(second.body[0]["id"], entries[0]["id"], "a second outage");
     // One number that may not be called does not hinder the other.
+    // The provider's other message type has a route of its own, and names a voice.
+    let advanced = smseagle(&intake, "[Mail] [🔴 Down] no route");
+    let advanced = advanced.replace("/calls/tts ", "/calls/tts_advanced ");
+    let told = answered(&server.send_raw(advanced.as_bytes()).await);
+    assert_eq!(told.body.as_array().unwrap().len(), 2, "{told:?}");
     let mixed = smseagle(&intake, "x").replace("13800000002", "13900000002");
     let mixed = answered(&server.send_raw(mixed.as_bytes()).await);
     assert_eq!(mixed.body[0]["status"], "queued");
@@ -147,6 +152,7 @@ async fn the_media_type_for_zabbix_brings_a_problem_and_its_recovery() {
         ("event_time", "03:05:07"),
         ("event_id", "4711"),
         ("event_name", "Zabbix agent is not available (for 3m)"),
+        ("event_opdata", "*UNKNOWN*, 5 %"),
         ("event_severity", "Average"),
         ("event_update_status", "0"),
         ("event_value", "1"),
@@ -166,7 +172,7 @@ async fn the_media_type_for_zabbix_brings_a_problem_and_its_recovery() {
     assert_eq!(told.result(), "called");
     let text = said(&server, &told.call()).await;
     assert!(
-        text.starts_with("Warning. Zabbix agent is not available (for 3m), on web-3, since "),
+        text.starts_with("Warning. Zabbix agent is not available (for 3m), 5 %, on web-3, since "),
         "{text}"
     );
     let with = |changes: &[(&str, &str)]| {
@@ -225,7 +231,7 @@ async fn uptime_kumas_webhook_calls_for_down_and_ends_with_up() {
     let named = intake.send(&report(0, tag)).await;
     assert_eq!(accepted(&server, &named.call()).await.called, "13800000009");
     // Somebody tries the notification.
-    let trial = r#"{"heartbeat":null,"monitor":null,"msg":"[Clarion] Testing"}"#;
+    let trial = r#"{"heartbeat":null,"monitor":null,"msg":"Clarion Testing"}"#;
     assert_eq!(intake.send(trial).await.result(), "called");
 }
 
