@@ -76,7 +76,7 @@ pub const FORM: Form = Form {
         Field::optional(
             "voice",
             "the application's",
-            "Name of the voice that speaks mediaTxt and what the platform says around the message, one of the platform's.",
+            "Name of the voice that speaks mediaTxt and what the platform says around the message, one of the platform's. Checked only when mediaTxt is effective; otherwise a wrong one counts as absent.",
         ),
         placing::MAX_CALL_TIME,
         placing::REQUEST_ID,
@@ -140,6 +140,11 @@ pub fn read_others(
     } else {
         None
     };
+    // Beside files it is not worth a refusal, like the other options of the voice.
+    let voice = match voice(fields, config) {
+        Err(_) if !effective_text => None,
+        voice => voice?,
+    };
     if names.is_empty() && speech.is_none() {
         return Err(StatusCode::NothingToPlay.into());
     }
@@ -147,7 +152,7 @@ pub fn read_others(
         kind: CallKind::Notification,
         notice: WantedNotice::read(fields, account, config, &common.to)?,
         common,
-        voice: voice(fields, config)?,
+        voice,
         speech,
         files: vec![NamedFiles {
             field: "mediaName",

@@ -214,9 +214,9 @@ async fn a_voice_that_nobody_knows_is_refused_by_field_and_rule() {
         answer.contains("there are: anna, natural, espeak"),
         "{answer}"
     );
-    // It would ask for a key beside a file.
+    // A file has no voice.
     let answer = ask("\"mediaName\":\"ccp_marketingcall.wav\",\"voice\":\"nobody\"").await;
-    assert_eq!(status_code(&answer), "108023", "{answer}");
+    assert_eq!(status_code(&answer), "000000", "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
