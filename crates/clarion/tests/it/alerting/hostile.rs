@@ -105,8 +105,11 @@ async fn a_body_of_ten_megabytes_is_refused_and_the_answer_is_seen() {
     let server = TestServer::start().await;
     let intake = Intake::json(&server, &[("to", "13800000001")]).await;
     let body = format!(r#"{{"text":"{}"}}"#, "x".repeat(10 << 20));
+    let of = |code: &str| format!("clarion_intake_refused_total{{code=\"{code}\"}}");
+    let before = counted(&server, &of("110062")).await;
     let told = intake.send(&body).await;
     assert_eq!((told.status, told.code()), (413, "110062"));
+    assert!(counted(&server, &of("110062")).await > before);
     // Also from who has no token.
     let told = post(&server, "/intake/shop", "", &body).await;
     assert_eq!((told.status, told.code()), (401, "190012"));
@@ -115,7 +118,10 @@ async fn a_body_of_ten_megabytes_is_refused_and_the_answer_is_seen() {
         "[".repeat(100_000),
         "]".repeat(100_000)
     );
-    assert_eq!(intake.send(&deep).await.status, 400);
+    let before = counted(&server, &of("110141")).await;
+    let told = intake.send(&deep).await;
+    assert_eq!((told.status, told.code()), (400, "110141"));
+    assert!(counted(&server, &of("110141")).await > before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
