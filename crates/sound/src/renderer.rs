@@ -33,7 +33,7 @@ const NICE: i32 = 5;
 
 #[derive(Debug, Clone)]
 pub struct RendererSettings {
-    /// How many prompts are rendered at once. As many more may wait for voices that are other programs: no voice keeps others from speaking.
+    /// How many prompts are rendered at once, and one more while that many wait for voices that are other programs.
     pub workers: usize,
     /// The most prompts that wait to be rendered; callers that wait for the same one count once.
     pub waiting: usize,

@@ -269,10 +269,14 @@ impl WantedCall {
     /// As its application wants its texts to be spoken, where the request has not said otherwise.
     fn speak_as(&mut self, application: &Application) {
         self.voice = self.voice.take().or_else(|| application.voice.clone());
-        if let Some(speech) = &mut self.speech {
-            speech.voice.clone_from(&self.voice);
-            speech.readings = application.lexicon.readings_in(&speech.text);
-        }
+        let speech = self.speech.take();
+        self.speech = speech.map(|speech| self.spoken(speech, application));
+    }
+
+    /// One of its texts, in its voice.
+    fn spoken(&self, speech: Speech, application: &Application) -> Speech {
+        let voice = self.voice.clone();
+        Speech { voice, ..speech }.of_application(application)
     }
 
     fn queueing(
@@ -391,10 +395,8 @@ async fn question(
     let (owner, name) = match question {
         None => return Ok(None),
         Some(WantedQuestion::Text(text)) => {
-            let mut speech = Speech::beside(wanted.speech.as_ref(), text);
-            speech.voice.clone_from(&wanted.voice);
-            speech.readings = application.lexicon.readings_in(text);
-            return Ok(Some(Prompt::spoken(speech)));
+            let speech = Speech::beside(wanted.speech.as_ref(), text);
+            return Ok(Some(Prompt::spoken(wanted.spoken(speech, application))));
         }
         Some(WantedQuestion::File(owner, name)) => (*owner, name.clone()),
     };

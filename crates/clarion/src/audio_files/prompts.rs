@@ -20,7 +20,7 @@ use crate::private_files;
 pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRenderer> {
     let prompts = &config.prompts;
     let settings = RendererSettings {
-        workers: threads(config),
+        workers: at_once(config),
         waiting: prompts.max_waiting,
         memory_bytes: prompts.memory_bytes,
         disk: prompts
@@ -38,9 +38,9 @@ pub fn open(supervisor: &Supervisor, config: &Config) -> anyhow::Result<PromptRe
         .context("cannot open the folder of prompts")
 }
 
-/// The number of threads that render prompts. One that waits for the natural voice does nothing else.
-pub fn threads(config: &Config) -> usize {
-    let usual = || RendererSettings::default().workers + config.speech.natural_workers;
+/// How many prompts are rendered at once. A thread that waits for the natural voice does nothing else.
+pub fn at_once(config: &Config) -> usize {
+    let usual = || RendererSettings::default().workers + voices::natural_processes(config);
     config.prompts.workers.unwrap_or_else(usual)
 }
 

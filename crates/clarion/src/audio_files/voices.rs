@@ -140,6 +140,12 @@ fn speech_url(url: &HttpUrl) -> String {
     }
 }
 
+/// How many processes the natural voice may have: none where it is not installed.
+pub fn natural_processes(config: &Config) -> usize {
+    let speech = &config.speech;
+    Installation::find(&speech.natural_folder).map_or(0, |_| speech.natural_workers)
+}
+
 /// The natural voice, if it is installed. All of its speakers share its processes.
 struct NaturalVoices(Option<(Arc<NaturalWorkers>, Installation)>);
 

@@ -92,9 +92,8 @@ fn said(text: &str, call: &NewCall) -> Option<Prompt> {
     }
     let message = call.prompt.speech.as_ref();
     let mut speech = Speech::beside(message, text);
-    if let Some(keys) = call.keys() {
-        speech.voice.clone_from(&keys.voice);
-    }
+    let of_keys = call.keys().and_then(|keys| keys.voice.clone());
+    speech.voice = speech.voice.or(of_keys);
     Some(Prompt::spoken(speech))
 }
 

@@ -301,7 +301,7 @@ fn supervise_housekeeping(
 
 /// Prompts of accepted calls that are rendered at once: one thread of the renderer is left for calls whose turn it is.
 fn ahead_at_once(config: &Config) -> usize {
-    prompts::threads(config).saturating_sub(1).max(1)
+    prompts::at_once(config).saturating_sub(1).max(1)
 }
 
 /// Renders prompts of accepted calls while these wait. What is not rendered here is rendered when their turn comes.

@@ -66,10 +66,12 @@ impl Management {
             let question = prompts.question(&call, keys);
             let pause = LEAD_OUT.as_millis() as usize * sound::RATE as usize / 1000;
             heard.resize(heard.len() + pause, 0);
-            heard.extend(match &question.words {
-                Some(words) => self.heard(words).await?,
-                None => question.tone.decode(),
-            });
+            let words = match &question.words {
+                Some(words) => self.heard(words).await.ok(),
+                None => None,
+            };
+            // As in the call: words that cannot be spoken keep nobody from the message.
+            heard.extend(words.unwrap_or_else(|| question.tone.decode()));
         }
         Ok(heard)
     }

@@ -22,6 +22,18 @@ struct Costly {
     go: Mutex<Receiver<()>>,
 }
 
+impl Costly {
+    /// With what hears of each text that it begins, and what makes it go on.
+    fn new() -> (Self, Receiver<String>, Sender<()>) {
+        let ((begin, begun), (go, gone)) = (channel(), channel());
+        let engine = Self {
+            begun: Mutex::new(begin),
+            go: Mutex::new(gone),
+        };
+        (engine, begun, go)
+    }
+}
+
 impl SpeechEngine for Costly {
     fn identity(&self) -> String {
         "costly".into()
@@ -60,11 +72,7 @@ struct Workshop {
 
 impl Workshop {
     fn new(workers: usize, waiting: usize) -> Self {
-        let ((begin, begun), (go, gone)) = (channel(), channel());
-        let engine = Costly {
-            begun: Mutex::new(begin),
-            go: Mutex::new(gone),
-        };
+        let (engine, begun, go) = Costly::new();
         let settings = RendererSettings {
             workers,
             waiting,
@@ -213,11 +221,7 @@ fn a_long_text_is_interrupted_for_a_requester_who_has_no_thread() {
 #[test]
 fn a_voice_that_hangs_delays_only_those_who_want_it() {
     for workers in [1, 3] {
-        let ((begin, begun), (go, gone)) = (channel(), channel());
-        let engine = Costly {
-            begun: Mutex::new(begin),
-            go: Mutex::new(gone),
-        };
+        let (engine, begun, go) = Costly::new();
         let settings = RendererSettings {
             workers,
             ..RendererSettings::default()
