@@ -1,7 +1,8 @@
 //! Sends the packets of all calls, each at its time.
 //!
-//! One thread wakes every millisecond and serves one of twenty slots. A stream lives in one slot, so it gets its turn every 20 ms, and the
-//! packets of thousands of calls are spread evenly over time instead of leaving in one burst. Streams whose peers want packets of another
+//! One thread serves twenty slots, one every millisecond. A stream lives in one slot, so it gets its turn every 20 ms, and the
+//! packets of thousands of calls are spread evenly over time instead of leaving in one burst. Each waking costs as much as sending some
+//! packets: so few streams are gathered in few slots, and the thread sleeps through empty ones. Streams whose peers want packets of another
 //! length have a ring of slots for that length. A thread and not tasks: measured, a task per
 //! stream costs twice as much per packet, and its packets leave when the runtime finds the time. Due times are counted from the start,
 //! so the pacer never drifts against the machine's clock.
@@ -24,6 +25,12 @@ use super::packet_time::PacketTime;
 /// Ahead of nearly everything else, as far as a process may ask for.
 const NICE: i32 = -15;
 const TICK: Duration = Duration::from_millis(1);
+/// The distances between the slots that are filled first, in ticks: the next one when those of the one before are full.
+const DISTANCES: [usize; 2] = [4, 2];
+/// As many packets leave in well under a millisecond.
+const FULL: usize = 128;
+/// While there are streams, new ones are looked for this often at least, in ticks.
+const LOOK: u32 = 4;
 /// A pacer without streams shows that it lives once in this time.
 const IDLE_BEAT: Duration = Duration::from_millis(250);
 /// A pacer that has not shown it for this long is stuck.
@@ -98,6 +105,22 @@ impl Ring {
     fn new(packet_time: PacketTime) -> Self {
         Self((0..packet_time.millis()).map(|_| Vec::new()).collect())
     }
+
+    /// The slot that is served in this tick.
+    fn slot_at(&self, tick: usize) -> usize {
+        tick % self.0.len()
+    }
+
+    /// Where a stream lives that comes before this tick is served: the next slot with room, of few, or the emptiest of all.
+    fn place(&self, tick: usize) -> Option<usize> {
+        let next = |distance: usize| {
+            let coming = (tick..tick + self.0.len()).map(|tick| self.slot_at(tick));
+            let mut filled = coming.filter(move |slot| slot.is_multiple_of(distance));
+            filled.find(|slot| self.0[*slot].len() < FULL)
+        };
+        let emptiest = || (0..self.0.len()).min_by_key(|slot| self.0[*slot].len());
+        DISTANCES.into_iter().find_map(next).or_else(emptiest)
+    }
 }
 
 struct Wheel {
@@ -131,36 +154,44 @@ impl Wheel {
             if self.streams == 0 {
                 self.batches.clear();
                 match arriving.recv_timeout(IDLE_BEAT) {
-                    Ok(stream) => self.add(stream),
+                    Ok(stream) => self.add(stream, 0),
                     Err(RecvTimeoutError::Timeout) => continue,
                     Err(RecvTimeoutError::Disconnected) => return,
                 }
                 (start, tick) = (Instant::now(), 0);
             }
             while let Ok(stream) = arriving.try_recv() {
-                self.add(stream);
+                self.add(stream, tick as usize);
+            }
+            // A month of talk without a pause: start counting anew rather than overflow.
+            if tick > u32::MAX - 2 * LOOK {
+                (start, tick) = (start + TICK * tick, 0);
+            }
+            while !tick.is_multiple_of(LOOK) && self.is_empty_at(tick as usize) {
+                tick += 1;
             }
             let due = start + TICK * tick;
             thread::sleep(due.saturating_duration_since(Instant::now()));
             self.turn(tick as usize, due);
             tick += 1;
-            // A month of talk without a pause: start counting anew rather than overflow.
-            if tick == u32::MAX - 1 {
-                (start, tick) = (due + TICK, 0);
-            }
         }
     }
 
-    fn add(&mut self, stream: PacedStream) {
+    fn is_empty_at(&self, tick: usize) -> bool {
+        let mut rings = self.rings.iter();
+        rings.all(|ring| ring.0[ring.slot_at(tick)].is_empty())
+    }
+
+    /// Adds a stream before this tick is served.
+    fn add(&mut self, stream: PacedStream, tick: usize) {
         let packet_time = stream.stream.packet_time();
         let known = (self.rings.iter()).position(|ring| ring.0.len() == packet_time.millis());
         let ring = known.unwrap_or_else(|| {
             self.rings.push(Ring::new(packet_time));
             self.rings.len() - 1
         });
-        let emptiest = self.rings[ring].0.iter_mut().min_by_key(|slot| slot.len());
-        if let Some(slot) = emptiest {
-            slot.push(stream);
+        if let Some(slot) = self.rings[ring].place(tick) {
+            self.rings[ring].0[slot].push(stream);
             self.streams += 1;
         }
     }
@@ -168,8 +199,7 @@ impl Wheel {
     /// Serves the slots of this millisecond.
     fn turn(&mut self, tick: usize, due: Instant) {
         for ring in 0..self.rings.len() {
-            let slot = tick % self.rings[ring].0.len();
-            self.turn_of((ring, slot), due);
+            self.turn_of((ring, self.rings[ring].slot_at(tick)), due);
         }
         let sent = catch_unwind(AssertUnwindSafe(|| {
             self.batches.iter_mut().for_each(Batch::send);
@@ -265,6 +295,42 @@ mod tests {
         );
         stream.append(items);
         stream
+    }
+
+    #[test]
+    fn few_streams_are_gathered_in_few_slots_and_many_are_spread() {
+        let mut wheel = Wheel::new(Arc::default());
+        let socket = pair().0;
+        let mut add = |tick| {
+            let before = wheel.rings[0].0.iter().map(Vec::len).collect::<Vec<_>>();
+            let paced = PacedStream {
+                stream: stream(&[PlaybackItem::Silence { frames: 1 }]),
+                send_path: SendPath::Connected(Arc::clone(&socket)),
+                sealer: None,
+                control: Arc::default(),
+                finished: tokio::sync::oneshot::channel().0,
+            };
+            wheel.add(paced, tick);
+            let slots = wheel.rings[0].0.iter().zip(before);
+            let mut slots = slots.map(|(slot, before)| slot.len() > before);
+            slots.position(|grew| grew).unwrap()
+        };
+        // The next one that is filled first, also across the end of the ring.
+        assert_eq!([0, 1, 4, 9, 17, 41].map(&mut add), [0, 4, 4, 12, 0, 4]);
+        let mut next = |count: usize| (0..count).map(|_| add(0)).collect::<Vec<_>>();
+        let gathered = next(5 * FULL - 6);
+        assert!(gathered.iter().all(|slot| slot.is_multiple_of(4)));
+        let more = next(5 * FULL);
+        assert!(more.iter().all(|slot| slot % 4 == 2), "{more:?}");
+        // No slot is left out, and none has many more than another.
+        next(10 * FULL + SLOTS);
+        assert!(
+            (0..SLOTS).all(|tick| !wheel.is_empty_at(tick)),
+            "{}",
+            wheel.streams
+        );
+        let sizes = wheel.rings[0].0.iter().map(Vec::len);
+        assert!(sizes.clone().all(|size| size == FULL + 1), "{sizes:?}");
     }
 
     #[tokio::test]

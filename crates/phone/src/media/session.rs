@@ -147,11 +147,12 @@ impl MediaSession {
         &mut self,
         describe: impl Fn(&LocalMedia) -> Result<(String, T), E>,
     ) -> Result<(String, T), E> {
-        let (text, _) = describe(&self.local)?;
-        if self.said.as_ref().is_some_and(|said| *said != text) {
+        let mut described = describe(&self.local)?;
+        if self.said.as_ref().is_some_and(|said| *said != described.0) {
             self.local.version += 1;
+            described = describe(&self.local)?;
         }
-        let (text, agreed) = describe(&self.local)?;
+        let (text, agreed) = described;
         self.said = Some(text.clone());
         Ok((text, agreed))
     }

@@ -1,5 +1,7 @@
 //! Our descriptions, as text.
 
+use std::fmt::Write as _;
+
 use ezk_sdp_types::{Direction, SrtpSuite};
 
 use super::LocalMedia;
@@ -42,42 +44,39 @@ pub struct StreamLines<'a> {
 
 impl StreamLines<'_> {
     pub fn write(&self, port: u16) -> String {
-        let mut formats: Vec<_> = self
-            .codecs
-            .iter()
-            .map(|codec| (codec.payload_type(), codec.name()))
-            .collect();
-        formats.extend(
-            self.telephone_event
-                .map(|payload| (payload, "telephone-event")),
-        );
+        let codecs = self.codecs.iter();
+        let codecs = codecs.map(|codec| (codec.payload_type(), codec.name()));
+        let keys = self
+            .telephone_event
+            .map(|payload| (payload, "telephone-event"));
+        let formats = codecs.chain(keys);
         let protocol = if self.keys.is_empty() {
             "RTP/AVP"
         } else {
             "RTP/SAVP"
         };
-        let numbers: Vec<_> = formats
-            .iter()
-            .map(|(payload, _)| payload.to_string())
-            .collect();
-        let mut lines = format!("m=audio {port} {protocol} {}\r\n", numbers.join(" "));
+        let mut lines = String::with_capacity(256);
+        // Writing into a text does not fail.
+        let _ = write!(lines, "m=audio {port} {protocol}");
+        for (payload, _) in formats.clone() {
+            let _ = write!(lines, " {payload}");
+        }
+        lines += "\r\n";
         for (payload, name) in formats {
-            lines += &format!("a=rtpmap:{payload} {name}/8000\r\n");
+            let _ = write!(lines, "a=rtpmap:{payload} {name}/8000\r\n");
         }
         if let Some(payload) = self.telephone_event {
-            lines += &format!("a=fmtp:{payload} 0-15\r\n");
+            let _ = write!(lines, "a=fmtp:{payload} 0-15\r\n");
         }
         for (tag, (suite, key)) in &self.keys {
             let (suite, key) = (suite_name(*suite), key.to_base64());
-            lines += &format!("a=crypto:{tag} {suite} inline:{key}\r\n");
+            let _ = write!(lines, "a=crypto:{tag} {suite} inline:{key}\r\n");
         }
         if self.rtcp_mux {
             lines += "a=rtcp-mux\r\n";
         }
+        let direction = self.direction.as_str();
+        let _ = write!(lines, "a=ptime:{FRAME_MILLIS}\r\na={direction}\r\n");
         lines
-            + &format!(
-                "a=ptime:{FRAME_MILLIS}\r\na={}\r\n",
-                self.direction.as_str()
-            )
     }
 }

@@ -1,10 +1,11 @@
 //! What comes of an INVITE that nobody waits for any more: it is not sent again, and whoever takes it up all the same is told that it is
 //! over. So is every telephone but the first that answers an INVITE which a proxy has passed on to several.
 
-use rsipstack::sip::{HeadersExt, Method, Response, SipMessage, StatusCodeKind};
+use rsipstack::sip::{Method, Response, SipMessage, StatusCodeKind};
 use rsipstack::transaction::TransactionState;
 use rsipstack::transaction::transaction::{Transaction, TransactionEvent};
 
+use super::headers::peer_tag;
 use super::orphan::{DialogSnapshot, end as end_leg};
 use super::{SILENCE, SignallingError, Transport};
 
@@ -111,9 +112,7 @@ pub(super) async fn end_forks(mut invite: Transaction, transport: Transport, ans
         let SipMessage::Response(response) = message else {
             continue;
         };
-        let tag = response.to_header().ok().and_then(|to| to.tag().ok()?);
-        let tag = tag.map(|tag| tag.value().to_owned());
-        if let Some(tag) = tag
+        if let Some(tag) = peer_tag(&response).map(str::to_owned)
             && response.status_code.kind() == StatusCodeKind::Successful
             && !known.contains(&tag)
         {

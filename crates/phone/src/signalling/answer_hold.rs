@@ -10,6 +10,7 @@ use rsipstack::sip::{HeadersExt, Method, Response, StatusCodeKind};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::headers::peer_tag;
 use super::orphan::DialogSnapshot;
 
 /// A callee who has picked up waits for no longer than this, whatever the recording does.
@@ -131,9 +132,8 @@ pub(super) fn is_answer(response: &Response) -> bool {
 
 /// True for an 18x to an INVITE that has opened a dialog.
 pub(super) fn is_ringing(response: &Response) -> bool {
-    let tag = || response.to_header().and_then(rsipstack::sip::To::tag);
     (101..200).contains(&response.status_code.code())
-        && tag().is_ok_and(|tag| tag.is_some())
+        && peer_tag(response).is_some()
         && is_about_invite(response)
 }
 

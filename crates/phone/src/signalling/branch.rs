@@ -3,10 +3,12 @@
 
 use rsipstack::sip::{HeadersExt, Param, Request, ToTypedHeader};
 
-/// The branch of a request.
+/// The branch of a request of ours.
 pub fn of(request: &Request) -> Option<String> {
-    let via = request.via_header().ok()?.typed().ok()?;
-    via.branch().map(ToString::to_string)
+    let via = request.via_header().ok()?.value();
+    let mut parameters = via.split(';').map(str::trim);
+    let branch = parameters.find_map(|parameter| parameter.strip_prefix("branch="));
+    branch.map(str::to_owned)
 }
 
 /// The branch of the INVITE that is repeated for the so many-th time.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rsipstack::dialog::dialog::Dialog;
 use rsipstack::dialog::invite_dialog::InviteDialog;
-use rsipstack::sip::StatusCode;
+use rsipstack::sip::{Request, StatusCode};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
@@ -63,6 +63,11 @@ impl OwnedDialog {
 
     pub fn get(&self) -> InviteDialog {
         self.dialog.get()
+    }
+
+    /// The INVITE that has opened it, if it is not our first.
+    pub fn repeated_invite(&self) -> Option<Request> {
+        self.dialog.repeated_invite()
     }
 
     /// What became of our INVITE, once. May be dropped and asked again before that.

@@ -3,7 +3,7 @@
 use rsipstack::dialog::dialog::{DialogState, TerminatedReason};
 use rsipstack::sip::{Header, HeadersExt, Request, Response, StatusCode};
 
-use super::headers::{DESCRIPTION, capabilities, header_value};
+use super::headers::{DESCRIPTION, capabilities, header_value, tag};
 use super::info;
 use super::reply::SessionReply;
 
@@ -90,6 +90,5 @@ fn is_something_else(request: &Request) -> bool {
 }
 
 fn peer_tag(request: &Request) -> Option<String> {
-    let tag = request.from_header().ok()?.tag().ok()??;
-    Some(tag.value().to_owned())
+    tag(request.from_header().ok()?.value()).map(str::to_owned)
 }

@@ -9,12 +9,12 @@ use rsipstack::dialog::DialogId;
 use rsipstack::dialog::dialog::{Dialog, DialogInner, DialogState, DialogStateSender};
 use rsipstack::dialog::dialog_layer::DialogLayer;
 use rsipstack::dialog::invite_dialog::InviteDialog;
-use rsipstack::sip::{HeadersExt, Response, Route};
+use rsipstack::sip::{CallId, HeadersExt, Request, Response, Route, Uri};
 use rsipstack::transaction::endpoint::EndpointInnerRef;
-use rsipstack::transaction::key::TransactionRole;
 use rsipstack::transaction::transaction::Transaction;
 
 use super::connector::TrunkConnector;
+use super::headers::our_tag;
 use super::orphan::route_set;
 
 /// Call-ID and our own tag: they stay, whoever answers.
@@ -59,12 +59,14 @@ impl Dialogs {
         waits.then_some(placed)
     }
 
-    /// Tells the leg of ours that rings what the response says about the way to it.
+    /// Tells the leg of ours that rings what the response says about the way to it. Who knows our tag has seen our INVITE.
     pub fn learn(&self, ringing: &Response) {
-        let Ok(id) = DialogId::try_from((ringing, TransactionRole::Client)) else {
+        let call_id = ringing.call_id_header().ok().map(CallId::value);
+        let (Some(call_id), Some(tag)) = (call_id, our_tag(ringing)) else {
             return;
         };
-        let placed = self.placed().get(&key(&id)).cloned();
+        let key = (call_id.to_owned(), tag.to_owned());
+        let placed = self.placed().get(&key).cloned();
         if let Some(placed) = placed {
             placed.learn(ringing);
         }
@@ -105,14 +107,17 @@ struct Current {
     /// What is inside of it, where we have opened it.
     inner: Option<Arc<DialogInner>>,
     given_up: bool,
+    /// Opened by an INVITE that repeats another one.
+    is_repeated: bool,
 }
 
 impl Current {
-    fn placed(inner: Arc<DialogInner>) -> Self {
+    fn placed(inner: Arc<DialogInner>, is_repeated: bool) -> Self {
         Self {
             dialog: InviteDialog::from_inner(Arc::clone(&inner)),
             inner: Some(inner),
             given_up: false,
+            is_repeated,
         }
     }
 }
@@ -125,7 +130,7 @@ impl LegDialog {
         way: Option<(Arc<TrunkConnector>, SocketAddr)>,
     ) -> Self {
         Self {
-            current: Mutex::new(Current::placed(inner)),
+            current: Mutex::new(Current::placed(inner, false)),
             states: Some(states),
             way,
         }
@@ -137,6 +142,7 @@ impl LegDialog {
             dialog,
             inner: None,
             given_up: false,
+            is_repeated: false,
         };
         Self {
             current: Mutex::new(current),
@@ -200,6 +206,18 @@ impl LegDialog {
         }
     }
 
+    /// Where we are reached, in a dialog that we have opened.
+    pub fn contact(&self) -> Option<Uri> {
+        let current = self.lock();
+        current.inner.as_ref()?.local_contact.clone()
+    }
+
+    /// The INVITE that has opened it, if it is not our first.
+    pub fn repeated_invite(&self) -> Option<Request> {
+        let current = self.lock();
+        (current.is_repeated).then(|| current.dialog.initial_request())
+    }
+
     pub fn get(&self) -> InviteDialog {
         self.lock().dialog.clone()
     }
@@ -216,7 +234,7 @@ impl LegDialog {
         let mut current = self.lock();
         let goes_on = !current.given_up;
         if goes_on {
-            *current = Current::placed(inner);
+            *current = Current::placed(inner, true);
         }
         goes_on
     }

@@ -13,6 +13,10 @@ use super::{Transport, uri};
 
 /// Corrects the first hop of whoever sends a response to an INVITE of ours to this trunk.
 pub(super) fn correct(response: &mut Response, trunk: SocketAddr, transport: Transport) {
+    let is_route = |header: &Header| matches!(header, Header::RecordRoute(_));
+    if !response.headers.iter().any(is_route) {
+        return;
+    }
     let contacts = response.typed_contact_headers().unwrap_or_default();
     let is_secure =
         |contact: &rsipstack::sip::typed::Contact| contact.uri.scheme == Some(Scheme::Sips);

@@ -23,7 +23,8 @@ impl<'a> MessageHead<'a> {
             return None;
         }
         let (mut call_id, mut from, mut to) = (None, None, None);
-        while let Some((header, after)) = split_header(rest)
+        while (call_id.is_none() || from.is_none() || to.is_none())
+            && let Some((header, after)) = split_header(rest)
             && !header.is_empty()
         {
             rest = after;

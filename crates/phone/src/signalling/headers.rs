@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use rsipstack::sip::{HasHeaders, Header, Response};
+use rsipstack::sip::{HasHeaders, Header, HeadersExt, Response};
 
+use super::head;
 use crate::ending::Q850;
 
 /// The methods that we understand in a call.
@@ -31,6 +32,21 @@ pub(super) fn header_value(message: &impl HasHeaders, name: &str) -> Option<Stri
         .iter()
         .find(|header| header.name().eq_ignore_ascii_case(name))
         .map(|header| header.value().to_owned())
+}
+
+/// Who of those that an INVITE of ours has called sends a response; nobody whose response opens no dialog.
+pub(super) fn peer_tag(response: &Response) -> Option<&str> {
+    tag(response.to_header().ok()?.value())
+}
+
+/// Our own tag in a response to a request of ours.
+pub(super) fn our_tag(response: &Response) -> Option<&str> {
+    tag(response.from_header().ok()?.value())
+}
+
+/// The library would make an address of all that stands before it.
+pub(super) fn tag(value: &str) -> Option<&str> {
+    std::str::from_utf8(head::tag(value.as_bytes())?).ok()
 }
 
 /// The Q.850 cause of a response, where it has one.

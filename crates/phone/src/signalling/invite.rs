@@ -69,13 +69,14 @@ impl Signalling {
         self.add_peer(invite.destination.ip());
         let contact = self.connect(invite.destination).await?;
         let address = transport::sip_address(self.transport, invite.destination);
+        let contact = self.contact_uri(&invite.contact_user, contact)?;
         let credentials = invite.credentials.map(SipCredentials::in_library);
         let option = InviteOption {
             caller: uri(&invite.from)?,
             caller_display_name: invite.display_name,
             callee: uri(&invite.to)?,
             destination: Some(address.clone()),
-            contact: self.contact_uri(&invite.contact_user, contact)?,
+            contact: contact.clone(),
             headers: Some(headers(invite.headers)),
             support_prack: true,
             call_id: Some(invite.call_id.clone()),
@@ -96,6 +97,7 @@ impl Signalling {
             credentials: credentials.clone(),
             destination: Some(address.clone()),
             connection: None,
+            contact: Some(contact),
         };
         let (dialog, transaction) = opening.by(request)?;
         let unreadable = || SignallingError::Library("its own INVITE makes no sense".to_owned());
@@ -157,7 +159,7 @@ impl ReadyLeg {
             wanted: unwanted.drop_guard(),
         };
         let dialog = OwnedDialog::inviting(self.dialogs, self.dialog, invite, self.route);
-        OutgoingLeg::new(dialog, self.states, self.hold)
+        OutgoingLeg::new(dialog, self.snapshot, self.states, self.hold)
     }
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rsipstack::dialog::invitation::InviteAsyncResult;
 use rsipstack::sip::{HeadersExt, Param, Response, StatusCode};
 
-use super::headers::header_value;
+use super::headers::{header_value, peer_tag};
 use super::session_timer::SessionTimer;
 use super::unescaped;
 use crate::ending::Failure;
@@ -29,7 +29,7 @@ impl Answer {
 
     /// Which of those that one INVITE has called answered.
     pub fn peer_tag(&self) -> Option<String> {
-        peer_tag(&self.0)
+        peer_tag(&self.0).map(str::to_owned)
     }
 
     /// The refreshes that the answer agrees to, if any.
@@ -136,12 +136,6 @@ impl From<InviteAsyncResult> for InviteResult {
             }
         }
     }
-}
-
-/// Who of those that an INVITE has called sends a response.
-pub(super) fn peer_tag(response: &Response) -> Option<String> {
-    let tag = response.to_header().ok()?.tag().ok()??;
-    Some(tag.value().to_owned())
 }
 
 /// The code, and the reason in the peer's own words, where it has some.

@@ -10,7 +10,7 @@ use rsipstack::dialog::DialogId;
 use rsipstack::dialog::authenticate::{AuthRetry, Credential, handle_client_authenticate};
 use rsipstack::dialog::dialog::{DialogInner, DialogState, DialogStateSender};
 use rsipstack::dialog::invitation::InviteAsyncResult;
-use rsipstack::sip::{HeadersExt, Request, Response, StatusCodeKind, ToTypedHeader};
+use rsipstack::sip::{Request, Response, StatusCodeKind, Uri};
 use rsipstack::transaction::TransactionState;
 use rsipstack::transaction::endpoint::EndpointInnerRef;
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
@@ -160,6 +160,7 @@ impl Inviting {
             credentials: Some(credentials.clone()),
             destination: proof.destination.clone(),
             connection: proof.connection.clone(),
+            contact: self.dialog.contact(),
         };
         let opened = opening.by(invite);
         let failed = |error: SignallingError| rsipstack::Error::Error(error.to_string());
@@ -190,6 +191,8 @@ pub(super) struct Opening<'a> {
     pub credentials: Option<Credential>,
     pub destination: Option<SipAddr>,
     pub connection: Option<SipConnection>,
+    /// Where we are reached.
+    pub contact: Option<Uri>,
 }
 
 impl Opening<'_> {
@@ -200,10 +203,6 @@ impl Opening<'_> {
         let mut transaction =
             Transaction::new_client(key, invite.clone(), endpoint.clone(), self.connection);
         transaction.destination = self.destination;
-        let contact = invite
-            .contact_header()
-            .ok()
-            .and_then(|contact| contact.typed().ok());
         let dialog = DialogInner::new(
             TransactionRole::Client,
             DialogId::try_from(&transaction)?,
@@ -211,7 +210,7 @@ impl Opening<'_> {
             endpoint,
             self.states.clone(),
             self.credentials,
-            contact.map(|contact| contact.uri),
+            self.contact,
             transaction.tu_sender.clone(),
         )?;
         if let Some(destination) = transaction.destination.clone() {

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use rsipstack::dialog::dialog::DialogStateReceiver;
-use rsipstack::sip::{HeadersExt, Response};
+use rsipstack::sip::Response;
 
 use super::answer_hold::AnswerHold;
 use super::dialog::OwnedDialog;
 use super::dialog_states::{DialogEvent, SessionChange, interpret};
 use super::established_leg::{EstablishedLeg, LegEvent};
-use super::headers::{q850, retry_after};
-use super::invite_outcome::{Answer, FailedInvite, InviteResult, code_and_reason, peer_tag};
+use super::headers::{peer_tag, q850, retry_after};
+use super::invite_outcome::{Answer, FailedInvite, InviteResult, code_and_reason};
 use super::orphan::DialogSnapshot;
 use crate::ending::{Cause, Failure, Side};
 
@@ -63,6 +63,8 @@ impl Progress {
 /// An INVITE without a final response. Dropping it cancels the INVITE.
 pub struct OutgoingLeg {
     dialog: OwnedDialog,
+    /// What it took to end the leg when its first INVITE left.
+    first: DialogSnapshot,
     states: DialogStateReceiver,
     progress: Progress,
     /// What the peer did before its answer was known.
@@ -72,9 +74,15 @@ pub struct OutgoingLeg {
 }
 
 impl OutgoingLeg {
-    pub(super) fn new(dialog: OwnedDialog, states: DialogStateReceiver, hold: AnswerHold) -> Self {
+    pub(super) fn new(
+        dialog: OwnedDialog,
+        first: DialogSnapshot,
+        states: DialogStateReceiver,
+        hold: AnswerHold,
+    ) -> Self {
         Self {
             dialog,
+            first,
             states,
             progress: Progress::Silence,
             early: VecDeque::new(),
@@ -133,7 +141,7 @@ impl OutgoingLeg {
         let event = DialEvent::Ringing {
             code: response.status_code.code(),
             early_media: response.body.clone(),
-            peer_tag: peer_tag(&response),
+            peer_tag: peer_tag(&response).map(str::to_owned),
         };
         self.progress = Progress::Ringing(response);
         event
@@ -192,16 +200,21 @@ impl OutgoingLeg {
 
     /// What it takes to end this leg from another process, as far as the peer has told it.
     pub fn snapshot(&self, sent_to: SocketAddr) -> Option<DialogSnapshot> {
-        let invite = self.dialog.get().initial_request();
+        let invite = match self.dialog.repeated_invite() {
+            Some(invite) => DialogSnapshot::of_invite(&invite, Some(sent_to))?,
+            None => self.first.clone(),
+        };
         let ringing = match &self.progress {
-            Progress::Ringing(response) if has_tag(response) => {
+            Progress::Ringing(response) if peer_tag(response).is_some() => {
                 DialogSnapshot::of_answer(response, Some(sent_to))
             }
             _ => None,
         };
         Some(DialogSnapshot {
             ringing: ringing.map(Box::new),
-            ..DialogSnapshot::of_invite(&invite, Some(sent_to))?
+            // Whoever rings has taken it up.
+            repeats: 0,
+            ..invite
         })
     }
 
@@ -278,13 +291,6 @@ fn failure_of(response: &Response, rang: bool) -> Failure {
         retry_after: retry_after(response),
         given_up: false,
     }
-}
-
-/// Only a response with a tag has opened a dialog.
-fn has_tag(response: &Response) -> bool {
-    response
-        .to_header()
-        .is_ok_and(|to| to.tag().is_ok_and(|tag| tag.is_some()))
 }
 
 impl std::fmt::Debug for OutgoingLeg {

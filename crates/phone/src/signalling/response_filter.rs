@@ -91,21 +91,23 @@ impl ResponseFilter {
             return Some(received);
         }
         self.correct_way(response);
-        // A response to an INVITE of ours that is under way: others know Call-IDs too.
+        if is_ringing {
+            if let Some(dialogs) = self.dialogs.get().and_then(Weak::upgrade) {
+                dialogs.learn(response);
+            }
+            return Some(received);
+        }
+        // An answer to an INVITE of ours that is under way: others know Call-IDs too.
         let key = TransactionKey::from_response(response, TransactionRole::Client).ok();
         let is_awaited = (key.as_ref()).is_some_and(|key| endpoint.transactions.get(key).is_some());
-        if is_answer {
-            ensure_contact(response, &received.from);
-            if is_awaited {
-                return self.hold(endpoint, received);
-            }
-            let stray = key.and_then(|key| self.stray(endpoint, &key, response, &received.from));
-            if let Some(snapshot) = stray {
-                self.end_stray(endpoint, snapshot, received);
-                return None;
-            }
-        } else if is_awaited && let Some(dialogs) = self.dialogs.get().and_then(Weak::upgrade) {
-            dialogs.learn(response);
+        ensure_contact(response, &received.from);
+        if is_awaited {
+            return self.hold(endpoint, received);
+        }
+        let stray = key.and_then(|key| self.stray(endpoint, &key, response, &received.from));
+        if let Some(snapshot) = stray {
+            self.end_stray(endpoint, snapshot, received);
+            return None;
         }
         Some(received)
     }
