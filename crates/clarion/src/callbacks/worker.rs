@@ -33,6 +33,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// costs does not depend on how many receivers wait.
 const RECEIVERS_LOOKED_AT: u32 = 500;
 const LOOK_PAUSE: SignedDuration = SignedDuration::from_millis(20);
+/// The fewest places that a step takes where there are as many: most steps find one or two callbacks, and each place that is not needed is given back.
+const FEWEST_PLACES: usize = 8;
 
 /// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,6 +66,8 @@ pub struct Worker {
     schedule: RetrySchedule,
     node: String,
     concurrency: usize,
+    /// How many places the next step takes: twice as many as the last one needed, so that a long row is soon taken in large steps.
+    ahead: usize,
     lease: SignedDuration,
     poll: Duration,
     stop_limit: Duration,
@@ -95,6 +99,7 @@ impl Worker {
             schedule: config.schedule.clone(),
             node,
             concurrency: config.concurrency as usize,
+            ahead: FEWEST_PLACES,
             lease: config.lease,
             poll: config.poll,
             stop_limit: config.stop_time,
@@ -171,7 +176,8 @@ impl Worker {
             NextLook::Rest(wait) => return Ok(Step::Idle(SignedDuration::try_from(wait).ok())),
             NextLook::Known(known, wait) => {
                 let (receivers, wait) = (known.len(), SignedDuration::try_from(wait).ok());
-                let taken = lock(&self.places).take(known, free, now.into_std());
+                let places = free.min(self.ahead);
+                let taken = lock(&self.places).take(known, places, now.into_std());
                 if !taken.is_empty() {
                     return self.claim(taken, Some(receivers), wait).await;
                 }
@@ -187,7 +193,13 @@ impl Worker {
         let found = self.store.due_receivers(look).await?;
         self.look_after = found.after;
         let seen = found.receivers.len();
-        let taken = lock(&self.places).take(found.receivers, free, Instant::now().into_std());
+        // Whoever is passed over in a long row comes again only after the whole row.
+        let places = if self.look_after.is_empty() {
+            free.min(self.ahead)
+        } else {
+            free
+        };
+        let taken = lock(&self.places).take(found.receivers, places, Instant::now().into_std());
         let sees_all = has_room && self.look_after.is_empty();
         if !taken.is_empty() {
             let seen = sees_all.then_some(seen);
@@ -230,6 +242,7 @@ impl Worker {
             Ok(Some(callbacks)) => callbacks.len(),
             _ => 0,
         };
+        self.ahead = (2 * started).max(FEWEST_PLACES);
         for callback in claimed.iter().flatten().flatten() {
             self.begin(callback.clone(), &mut reserved);
         }

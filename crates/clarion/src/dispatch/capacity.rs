@@ -28,19 +28,18 @@ impl TrunksLeft {
         }
     }
 
-    /// Takes a place for a call of this route. A route of which no trunk is left in the configuration takes none: its calls shall end.
-    fn take(&mut self, route: &RouteKey) -> bool {
-        let mut is_known = false;
+    /// Takes up to so many places for calls of this route. A route of which no trunk is left in the configuration needs none: its calls shall end.
+    fn take(&mut self, route: &RouteKey, wanted: u32) -> u32 {
+        let (mut taken, mut is_known) = (0, false);
         for trunk in route.trunks() {
             if let Some(left) = self.left.get_mut(trunk) {
                 is_known = true;
-                if *left > 0 {
-                    *left -= 1;
-                    return true;
-                }
+                let places = (wanted - taken).min(*left);
+                *left -= places;
+                taken += places;
             }
         }
-        !is_known
+        if is_known { taken } else { wanted }
     }
 
     /// Whether a call of this route could start.
@@ -62,6 +61,16 @@ pub fn fair_shares(
     waiting: Vec<WaitingLane>,
     turn: usize,
 ) -> Vec<LaneShare> {
+    // Mostly there is nobody to share with.
+    if let [only] = &waiting[..] {
+        let wanted = free.min(only.account_left).min(only.app_left);
+        let share = LaneShare {
+            account: only.account.clone(),
+            lane: only.lane.clone(),
+            calls: trunks.take(&only.lane.route, wanted),
+        };
+        return Vec::from_iter((share.calls > 0).then_some(share));
+    }
     let mut accounts: BTreeMap<AccountSid, AccountShare> = BTreeMap::new();
     for lane in waiting {
         accounts.entry(lane.account.clone()).or_default().add(lane);
@@ -160,7 +169,7 @@ impl AppShare {
 
     fn take(&mut self, trunks: &mut TrunksLeft) {
         let mut lanes = self.lanes.iter_mut();
-        if let Some(share) = lanes.find(|share| trunks.take(&share.lane.route)) {
+        if let Some(share) = lanes.find(|share| trunks.take(&share.lane.route, 1) > 0) {
             share.calls += 1;
             self.left -= 1;
         }
@@ -222,6 +231,29 @@ mod tests {
         assert_eq!(shares(1, two, 1), [usual(2, 1)], "the turn goes round");
         assert!(shares(5, vec![], 3).is_empty());
         assert!(shares(5, vec![waiting(1, 0, 1, many)], 0).is_empty());
+    }
+
+    #[test]
+    fn whoever_waits_alone_gets_what_it_would_get_beside_somebody_who_may_start_nothing() {
+        for (account_left, app_left, route, expected) in [
+            (9, 9, "trunk", 5),
+            (3, 9, "trunk", 3),
+            (9, 4, "trunk", 4),
+            (9, 9, "other", 2),
+            (9, 9, "other trunk", 5),
+            (9, 3, "gone", 3),
+            (0, 9, "trunk", 0),
+        ] {
+            let alone = WaitingLane {
+                lane: lane(1, route, 5),
+                ..waiting(1, account_left, 1, app_left)
+            };
+            let both = vec![alone.clone(), waiting(2, 0, 2, 9)];
+            let share = shares(5, vec![alone], 0);
+            assert_eq!(share, shares(5, both, 0), "{route}");
+            let calls: u32 = share.iter().map(|(_, calls)| calls).sum();
+            assert_eq!(calls, expected, "{route} {account_left} {app_left}");
+        }
     }
 
     #[test]

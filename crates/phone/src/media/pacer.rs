@@ -27,8 +27,8 @@ const NICE: i32 = -15;
 const TICK: Duration = Duration::from_millis(1);
 /// The distances between the slots that are filled first, in ticks: the next one when those of the one before are full.
 const DISTANCES: [usize; 2] = [4, 2];
-/// As many packets leave in well under a millisecond.
-const FULL: usize = 128;
+/// As many packets leave in a fifth of a millisecond.
+const FULL: usize = 32;
 /// While there are streams, new ones are looked for this often at least, in ticks.
 const LOOK: u32 = 4;
 /// A pacer without streams shows that it lives once in this time.
