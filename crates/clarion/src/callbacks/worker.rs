@@ -33,7 +33,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// costs does not depend on how many receivers wait.
 const RECEIVERS_LOOKED_AT: u32 = 500;
 const LOOK_PAUSE: SignedDuration = SignedDuration::from_millis(20);
-/// The fewest places that a step takes where there are as many: most steps find one or two callbacks, and each place that is not needed is given back.
+/// The fewest places that a step takes for a receiver, where there are as many: most steps find one or two callbacks, and each place that is not
+/// needed is given back.
 const FEWEST_PLACES: usize = 8;
 
 /// The result of a step.
@@ -66,7 +67,8 @@ pub struct Worker {
     schedule: RetrySchedule,
     node: String,
     concurrency: usize,
-    /// How many places the next step takes: twice as many as the last one needed, so that a long row is soon taken in large steps.
+    /// How many places the next step takes where one receiver has something due: twice as many as the last step needed, so that a long row is soon
+    /// taken in large steps.
     ahead: usize,
     lease: SignedDuration,
     poll: Duration,
@@ -176,7 +178,7 @@ impl Worker {
             NextLook::Rest(wait) => return Ok(Step::Idle(SignedDuration::try_from(wait).ok())),
             NextLook::Known(known, wait) => {
                 let (receivers, wait) = (known.len(), SignedDuration::try_from(wait).ok());
-                let places = free.min(self.ahead);
+                let places = self.places_for(receivers, free);
                 let taken = lock(&self.places).take(known, places, now.into_std());
                 if !taken.is_empty() {
                     return self.claim(taken, Some(receivers), wait).await;
@@ -193,12 +195,7 @@ impl Worker {
         let found = self.store.due_receivers(look).await?;
         self.look_after = found.after;
         let seen = found.receivers.len();
-        // Whoever is passed over in a long row comes again only after the whole row.
-        let places = if self.look_after.is_empty() {
-            free.min(self.ahead)
-        } else {
-            free
-        };
+        let places = self.places_for(seen, free);
         let taken = lock(&self.places).take(found.receivers, places, Instant::now().into_std());
         let sees_all = has_room && self.look_after.is_empty();
         if !taken.is_empty() {
@@ -213,6 +210,15 @@ impl Worker {
         } else {
             Some(LOOK_PAUSE)
         }))
+    }
+
+    /// How many places are taken for what is due at so many receivers. Nobody is passed over: where there are several, all that is free is shared out.
+    fn places_for(&self, receivers: usize, free: usize) -> usize {
+        if receivers > 1 {
+            free
+        } else {
+            free.min(self.ahead)
+        }
     }
 
     fn rest_until_due(&mut self, next_due: Option<SignedDuration>) {

@@ -500,6 +500,10 @@ fn the_form_of_a_trunks_invites_is_read_and_mistakes_in_it_are_named() {
         ),
         ("privacy = \"id\\n\"", "privacy: must be one line of text"),
         (
+            "display_name = 'the \"desk'",
+            "display_name: must be one line of text without quotes and backslashes",
+        ),
+        (
             "number_form = \"fax\"",
             "number_form: `fax` is none of sip, sip-phone, tel",
         ),

@@ -334,7 +334,7 @@ fn sip(
             from_domain: section.text_or_none("from_domain")?,
             contact_user: section.text_or_none("contact_user")?,
             form: number_form(section)?,
-            display_name: section.text_or_none("display_name")?,
+            display_name: section.parsed_or_none("display_name", display_name)?,
         },
         headers: section.elements("headers", own_header)?,
         follow_redirects: section.flag("follow_redirects")?,
@@ -438,6 +438,14 @@ fn own_header(section: &mut Section) -> Result<(String, String), Mistake> {
     })?;
     let value = section.parsed_by("value", header_value)?;
     Ok((name, value))
+}
+
+/// It stands between quotes.
+fn display_name(text: &str) -> Result<String, &'static str> {
+    if text.contains(['"', '\\']) || text.contains(char::is_control) {
+        return Err("must be one line of text without quotes and backslashes");
+    }
+    Ok(text.to_owned())
 }
 
 fn header_value(text: &str) -> Result<String, &'static str> {

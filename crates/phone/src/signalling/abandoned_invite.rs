@@ -106,8 +106,12 @@ async fn bye(invite: &Transaction, transport: Transport, answer: &Response) {
 
 /// Ends the answers of further telephones that the INVITE has reached (RFC 3261 section 13.2.2.4), for as long as the library acknowledges
 /// answers.
-pub(super) async fn end_forks(mut invite: Transaction, transport: Transport, answered: String) {
-    let mut known = vec![answered];
+pub(super) async fn end_forks(
+    mut invite: Transaction,
+    transport: Transport,
+    answered: Option<String>,
+) {
+    let mut known = Vec::from_iter(answered);
     while let Some(message) = invite.receive().await {
         let SipMessage::Response(response) = message else {
             continue;

@@ -13,6 +13,7 @@ use rsipstack::sip::{CallId, HeadersExt, Request, Response, Route, Uri};
 use rsipstack::transaction::endpoint::EndpointInnerRef;
 use rsipstack::transaction::transaction::Transaction;
 
+use super::branch;
 use super::connector::TrunkConnector;
 use super::headers::our_tag;
 use super::orphan::route_set;
@@ -59,7 +60,7 @@ impl Dialogs {
         waits.then_some(placed)
     }
 
-    /// Tells the leg of ours that rings what the response says about the way to it. Who knows our tag has seen our INVITE.
+    /// Tells the leg of ours that rings what the response says about the way to it.
     pub fn learn(&self, ringing: &Response) {
         let call_id = ringing.call_id_header().ok().map(CallId::value);
         let (Some(call_id), Some(tag)) = (call_id, our_tag(ringing)) else {
@@ -107,16 +108,19 @@ struct Current {
     /// What is inside of it, where we have opened it.
     inner: Option<Arc<DialogInner>>,
     given_up: bool,
-    /// Opened by an INVITE that repeats another one.
+    /// That of the INVITE that has opened it, where that is ours.
+    branch: String,
+    /// That INVITE repeats another one.
     is_repeated: bool,
 }
 
 impl Current {
-    fn placed(inner: Arc<DialogInner>, is_repeated: bool) -> Self {
+    fn placed(inner: Arc<DialogInner>, branch: String, is_repeated: bool) -> Self {
         Self {
             dialog: InviteDialog::from_inner(Arc::clone(&inner)),
             inner: Some(inner),
             given_up: false,
+            branch,
             is_repeated,
         }
     }
@@ -126,11 +130,12 @@ impl LegDialog {
     /// A dialog that we open.
     pub fn placed(
         inner: Arc<DialogInner>,
+        branch: String,
         states: DialogStateSender,
         way: Option<(Arc<TrunkConnector>, SocketAddr)>,
     ) -> Self {
         Self {
-            current: Mutex::new(Current::placed(inner, false)),
+            current: Mutex::new(Current::placed(inner, branch, false)),
             states: Some(states),
             way,
         }
@@ -142,6 +147,7 @@ impl LegDialog {
             dialog,
             inner: None,
             given_up: false,
+            branch: String::new(),
             is_repeated: false,
         };
         Self {
@@ -168,9 +174,13 @@ impl LegDialog {
     }
 
     /// Whoever rings says where it is and which way leads there (RFC 3261 section 12.1.2). The library learns that only from an answer, but
-    /// a reliable 18x has to be confirmed before.
+    /// a reliable 18x has to be confirmed before. Others may know Call-ID and tag; who knows the branch has seen our INVITE.
     pub fn learn(&self, ringing: &Response) {
         let current = self.lock();
+        let via = ringing.via_header().ok();
+        if via.and_then(branch::of) != Some(&current.branch) {
+            return;
+        }
         let Some(inner) = &current.inner else {
             return;
         };
@@ -230,16 +240,68 @@ impl LegDialog {
     }
 
     /// False if the leg has been given up.
-    pub fn replace(&self, inner: Arc<DialogInner>) -> bool {
+    pub fn replace(&self, inner: Arc<DialogInner>, branch: String) -> bool {
         let mut current = self.lock();
         let goes_on = !current.given_up;
         if goes_on {
-            *current = Current::placed(inner, true);
+            *current = Current::placed(inner, branch, true);
         }
         goes_on
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Leave;
+    use super::super::tests::{at_once, endpoint, invite};
+    use super::*;
+    use rsipstack::sip::SipMessage;
+
+    /// An 18x to an INVITE, from whoever is at this address.
+    fn ringing(via: &str, from: &str, call_id: &str, contact: &str) -> Response {
+        let text = format!(
+            "SIP/2.0 183 Session Progress\r\nVia: {via}\r\nFrom: {from}\r\nTo: <sip:b@h>;tag=b\r\nCall-ID: {call_id}\r\nCSeq: 1 INVITE\r\n\
+             Contact: <{contact}>\r\nContent-Length: 0\r\n\r\n"
+        );
+        match SipMessage::try_from(text.as_str()) {
+            Ok(SipMessage::Response(response)) => response,
+            other => panic!("not a response: {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_way_to_a_leg_is_learned_from_whoever_has_seen_its_invite() {
+        let callee = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let caller = endpoint(None).await;
+        let invite = invite(callee.local_addr().unwrap());
+        let ready = caller.prepare(invite, at_once()).await.unwrap();
+        let ours = ready.snapshot().clone();
+        let _leg = ready.send(Leave::always());
+        let placed = caller.dialogs.placed().values().next().cloned().unwrap();
+        let target = || {
+            let current = placed.lock();
+            let inner = current.inner.as_ref().unwrap();
+            inner.remote_uri.lock().to_string()
+        };
+        let (before, there) = (target(), "sip:b@198.51.100.9");
+        let via = ours.via.unwrap();
+        let forged = via.replace("z9hG4bK", "z9hG4bKno");
+        assert_ne!(forged, via);
+        let no_tag = "<sip:4001234567@127.0.0.1>;tag=no";
+        for other in [
+            ringing(&forged, &ours.from, &ours.call_id, there),
+            ringing(&via, no_tag, &ours.call_id, there),
+            ringing(&via, &ours.from, "no", there),
+        ] {
+            caller.dialogs.learn(&other);
+            assert_eq!(target(), before, "{other}");
+        }
+        let right = ringing(&via, &ours.from, &ours.call_id, there);
+        caller.dialogs.learn(&right);
+        assert_eq!(target(), there);
     }
 }

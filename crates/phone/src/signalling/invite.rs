@@ -103,7 +103,7 @@ impl Signalling {
         let unreadable = || SignallingError::Library("its own INVITE makes no sense".to_owned());
         let request = &transaction.original;
         let snapshot = DialogSnapshot::of_invite(request, Some(invite.destination));
-        let repeats = Repeats::of(request);
+        let repeats = Repeats::of(request).ok_or_else(unreadable)?;
         let conversation = self.converse(request, invite.destination);
         let conversation = Arc::new(conversation.ok_or_else(unreadable)?);
         let connector = Arc::clone(&self.connector);
@@ -114,13 +114,18 @@ impl Signalling {
                 ..snapshot.ok_or_else(unreadable)?
             },
             dialogs: Arc::clone(&self.dialogs),
-            dialog: Arc::new(LegDialog::placed(dialog, sender.clone(), way)),
+            dialog: Arc::new(LegDialog::placed(
+                dialog,
+                repeats.first_branch().to_owned(),
+                sender.clone(),
+                way,
+            )),
             transaction,
             sender,
             states,
             transport: self.transport,
             credentials,
-            repeats: repeats.ok_or_else(unreadable)?,
+            repeats,
             hold: AnswerHold::start(&self.answer_holds, invite.call_id, on_answer),
             route: InviteRoute::remember(
                 &self.invite_routes,

@@ -10,7 +10,7 @@ use rsipstack::dialog::DialogId;
 use rsipstack::dialog::authenticate::{AuthRetry, Credential, handle_client_authenticate};
 use rsipstack::dialog::dialog::{DialogInner, DialogState, DialogStateSender};
 use rsipstack::dialog::invitation::InviteAsyncResult;
-use rsipstack::sip::{Request, Response, StatusCodeKind, Uri};
+use rsipstack::sip::{HeadersExt, Request, Response, StatusCodeKind, Uri};
 use rsipstack::transaction::TransactionState;
 use rsipstack::transaction::endpoint::EndpointInnerRef;
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::conversations::Conversation;
 use super::dialogs::LegDialog;
+use super::headers::peer_tag;
 use super::invite_outcome::InviteResult;
 use super::leave::Leave;
 use super::{SignallingError, Transport, abandoned_invite, branch, challenge};
@@ -50,9 +51,13 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
+    pub fn first_branch(&self) -> &str {
+        &self.first_branch
+    }
+
     pub fn of(invite: &Request) -> Option<Self> {
         Some(Self {
-            first_branch: branch::of(invite)?,
+            first_branch: branch::of(invite.via_header().ok()?)?.to_owned(),
             times: 0,
             judge: AuthRetry::new(),
         })
@@ -94,10 +99,10 @@ impl Inviting {
             }
             let response = self.transaction.last_response.as_ref().filter(|_| asked);
             let Some(challenge) = response.cloned().and_then(challenge::reveal) else {
-                if let Ok((answered, Some(response))) = &result
+                if let Ok((_, Some(response))) = &result
                     && response.status_code.kind() == StatusCodeKind::Successful
                 {
-                    let tag = answered.remote_tag.clone();
+                    let tag = peer_tag(response).map(str::to_owned);
                     let end = abandoned_invite::end_forks(self.transaction, self.transport, tag);
                     go_on(self.conversation, end);
                 }
@@ -150,10 +155,8 @@ impl Inviting {
         let proof = proof.await?;
         let times = self.repeats.times + 1;
         let mut invite = proof.original.clone();
-        branch::set(
-            &mut invite,
-            branch::repeated(&self.repeats.first_branch, times),
-        )?;
+        let branch = branch::repeated(&self.repeats.first_branch, times);
+        branch::set(&mut invite, branch.clone())?;
         let opening = Opening {
             endpoint: &self.transaction.endpoint_inner,
             states: &self.states,
@@ -165,7 +168,7 @@ impl Inviting {
         let opened = opening.by(invite);
         let failed = |error: SignallingError| rsipstack::Error::Error(error.to_string());
         let (dialog, transaction) = opened.map_err(failed)?;
-        let goes_on = self.dialog.replace(dialog);
+        let goes_on = self.dialog.replace(dialog, branch);
         if goes_on {
             self.transaction = transaction;
             self.repeats.times = times;

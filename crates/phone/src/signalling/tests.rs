@@ -10,7 +10,7 @@ use crate::ending::{Cause, Failure, Side};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn endpoint(calls: Option<CallSender>) -> Signalling {
+pub(super) async fn endpoint(calls: Option<CallSender>) -> Signalling {
     let config = SignallingConfig::new(Transport::Udp, "127.0.0.1:0".parse().unwrap());
     let calls = calls.map(|calls| Answering {
         calls,
@@ -27,11 +27,11 @@ async fn pair() -> (Signalling, Signalling, UnboundedReceiver<IncomingCall>) {
 }
 
 /// Nothing is recorded.
-fn at_once() -> OnAnswer {
+pub(super) fn at_once() -> OnAnswer {
     Box::new(|_| tokio::sync::oneshot::channel().1)
 }
 
-fn invite(to: SocketAddr) -> Invite {
+pub(super) fn invite(to: SocketAddr) -> Invite {
     Invite {
         target: format!("sip:13800000000@{to}"),
         to: "sip:13800000000@127.0.0.1".to_owned(),
