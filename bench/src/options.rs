@@ -25,7 +25,7 @@ pub struct PlaceOptions {
 impl PlaceOptions {
     /// A new folder for one run of the bench `name`.
     pub fn folder(&self, name: &str) -> anyhow::Result<BenchFolder> {
-        let path = self.dir.join(format!("{name}-{}", random::id()));
+        let path = self.dir.join(format!("{name}-{}", short_id()));
         std::fs::create_dir_all(&path)
             .with_context(|| format!("cannot make the folder {}", path.display()))?;
         Ok(BenchFolder {
@@ -42,6 +42,11 @@ impl PlaceOptions {
             None => Ok(()),
         }
     }
+}
+
+/// For the name of a folder: a socket in it must have a short path.
+pub fn short_id() -> String {
+    random::id().split_off(24)
 }
 
 /// The folder of one run, removed at its end.

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clarion::clock::Clock;
-use clarion::random;
 use jiff::tz::TimeZone;
 
 use super::version::{BuiltVersion, finish};
@@ -21,7 +20,7 @@ use crate::calls::SHORT;
 use crate::calls::engine::EngineLoad;
 use crate::calls::peers::Sink;
 use crate::job::{CONNECTIONS, JobLoad, TEXT};
-use crate::options::DatabaseKind;
+use crate::options::{DatabaseKind, short_id};
 use crate::server::{BenchServer, WAITING_TRUNK};
 use crate::usage::{Usage, cpu_of_ended_children};
 use crate::{calls, job};
@@ -191,7 +190,7 @@ impl Measurement<'_> {
     }
 
     fn new_folder(&self) -> PathBuf {
-        self.folder.join(random::id())
+        self.folder.join(short_id())
     }
 }
 

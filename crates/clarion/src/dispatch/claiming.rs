@@ -19,8 +19,8 @@ use crate::store::StoreError;
 /// Calls claimed in one go at most: a commit stays short, and other accounts get their turn.
 const LARGEST_CLAIM: u32 = 256;
 
-/// After a claim that has got less than it asked for.
-const MET_SOON: Duration = Duration::from_millis(10);
+/// After a claim that has got less than it asked for: other nodes may have held calls that they left in the queue.
+const MET_SOON: Duration = Duration::from_millis(40);
 
 #[derive(Debug)]
 pub struct Claimer {

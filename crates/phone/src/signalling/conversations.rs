@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rsipstack::sip::{HeadersExt, Response};
 
-use super::head::{self, MessageHead};
+use super::head::MessageHead;
+use super::headers::our_tag;
 
 #[derive(Debug, Default)]
 pub(super) struct Conversations {
@@ -68,8 +69,7 @@ impl Conversations {
     /// The trunk to which the request went that a response answers.
     pub fn trunk_asked(&self, response: &Response) -> Option<SocketAddr> {
         let call_id = response.call_id_header().ok()?.value();
-        let tag = head::tag(response.from_header().ok()?.value().as_bytes());
-        self.find(call_id.as_bytes(), tag)
+        self.find(call_id.as_bytes(), our_tag(response).map(str::as_bytes))
     }
 
     fn find(&self, call_id: &[u8], tag: Option<&[u8]>) -> Option<SocketAddr> {

@@ -44,7 +44,7 @@ pub(super) fn our_tag(response: &Response) -> Option<&str> {
     tag(response.from_header().ok()?.value())
 }
 
-/// The library would make an address of all that stands before it.
+/// The tag of a To or From. The library would make an address of all that stands before it, to find it.
 pub(super) fn tag(value: &str) -> Option<&str> {
     std::str::from_utf8(head::tag(value.as_bytes())?).ok()
 }

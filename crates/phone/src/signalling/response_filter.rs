@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rsipstack::sip::{Header, HeadersExt, Method, Response, SipMessage, ToTypedHeader};
+use rsipstack::sip::{Header, HeadersExt, Method, Response, SipMessage};
 use rsipstack::transaction::endpoint::{EndpointInner, EndpointInnerRef, TransportEventInspector};
 use rsipstack::transaction::key::{TransactionKey, TransactionRole};
 use rsipstack::transport::{SipAddr, SipConnection, TransportEvent};
 use supervisor::contain;
 
 use super::answer_hold::{AnswerHolds, ArrivingAnswer, LONGEST_HOLD, is_answer, is_ringing};
+use super::branch;
 use super::conversations::Conversations;
 use super::dialogs::Dialogs;
 use super::doorkeeper::Doorkeeper;
@@ -268,11 +269,10 @@ fn acknowledges_a_refusal(last: &SipMessage, answer: &Response) -> bool {
     let SipMessage::Request(ack) = last else {
         return false;
     };
-    let branch = |via: Result<&rsipstack::sip::Via, rsipstack::sip::Error>| {
-        let via = via.ok()?.typed().ok()?;
-        via.branch().map(ToString::to_string)
+    let (Ok(ack), Ok(answer)) = (ack.via_header(), answer.via_header()) else {
+        return false;
     };
-    branch(ack.via_header()) == branch(answer.via_header())
+    branch::of(ack) == branch::of(answer)
 }
 
 /// What is to be done about an answer that nobody waits for.

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::session::{Bound, Session, Transaction};
-use super::{PostgresStore, column, query_in};
+use super::{PostgresStore, column};
 use crate::domain::claim::{Claim, ClaimedCall, LaneShare, NodeId, QueuedLanes};
 use crate::domain::customer_limits::{Customer, LimitLedger};
 use crate::store::StoreError;
@@ -17,8 +17,11 @@ use crate::store::columns::Columns;
 use crate::store::statements::postgres;
 use crate::store::statements::queue::{self, CLAIMED, LANE_ORDER, NEXT_LANE};
 
-/// One claim looks at the queue at most so often. What it meets and cannot take it parks, defers or sets aside, and meets none of it again.
+/// One claim looks at the queue at most so often. What it meets and cannot take it parks, defers or sets aside, and meets none of it again; but for
+/// calls whose callee another node decides about.
 const LOOKS: usize = 5;
+/// Calls of one lane that the first look sees, at most.
+const FIRST_LOOK: u32 = 32;
 /// Calls of one lane that a further look sees, at least.
 const WIDE_LOOK: u32 = 200;
 /// The first of the two numbers of the advisory locks on callees. Any serves that nobody else uses.
@@ -37,35 +40,44 @@ const LANES: &str = postgres!(
     LANE_ORDER,
     ") AS next) SELECT lanes.*, {now} FROM lanes"
 );
-/// The calls that may be taken, in their order. Each callee is this node's to decide about until the end of the transaction.
+/// The calls that may be taken, in their order, of accounts that this node has locked. Each callee is this node's to decide about until the end of
+/// the transaction, unless another one decides about it just now. Those that it may decide about are noted for the statement that judges.
 const LOOK: &str = postgres!(
-    "SELECT queue.call_sid, queue.callee, queue.is_over, lane.place - 1 FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[]) \
-       WITH ORDINALITY AS lane (app_id, route, priority, room, place) \
-     CROSS JOIN LATERAL (SELECT call_sid, callee, due_at, cancelled OR expires_at <= {now} AS is_over FROM call_queue \
-       WHERE app_id = lane.app_id AND route = lane.route AND priority = lane.priority AND node IS NULL AND parked = {in_lane} \
-         AND due_at <= {now} \
-       ORDER BY due_at, call_sid LIMIT lane.room FOR UPDATE SKIP LOCKED) AS queue \
-     WHERE pg_try_advisory_xact_lock($5, hashtext(queue.callee)) \
-     ORDER BY lane.place, queue.due_at, queue.call_sid"
+    "WITH lane AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[], $5::text[]) \
+       WITH ORDINALITY AS lane (app_id, route, priority, room, account, place) \
+       WHERE account = ANY(nullif(current_setting('clarion.locked_accounts', TRUE), '')::text[])), \
+     seen AS MATERIALIZED (SELECT queue.*, lane.place, pg_try_advisory_xact_lock($6, hashtext(queue.callee)) AS is_ours FROM lane \
+       CROSS JOIN LATERAL (SELECT call_sid, callee, due_at, cancelled OR expires_at <= {now} AS is_over FROM call_queue \
+         WHERE app_id = lane.app_id AND route = lane.route AND priority = lane.priority AND node IS NULL AND parked = {in_lane} \
+           AND due_at <= {now} \
+         ORDER BY due_at, call_sid LIMIT lane.room FOR UPDATE SKIP LOCKED) AS queue), \
+     noted AS MATERIALIZED (SELECT set_config('clarion.seen_callees', coalesce(array_agg(DISTINCT callee), ARRAY[]::text[])::text, TRUE) \
+       FROM seen WHERE is_ours) \
+     SELECT call_sid, callee, is_over, place - 1 FROM seen CROSS JOIN noted ORDER BY place, due_at, call_sid"
 );
 /// Which of those may be called is judged by a statement that comes after the locks: it sees what every node before has committed. A busy
 /// callee's call is held in share, so that it cannot end before what is parked behind it is there to be found. Ends take them in the same
 /// order.
 const JUDGE: &str = postgres!(
-    "WITH busy AS MATERIALIZED (SELECT callee FROM call_queue WHERE callee = ANY($1) AND node IS NOT NULL AND parked = {in_lane} \
+    "WITH wanted AS MATERIALIZED (SELECT * FROM unnest(nullif(current_setting('clarion.seen_callees', TRUE), '')::text[]) AS wanted (callee)), \
+     busy AS MATERIALIZED (SELECT callee FROM call_queue WHERE callee = ANY(ARRAY(SELECT callee FROM wanted)) AND node IS NOT NULL \
+         AND parked = {in_lane} \
        ORDER BY callee COLLATE \"C\" FOR KEY SHARE) \
      SELECT callee, callee IN (SELECT callee FROM busy), greatest(\
-         CASE WHEN $2::bigint > 0 THEN {minute} + (SELECT claimed_at FROM callee_calls AS calls \
-           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {minute} ORDER BY claimed_at DESC LIMIT 1 OFFSET $2 - 1) END, \
-         CASE WHEN $3::bigint > 0 THEN {hour} + (SELECT claimed_at FROM callee_calls AS calls \
-           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {hour} ORDER BY claimed_at DESC LIMIT 1 OFFSET $3 - 1) END, \
-         CASE WHEN $4::bigint > 0 THEN {day} + (SELECT claimed_at FROM callee_calls AS calls \
-           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {day} ORDER BY claimed_at DESC LIMIT 1 OFFSET $4 - 1) END) \
-     FROM unnest($1::text[]) AS wanted (callee)"
+         CASE WHEN $1::bigint > 0 THEN {minute} + (SELECT claimed_at FROM callee_calls AS calls \
+           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {minute} ORDER BY claimed_at DESC LIMIT 1 OFFSET $1 - 1) END, \
+         CASE WHEN $2::bigint > 0 THEN {hour} + (SELECT claimed_at FROM callee_calls AS calls \
+           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {hour} ORDER BY claimed_at DESC LIMIT 1 OFFSET $2 - 1) END, \
+         CASE WHEN $3::bigint > 0 THEN {day} + (SELECT claimed_at FROM callee_calls AS calls \
+           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {day} ORDER BY claimed_at DESC LIMIT 1 OFFSET $3 - 1) END) \
+     FROM wanted"
 );
-/// Each account is this node's to claim for until the end of the transaction.
+/// Each account is this node's to claim for until the end of the transaction. They are noted for the statement that looks.
 const LOCK_ACCOUNTS: &str = postgres!(
-    "SELECT account FROM unnest($1::text[]) AS wanted (account) WHERE pg_try_advisory_xact_lock($2, hashtext(account))"
+    "WITH locked AS MATERIALIZED (SELECT account FROM unnest($1::text[]) AS wanted (account) \
+       WHERE pg_try_advisory_xact_lock($2, hashtext(account))), \
+     noted AS MATERIALIZED (SELECT set_config('clarion.locked_accounts', coalesce(array_agg(account), ARRAY[]::text[])::text, TRUE) FROM locked) \
+     SELECT account FROM locked CROSS JOIN noted"
 );
 /// The calls under way of each application, and the tokens of each customer, in the same columns.
 const UNDER_WAY: &str = postgres!(
@@ -125,22 +137,31 @@ pub(super) async fn claim(
     client: &mut Session,
     claim: &Claim,
 ) -> Result<Vec<ClaimedCall>, StoreError> {
-    let (transaction, ledger) = begin(client, claim).await?;
+    let mut look = Look::first(claim);
+    let (transaction, ledger, mut seen) = begin(client, claim, &look).await?;
     let mut room = ClaimRoom {
         lanes: claim.shares.iter().map(|share| share.calls).collect(),
         ledger,
     };
-    let (mut calls, mut looks) = (Vec::new(), 0);
+    let (mut calls, mut looks) = (Vec::new(), 1);
     loop {
-        let least = if looks == 0 { 0 } else { WIDE_LOOK };
-        let seen = look_at_queue(&transaction, claim, &room, least).await?;
-        let seen_all = seen.len();
-        let verdicts = judge(&transaction, claim, seen, &mut room).await?;
-        looks += 1;
-        if looks == LOOKS || verdicts.taken.len() == seen_all {
+        let verdicts = judge(claim, &look, seen, &mut room);
+        if looks == 1 && verdicts.are_none() {
+            // What was looked at is let go, and nothing has to reach the disk.
+            return Ok(calls);
+        }
+        if looks == LOOKS || !verdicts.more_may_start {
             return finish(transaction, &verdicts, calls, &room.ledger, &claim.node).await;
         }
-        calls.extend(verdicts.carry_out(&transaction, &claim.node).await?);
+        look = Look::further(claim, &room, &verdicts.held_back);
+        let node_name = claim.node.as_str();
+        let mut statements = verdicts.statements(&node_name);
+        let carried_out = statements.len();
+        statements.extend(look.statements());
+        let mut rows = transaction.query_all(&bound_all(&statements)).await?;
+        seen = Seen::read(&rows.split_off(carried_out))?;
+        calls.extend(verdicts.claimed(&rows, &claim.node)?);
+        looks += 1;
     }
 }
 
@@ -164,7 +185,7 @@ async fn finish(
         statements.push((KEEP_TOKENS, vec![&customers, &tokens, &counted_at]));
     }
     let rows = transaction.commit_with(&bound_all(&statements)).await?;
-    calls.extend(verdicts.claimed(rows, node)?);
+    calls.extend(verdicts.claimed(&rows, node)?);
     Ok(calls)
 }
 
@@ -199,11 +220,12 @@ impl ClaimRoom {
     }
 }
 
-/// Begins a claim: what the limits of the customers leave. An account whose calls another node is just claiming is left out.
+/// Begins a claim: what the limits of the customers leave, and the first look. An account whose calls another node is just claiming is left out.
 async fn begin<'a>(
     client: &'a mut Session,
     claim: &Claim,
-) -> Result<(Transaction<'a>, LimitLedger), StoreError> {
+    look: &Look<'_>,
+) -> Result<(Transaction<'a>, LimitLedger, Seen), StoreError> {
     let accounts = claim.shares.iter().map(|share| share.account.as_str());
     let accounts: Vec<_> = accounts.collect::<BTreeSet<_>>().into_iter().collect();
     let customers = claim.limits.keys().map(Customer::key);
@@ -216,16 +238,20 @@ async fn begin<'a>(
     let counted = claim.shares.iter().filter(limited);
     let counted: BTreeSet<_> = counted.map(|share| share.account.as_str()).collect();
     let counted: Vec<_> = counted.into_iter().collect();
-    let (lock, count): (super::Values<'_>, super::Values<'_>) =
-        (&[&accounts, &ACCOUNT_LOCKS], &[&counted, &customers]);
     // What is counted is counted after the accounts are locked.
-    let statements = [(LOCK_ACCOUNTS, lock), (UNDER_WAY, count)];
-    let (transaction, mut rows) = client.begin_with(&statements).await?;
+    let mut statements: Vec<Planned<'_>> = vec![
+        (LOCK_ACCOUNTS, vec![&accounts, &ACCOUNT_LOCKS]),
+        (UNDER_WAY, vec![&counted, &customers]),
+    ];
+    let before_look = statements.len();
+    statements.extend(look.statements());
+    let (transaction, mut rows) = client.begin_with(&bound_all(&statements)).await?;
+    let seen = Seen::read(&rows.split_off(before_look))?;
     let under_way = rows.pop().unwrap_or_default();
     let locked = rows.iter().flatten().map(|row| row.string(0));
     let locked = locked.collect::<Result<HashSet<_>, _>>()?;
     let ledger = ledger(claim, &locked, &under_way)?;
-    Ok((transaction, ledger))
+    Ok((transaction, ledger, seen))
 }
 
 fn ledger(
@@ -274,38 +300,98 @@ struct Candidate {
     lane: usize,
 }
 
-async fn look_at_queue(
-    transaction: &Transaction<'_>,
-    claim: &Claim,
-    room: &ClaimRoom,
-    least: u32,
-) -> Result<Vec<Candidate>, StoreError> {
-    let lanes = &claim.shares;
-    let rooms = (0..lanes.len()).map(|place| match room.left(claim, place) {
-        0 => 0,
-        left => i64::from(left.max(least)),
-    });
-    let rows = query_in(
-        transaction,
-        LOOK,
-        &[
-            &column(lanes, |share| share.lane.app.as_str()),
-            &column(lanes, |share| share.lane.route.as_str()),
-            &column(lanes, |share| i16::from(share.lane.priority.number())),
-            &rooms.collect::<Vec<_>>(),
+/// A look at the queue: so many calls of each lane of a claim, and whether their callees may be called.
+struct Look<'a> {
+    apps: Vec<&'a str>,
+    routes: Vec<&'a str>,
+    priorities: Vec<i16>,
+    rooms: Vec<i64>,
+    accounts: Vec<&'a str>,
+    caps: [i64; 3],
+}
+
+impl<'a> Look<'a> {
+    /// Before it is known what the limits of the customers leave: a few of each lane, so that few are held in vain.
+    fn first(claim: &'a Claim) -> Self {
+        let shares = claim.shares.iter();
+        Self::new(claim, shares.map(|share| share.calls.min(FIRST_LOOK)))
+    }
+
+    /// Wide where the look before has met calls that could not start: there may be many of them.
+    fn further(claim: &'a Claim, room: &ClaimRoom, held_back: &[bool]) -> Self {
+        let rooms =
+            held_back
+                .iter()
+                .enumerate()
+                .map(|(place, held_back)| match room.left(claim, place) {
+                    left if left > 0 && *held_back => left.max(WIDE_LOOK),
+                    left => left,
+                });
+        Self::new(claim, rooms)
+    }
+
+    fn new(claim: &'a Claim, rooms: impl Iterator<Item = u32>) -> Self {
+        let (shares, caps) = (&claim.shares, claim.caps);
+        Self {
+            apps: column(shares, |share| share.lane.app.as_str()),
+            routes: column(shares, |share| share.lane.route.as_str()),
+            priorities: column(shares, |share| i16::from(share.lane.priority.number())),
+            rooms: rooms.map(i64::from).collect(),
+            accounts: column(shares, |share| share.account.as_str()),
+            caps: [caps.per_minute, caps.per_hour, caps.per_day].map(i64::from),
+        }
+    }
+
+    fn statements(&self) -> [Planned<'_>; 2] {
+        let [minute, hour, day] = &self.caps;
+        let look: Vec<&(dyn ToSql + Sync)> = vec![
+            &self.apps,
+            &self.routes,
+            &self.priorities,
+            &self.rooms,
+            &self.accounts,
             &CALLEE_LOCKS,
-        ],
-    )
-    .await?;
-    let candidate = |row: &Row| {
-        Ok(Candidate {
-            sid: row.string(0)?,
-            callee: row.string(1)?,
-            is_over: row.flag(2)?,
-            lane: row.number(3)?,
+        ];
+        [(LOOK, look), (JUDGE, vec![minute, hour, day])]
+    }
+}
+
+/// What a look has seen.
+struct Seen {
+    calls: Vec<Candidate>,
+    /// Whether each callee is busy, and until when it was called too often.
+    callees: HashMap<String, (bool, Option<i64>)>,
+}
+
+impl Seen {
+    /// From the rows of the statements of a look.
+    fn read(rows: &[Vec<Row>]) -> Result<Self, StoreError> {
+        let [calls, callees] = rows else {
+            return Err(StoreError::failed("a look at the queue has two answers"));
+        };
+        let candidate = |row: &Row| {
+            Ok(Candidate {
+                sid: row.string(0)?,
+                callee: row.string(1)?,
+                is_over: row.flag(2)?,
+                lane: row.number(3)?,
+            })
+        };
+        let callee = |row: &Row| {
+            let judged = (row.flag(1)?, row.optional_number(2)?);
+            Ok((row.string(0)?, judged))
+        };
+        Ok(Self {
+            calls: calls
+                .iter()
+                .map(candidate)
+                .collect::<Result<_, StoreError>>()?,
+            callees: callees
+                .iter()
+                .map(callee)
+                .collect::<Result<_, StoreError>>()?,
         })
-    };
-    rows.iter().map(candidate).collect()
+    }
 }
 
 /// What becomes of the calls that were looked at.
@@ -321,64 +407,69 @@ struct Verdicts {
     set_aside: Vec<String>,
     /// Callees of calls that were set aside: the next call for them has its turn.
     free: Vec<String>,
+    /// Of each lane, whether it has shown calls that cannot start now.
+    held_back: Vec<bool>,
+    /// There may be calls that the look has not seen, for which there is room.
+    more_may_start: bool,
 }
 
-async fn judge(
-    transaction: &Transaction<'_>,
-    claim: &Claim,
-    seen: Vec<Candidate>,
-    room: &mut ClaimRoom,
-) -> Result<Verdicts, StoreError> {
+/// What may start takes its place in the room that is left. Where there is none, calls stay as they are.
+fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Verdicts {
+    let mut counts = vec![LaneCount::default(); claim.shares.len()];
     let mut verdicts = Verdicts::default();
-    if seen.is_empty() {
-        return Ok(verdicts);
-    }
-    let callees: BTreeSet<_> = seen.iter().map(|seen| seen.callee.as_str()).collect();
-    let callees: Vec<_> = callees.into_iter().collect();
-    let caps = claim.caps;
-    let values: super::Values<'_> = &[
-        &callees,
-        &i64::from(caps.per_minute),
-        &i64::from(caps.per_hour),
-        &i64::from(caps.per_day),
-    ];
-    let mut known = HashMap::new();
-    for row in query_in(transaction, JUDGE, values).await? {
-        known.insert(
-            row.string(0)?,
-            (row.flag(1)?, row.optional_number::<i64>(2)?),
-        );
-    }
-    for call in seen {
-        let (is_busy, capped_until) = known.get(&call.callee).copied().unwrap_or_default();
+    let mut callees = seen.callees;
+    for call in seen.calls {
+        let count = &mut counts[call.lane];
+        count.seen += 1;
+        // Another node decides about a callee that was not judged.
+        let Some((is_busy, capped_until)) = callees.get_mut(&call.callee) else {
+            continue;
+        };
+        if room.left(claim, call.lane) == 0 {
+            continue;
+        }
         if call.is_over {
             verdicts.set_aside.push(call.sid);
-            verdicts.free.extend((!is_busy).then_some(call.callee));
-        } else if is_busy {
+            verdicts.free.extend((!*is_busy).then_some(call.callee));
+        } else if *is_busy {
             verdicts.parked.push(call.sid);
         } else if let Some(until) = capped_until {
             verdicts.deferred.push(call.sid);
-            verdicts.due_again.push(until);
-        } else if room.left(claim, call.lane) > 0 {
+            verdicts.due_again.push(*until);
+        } else {
+            *is_busy = true;
             room.take(claim, call.lane);
-            known.insert(call.callee.clone(), (true, None));
+            count.taken += 1;
             verdicts.taken.push(call.sid);
             verdicts.called.push(call.callee);
+            continue;
         }
+        count.moved += 1;
     }
-    Ok(verdicts)
+    verdicts.more_may_start = (0..counts.len()).any(|place| {
+        let is_cut = counts[place].seen == look.rooms[place];
+        room.left(claim, place) > 0 && (is_cut || counts[place].moved > 0)
+    });
+    verdicts.held_back = counts
+        .iter()
+        .map(|count| count.taken < count.seen)
+        .collect();
+    verdicts
+}
+
+/// What a look has met in a lane.
+#[derive(Debug, Clone, Default)]
+struct LaneCount {
+    seen: i64,
+    taken: i64,
+    /// Parked, deferred or set aside: what stood behind them is met by the next look.
+    moved: i64,
 }
 
 impl Verdicts {
-    async fn carry_out(
-        &self,
-        transaction: &Transaction<'_>,
-        node: &NodeId,
-    ) -> Result<Vec<ClaimedCall>, StoreError> {
-        let node_name = node.as_str();
-        let statements = self.statements(&node_name);
-        let rows = transaction.query_all(&bound_all(&statements)).await?;
-        self.claimed(rows, node)
+    fn are_none(&self) -> bool {
+        let all = [&self.taken, &self.parked, &self.deferred, &self.set_aside];
+        all.into_iter().all(Vec::is_empty) && !self.more_may_start
     }
 
     /// Where calls are taken, that is the first of them.
@@ -401,11 +492,9 @@ impl Verdicts {
     }
 
     /// What `statements` has taken, by the rows of each.
-    fn claimed(&self, rows: Vec<Vec<Row>>, node: &NodeId) -> Result<Vec<ClaimedCall>, StoreError> {
-        let taken = match rows.into_iter().next() {
-            Some(rows) if !self.taken.is_empty() => rows,
-            _ => Vec::new(),
-        };
-        taken.iter().map(|row| queue::claimed(row, node)).collect()
+    fn claimed(&self, rows: &[Vec<Row>], node: &NodeId) -> Result<Vec<ClaimedCall>, StoreError> {
+        let taken = rows.first().filter(|_| !self.taken.is_empty());
+        let taken = taken.into_iter().flatten();
+        taken.map(|row| queue::claimed(row, node)).collect()
     }
 }

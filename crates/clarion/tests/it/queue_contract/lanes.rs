@@ -20,6 +20,8 @@ contract! {
     calls_that_are_over_do_not_keep_those_behind_them_waiting,
     limits_are_counted_over_all_nodes,
     starts_are_counted_a_second,
+    a_call_without_room_keeps_its_place,
+    a_claim_takes_all_that_it_has_room_for_in_their_order,
 }
 
 fn on(route: &str, priority: u8) -> (Queueing, Lane) {
@@ -230,4 +232,47 @@ async fn starts_are_counted_a_second(database: Database) {
     assert_eq!(first.len(), 4);
     let more = store.claim_calls(limited(limits, 9, 2)).await.unwrap();
     assert!(more.len() < 4, "{}", more.len());
+}
+
+async fn a_call_without_room_keeps_its_place(database: Database) {
+    let store = with_account(&database).await;
+    for _ in 0..2 {
+        let call = call("8613800000001");
+        store.accept_call(order(call)).await.unwrap();
+    }
+    let limits = CallLimits {
+        at_once: 1,
+        per_second: u32::MAX,
+    };
+    let first = store.claim_calls(limited(limits, 9, 1)).await.unwrap();
+    assert_eq!(first.len(), 1);
+    for of in [1, 2] {
+        let more = store.claim_calls(limited(limits, 9, of)).await.unwrap();
+        assert!(more.is_empty(), "{more:?}");
+        // It is not parked behind the first: its callee is not what it waits for.
+        assert_eq!(store.queued_lanes().await.unwrap().due.len(), 1);
+    }
+    assert!(store.end_call(ended(&first[0], now())).await.unwrap());
+    let second = store.claim_calls(limited(limits, 9, 2)).await.unwrap();
+    assert_eq!(second.len(), 1);
+}
+
+async fn a_claim_takes_all_that_it_has_room_for_in_their_order(database: Database) {
+    let store = with_account(&database).await;
+    let mut accepted = Vec::new();
+    for number in 0..120 {
+        let call = call(&format!("861380000{number:04}"));
+        accepted.push(call.sid.clone());
+        store.accept_call(order(call)).await.unwrap();
+    }
+    // Wider than the first look, and no multiple of it.
+    let first = claim(&store, &node(1), 100).await;
+    let rest = claim(&store, &node(1), 100).await;
+    assert_eq!((first.len(), rest.len()), (100, 20));
+    let claimed: Vec<_> = first
+        .into_iter()
+        .chain(rest)
+        .map(|claimed| claimed.call.sid)
+        .collect();
+    assert_eq!(claimed, accepted);
 }
