@@ -83,7 +83,7 @@ impl Pacer {
         &self.counts
     }
 
-    /// Plays a stream from its next turn on: the pacer sees it within [`LOOK`] ticks, and its slot comes within the time of a packet. If the
+    /// Plays a stream from its next turn on: the pacer sees it within a few ticks, and its slot comes within the time of a packet. If the
     /// pacer is dead, the stream is dropped, and with it the sender that its call waits for.
     pub fn play(&self, stream: PacedStream) {
         let _ = self.inbox.send(stream);

@@ -1,7 +1,7 @@
 //! Taking calls that are due from the queue in PostgreSQL.
 //!
 //! Nodes claim beside each other: rows that another one is just taking are passed over, and so are callees that another one is just
-//! deciding about. Nobody waits for a lock that a node holds across a round trip.
+//! deciding about. No claim waits for a lock that a node holds across a round trip; the end of a call does, while its callee is being judged.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -45,7 +45,7 @@ const LANES: &str = postgres!(
 const LOOK: &str = postgres!(
     "WITH lane AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[], $5::text[]) \
        WITH ORDINALITY AS lane (app_id, route, priority, room, account, place) \
-       WHERE account = ANY(nullif(current_setting('clarion.locked_accounts', TRUE), '')::text[])), \
+       WHERE account = ANY(ARRAY(SELECT unnest(nullif(current_setting('clarion.locked_accounts', TRUE), '')::text[])))), \
      seen AS MATERIALIZED (SELECT queue.*, lane.place, pg_try_advisory_xact_lock($6, hashtext(queue.callee)) AS is_ours FROM lane \
        CROSS JOIN LATERAL (SELECT call_sid, callee, due_at, cancelled OR expires_at <= {now} AS is_over FROM call_queue \
          WHERE app_id = lane.app_id AND route = lane.route AND priority = lane.priority AND node IS NULL AND parked = {in_lane} \
@@ -311,10 +311,20 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// Before it is known what the limits of the customers leave: a few of each lane, so that few are held in vain.
+    /// Before it is known what the limits of the customers leave: a few calls, so that few are held in vain. Of an account's lanes that is the last,
+    /// for what it gets must be what the more urgent ones leave.
     fn first(claim: &'a Claim) -> Self {
-        let shares = claim.shares.iter();
-        Self::new(claim, shares.map(|share| share.calls.min(FIRST_LOOK)))
+        let mut accounts = HashSet::new();
+        let shares = claim.shares.iter().rev();
+        let rooms = shares.map(|share| {
+            if accounts.insert(&share.account) {
+                share.calls.min(FIRST_LOOK)
+            } else {
+                share.calls
+            }
+        });
+        let rooms: Vec<_> = rooms.collect();
+        Self::new(claim, rooms.into_iter().rev())
     }
 
     /// Wide where the look before has met calls that could not start: there may be many of them.
@@ -429,6 +439,7 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
             continue;
         }
         if call.is_over {
+            count.set_aside += 1;
             verdicts.set_aside.push(call.sid);
             verdicts.free.extend((!*is_busy).then_some(call.callee));
         } else if *is_busy {
@@ -442,13 +453,11 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
             count.taken += 1;
             verdicts.taken.push(call.sid);
             verdicts.called.push(call.callee);
-            continue;
         }
-        count.moved += 1;
     }
     verdicts.more_may_start = (0..counts.len()).any(|place| {
         let is_cut = counts[place].seen == look.rooms[place];
-        room.left(claim, place) > 0 && (is_cut || counts[place].moved > 0)
+        room.left(claim, place) > 0 && (is_cut || counts[place].set_aside > 0)
     });
     verdicts.held_back = counts
         .iter()
@@ -462,8 +471,8 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
 struct LaneCount {
     seen: i64,
     taken: i64,
-    /// Parked, deferred or set aside: what stood behind them is met by the next look.
-    moved: i64,
+    /// The next call to the callee of such a one takes its place in its lane.
+    set_aside: i64,
 }
 
 impl Verdicts {

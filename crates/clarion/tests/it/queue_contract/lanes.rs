@@ -22,6 +22,7 @@ contract! {
     starts_are_counted_a_second,
     a_call_without_room_keeps_its_place,
     a_claim_takes_all_that_it_has_room_for_in_their_order,
+    what_the_limits_leave_goes_to_the_more_urgent,
 }
 
 fn on(route: &str, priority: u8) -> (Queueing, Lane) {
@@ -275,4 +276,34 @@ async fn a_claim_takes_all_that_it_has_room_for_in_their_order(database: Databas
         .map(|claimed| claimed.call.sid)
         .collect();
     assert_eq!(claimed, accepted);
+}
+
+async fn what_the_limits_leave_goes_to_the_more_urgent(database: Database) {
+    let store = with_account(&database).await;
+    let lanes = [on("east", 1), on("west", 5)];
+    for (place, (queueing, _)) in lanes.iter().enumerate() {
+        for number in 0..60 {
+            let call = call(&format!("86138000{place:02}{number:03}"));
+            store
+                .accept_call(order_queued(call, queueing.clone()))
+                .await
+                .unwrap();
+        }
+    }
+    let limits = CallLimits {
+        at_once: 40,
+        per_second: u32::MAX,
+    };
+    let wish = Claim {
+        shares: lanes
+            .iter()
+            .map(|(_, lane)| share(lane.clone(), 60))
+            .collect(),
+        ..limited(limits, 0, 1)
+    };
+    let claimed = store.claim_calls(wish).await.unwrap();
+    let urgent = claimed
+        .iter()
+        .filter(|it| it.call.number.digits().starts_with("8613800000"));
+    assert_eq!((urgent.count(), claimed.len()), (40, 40));
 }
