@@ -365,8 +365,11 @@ async fn settings_and_health_are_told_without_secrets() {
     assert!(all.contains("<code>[callbacks]</code>") && all.contains("Addresses to listen on."));
     let changed = viewer.get("/settings?which=changed").await.body;
     assert!(changed.contains("min_free_mb") && !changed.contains("soft_versions"));
-    let health = viewer.get("/health").await.body;
-    assert!(health.contains("This node is ready."));
+    eventually("the node is ready", async || {
+        let health = viewer.get("/health").await.body;
+        health.contains("This node is ready.")
+    })
+    .await;
     eventually("the examination is over", async || {
         let health = viewer.get("/health").await.body;
         let is_over = health.contains("Examined") && !health.contains("data-live");
