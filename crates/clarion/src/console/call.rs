@@ -133,12 +133,16 @@ struct CallFile {
 
 async fn find(console: &Console, visit: &Visit) -> Result<CallFile, Refused> {
     let management = &console.management;
-    let story = management.call_story(&sid(visit)?).await?;
+    let mut story = management.call_story(&sid(visit)?).await?;
     let record = story.seen.record.clone();
     let callback = match &story.seen.callback {
         Some(callback) => Some(management.callback(&callback.key).await?),
         None => None,
     };
+    // It may have been delivered meanwhile: what the story tells of it must not be older than what ends the stream.
+    if let Some((callback, _)) = &callback {
+        story.seen.callback = Some(callback.clone());
+    }
     Ok(CallFile {
         call: console.names.call(management, record).await?,
         story,
