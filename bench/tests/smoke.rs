@@ -136,20 +136,37 @@ fn noisy_neighbours_are_measured_once() {
 /// One round says nothing about speed, whatever the machine is doing: the verdict must say that.
 #[test]
 fn a_version_is_compared_with_itself() {
-    let folder = Path::new(BENCH).parent().unwrap().to_str().unwrap();
-    let sizes = "compare --workloads calls,job,accepts,bills --database sqlite --rounds 1 --seconds 1 --percent 2 --base-name one --new-name other --base";
-    let options: Vec<_> = sizes.split(' ').chain([folder]).collect();
-    let written = measure(
-        &options,
+    let written = compare_with_itself(
+        "--workloads accepts,bills",
         &[
-            "Base `one`, new `other`",
-            "| calls | processor per call of 1 s |",
-            "| job on SQLite | processor per job |",
+            "in the order base, new, new, base",
             "| accepts on SQLite | processor per accept |",
             "| bills | processor for closing the day |",
             "| too few rounds | 3 % | inconclusive |",
-            "<!-- /compare -->",
         ],
     );
     assert!(!written.contains("slower |"), "{written}");
+}
+
+#[test]
+fn two_versions_are_measured_at_once() {
+    let written = compare_with_itself(
+        "--workloads calls,job --together",
+        &[
+            "both at the same time, each under half of the load",
+            "| calls | processor per call of 1 s |",
+            "| job on SQLite | processor per job |",
+            "| too few rounds | 3 % | inconclusive |",
+        ],
+    );
+    assert!(!written.contains("slower |"), "{written}");
+}
+
+fn compare_with_itself(workloads: &str, wanted: &[&str]) -> String {
+    let folder = Path::new(BENCH).parent().unwrap().to_str().unwrap();
+    let sizes = "--database sqlite --rounds 1 --seconds 1 --percent 4 --base-name one --new-name other --base";
+    let options = format!("compare {workloads} {sizes}");
+    let options: Vec<_> = options.split(' ').chain([folder]).collect();
+    let names = ["Base `one`, new `other`", "<!-- /compare -->"];
+    measure(&options, &[&names, wanted].concat())
 }

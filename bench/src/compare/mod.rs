@@ -1,7 +1,8 @@
-//! Two versions in alternating rounds: is the new one slower than the base?
+//! Two versions in rounds: is the new one slower than the base?
 //!
-//! A round is one measurement of each version, one right after the other; the order changes from round to round, so that neither a machine
-//! that grows slower nor one that warms up favours a side. The load is fixed and below what the machine holds, and processor
+//! A round is one measurement of each version: one right after the other, and the order changes from round to round, so that neither a machine
+//! that grows slower nor one that warms up favours a side; or both at once, each under half of the load, so that whatever slows the machine slows
+//! both (`docs/measured.md` tells how much less that scatters). The load is fixed and below what the machine holds, and processor
 //! time is the first figure: on shared cores it scatters less than any time on the clock. This module builds nothing: `scripts/bench-compare` does.
 
 mod measure;
@@ -11,9 +12,12 @@ mod version;
 mod workload;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::anyhow;
 use clap::Args;
+use tokio::runtime::Handle;
 
 use self::measure::Measurement;
 use self::ratio::FigurePair;
@@ -36,7 +40,10 @@ pub struct CompareOptions {
     /// How the table calls that version
     #[arg(long, default_value = "base")]
     base_name: String,
-    /// How the table calls the version that this program was built with
+    /// Folder with `clarion` and `clarion-bench` of the new version [default: the folder of this program]
+    #[arg(long, value_name = "FOLDER")]
+    new: Option<PathBuf>,
+    /// How the table calls that version
     #[arg(long, default_value = "new")]
     new_name: String,
     /// Rounds, each with one measurement of either version; fewer than six are inconclusive
@@ -56,6 +63,9 @@ pub struct CompareOptions {
     /// Percent of the usual rates and sizes
     #[arg(long, default_value_t = 100)]
     percent: u32,
+    /// Measure both versions at the same time, each under half of the load, instead of one after the other
+    #[arg(long)]
+    together: bool,
     #[command(flatten)]
     databases: DatabaseOptions,
     #[command(flatten)]
@@ -69,7 +79,7 @@ pub async fn run(options: CompareOptions) -> anyhow::Result<()> {
     let here = here.parent().unwrap_or(Path::new("."));
     let sides = [
         BuiltVersion::of(&options.base, &options.base_name)?,
-        BuiltVersion::of(here, &options.new_name)?,
+        BuiltVersion::of(options.new.as_deref().unwrap_or(here), &options.new_name)?,
     ];
     let machine = Machine::look(&folder)?;
     println!("{machine}");
@@ -104,13 +114,13 @@ impl Comparing<'_> {
         let others = InterferenceShare::from_now(Ours::with_postgres(None));
         let began = Instant::now();
         let mut pairs = vec![Vec::new(); self.subject.figures().len()];
-        let mut spare = SPARE_MEASUREMENTS;
+        let spare = AtomicUsize::new(SPARE_MEASUREMENTS);
         for round in 0..self.options.rounds {
-            let mut figures = [Vec::new(), Vec::new()];
-            for side in order(round) {
-                figures[side] = self.measure(side, &mut spare).await?;
-            }
-            let [base, new] = figures;
+            let [base, new] = if self.options.together {
+                self.both_at_once(&spare)?
+            } else {
+                self.one_after_the_other(round, &spare).await?
+            };
             for ((pairs, base), new) in pairs.iter_mut().zip(base).zip(new) {
                 pairs.push(FigurePair { base, new });
             }
@@ -124,18 +134,53 @@ impl Comparing<'_> {
         })
     }
 
+    async fn one_after_the_other(
+        &self,
+        round: usize,
+        spare: &AtomicUsize,
+    ) -> anyhow::Result<[Vec<f64>; 2]> {
+        let mut figures = [Vec::new(), Vec::new()];
+        for side in order(round) {
+            figures[side] = self.measure(side, spare).await?;
+        }
+        Ok(figures)
+    }
+
+    /// Each on a thread of its own: what one waits for while it sets up does not hold the other back.
+    fn both_at_once(&self, spare: &AtomicUsize) -> anyhow::Result<[Vec<f64>; 2]> {
+        let runtime = Handle::current();
+        let measure = |side| runtime.block_on(self.measure(side, spare));
+        tokio::task::block_in_place(|| {
+            std::thread::scope(|scope| {
+                let sides = [0, 1].map(|side| scope.spawn(move || measure(side)));
+                let [base, new] = sides.map(|side| {
+                    side.join()
+                        .unwrap_or_else(|_| Err(anyhow!("the measurement panicked")))
+                });
+                Ok([base?, new?])
+            })
+        })
+    }
+
     /// One measurement; one that failed is done again while there are spare ones.
-    async fn measure(&self, side: usize, spare: &mut usize) -> anyhow::Result<Vec<f64>> {
+    async fn measure(&self, side: usize, spare: &AtomicUsize) -> anyhow::Result<Vec<f64>> {
+        let folder = self.folder.join(side.to_string());
+        std::fs::create_dir_all(&folder)?;
         let measurement = Measurement {
             side: &self.sides[side],
-            folder: self.folder,
+            folder: &folder,
             seconds: self.options.seconds,
             percent: self.options.percent,
+            together: self.options.together,
         };
+        let one_less = |spare: usize| spare.checked_sub(1);
         loop {
             match measurement.run(&self.subject).await {
-                Err(error) if *spare > 0 => {
-                    *spare -= 1;
+                Err(error)
+                    if spare
+                        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+                        .is_ok() =>
+                {
                     println!("  measured again: {error:#}");
                 }
                 result => return result,

@@ -31,9 +31,14 @@ pub fn table(
     rows: &[ComparedRow],
 ) -> String {
     let [base, new] = sides;
+    let order = if options.together {
+        "both at the same time, each under half of the load"
+    } else {
+        "in the order base, new, new, base …"
+    };
     let mut text = format!(
         "{}. Base `{}`, new `{}`. {machine}.\n\n\
-         {} rounds, each one measurement of either version, in the order base, new, new, base …; {} s of load in a measurement, at {} % of the usual rates. \
+         {} rounds, each one measurement of either version, {order}; {} s of load in a measurement, at {} % of the usual rates. \
          Both are built with the profile of `bench/compared.toml`. The ratio is the median of new/base of each round, with the interval of the sign test \
          (95 % or more). *Not slower*: the interval ends within the tolerance; *slower*: it begins above 1; otherwise *inconclusive*. Medians of the \
          rounds in ms.\n\n",

@@ -147,7 +147,8 @@ pub(super) async fn claim(
     loop {
         let verdicts = judge(claim, &look, seen, &mut room);
         if looks == 1 && verdicts.are_none() {
-            // What was looked at is let go, and nothing has to reach the disk.
+            // What was looked at is let go, so that the next claim of any node finds it; nothing has to reach the disk.
+            transaction.roll_back().await?;
             return Ok(calls);
         }
         if looks == LOOKS || !verdicts.more_may_start {

@@ -307,3 +307,23 @@ async fn what_the_limits_leave_goes_to_the_more_urgent(database: Database) {
         .filter(|it| it.call.number.digits().starts_with("8613800000"));
     assert_eq!((urgent.count(), claimed.len()), (40, 40));
 }
+
+/// What a claim in vain has looked at is there for the next one, of whatever node.
+#[tokio::test]
+async fn a_claim_without_room_holds_nothing_back() {
+    let database = crate::support::postgres::empty().await;
+    let store = with_account(&database).await;
+    let supervisor = supervisor::Supervisor::new();
+    let other = database.open(&supervisor).await.unwrap();
+    let no_room = CallLimits {
+        at_once: 0,
+        per_second: u32::MAX,
+    };
+    for number in 0..200 {
+        let call = call(&format!("861380000{number:04}"));
+        store.accept_call(order(call)).await.unwrap();
+        let none = store.claim_calls(limited(no_room, 5, 1)).await.unwrap();
+        assert!(none.is_empty(), "{none:?}");
+        assert_eq!(claim(&other, &node(2), 5).await.len(), 1, "{number}");
+    }
+}

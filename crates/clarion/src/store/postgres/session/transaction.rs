@@ -90,8 +90,8 @@ impl Session {
             Ok(Ok(answers))
         };
         let effect = match closing {
-            Some(_) => Effect::Lasting,
-            None => Effect::Nothing,
+            Some("COMMIT") => Effect::Lasting,
+            _ => Effect::Nothing,
         };
         let answer = self.answered(until, effect, answer).await?;
         answer.map_err(StatementError::Unknown)
@@ -143,6 +143,14 @@ impl Transaction<'_> {
         let rows = session.send_all(None, statements, Some("COMMIT")).await?;
         session.in_transaction.store(false, Ordering::Relaxed);
         Ok(rows)
+    }
+
+    /// When this returns, its locks are free. One that is dropped frees them a moment later.
+    pub async fn roll_back(self) -> Result<(), StatementError> {
+        let session = self.session;
+        session.send_all(None, &[], Some("ROLLBACK")).await?;
+        session.in_transaction.store(false, Ordering::Relaxed);
+        Ok(())
     }
 }
 
