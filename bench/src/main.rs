@@ -1,6 +1,7 @@
 //! What Clarion can do on this machine, measured beside what the machine itself can do in the same run.
 
 mod accepts;
+mod at_once;
 mod backlog;
 mod bills;
 mod calls;

@@ -15,15 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
 use clap::Args;
-use tokio::runtime::Handle;
 
 use self::measure::Measurement;
 use self::ratio::FigurePair;
 use self::table::{ComparedRow, table};
 use self::version::BuiltVersion;
 use self::workload::{Subject, Workload};
+use crate::at_once;
 use crate::calls::engine::raise_file_limit;
 use crate::machine::Machine;
 use crate::options::{DatabaseOptions, PlaceOptions};
@@ -117,7 +116,7 @@ impl Comparing<'_> {
         let spare = AtomicUsize::new(SPARE_MEASUREMENTS);
         for round in 0..self.options.rounds {
             let [base, new] = if self.options.together {
-                self.both_at_once(&spare)?
+                at_once::both(|side| self.measure(side, &spare))?
             } else {
                 self.one_after_the_other(round, &spare).await?
             };
@@ -144,22 +143,6 @@ impl Comparing<'_> {
             figures[side] = self.measure(side, spare).await?;
         }
         Ok(figures)
-    }
-
-    /// Each on a thread of its own: what one waits for while it sets up does not hold the other back.
-    fn both_at_once(&self, spare: &AtomicUsize) -> anyhow::Result<[Vec<f64>; 2]> {
-        let runtime = Handle::current();
-        let measure = |side| runtime.block_on(self.measure(side, spare));
-        tokio::task::block_in_place(|| {
-            std::thread::scope(|scope| {
-                let sides = [0, 1].map(|side| scope.spawn(move || measure(side)));
-                let [base, new] = sides.map(|side| {
-                    side.join()
-                        .unwrap_or_else(|_| Err(anyhow!("the measurement panicked")))
-                });
-                Ok([base?, new?])
-            })
-        })
     }
 
     /// One measurement; one that failed is done again while there are spare ones.

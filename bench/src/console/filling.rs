@@ -1,7 +1,10 @@
 //! What the console has to look through: a long past, its youngest callbacks, and many customers.
 
 use clarion::clock::Clock;
+use clarion::config::Config;
 use clarion::domain::account::{Account, Application};
+use clarion::domain::call_list::{CallList, ListedNumber};
+use clarion::domain::do_not_call::DoNotCallSource;
 use clarion::random;
 use clarion::store::{Database, sqlite};
 use supervisor::Supervisor;
@@ -16,6 +19,8 @@ const CALLBACKS: u64 = 2_000_000;
 /// One call of the past in so many has a callback that was given up, and one in so many a callback that waits until tomorrow.
 const GIVEN_UP: u32 = 200;
 const WAITING: u32 = 1_000;
+const LISTS: u32 = 50;
+const PEOPLE: u32 = 20;
 
 pub async fn fill(
     site: &Site,
@@ -24,6 +29,7 @@ pub async fn fill(
     accounts: u32,
 ) -> anyhow::Result<PastCall> {
     add_customers(site, &customer.clock, accounts).await?;
+    add_numbers(site, customer, calls).await?;
     let past = history::fill(site, customer, calls).await?;
     let tomorrow = customer.clock.now().as_millisecond() + 86_400_000;
     let fill = format!(
@@ -51,6 +57,34 @@ pub async fn fill(
         }
     }
     Ok(past)
+}
+
+/// Lists of people, and numbers that want no more calls: one for a hundred calls of the past.
+async fn add_numbers(site: &Site, customer: &BenchCustomer, calls: u64) -> anyhow::Result<()> {
+    let store = site.database.open(&Supervisor::new()).await?;
+    let (account, now) = (&customer.credentials.sid, customer.clock.now());
+    let plan = Config::from_parts("", &[])?.numbers;
+    for list in 0..LISTS {
+        let people =
+            (0..PEOPLE).map(|person| format!("1380000{list:02}{person:02}=Person {person}"));
+        let people = people.map(|person| ListedNumber::parse(&person, &plan));
+        let people = people
+            .collect::<Result<_, _>>()
+            .map_err(anyhow::Error::msg)?;
+        let name = format!("team-{list}").parse().map_err(anyhow::Error::msg)?;
+        let list = CallList::new(account.clone(), name, people, now).map_err(anyhow::Error::msg)?;
+        store.add_list(list).await?;
+    }
+    let numbers: Vec<_> = (0..calls / 100)
+        .map(|number| format!("8613{number:09}"))
+        .collect();
+    for numbers in numbers.chunks(10_000) {
+        let added =
+            store.add_do_not_call(account, numbers.to_vec(), DoNotCallSource::Operator, now);
+        added.await?;
+    }
+    store.close().await;
+    Ok(())
 }
 
 /// Each with an application.

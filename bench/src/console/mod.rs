@@ -17,6 +17,7 @@ use self::table::{ConsoleReport, WatchedJobs};
 use crate::accepts::customer::BenchCustomer;
 use crate::accepts::history;
 use crate::accepts::site::Site;
+use crate::at_once;
 use crate::calls::engine::raise_file_limit;
 use crate::compare::ratio::FigurePair;
 use crate::job::{self, JobLoad};
@@ -47,6 +48,9 @@ pub struct ConsoleOptions {
     /// Rounds, each with and without operators who look on; 0 leaves them out
     #[arg(long, default_value_t = 9)]
     rounds: u32,
+    /// Do jobs with and without operators at the same time, on a server each
+    #[arg(long)]
+    together: bool,
     #[command(flatten)]
     databases: DatabaseOptions,
     #[command(flatten)]
@@ -66,6 +70,7 @@ pub async fn run(options: ConsoleOptions) -> anyhow::Result<()> {
         rate: options.rate,
         seconds: options.seconds,
         pages: Vec::new(),
+        together: options.together,
         jobs: Vec::new(),
     };
     println!("{}", report.machine);
@@ -125,28 +130,44 @@ async fn watched_jobs(
     kind: &DatabaseKind,
     folder: &Path,
 ) -> anyhow::Result<Vec<FigurePair>> {
-    let (program, mut pairs) = (server::program()?, Vec::new());
-    for round in 0..options.rounds {
-        let mut cpu = [0.0; 2];
-        for turn in [round % 2, (round + 1) % 2] {
-            let load = JobLoad {
-                seconds: options.seconds,
-                text: job::TEXT.to_owned(),
-                connections: job::CONNECTIONS,
-                nodes: 1,
-                watchers: if turn == 0 { 0 } else { options.watchers },
-            };
-            let site = Site::new(kind, folder)?;
-            let customer = BenchCustomer::new(Clock::new(TimeZone::system()));
-            site.open(&customer).await?;
-            let row = job::at_rate(&program, &load, &site, &customer, options.rate).await;
-            site.remove().await;
-            let row = row?;
-            println!("  {} watchers: {row}", load.watchers);
-            cpu[turn as usize] = row.cpu_millis();
-        }
-        let [base, new] = cpu;
+    let mut pairs = Vec::new();
+    for round in 0..options.rounds as usize {
+        let [base, new] = if options.together {
+            at_once::both(|turn| job_cpu(options, kind, folder, turn))?
+        } else {
+            let mut cpu = [0.0; 2];
+            for turn in [round % 2, (round + 1) % 2] {
+                cpu[turn] = job_cpu(options, kind, folder, turn).await?;
+            }
+            cpu
+        };
         pairs.push(FigurePair { base, new });
     }
     Ok(pairs)
+}
+
+/// Nobody looks on in turn 0.
+async fn job_cpu(
+    options: &ConsoleOptions,
+    kind: &DatabaseKind,
+    folder: &Path,
+    turn: usize,
+) -> anyhow::Result<f64> {
+    let load = JobLoad {
+        seconds: options.seconds,
+        text: job::TEXT.to_owned(),
+        connections: job::CONNECTIONS,
+        nodes: 1,
+        watchers: if turn == 0 { 0 } else { options.watchers },
+    };
+    let folder = folder.join(turn.to_string());
+    std::fs::create_dir_all(&folder)?;
+    let site = Site::new(kind, &folder)?;
+    let customer = BenchCustomer::new(Clock::new(TimeZone::system()));
+    site.open(&customer).await?;
+    let row = job::at_rate(&server::program()?, &load, &site, &customer, options.rate).await;
+    site.remove().await;
+    let row = row?;
+    println!("  {} watchers: {row}", load.watchers);
+    Ok(row.cpu_millis())
 }

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use jiff::SignedDuration;
 
 use super::browser::ConsoleBrowser;
 use crate::accepts::customer::BenchCustomer;
 use crate::accepts::history::PastCall;
 use crate::latency::{Latencies, Spread};
+
+/// What the list of callbacks says to an address that it cannot read.
+const MISUNDERSTOOD: &str = "Something in the address of this page";
 
 /// What one page took.
 #[derive(Debug)]
@@ -39,7 +42,7 @@ fn pages(customer: &BenchCustomer, past: &PastCall, newest: &str) -> Vec<(&'stat
         ("Calls until three months ago", format!("/calls?to={to}")),
         (
             "Calls that failed at the trunk",
-            "/calls?which=trunk_failure".to_owned(),
+            "/calls?which=trunk-failure".to_owned(),
         ),
         (
             "Calls over a trunk that is not there",
@@ -56,7 +59,7 @@ fn pages(customer: &BenchCustomer, past: &PastCall, newest: &str) -> Vec<(&'stat
         ("One call, old", format!("/calls/{sid}")),
         ("One call, new", format!("/calls/{newest}")),
         ("Callbacks", "/callbacks".to_owned()),
-        ("Callbacks given up", "/callbacks?state=given_up".to_owned()),
+        ("Callbacks given up", "/callbacks?state=given-up".to_owned()),
         (
             "Callbacks of a receiver",
             "/callbacks?host=receiver-3.example".to_owned(),
@@ -73,6 +76,8 @@ fn pages(customer: &BenchCustomer, past: &PastCall, newest: &str) -> Vec<(&'stat
         ("Audio files", "/audio".to_owned()),
         ("Audio files of an application", format!("/audio?app={app}")),
         ("Trunks", "/trunks".to_owned()),
+        ("Dialling", "/dialling".to_owned()),
+        ("Intakes", "/intakes".to_owned()),
         ("Bills", "/bills".to_owned()),
         ("One day's bills", format!("/bills/{day}")),
         ("Try it", "/try".to_owned()),
@@ -98,6 +103,10 @@ pub async fn measure(
     for _ in 0..rounds {
         for (name, path) in &pages {
             let seen = browser.page(path).await?;
+            // A page that only says what is wrong is another one.
+            let is_refused =
+                seen.text.contains("role=\"alert\"") || seen.text.contains(MISUNDERSTOOD);
+            ensure!(!is_refused, "{path} is not understood");
             let (latencies, bytes) = times.entry(name).or_default();
             latencies.add(seen.time);
             *bytes = seen.bytes;

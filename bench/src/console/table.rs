@@ -25,6 +25,7 @@ pub struct ConsoleReport {
     pub watchers: u16,
     pub rate: u32,
     pub seconds: u32,
+    pub together: bool,
     pub pages: Vec<(String, Vec<PageTimes>)>,
     pub jobs: Vec<WatchedJobs>,
 }
@@ -62,9 +63,14 @@ impl ConsoleReport {
             seconds,
             ..
         } = self;
+        let order = if self.together {
+            "both at the same time on a server each"
+        } else {
+            "in alternating rounds"
+        };
         writeln!(
             f,
-            "\n{rate} jobs a second for {seconds} s, without and with {watchers} operators who have the first page open and its live part running, in alternating rounds, each on a new database: \
+            "\n{rate} jobs a second for {seconds} s, without and with {watchers} operators who have the first page open and its live part running, {order}, each on a new database: \
              milliseconds of the server's processor for each job.\n\n\
              | database | nobody looks on | {watchers} operators | ratio (median) | interval | rounds | at most {:.0} % more |\n|---|---:|---:|---:|---:|---:|---|",
             TOLERANCE * 100.0

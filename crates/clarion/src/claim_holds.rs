@@ -59,9 +59,9 @@ impl ClaimHolds {
         }
     }
 
-    pub fn reasons(&self) -> Vec<String> {
+    pub fn reasons(&self) -> BTreeMap<HoldKind, String> {
         let reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
-        reasons.values().cloned().collect()
+        reasons.clone()
     }
 
     pub fn holds(&self, kind: HoldKind) -> bool {
@@ -86,7 +86,8 @@ mod tests {
         assert!(!holds.is_held());
         holds.set(HoldKind::Clock, Some("an hour ahead".to_owned()));
         holds.set(HoldKind::Clock, Some("two hours ahead".to_owned()));
-        assert_eq!(holds.clone().reasons(), ["two hours ahead"]);
+        let reasons = BTreeMap::from([(HoldKind::Clock, "two hours ahead".to_owned())]);
+        assert_eq!(holds.clone().reasons(), reasons);
         holds.set(HoldKind::Clock, None);
         assert!(!holds.is_held());
     }

@@ -2,6 +2,7 @@
 //!
 //! The answer comes within a second, whatever hangs. The proof is made once for all who ask within a second, and only one at a time.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use supervisor::Supervisor;
 use tokio::sync::{Mutex, watch};
 
-use crate::claim_holds::ClaimHolds;
+use crate::claim_holds::{ClaimHolds, HoldKind};
 use crate::disk_room::DiskRoom;
 use crate::store::Store;
 
@@ -17,6 +18,29 @@ use crate::store::Store;
 const TIME_LIMIT: Duration = Duration::from_millis(800);
 /// A proof is good for this long.
 const REMEMBERED: Duration = Duration::from_secs(1);
+
+/// Why this server may not be sent new requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotReady {
+    Stopping,
+    /// Their names.
+    TasksDown(String),
+    ClaimsHeld(HoldKind, String),
+    Disk(String),
+    /// The database does not take writes.
+    NoWrite(String),
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopping => f.write_str("stopping"),
+            Self::TasksDown(names) => write!(f, "down: {names}"),
+            Self::ClaimsHeld(_, reason) => write!(f, "no calls are claimed: {reason}"),
+            Self::Disk(why) | Self::NoWrite(why) => f.write_str(why),
+        }
+    }
+}
 
 /// A proof of a durable write, under way or made: `None` until its result is there.
 type Proof = watch::Receiver<Option<Result<(), String>>>;
@@ -52,28 +76,30 @@ impl Readiness {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Why the server is not ready, in a sentence.
-    pub async fn check(&self) -> Result<(), String> {
+    pub async fn check(&self) -> Result<(), NotReady> {
         if self.stopping.load(Ordering::Relaxed) {
-            return Err("stopping".to_owned());
+            return Err(NotReady::Stopping);
         }
         let down = self.supervisor.down();
         if !down.is_empty() {
-            return Err(format!("down: {}", down.join(", ")));
+            return Err(NotReady::TasksDown(down.join(", ")));
         }
-        if let Some(reason) = self.holds.reasons().first() {
-            return Err(format!("no calls are claimed: {reason}"));
+        if let Some((kind, reason)) = self.holds.reasons().into_iter().next() {
+            return Err(NotReady::ClaimsHeld(kind, reason));
         }
         let proven = tokio::time::timeout(TIME_LIMIT, async {
             // A file system may hang, too.
             let disk = Arc::clone(&self.disk);
             let checked = tokio::task::spawn_blocking(move || disk.readiness());
-            checked.await.map_err(|error| error.to_string())??;
-            self.prove_write().await
+            let checked = checked.await.unwrap_or_else(|error| Err(error.to_string()));
+            checked.map_err(NotReady::Disk)?;
+            self.prove_write().await.map_err(NotReady::NoWrite)
         });
-        proven
-            .await
-            .unwrap_or_else(|_| Err("the database did not take a write in time".to_owned()))
+        let in_time = proven.await;
+        in_time.unwrap_or_else(|_| {
+            let why = "the database did not take a write in time";
+            Err(NotReady::NoWrite(why.to_owned()))
+        })
     }
 
     async fn prove_write(&self) -> Result<(), String> {

@@ -27,6 +27,10 @@ function replace(region, html) {
   const open = [...region.querySelectorAll("details[open]")].map((one) => one.id);
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const inside = focused && (focused.id || (focused.closest("details") || {}).id);
+  // The same link may stand there more than once.
+  const address = focused && focused.getAttribute("href");
+  const same = () => [...region.querySelectorAll("a[href]")].filter((link) => link.getAttribute("href") === address);
+  const place = address ? same().indexOf(focused) : -1;
   region.innerHTML = html;
   for (const id of open) {
     const details = document.getElementById(id);
@@ -36,6 +40,9 @@ function replace(region, html) {
     const again = document.getElementById(inside);
     const target = again && again.matches("details") ? again.querySelector("summary") : again;
     if (target) target.focus({ preventScroll: true });
+  } else if (place >= 0) {
+    const links = same();
+    if (links.length) links[Math.min(place, links.length - 1)].focus({ preventScroll: true });
   }
   noteAges(region);
 }

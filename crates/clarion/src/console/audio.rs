@@ -159,7 +159,7 @@ pub async fn of_file(console: Arc<Console>, visit: Arc<Visit>) -> Result<Respons
 
 pub async fn wave_of_file(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let _place = place(&console).await?;
-    Ok(svg(&file(&console, &visit).await?))
+    Ok(svg(&visit, &file(&console, &visit).await?))
 }
 
 async fn file(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
@@ -175,7 +175,7 @@ pub async fn of_call(console: Arc<Console>, visit: Arc<Visit>) -> Result<Respons
 
 pub async fn wave_of_call(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     let _place = place(&console).await?;
-    Ok(svg(&call(&console, &visit).await?))
+    Ok(svg(&visit, &call(&console, &visit).await?))
 }
 
 async fn call(console: &Console, visit: &Visit) -> Result<Vec<i16>, Refused> {
@@ -212,7 +212,12 @@ fn wav(samples: &[i16], place: OwnedSemaphorePermit) -> Response {
     (headers, Body::from_stream(parts)).into_response()
 }
 
-fn svg(samples: &[i16]) -> Response {
+fn svg(visit: &Visit, samples: &[i16]) -> Response {
+    let on_dark = visit.query("dark").is_some();
     let media_type = HeaderValue::from_static("image/svg+xml");
-    ([(CONTENT_TYPE, media_type)], waveform::draw(samples)).into_response()
+    (
+        [(CONTENT_TYPE, media_type)],
+        waveform::draw(samples, on_dark),
+    )
+        .into_response()
 }

@@ -59,6 +59,7 @@ struct CallPart {
     steps: Vec<TimelineStep>,
     sounds: Vec<SoundRow>,
     callback: Option<CallbackBox>,
+    events: Vec<EventRow>,
     bill: Vec<BillRow>,
     ladder: Option<Ladder>,
     /// What it says may be heard again.
@@ -87,6 +88,15 @@ struct CallbackBox {
     url: String,
     body: String,
     attempts: Vec<CallbackRow>,
+}
+
+/// A callback that told of something before the end.
+struct EventRow {
+    key: String,
+    at: String,
+    what: String,
+    mark: Mark,
+    attempts: u32,
 }
 
 struct CallbackRow {
@@ -223,6 +233,13 @@ impl CallPart {
             sounds: sounds.collect(),
             callback: callback
                 .map(|(callback, attempts)| callback_box(console, words, callback, attempts)),
+            events: file
+                .story
+                .callbacks
+                .iter()
+                .filter(|callback| callback.key.is_event())
+                .map(|event| event_row(console, words, event))
+                .collect(),
             bill: file
                 .story
                 .bill_lines
@@ -299,6 +316,19 @@ fn callback_box(
         url: callback.url.without_query().to_owned(),
         body: callback.body.clone(),
         attempts: attempts.iter().map(row).collect(),
+    }
+}
+
+fn event_row(console: &Console, words: &'static Words, event: &Callback) -> EventRow {
+    // The body is one that we have written.
+    let what = event.body.split_once("<event>");
+    let what = what.and_then(|(_, rest)| rest.split_once("</event>"));
+    EventRow {
+        key: event.key.to_string(),
+        at: times::exact(event.owed_at, &console.clock),
+        what: what.map(|(what, _)| what.to_owned()).unwrap_or_default(),
+        mark: callback_mark(event.state, words),
+        attempts: event.attempts,
     }
 }
 

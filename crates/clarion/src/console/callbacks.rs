@@ -1,5 +1,6 @@
 //! *Callbacks*: who is owed some, those that fail first; every callback by its state; sending again one, or all since a moment.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use askama::Template;
@@ -70,15 +71,19 @@ struct WantedCallbacks {
     app: Option<AppId>,
     state: Option<CallbackState>,
     before: Option<CallbackKey>,
+    /// Something there is not what it should be.
+    is_wrong: bool,
 }
 
 impl WantedCallbacks {
     fn of(visit: &Visit) -> Self {
+        let mut is_wrong = false;
         Self {
             host: visit.query("host"),
-            app: visit.query("app").and_then(|text| text.parse().ok()),
-            state: visit.query("state").and_then(|text| text.parse().ok()),
-            before: visit.query("before").and_then(|text| text.parse().ok()),
+            app: read(visit, "app", &mut is_wrong),
+            state: read(visit, "state", &mut is_wrong),
+            before: read(visit, "before", &mut is_wrong),
+            is_wrong,
         }
     }
 
@@ -108,6 +113,13 @@ impl WantedCallbacks {
     }
 }
 
+fn read<T: FromStr>(visit: &Visit, name: &str, is_wrong: &mut bool) -> Option<T> {
+    let text = visit.query(name)?;
+    let value = text.parse().ok();
+    *is_wrong |= value.is_none();
+    value
+}
+
 pub async fn list(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
     page(&console, &visit, None).await
 }
@@ -120,9 +132,10 @@ async fn page(
     let words = visit.language.words();
     let overview = console.management.overview().await?;
     let wanted = WantedCallbacks::of(visit);
+    let problem = problem.or_else(|| wanted.is_wrong.then(|| words.callbacks_bad.to_owned()));
     let found = console.management.callbacks(wanted.filter()).await?;
     let last = found.last().filter(|_| found.len() >= PAGE as usize);
-    let receivers = overview.receivers.iter();
+    let receivers = overview.callbacks.receivers.iter();
     Ok(html(&CallbacksPage {
         frame: Frame::new(console, visit, MenuPlace::Callbacks, words.callbacks_title),
         receivers: receivers
@@ -200,7 +213,11 @@ pub async fn resend(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response
     let key = visit.field("key").parse::<CallbackKey>();
     let key = key.map_err(|_| Refused::BadForm)?;
     console.acting(&visit).replay_callback(&key).await?;
-    Ok(Redirect::to("/callbacks?done=resent").into_response())
+    let back = match visit.field("back") {
+        "call" => format!("/calls/{}?done=resent", key.call),
+        _ => "/callbacks?done=resent".to_owned(),
+    };
+    Ok(Redirect::to(&back).into_response())
 }
 
 /// Sends all again that a receiver or an application has missed since a moment.

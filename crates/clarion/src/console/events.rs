@@ -20,8 +20,8 @@ use crate::domain::operator::OperatorName;
 
 /// From one look to the next.
 const LOOK: Duration = Duration::from_secs(1);
-/// A stream says at least so often that it is there, and asks whether its operator still is.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// So often a stream says that it is there, and asks whether its operator still is.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Streams of one operator, and of all of them.
 const OF_OPERATOR: usize = 8;
 const OF_ALL: usize = 64;
@@ -79,6 +79,7 @@ struct Watching<L> {
     visit: Arc<Visit>,
     look: L,
     sent: String,
+    look_due: Instant,
     heartbeat_due: Instant,
     is_over: bool,
     _place: StreamPlace,
@@ -98,6 +99,7 @@ where
         visit,
         look,
         sent: String::new(),
+        look_due: Instant::now(),
         heartbeat_due: Instant::now() + HEARTBEAT,
         is_over: false,
     };
@@ -114,37 +116,42 @@ where
     L: Fn(Arc<Console>, Arc<Visit>) -> F,
     F: Future<Output = Result<Fragment, Refused>>,
 {
-    /// The next event, or `None` at the end.
+    /// The next event, or `None` at the end. However fast something changes, there is one look at a time, and a pause before each.
     async fn next(&mut self) -> Option<String> {
         let mut stopped = self.console.stopped.clone();
         while !self.is_over {
-            let (console, visit) = (Arc::clone(&self.console), Arc::clone(&self.visit));
-            // A database may be away for a moment: what is shown stays, and the next look may succeed.
-            if let Ok(fragment) = (self.look)(console, visit).await {
-                self.is_over = fragment.is_last;
-                if fragment.html != self.sent {
-                    let name = if fragment.is_last { "last" } else { "message" };
-                    let event = written(name, &fragment.html);
-                    self.sent = fragment.html;
-                    return Some(event);
-                }
-                if fragment.is_last {
-                    return Some(written("last", &self.sent));
-                }
-            }
             tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => return None,
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep_until(self.look_due) => {}
             }
-            if Instant::now() >= self.heartbeat_due {
+            self.look_due = Instant::now() + LOOK;
+            let is_heartbeat_due = Instant::now() >= self.heartbeat_due;
+            if is_heartbeat_due {
                 self.heartbeat_due = Instant::now() + HEARTBEAT;
-                return self
-                    .is_signed_in()
-                    .await
-                    .then(|| ": heartbeat\n\n".to_owned());
+                if !self.is_signed_in().await {
+                    return None;
+                }
+            }
+            let changed = self.changed().await;
+            if changed.is_some() || is_heartbeat_due {
+                return Some(changed.unwrap_or_else(|| ": heartbeat\n\n".to_owned()));
             }
         }
         None
+    }
+
+    /// An event, if the part is another one than before.
+    async fn changed(&mut self) -> Option<String> {
+        let (console, visit) = (Arc::clone(&self.console), Arc::clone(&self.visit));
+        // A database may be away for a moment: what is shown stays, and the next look may succeed.
+        let fragment = (self.look)(console, visit).await.ok()?;
+        self.is_over = fragment.is_last;
+        if fragment.html == self.sent && !fragment.is_last {
+            return None;
+        }
+        self.sent = fragment.html;
+        let name = if fragment.is_last { "last" } else { "message" };
+        Some(written(name, &self.sent))
     }
 
     async fn is_signed_in(&self) -> bool {

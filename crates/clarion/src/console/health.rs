@@ -12,7 +12,7 @@ use super::events::{self, Fragment};
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
-use super::shown::Mark;
+use super::shown::{self, Mark};
 use super::times::Moment;
 use super::words::Words;
 use crate::check::{self, Finding, FindingLevel};
@@ -106,7 +106,10 @@ pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
     let frame = Frame::new(&console, &visit, MenuPlace::Health, words.health_title);
     Ok(html(&HealthPage {
         frame: frame.at("/health"),
-        not_ready: console.management.not_ready().await,
+        not_ready: {
+            let why = console.management.not_ready().await;
+            why.map(|why| shown::not_ready(&why, words))
+        },
         part: part(&console, words),
     }))
 }

@@ -10,14 +10,14 @@ use super::events::{self, Fragment};
 use super::guard::Visit;
 use super::page::{Frame, MenuPlace, html};
 use super::refusal::Refused;
-use super::shown::{CallRow, Mark, state_mark, trunk_mark};
+use super::shown::{self, CallRow, Mark, state_mark, trunk_mark};
 use super::times::Moment;
 use super::words::{Words, fill};
 use super::{Console, times};
 use crate::disk_room::FreeDisk;
 use crate::dispatch::trunk_pool::TrunkState;
-use crate::domain::call_state::CallState;
-use crate::management::{LIVE_CALLS, NodeUse, Overview, TrunkUse};
+use crate::management::{GIVEN_UP, LIVE_CALLS, NodeUse, Overview, TrunkUse};
+use crate::readiness::NotReady;
 
 /// A call that waits for longer than this needs a hand, and so does a callback.
 const LONG_WAIT: SignedDuration = SignedDuration::from_secs(60);
@@ -124,7 +124,7 @@ async fn part(console: &Console, visit: &Visit) -> Result<NowPart, Refused> {
     };
     let oldest = Oldest {
         call: age(overview.queue.oldest),
-        callback: age(oldest_callback(&overview)),
+        callback: age(overview.callbacks.oldest_owed_at),
     };
     let (sent, late) = node.packets;
     let live = overview.live.clone();
@@ -135,18 +135,14 @@ async fn part(console: &Console, visit: &Visit) -> Result<NowPart, Refused> {
         hands: hands(&overview, &node, not_ready, &oldest, words),
         waiting: overview.queue.waiting,
         waiting_note: note(oldest.call),
-        on_line: on_line(&overview).map(|(_, count)| count).sum(),
+        on_line: overview.queue.running.iter().map(|(_, count)| count).sum(),
         on_line_note: on_line_note(&overview, words),
         accepted: overview.accepted,
         accepted_note: fill(
             words.figure_rate_of,
             &[("n", &format!("{:.1}", overview.accepted as f64 / 60.0))],
         ),
-        callbacks: overview
-            .receivers
-            .iter()
-            .map(|receiver| receiver.waiting)
-            .sum(),
+        callbacks: overview.callbacks.waiting,
         callbacks_note: note(oldest.callback),
         packets: late.to_string(),
         packets_note: fill(words.figure_packets_of, &[("n", &sent.to_string())]),
@@ -191,19 +187,10 @@ struct Oldest {
     callback: Option<SignedDuration>,
 }
 
-fn oldest_callback(overview: &Overview) -> Option<Timestamp> {
-    let receivers = overview.receivers.iter();
-    receivers.map(|receiver| receiver.oldest_owed_at).min()
-}
-
 /// Calls that have left the queue, by how far they have come.
-fn on_line(overview: &Overview) -> impl Iterator<Item = (CallState, u64)> {
-    let running = overview.queue.running.iter().copied();
-    running.filter(|(state, _)| *state != CallState::Claimed)
-}
-
 fn on_line_note(overview: &Overview, words: &Words) -> String {
-    let parts = on_line(overview)
+    let running = overview.queue.running.iter().copied();
+    let parts = running
         .filter(|(_, count)| *count > 0)
         .map(|(state, count)| format!("{count} {}", state_mark(state, words).word));
     let note = parts.collect::<Vec<_>>().join(" · ");
@@ -258,12 +245,15 @@ fn nodes(console: &Console, overview: &Overview, words: &'static Words) -> Vec<N
 fn hands(
     overview: &Overview,
     node: &NodeUse,
-    not_ready: Option<String>,
+    not_ready: Option<NotReady>,
     oldest: &Oldest,
     words: &Words,
 ) -> Vec<String> {
     let mut hands = Vec::new();
-    hands.extend(not_ready.map(|why| fill(words.hand_not_ready, &[("why", &why)])));
+    hands.extend(not_ready.map(|why| {
+        let why = shown::not_ready(&why, words);
+        fill(words.hand_not_ready, &[("why", &why)])
+    }));
     if overview.is_stopped {
         hands.push(words.hand_stopped.to_owned());
     }
@@ -281,12 +271,25 @@ fn hands(
         let values = [("trunk", trunk.name.as_str()), ("state", &state)];
         hands.push(fill(words.hand_trunk, &values));
     }
+    for lost in overview.nodes.iter().filter(|node| !node.is_alive) {
+        hands.push(fill(words.hand_node, &[("node", &lost.name)]));
+    }
     let waits = |text: &str, age: Option<SignedDuration>| {
         let age = age.filter(|age| *age >= LONG_WAIT)?;
         Some(fill(text, &[("time", &times::lasting(age, words))]))
     };
     hands.extend(waits(words.hand_queue, oldest.call));
     hands.extend(waits(words.hand_callbacks, oldest.callback));
+    let given_up = overview.callbacks.given_up;
+    if given_up > 0 {
+        let more = if given_up >= u64::from(GIVEN_UP) {
+            "+"
+        } else {
+            ""
+        };
+        let count = format!("{given_up}{more}");
+        hands.push(fill(words.hand_given_up, &[("n", &count)]));
+    }
     for disk in &node.disks {
         if let Some(free) = disk.bytes.filter(|free| *free < disk.floor * SCARCE) {
             let values = [

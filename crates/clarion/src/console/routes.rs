@@ -136,6 +136,8 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/bills/{day}/{app}", VIEWER, bills::download),
         get("/try", VIEWER, try_it::show),
         post("/try", ADMIN, try_it::create),
+        // It changes nothing.
+        post("/try/show", VIEWER, try_it::preview),
         get("/health", VIEWER, health::show),
         get("/events/health", VIEWER, |console, visit| {
             ready(health::watch(console, visit))

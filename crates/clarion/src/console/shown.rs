@@ -2,7 +2,8 @@
 
 use super::named::NamedCall;
 use super::times::{self, Moment};
-use super::words::Words;
+use super::words::{Words, fill};
+use crate::claim_holds::HoldKind;
 use crate::clock::Clock;
 use crate::dispatch::trunk_pool::TrunkState;
 use crate::domain::account::{AccountState, AppState, Application};
@@ -11,6 +12,7 @@ use crate::domain::call_state::CallState;
 use crate::domain::callback::{CallbackState, DeliveryResult};
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
+use crate::readiness::NotReady;
 
 /// An application that can be chosen.
 #[derive(Debug)]
@@ -196,4 +198,18 @@ pub fn delivery_mark(result: DeliveryResult, words: &Words) -> Mark {
         word,
         tone: if is_good { "good" } else { "bad" },
     }
+}
+
+/// Why this node is not ready, in the language of the page.
+pub fn not_ready(why: &NotReady, words: &Words) -> String {
+    let text = match why {
+        NotReady::Stopping => words.not_ready_stopping,
+        NotReady::TasksDown(names) => return fill(words.not_ready_tasks, &[("names", names)]),
+        NotReady::ClaimsHeld(HoldKind::Clock, _) => words.not_ready_clock,
+        NotReady::ClaimsHeld(HoldKind::Prompts, _) => words.not_ready_prompts,
+        NotReady::ClaimsHeld(HoldKind::Quality, _) => words.not_ready_quality,
+        NotReady::Disk(_) => words.not_ready_disk,
+        NotReady::NoWrite(_) => words.not_ready_write,
+    };
+    text.to_owned()
 }

@@ -1,12 +1,13 @@
 //! *Try it*: a request with every field explained, as XML, JSON and curl; and the call that it makes. It is placed through the API itself, signed like that of any
 //! application, so what is shown here is what happens.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use askama::Template;
 use axum::body::Body;
 use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{Method, Request, StatusCode};
+use axum::http::{Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde_json::{Map, Value};
 use tower::ServiceExt;
@@ -71,31 +72,36 @@ pub async fn show(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, 
     page(&console, &visit, StatusCode::OK, None, None).await
 }
 
-/// Shows the request, or sends it.
+/// The request as it would be sent.
+pub async fn preview(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
+    let application = application(&console, &visit).await?;
+    let shown = shown(&console, &visit, &application, &given(&visit));
+    page(&console, &visit, StatusCode::OK, Some(shown), None).await
+}
+
+/// Sends the request.
 pub async fn create(console: Arc<Console>, visit: Arc<Visit>) -> Result<Response, Refused> {
-    let app: AppId = match visit.field(APP_ID).parse() {
-        Ok(app) => app,
-        Err(_) => return Err(Refused::BadForm),
-    };
-    let application = console.management.application(&app).await?;
+    let application = application(&console, &visit).await?;
     let given = given(&visit);
-    let shown = shown(&visit, &application, &given);
-    if visit.field("do") != "call" {
-        return page(&console, &visit, StatusCode::OK, Some(shown), None).await;
-    }
     let to = visit.field("to").trim();
     let change = NotedChange::new("call place")
-        .with("app", &app)
+        .with("app", &application.id)
         .with("to", to);
     let placing = place(&console, &visit, &application, &given);
     match console.acting(&visit).noted(change, placing).await {
         Ok(sid) => Ok(Redirect::to(&format!("/calls/{sid}?done=requested")).into_response()),
         Err(ManagementError::Rule(said)) => {
             let status = StatusCode::UNPROCESSABLE_ENTITY;
+            let shown = shown(&console, &visit, &application, &given);
             page(&console, &visit, status, Some(shown), Some(said)).await
         }
         Err(error) => Err(error.into()),
     }
+}
+
+async fn application(console: &Console, visit: &Visit) -> Result<Application, Refused> {
+    let app: AppId = visit.field(APP_ID).parse().map_err(|_| Refused::BadForm)?;
+    Ok(console.management.application(&app).await?)
 }
 
 /// Fields with a value, in the order of the table.
@@ -167,6 +173,7 @@ fn json(app: &AppId, given: &[(&'static str, String)]) -> Value {
 }
 
 fn shown(
+    console: &Console,
     visit: &Visit,
     application: &Application,
     given: &[(&'static str, String)],
@@ -186,18 +193,33 @@ fn shown(
     ShownRequest {
         json: format!("{body:#}"),
         xml,
-        curl: curl(visit, application, &body),
+        curl: curl(console, visit, application, &body),
     }
 }
 
+/// Where applications reach this server: as the settings say, else by the name under which the console was found.
+fn api_url(console: &Console, visit: &Visit) -> String {
+    let http = &console.management.config().http;
+    if let Some(url) = &http.public_url {
+        return url.as_str().trim_end_matches('/').to_owned();
+    }
+    let arrival = visit.parts.extensions.get::<Arrival>();
+    let own = arrival.map(|arrival| arrival.server_url(&visit.parts));
+    let own = own.and_then(|own| own.parse::<Uri>().ok());
+    let host = own.as_ref().and_then(Uri::host).unwrap_or("127.0.0.1");
+    let scheme = if http.plain { "http" } else { "https" };
+    let port = http.listen.first().map_or(8883, SocketAddr::port);
+    format!("{scheme}://{host}:{port}")
+}
+
 /// A script for a shell. The token is not in it: whoever sees the page may not know it.
-fn curl(visit: &Visit, application: &Application, body: &Value) -> String {
-    let host = visit.parts.uri.host().unwrap_or("127.0.0.1");
+fn curl(console: &Console, visit: &Visit, application: &Application, body: &Value) -> String {
+    let server = api_url(console, visit);
     let body = body.to_string().replace('\'', "'\\''");
     let sid = &application.account;
-    let path = path("2013-12-26", "$SID");
+    let path = path(&console.version, "$SID");
     format!(
-        "SID={sid}\nTOKEN=…\nSTAMP=$(date +%Y%m%d%H%M%S)\nSIG=$(printf %s \"$SID$TOKEN$STAMP\" | md5sum | cut -c1-32)\ncurl --request POST \"https://{host}:8883{path}?sig=$SIG\" \\\n  --header \"Authorization: $(printf %s \"$SID:$STAMP\" | base64 --wrap=0)\" \\\n  --header 'Accept: application/json' \\\n  --header 'Content-Type: application/json;charset=utf-8' \\\n  --data-binary '{body}'"
+        "SID={sid}\nTOKEN=…\nSTAMP=$(date +%Y%m%d%H%M%S)\nSIG=$(printf %s \"$SID$TOKEN$STAMP\" | md5sum | cut -c1-32)\ncurl --request POST \"{server}{path}?sig=$SIG\" \\\n  --header \"Authorization: $(printf %s \"$SID:$STAMP\" | base64 --wrap=0)\" \\\n  --header 'Accept: application/json' \\\n  --header 'Content-Type: application/json;charset=utf-8' \\\n  --data-binary '{body}'"
     )
 }
 

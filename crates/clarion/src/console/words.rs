@@ -95,8 +95,17 @@ words! {
     hand_nothing: "Nothing. Calls are dialled, trunks answer, callbacks are delivered.", "没有。外呼、中继和回调均正常。";
     hand_stopped: "Dialling is stopped. Calls wait until somebody resumes it on the page Dialling.", "已停止外呼，呼叫都在排队；可在“外呼控制”页恢复。";
     hand_not_ready: "This node is not ready: {why}.", "本节点未就绪：{why}。";
+    not_ready_stopping: "it is stopping", "正在停止";
+    not_ready_tasks: "a task is down ({names})", "内部任务已停止（{names}）";
+    not_ready_clock: "its clock is too far from that of the database", "系统时间与数据库相差过大";
+    not_ready_prompts: "messages cannot be made here", "无法生成语音";
+    not_ready_quality: "packets of sound leave too late", "语音包发送延迟过大";
+    not_ready_disk: "a disk has too little room", "磁盘空间不足";
+    not_ready_write: "the database takes no writes", "数据库无法写入";
     hand_no_trunk: "There is no trunk, so nothing can be dialled. Add a [[trunk]] to the settings.", "没有配置中继，无法外呼。请在配置文件中添加 [[trunk]]。";
     hand_trunk: "Trunk {trunk} carries no calls: {state}.", "中继 {trunk} 不可用：{state}。";
+    hand_node: "Node {node} is gone. The other nodes have taken over its calls; start it again, or it leaves this list after a while.", "节点 {node} 失联，其呼叫已由其他节点接管；请重新启动该节点，否则稍后会从列表中移除。";
+    hand_given_up: "{n} callbacks for calls of the last 24 hours were given up. Send them again on the page Callbacks.", "最近 24 小时有 {n} 个回调已放弃，可在“回调”页重新发送。";
     hand_queue: "The oldest call has waited for {time}.", "最早的呼叫已排队 {time}。";
     hand_callbacks: "The oldest callback has waited for {time}: its receiver does not take it.", "最早的回调已等待 {time}，接收方未成功接收。";
     figure_waiting: "Waiting", "排队中";
@@ -494,6 +503,7 @@ words! {
     unwanted_import_wrong: "{added} added, {known} there already; {wrong} lines have no number for the list:", "新增 {added} 个，已存在 {known} 个；{wrong} 行不是有效号码：";
     unwanted_line: "Line {n}: {why}.", "第 {n} 行：{why}。";
     unwanted_export: "Download the list", "导出名单";
+    call_event: "Event", "事件";
     call_again: "Call again", "再次呼叫";
     call_placed: "A new call was placed with the same request.", "已按原请求发起新的呼叫。";
 
@@ -510,6 +520,7 @@ words! {
     callbacks_again_about: "Everything that a receiver or an application has missed since a moment. Receivers may get a callback twice; its webhook id stays the same.", "重新发送某接收方或某应用自某时刻起漏收的回调。接收方可能重复收到，webhook id 不变。";
     callbacks_since: "Calls accepted since", "受理时间不早于";
     callbacks_which: "Those that were", "范围";
+    callbacks_bad: "Something in the address of this page is not understood, so it does not narrow the list.", "地址中有无法识别的筛选条件，未按其筛选。";
     callbacks_name_one: "Name a receiver or an application: callbacks of all of them are not sent again together.", "请填写接收方或应用，不能对全部接收方一起重发。";
     callbacks_resent: "{n} callbacks are due now.", "已重新排入 {n} 条回调。";
     callbacks_resent_some: "{n} callbacks are due now. There are more: send again to go on.", "已重新排入 {n} 条回调，还有更多，请再次点击继续。";

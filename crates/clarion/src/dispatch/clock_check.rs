@@ -72,7 +72,7 @@ mod tests {
         let told = check.holds.reasons();
         let said =
             "this machine's clock is 7200.0 s ahead of the database's: more than a lease (15 s)";
-        assert!(told[0].starts_with(said), "{told:?}");
+        assert!(told[&HoldKind::Clock].starts_with(said), "{told:?}");
         assert!(check.refusal(millis(16_000)).unwrap().contains("behind"));
         assert!(!check.judge(SignedDuration::ZERO, true) && !check.holds.is_held());
     }

@@ -98,7 +98,7 @@ mod tests {
             guard.failed(&PromptError::Broken);
             guard.failed(&missing);
         }
-        assert!(holds.reasons()[0].contains("no such folder"));
+        assert!(holds.reasons()[&HoldKind::Prompts].contains("no such folder"));
         let now = Instant::now();
         guard.try_again(now);
         assert!(holds.is_held(), "not yet");

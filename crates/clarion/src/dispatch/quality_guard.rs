@@ -105,7 +105,10 @@ mod tests {
         assert!(!machine.plays(10, 1000, 30));
         assert!(machine.plays(5, 1000, 60));
         let why = machine.guard.holds.reasons();
-        assert!(why[0].starts_with("6 % of the packets"), "{why:?}");
+        assert!(
+            why[&HoldKind::Quality].starts_with("6 % of the packets"),
+            "{why:?}"
+        );
         assert!(machine.plays(10, 1000, 30), "better, but not well");
         assert!(!machine.plays(5, 1000, 10));
     }

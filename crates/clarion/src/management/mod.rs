@@ -40,7 +40,7 @@ pub use self::failure::ManagementError;
 pub use self::intakes::{NewIntake, TriedAlert, TriedNotice};
 pub use self::lists::{DoNotCallChange, DoNotCallImport, DoNotCallLookup, WrittenList};
 pub use self::operators::ChangedOperator;
-pub use self::overview::{LIVE_CALLS, NodeUse, Overview, OverviewMemory, TrunkUse};
+pub use self::overview::{GIVEN_UP, LIVE_CALLS, NodeUse, Overview, OverviewMemory, TrunkUse};
 pub use self::server::ManagedServer;
 pub use self::switches::ManagedTrunk;
 use crate::clock::Clock;

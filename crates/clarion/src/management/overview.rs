@@ -14,7 +14,7 @@ use crate::disk_room::FreeDisk;
 use crate::dispatch::STOP_ALL;
 use crate::dispatch::trunk_pool::{TrunkChange, TrunkState};
 use crate::domain::call_record::{CallFilter, CallRecord};
-use crate::store::{QueueOverview, SeenNode, StoreError, WaitingReceiver};
+use crate::store::{OwedCallbacks, QueueOverview, SeenNode, StoreError, WantedOwed};
 
 /// An answer is good for at least this long.
 const REMEMBERED: Duration = Duration::from_secs(1);
@@ -22,8 +22,11 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 const PAUSES: u32 = 20;
 /// Receivers that are told.
 const RECEIVERS: u32 = 100;
+/// Callbacks given up are counted to this number.
+pub const GIVEN_UP: u32 = 1000;
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// Calls under way that are told.
 pub const LIVE_CALLS: u32 = 50;
@@ -34,8 +37,7 @@ pub struct Overview {
     pub queue: QueueOverview,
     /// Calls that were accepted in the last minute.
     pub accepted: u64,
-    /// Those whose callbacks fail first.
-    pub receivers: Vec<WaitingReceiver>,
+    pub callbacks: OwedCallbacks,
     pub nodes: Vec<SeenNode>,
     /// The newest calls that have not ended.
     pub live: Vec<CallRecord>,
@@ -107,10 +109,14 @@ impl Management {
     }
 
     async fn count(&self) -> Result<Overview, StoreError> {
-        let mut receivers = self.store.waiting_receivers(RECEIVERS).await?;
-        receivers.sort_by_key(|receiver| receiver.failures == 0);
+        let now = self.clock.now();
+        let wanted = WantedOwed {
+            receivers: RECEIVERS,
+            given_up_since: self.sid_at(now - DAY),
+            given_up_limit: GIVEN_UP,
+        };
         let switches = self.store.switches().await?;
-        let minute_ago = self.sid_at(self.clock.now() - MINUTE);
+        let minute_ago = self.sid_at(now - MINUTE);
         let live = CallFilter {
             alive: true,
             limit: LIVE_CALLS,
@@ -120,7 +126,7 @@ impl Management {
             live: self.store.list_calls(live).await?.calls,
             queue: self.store.queue_overview().await?,
             accepted: self.store.accepted_since(&minute_ago).await?,
-            receivers,
+            callbacks: self.store.owed_callbacks(wanted).await?,
             nodes: self.store.nodes().await?,
             is_stopped: switches.iter().any(|(name, _)| name == STOP_ALL),
         })

@@ -15,7 +15,7 @@ use crate::dispatch::trunk_pool::PooledTrunk;
 use crate::domain::audit::Actor;
 use crate::domain::call::CallSid;
 use crate::placing::CallPlacing;
-use crate::readiness::Readiness;
+use crate::readiness::{NotReady, Readiness};
 use crate::sip_trace::{KeptMessage, TraceFilter, TraceRing};
 use crate::store::Store;
 
@@ -58,7 +58,7 @@ impl Management {
     }
 
     /// Why this node is not ready; `None` where it is, or where this is no node.
-    pub async fn not_ready(&self) -> Option<String> {
+    pub async fn not_ready(&self) -> Option<NotReady> {
         let server = self.server.as_ref()?;
         server.readiness.check().await.err()
     }

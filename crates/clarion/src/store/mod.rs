@@ -77,8 +77,8 @@ pub use self::records::{BarredChange, Records};
 pub use self::serve_lock::ServeLock;
 pub use self::unavailable::unavailable;
 pub use self::views::{
-    BilledAccount, DayTotals, OperatorViews, QueueOverview, SeenNode, WaitingAccount,
-    WaitingReceiver,
+    BilledAccount, DayTotals, OperatorViews, OwedCallbacks, QueueOverview, SeenNode,
+    WaitingAccount, WaitingReceiver, WantedOwed,
 };
 pub use crate::config::Database;
 

@@ -28,8 +28,8 @@ pub trait OperatorViews: Send + Sync {
     async fn accepted_since(&self, sid: &CallSid) -> Result<u64, StoreError>;
     /// It counts all calls that wait.
     async fn queue_overview(&self) -> Result<QueueOverview, StoreError>;
-    /// Receivers that callbacks wait for, at most so many, those with the most first. It counts all callbacks that wait.
-    async fn waiting_receivers(&self, limit: u32) -> Result<Vec<WaitingReceiver>, StoreError>;
+    /// What receivers have not got. It counts all callbacks that wait.
+    async fn owed_callbacks(&self, wanted: WantedOwed) -> Result<OwedCallbacks, StoreError>;
     /// What each account has to pay for the closed days from one to another, the newest day first.
     async fn billed_accounts(&self, from: Date, to: Date)
     -> Result<Vec<BilledAccount>, StoreError>;
@@ -101,6 +101,36 @@ pub struct WaitingReceiver {
     pub failures: u32,
     /// The last attempt of that one.
     pub last_attempt: Option<CallbackAttempt>,
+}
+
+/// How much to tell of what receivers have not got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedOwed {
+    /// Receivers at most.
+    pub receivers: u32,
+    /// Calls after this one, whose callbacks were given up, are counted; at most so many.
+    pub given_up_since: CallSid,
+    pub given_up_limit: u32,
+}
+
+/// Callbacks that receivers have not got.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwedCallbacks {
+    /// Those that fail first, then those with the most.
+    pub receivers: Vec<WaitingReceiver>,
+    /// What waits for all of them, and since when the oldest does.
+    pub waiting: u64,
+    pub oldest_owed_at: Option<Timestamp>,
+    pub given_up: u64,
+}
+
+impl OwedCallbacks {
+    /// What a row tells of all receivers is the same in each.
+    pub fn add(&mut self, receiver: WaitingReceiver, of_all: (u64, Timestamp)) {
+        self.receivers.push(receiver);
+        self.waiting = of_all.0;
+        self.oldest_owed_at = Some(of_all.1);
+    }
 }
 
 /// What an account has to pay for a closed day.

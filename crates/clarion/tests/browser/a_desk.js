@@ -11,7 +11,7 @@ async function tries(page) {
   await page.click("nav a[href='/try']");
   await page.fill("[name=to]", "13800000010");
   await page.fill("[name=mediaTxt]", "Your order 4711 has left. 您的订单已发出。");
-  await page.click("button[value=show]");
+  await page.click("#show");
   await page.waitForSelector("#as-xml");
   check((await page.innerText("#as-xml")).includes("<to>13800000010</to>"), "the request is shown");
   await page.click("#place");

@@ -20,7 +20,15 @@ run(async (browser) => {
   await page.waitForSelector(`a[href='/calls/${sid}']`);
   check(await page.evaluate(() => document.body.dataset.mine) === "yes", "the overview was loaded again");
 
+  // Whoever goes by the keyboard stays where they are, though the part is another one a second later.
   const ringing = await ask({ call: "13800000003" });
+  const link = page.locator(`a[href='/calls/${ringing}']`);
+  await link.focus();
+  await link.evaluate((one) => { one.dataset.old = "yes"; });
+  await ask({ call: "13800000001" });
+  await page.waitForFunction(() => !document.querySelector("[data-live] [data-old]"));
+  check(await link.evaluate((one) => one === document.activeElement), "the focus is lost");
+
   await page.goto(`/calls/${ringing}`);
   await page.evaluate(() => { document.body.dataset.mine = "yes"; });
   await page.waitForSelector("h1 .mark:text('ringing')");

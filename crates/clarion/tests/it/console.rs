@@ -13,9 +13,16 @@ mod verbs;
 mod visitor;
 
 use clarion::clock::Clock;
+use clarion::domain::intake::IntakeFormat;
+use clarion::domain::intake::change::IntakeChange;
+use clarion::domain::intake::incident::IncidentKey;
 use clarion::domain::operator::{Operator, OperatorPassword, OperatorRole};
+use clarion::management::NewIntake;
+use clarion::management::settings::Settings;
 use clarion::passwords;
-use clarion::store::Store;
+use clarion::store::{SeenIncident, Store};
+
+use crate::support::{APP, TestServer};
 
 /// The password of every operator in these tests.
 pub const PASSWORD: &str = "correct horse battery";
@@ -33,4 +40,25 @@ pub async fn add_operators(store: &dyn Store, clock: &Clock) {
     for role in OperatorRole::ALL {
         add_operator(store, clock, role).await;
     }
+}
+
+/// Where alerts come in, with one that is open.
+pub async fn add_intake(server: &TestServer, key: &str) {
+    let settings = [("to", "@night,13800000001"), ("language", "zh")];
+    let new = NewIntake {
+        name: "prod".parse().unwrap(),
+        app: APP.parse().unwrap(),
+        format: IntakeFormat::Alertmanager,
+        settings: IntakeChange::from_texts(settings).unwrap(),
+    };
+    let (intake, _) = server.management().add_intake(new).await.unwrap();
+    let now = server.clock.now();
+    let seen = SeenIncident {
+        intake: intake.name,
+        key: IncidentKey::new(key),
+        id: "0".repeat(32),
+        now,
+        closed_before: now,
+    };
+    server.store.open_incident(seen).await.unwrap();
 }

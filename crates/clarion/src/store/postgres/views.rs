@@ -16,8 +16,8 @@ use crate::store::columns::Columns;
 use crate::store::statements::views::{self, WANTED};
 use crate::store::statements::{accounts, bill_lines, callbacks, postgres, records};
 use crate::store::views::{
-    BilledAccount, CallStretch, CallWalk, DayTotals, OperatorViews, QueueOverview, SeenNode,
-    WaitingReceiver,
+    BilledAccount, CallStretch, CallWalk, DayTotals, OperatorViews, OwedCallbacks, QueueOverview,
+    SeenNode, WantedOwed,
 };
 
 /// Each application's own, by its place among them.
@@ -104,10 +104,15 @@ impl OperatorViews for PostgresStore {
         ))
     }
 
-    async fn waiting_receivers(&self, limit: u32) -> Result<Vec<WaitingReceiver>, StoreError> {
+    async fn owed_callbacks(&self, wanted: WantedOwed) -> Result<OwedCallbacks, StoreError> {
         let client = self.long_client().await?;
-        let limit: super::Values<'_> = &[&i64::from(limit)];
-        let mut receivers = Vec::new();
+        let limit: super::Values<'_> = &[&i64::from(wanted.receivers)];
+        let mut owed = OwedCallbacks::default();
+        let since = wanted.given_up_since.as_str();
+        let since: super::Values<'_> = &[&since, &i64::from(wanted.given_up_limit)];
+        let given_up = client.query_opt(views::GIVEN_UP_SINCE.postgres, since);
+        let given_up = given_up.await?.as_ref().map(views::count).transpose()?;
+        owed.given_up = given_up.unwrap_or_default();
         for row in client.query_once(views::RECEIVERS.postgres, limit).await? {
             let mut receiver = views::receiver(&row)?;
             let stored: super::Values<'_> = &[&row.string(0)?];
@@ -119,9 +124,9 @@ impl OperatorViews for PostgresStore {
                 let attempt = client.query_opt(views::LAST_ATTEMPT.postgres, key).await?;
                 receiver.last_attempt = attempt.as_ref().map(callbacks::attempt).transpose()?;
             }
-            receivers.push(receiver);
+            owed.add(receiver, views::all_receivers(&row)?);
         }
-        Ok(receivers)
+        Ok(owed)
     }
 
     async fn billed_accounts(

@@ -17,8 +17,8 @@ use crate::store::columns::Columns;
 use crate::store::statements::views::{self, WANTED};
 use crate::store::statements::{accounts, bill_lines, callbacks, records, sqlite};
 use crate::store::views::{
-    BilledAccount, CallStretch, CallWalk, DayTotals, OperatorViews, QueueOverview, SeenNode,
-    WaitingReceiver,
+    BilledAccount, CallStretch, CallWalk, DayTotals, OperatorViews, OwedCallbacks, QueueOverview,
+    SeenNode, WantedOwed,
 };
 
 const APP_SIDS: &str = sqlite!(
@@ -91,13 +91,17 @@ impl OperatorViews for SqliteStore {
         .await
     }
 
-    async fn waiting_receivers(&self, limit: u32) -> Result<Vec<WaitingReceiver>, StoreError> {
+    async fn owed_callbacks(&self, wanted: WantedOwed) -> Result<OwedCallbacks, StoreError> {
         self.read(move |db| {
-            let found = db.rows(views::RECEIVERS.sqlite, [limit], |row| {
-                Ok((row.string(0)?, views::receiver(row)?))
+            let found = db.rows(views::RECEIVERS.sqlite, [wanted.receivers], |row| {
+                let of_all = views::all_receivers(row)?;
+                Ok((row.string(0)?, views::receiver(row)?, of_all))
             })?;
-            let mut receivers = Vec::with_capacity(found.len());
-            for (stored, mut receiver) in found {
+            let mut owed = OwedCallbacks::default();
+            let since = params![wanted.given_up_since.as_str(), wanted.given_up_limit];
+            let given_up = db.row(views::GIVEN_UP_SINCE.sqlite, since, |row| views::count(row))?;
+            owed.given_up = given_up.unwrap_or_default();
+            for (stored, mut receiver, of_all) in found {
                 let last = db.row(views::LAST_DUE.sqlite, [&stored], |row| {
                     Ok((callbacks::key(row)?, row.number(2)?))
                 })?;
@@ -108,9 +112,9 @@ impl OperatorViews for SqliteStore {
                         callbacks::attempt(row)
                     })?;
                 }
-                receivers.push(receiver);
+                owed.add(receiver, of_all);
             }
-            Ok(receivers)
+            Ok(owed)
         })
         .await
     }

@@ -56,8 +56,14 @@ pub const WAITING: Statement = statement!(
      FROM (SELECT account_sid, count(*) AS calls, min(call_sid) AS oldest FROM call_queue WHERE node IS NULL GROUP BY account_sid) AS waiting \
      LEFT JOIN calls ON calls.call_sid = waiting.oldest"
 );
+/// Those that fail first, and with each row what all receivers wait for.
 pub const RECEIVERS: Statement = statement!(
-    "SELECT host, count(*), min(owed_at) FROM callbacks WHERE state = {waiting} GROUP BY host ORDER BY count(*) DESC, host LIMIT $1"
+    "SELECT host, count(*), min(owed_at), CAST(sum(count(*)) OVER () AS BIGINT), min(min(owed_at)) OVER () \
+     FROM callbacks WHERE state = {waiting} GROUP BY host \
+     ORDER BY CASE WHEN max(failures) > 0 THEN 0 ELSE 1 END, count(*) DESC, host LIMIT $1"
+);
+pub const GIVEN_UP_SINCE: Statement = statement!(
+    "SELECT count(*) FROM (SELECT 1 FROM callbacks WHERE state = {given_up} AND seq = 0 AND call_sid > $1 LIMIT $2) AS given_up"
 );
 /// Of what waits for a receiver, what waits the longest from now on: if any was tried in vain, it is one of those.
 pub const LAST_DUE: Statement = statement!(
@@ -169,6 +175,11 @@ pub fn receiver(row: &impl Columns) -> Result<WaitingReceiver, StoreError> {
         failures: 0,
         last_attempt: None,
     })
+}
+
+/// How many callbacks wait for all receivers, and since when the oldest does: told by each row of a receiver.
+pub fn all_receivers(row: &impl Columns) -> Result<(u64, Timestamp), StoreError> {
+    Ok((row.number(3)?, row.time(4)?))
 }
 
 pub fn count(row: &impl Columns) -> Result<u64, StoreError> {

@@ -11,46 +11,19 @@ use clarion::domain::bill::calendar;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::do_not_call::DoNotCallSource;
-use clarion::domain::intake::IntakeFormat;
-use clarion::domain::intake::change::IntakeChange;
-use clarion::domain::intake::incident::IncidentKey;
-use clarion::management::NewIntake;
-use clarion::management::settings::Settings;
-use clarion::store::SeenIncident;
 use phone::test_phone::Script;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
-use super::{PASSWORD, add_operators};
+use super::{PASSWORD, add_intake, add_operators};
 use crate::audio_files::wav;
 use crate::calls::stage::{Stage, report_of};
 use crate::support::telephone::Telephone;
-use crate::support::{APP, SID, TestServer, call_list, eventually};
+use crate::support::{SID, call_list, eventually};
 
 /// Bytes before the samples of a WAV file.
 const WAV_HEAD: usize = 44;
-
-/// Where alerts come in, with one that is open.
-async fn add_intake(server: &TestServer) {
-    let settings = [("to", "@night,13800000001"), ("language", "zh")];
-    let new = NewIntake {
-        name: "prod".parse().unwrap(),
-        app: APP.parse().unwrap(),
-        format: IntakeFormat::Alertmanager,
-        settings: IntakeChange::from_texts(settings).unwrap(),
-    };
-    let (intake, _) = server.management().add_intake(new).await.unwrap();
-    let now = server.clock.now();
-    let seen = SeenIncident {
-        intake: intake.name,
-        key: IncidentKey::new("{}/{severity=\"critical\"}:{alertname=\"HostOutOfMemory\"}"),
-        id: "0".repeat(32),
-        now,
-        closed_before: now,
-    };
-    server.store.open_incident(seen).await.unwrap();
-}
 
 /// A server with a telephone that behaves by the last digits of its number.
 struct Scene {
@@ -86,7 +59,8 @@ impl Scene {
         let (account, by) = (SID.parse().unwrap(), DoNotCallSource::Operator);
         let added = store.add_do_not_call(&account, unwanted, by, now);
         added.await.unwrap();
-        add_intake(server).await;
+        let key = "{}/{severity=\"critical\"}:{alertname=\"HostOutOfMemory\"}";
+        add_intake(server, key).await;
         Self { stage, telephone }
     }
 

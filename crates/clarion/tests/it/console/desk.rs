@@ -39,24 +39,35 @@ async fn a_call_is_tried_shown_as_a_request_and_made_again() {
         ("appId", APP),
         ("to", "13800000000"),
         ("mediaTxt", text),
-        ("do", "show"),
     ];
-    let shown = admin.post("/try", &fields).await;
-    assert_eq!(shown.status, 200);
-    for wanted in [
-        "id=\"as-json\"",
-        "id=\"as-xml\"",
-        "md5sum",
-        "LandingCall",
-        SID,
+    // Whoever may not call may see the request.
+    let mut viewer = Visitor::signed_in(&stage.server, "viewer").await;
+    let of_viewer = viewer.token().await;
+    let page = viewer.get("/try").await.body;
+    assert!(page.contains("formaction=\"/try/show\"") && !page.contains("id=\"place\""));
+    let mut asked = fields.clone();
+    asked[0].1 = &of_viewer;
+    for shown in [
+        admin.post("/try/show", &fields).await,
+        viewer.post("/try/show", &asked).await,
     ] {
-        assert!(shown.body.contains(wanted), "{wanted}");
+        assert_eq!(shown.status, 200);
+        for wanted in [
+            "id=\"as-json\"",
+            "id=\"as-xml\"",
+            "md5sum",
+            "LandingCall",
+            SID,
+            "https://localhost:",
+            "/2013-12-26/Accounts/$SID/Calls/LandingCalls?sig=$SIG",
+        ] {
+            assert!(shown.body.contains(wanted), "{wanted}");
+        }
+        assert!(!shown.body.contains("<b>好"), "what was typed is a text");
     }
-    assert!(!shown.body.contains("<b>好"), "what was typed is a text");
     assert_eq!(stage.server.store.queue_depth().await.unwrap().0, 0);
     // What the API refuses is told, and what was typed is still there.
     fields[2].1 = "not a number";
-    fields[4].1 = "call";
     let refused = admin.post("/try", &fields).await;
     assert_eq!(refused.status, 422);
     assert!(refused.body.contains("role=\"alert\"") && refused.body.contains("not a number"));

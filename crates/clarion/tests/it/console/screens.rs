@@ -1,12 +1,17 @@
 //! What the screens show and do: lists page by page, a call that is watched to its end, what an admin changes.
 
+use std::time::{Duration, Instant};
+
 use clarion::domain::audit::AuditFilter;
+use clarion::domain::call_state::CallState;
 use http_body_util::BodyExt;
 use phone::test_phone::Script;
 
 use super::add_operators;
 use super::visitor::Visitor;
 use crate::calls::stage::Stage;
+use crate::notices::events::told;
+use crate::support::receiver::{Receiver, ok};
 use crate::support::telephone::Telephone;
 use crate::support::{PATIENCE, SID, TestServer, call_sid, eventually};
 
@@ -100,6 +105,74 @@ async fn a_call_is_watched_to_its_end_and_tells_its_story() {
     ] {
         assert!(page.contains(wanted), "{wanted}");
     }
+}
+
+/// While somebody talks, packets leave all the time, and so every look at the first page sees something else.
+#[tokio::test]
+async fn a_live_page_is_told_once_a_second_and_only_while_its_operator_is_signed_in() {
+    let telephone = Telephone::that(Script::answer()).await;
+    let stage = Stage::on(&telephone.wide_trunk("provider", ""), "").await;
+    add_operators(&*stage.server.store, &stage.server.clock).await;
+    let mut viewer = Visitor::signed_in(&stage.server, "viewer").await;
+    let long = "one two three four five six seven eight nine ten ".repeat(20);
+    let sid = stage
+        .call("13800000000", &format!("\"mediaTxt\":\"{long}\""))
+        .await;
+    stage.is_in(&sid, CallState::Answered).await;
+    let mut body = viewer.send("GET", "/events/now", &[], "").await.into_body();
+    let mut next = async || {
+        let frame = tokio::time::timeout(PATIENCE, body.frame())
+            .await
+            .unwrap()?;
+        Some(String::from_utf8_lossy(frame.unwrap().data_ref().unwrap()).into_owned())
+    };
+    let began = Instant::now();
+    for told in 0..4 {
+        assert!(next().await.is_some(), "{told}");
+    }
+    // The first comes at once.
+    assert!(
+        began.elapsed() >= Duration::from_millis(2900),
+        "{:?}",
+        began.elapsed()
+    );
+    let token = viewer.token().await;
+    viewer.post("/sign-out", &[("token", &token)]).await;
+    while next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn events_are_on_the_page_of_their_call_and_are_sent_again() {
+    let telephone = Telephone::that(Script::answer()).await;
+    let stage = Stage::on(&telephone.wide_trunk("provider", ""), "").await;
+    add_operators(&*stage.server.store, &stage.server.clock).await;
+    let mut admin = Visitor::signed_in(&stage.server, "admin").await;
+    let watcher = Receiver::start(vec![ok()]).await;
+    let watched = format!("\"mediaTxt\":\"x\",\"callStateUrl\":\"{}\"", watcher.url());
+    let sid = stage.call("13800000000", &watched).await;
+    let sent = told(&watcher).await.len();
+    let path = format!("/calls/{sid}");
+    let page = admin.get(&path).await.body;
+    let events = page.split("id=\"events\"").nth(1).unwrap();
+    let events = events.split("</table>").next().unwrap();
+    for wanted in ["queued", "dialling", "answered", "hangup", "ended"] {
+        assert!(
+            events.contains(&format!(">{wanted}</td>")),
+            "{wanted}: {events}"
+        );
+    }
+    let key = events.split("name=\"key\" value=\"").nth(1).unwrap();
+    let key = key.split('"').next().unwrap();
+    let token = admin.token().await;
+    let fields = [("token", &*token), ("key", key), ("back", "call")];
+    let again = admin.post("/callbacks/resend", &fields).await;
+    assert!(
+        again.leads_to(&format!("{path}?done=resent")),
+        "{}",
+        again.body
+    );
+    let received = watcher.has_received(sent + 1).await;
+    assert!(received[sent].body.contains("<action>CallState</action>"));
 }
 
 #[tokio::test]

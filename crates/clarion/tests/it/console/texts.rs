@@ -4,10 +4,11 @@ use clarion::domain::account::{AccountChange, ApplicationChange};
 use clarion::domain::audit::{Actor, AuditEntry};
 use clarion::domain::call::CallSid;
 
-use super::add_operators;
 use super::visitor::Visitor;
+use super::{add_intake, add_operators};
 use crate::calls::stage::Stage;
-use crate::support::{APP, SID, TestServer, call_list};
+use crate::support::receiver::{Receiver, answer};
+use crate::support::{APP, SID, TestServer, call_list, call_sid, eventually};
 
 /// Markup, quotes, a way out of an attribute, marks of direction, control characters.
 const HOSTILE: &str =
@@ -52,7 +53,12 @@ fn places(sid: &CallSid) -> Vec<String> {
         "/audio".to_owned(),
         format!("/audio?app={APP}"),
         "/audio?app=%22%3E%3Cscript%3Ealert(1)%1B".to_owned(),
+        "/intakes".to_owned(),
+        "/intakes/prod".to_owned(),
+        format!("/events/calls/{sid}"),
+        "/health".to_owned(),
         "/bills".to_owned(),
+        "/bills/%3Cscript%3Ealert(1)".to_owned(),
         "/try".to_owned(),
         "/dialling".to_owned(),
         "/trunks".to_owned(),
@@ -97,6 +103,7 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
         server.clock.now(),
     );
     server.store.add_list(people).await.unwrap();
+    add_intake(server, HOSTILE).await;
     // The API takes no control characters.
     let data = HOSTILE.replace('\u{1b}', "") + &"\u{202e}字".repeat(600);
     assert!(data.len() > 3600);
@@ -104,8 +111,34 @@ async fn hostile_texts_are_shown_as_texts_on_every_page() {
     let fields = format!("\"mediaTxt\":\"<script>alert(1)</script>\",\"userData\":{data}");
     let sid = stage.call("13800000000", &fields).await;
     stage.report_of(&sid).await;
+    // And what a receiver of the customer answers.
+    let answers = Receiver::start(vec![answer(500, "", HOSTILE)]).await;
+    let fields = format!(
+        "\"mediaTxt\":\"x\",\"callStateUrl\":\"{0}\",\"respUrl\":\"{0}\"",
+        answers.url()
+    );
+    let told = stage
+        .server
+        .call_json(&format!("\"to\":\"13800000001\",{fields}"))
+        .await;
+    let refused: CallSid = call_sid(&told).parse().unwrap();
+    eventually("an answer is recorded", async || {
+        let found = server.management().call_story(&refused).await.unwrap();
+        found
+            .seen
+            .callback
+            .is_some_and(|callback| callback.attempts > 0)
+    })
+    .await;
     let mut admin = Visitor::signed_in(server, "admin").await;
-    for path in places(&sid) {
+    let page = admin.get(&format!("/calls/{refused}")).await.body;
+    assert!(
+        page.contains("&#60;script&#62;alert(1)"),
+        "the answer is shown: {page}"
+    );
+    let mut paths = places(&sid);
+    paths.push(format!("/calls/{refused}"));
+    for path in paths {
         let mut stranger = Visitor::new(server);
         for visitor in [&mut admin, &mut stranger] {
             for language in ["en", "zh"] {
@@ -143,9 +176,8 @@ async fn forms_are_harmless(server: &TestServer, admin: &mut Visitor) {
         ("to", HOSTILE),
         ("mediaTxt", HOSTILE),
         ("respUrl", HOSTILE),
-        ("do", "show"),
     ];
-    let shown = admin.post("/try", &typed).await;
+    let shown = admin.post("/try/show", &typed).await;
     assert_eq!(shown.status, 200);
     is_harmless(&shown.body, "the request that is shown");
     for (path, field) in [

@@ -151,6 +151,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST /calls/{sid}/callback", "callback replay, of one"),
     ("POST /sign-in", "who one is"),
     ("POST /sign-out", "who one is"),
+    ("POST /try/show", "the form of POST /try, filled in"),
 ];
 
 /// The commands below these words, as the program's own help tells them.

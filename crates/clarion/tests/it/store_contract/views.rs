@@ -12,7 +12,7 @@ use clarion::domain::claim::NodeId;
 use clarion::domain::money::Money;
 use clarion::domain::outcome::Outcome;
 use clarion::domain::phone_number::PhoneNumber;
-use clarion::store::{Database, Store};
+use clarion::store::{Database, Store, WantedOwed};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{call, order, with_account};
@@ -394,7 +394,15 @@ async fn receivers_are_told_with_what_they_answered_last(database: Database) {
         .zip(owed)
         .map(|(number, url)| owed_to(url, number, now));
     owe(&database, owed.collect()).await;
-    let receivers = store.waiting_receivers(10).await.unwrap();
+    let wanted = |receivers| WantedOwed {
+        receivers,
+        given_up_since: "0".repeat(32).parse().unwrap(),
+        given_up_limit: 10,
+    };
+    let owed = store.owed_callbacks(wanted(10)).await.unwrap();
+    assert_eq!((owed.waiting, owed.given_up), (3, 0));
+    assert_eq!(owed.oldest_owed_at, Some(now));
+    let receivers = owed.receivers;
     let told: Vec<_> = receivers
         .iter()
         .map(|one| (one.host.as_str(), one.waiting, one.failures))
@@ -412,7 +420,7 @@ async fn receivers_are_told_with_what_they_answered_last(database: Database) {
         answer: None,
     };
     let claiming = Claiming {
-        without: "b:80",
+        without: "a:80",
         per_receiver: 1,
         ..Claiming::default()
     };
@@ -425,11 +433,13 @@ async fn receivers_are_told_with_what_they_answered_last(database: Database) {
     });
     let recorded = store.record_attempts(ended.collect()).await.unwrap();
     assert_eq!(recorded.len(), 1);
-    let receivers = store.waiting_receivers(1).await.unwrap();
-    let [failing] = &receivers[..] else {
-        panic!("{receivers:?}");
+    // Who fails comes first, though more waits for somebody else; and what waits is counted for all.
+    let owed = store.owed_callbacks(wanted(1)).await.unwrap();
+    assert_eq!(owed.waiting, 3);
+    let [failing] = &owed.receivers[..] else {
+        panic!("{owed:?}");
     };
-    assert_eq!((failing.host.as_str(), failing.failures), ("a:80", 1));
+    assert_eq!((failing.host.as_str(), failing.failures), ("b:80", 1));
     assert_eq!(failing.last_attempt, Some(attempt));
 }
 
