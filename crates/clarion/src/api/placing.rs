@@ -145,7 +145,20 @@ async fn accept(
             return Placed::again(api, key, known);
         }
     }
-    let made = make(placing, account, &application, wanted, key.clone()).await?;
+    let made = match make(placing, account, &application, wanted, key.clone()).await {
+        Ok(made) => made,
+        // One of the same name at the same time may have taken what this one misses: then this one is a repeat of it.
+        Err(refusal) => {
+            let Some(key) = &key else {
+                return Err(refusal);
+            };
+            let known = api.store.find_request(&application.id, &key.id).await;
+            return match known {
+                Ok(Some(known)) => Placed::again(api, key, known),
+                _ => Err(refusal),
+            };
+        }
+    };
     // Two requests of one name at the same time.
     if let (Some(known), Some(key)) = (made.before, key) {
         return Placed::again(api, &key, known);
