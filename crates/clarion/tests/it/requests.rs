@@ -162,3 +162,20 @@ async fn a_name_is_kept_until_two_days_after_the_end() {
     .await;
     assert!(is_replay(&ask("47 hours").await));
 }
+
+#[tokio::test]
+async fn a_repetition_stays_one_when_another_number_is_shown_by_default() {
+    let with_default = |number: &str| format!("[numbers]\ndefault_caller = \"{number}\"\n");
+    let mut server = TestServer::start_with(&with_default("4001234567")).await;
+    let body = json("hi", r#","requestId":"7""#);
+    let first = send(&server, "", &body).await;
+    assert_eq!(status_code(&first), "000000", "{first}");
+    server.take_server().stop().await;
+    server.restart(&with_default("4007654321")).await;
+    let again = send(&server, "", &body).await;
+    assert_eq!(answered(&again), answered(&first), "{again}");
+    // What the request itself wants to show is a part of it.
+    let other = json("hi", r#","requestId":"7","displayNum":"4007654321""#);
+    let other = send(&server, "", &other).await;
+    assert_eq!(status_code(&other), "190010", "{other}");
+}
