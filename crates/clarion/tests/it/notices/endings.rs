@@ -119,3 +119,21 @@ async fn a_server_that_stops_cancels_no_notice() {
     let ending = stage.record(&last).await.ending;
     assert_eq!(ending, Some(NoticeEnding::Exhausted));
 }
+
+/// With the trunks of the eight attempts before it, the second try would come after four minutes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pauses_between_trunks_begin_anew_with_each_attempt() {
+    let stage = Stage::new(TIMES).await;
+    let busy: Vec<_> = (1..8).map(|place| format!("138000{place}0002")).collect();
+    let fields = format!("{HELLO},\"backupTo\":\"{};13800000007\"", busy.join(";"));
+    let sid = stage.call("13800000002", &fields).await;
+    eventually("it is tried again", async || {
+        stage.legs(&sid).await.len() >= 10
+    })
+    .await;
+    assert_eq!(stage.attempts(&sid).await.len(), 8, "it is one attempt");
+    stage.server.store.cancel_call(&sid).await.unwrap();
+    let report = stage.report_of(&sid).await;
+    let said = ["attempts", "ended"].map(|name| field(&report, name));
+    assert_eq!(said, ["9", "cancelled"]);
+}
