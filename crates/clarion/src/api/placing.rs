@@ -17,6 +17,7 @@ use crate::domain::account::{Account, AccountSid, AppId, Application};
 use crate::domain::call::{self, CallKind, CallSid, NewCall, Priority, Queueing};
 use crate::domain::callback::{EventWish, RespUrl};
 use crate::domain::notice::Recipient;
+use crate::domain::phone_number::PhoneNumber;
 use crate::domain::prompt::{self, AudioFile, FileName, FileOwner, Prompt, Speech, VerifyCode};
 use crate::domain::request_key::{Accepted, KnownRequest, RequestId, RequestKey};
 use crate::domain::status_code::{Refusal, StatusCode};
@@ -145,7 +146,20 @@ async fn accept(
             return Placed::again(api, key, known);
         }
     }
-    let made = make(placing, account, &application, wanted, key.clone()).await?;
+    let made = match make(placing, account, &application, wanted, key.clone()).await {
+        Ok(made) => made,
+        // One of the same name at the same time may have taken what this one misses: then this one is a repeat of it.
+        Err(refusal) => {
+            let Some(key) = &key else {
+                return Err(refusal);
+            };
+            let known = api.store.find_request(&application.id, &key.id).await;
+            return match known {
+                Ok(Some(known)) => Placed::again(api, key, known),
+                _ => Err(refusal),
+            };
+        }
+    };
     // Two requests of one name at the same time.
     if let (Some(known), Some(key)) = (made.before, key) {
         return Placed::again(api, &key, known);
@@ -214,6 +228,8 @@ pub async fn make(
 #[derive(Debug)]
 pub struct CommonFields {
     pub to: Recipient,
+    /// The number that the request wants to show: its canonical digits, or whatever else it says.
+    wished_caller: Option<String>,
     plays: u8,
     resp_url: Option<RespUrl>,
     user_data: Option<String>,
@@ -232,8 +248,13 @@ impl CommonFields {
 
     /// All but the number.
     pub fn read_for(to: Recipient, fields: &Fields, config: &Config) -> Result<Self, Refusal> {
+        let wished_caller = fields.text("displayNum")?.map(|text| {
+            let number = PhoneNumber::parse(text, &config.numbers);
+            number.map_or_else(|_| text.to_owned(), |number| number.digits().to_owned())
+        });
         Ok(Self {
             to,
+            wished_caller,
             plays: prompt::play_times(fields.text("playTimes")?)?,
             resp_url: fields.text("respUrl")?.map(RespUrl::parse).transpose()?,
             user_data: call::user_data(fields.raw("userData")?, config.calls.max_user_data_bytes)?,
@@ -299,8 +320,8 @@ impl WantedCall {
         Ok(placing.queueing(&self.common.to, notice, priority, times))
     }
 
-    /// Tells this request from another one that has the same name. What a notification is told by never changes: names are remembered
-    /// for days, longer than an upgrade takes.
+    /// Tells this request from another one that has the same name: by what it says, not by what the settings make of it. What a notification is told by
+    /// never changes: names are remembered for days, longer than an upgrade takes.
     fn key(&self, id: RequestId) -> RequestKey {
         let common = &self.common;
         let number = &common.to.number;
@@ -315,7 +336,7 @@ impl WantedCall {
         };
         let resp_url = common.resp_url.as_ref().map(RespUrl::as_str);
         let rest = (
-            &common.to.caller,
+            &common.wished_caller,
             resp_url,
             &common.user_data,
             common.max_talk,

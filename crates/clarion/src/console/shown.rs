@@ -91,7 +91,7 @@ pub fn talk(record: &CallRecord, clock: &Clock, words: &Words) -> String {
     let Some(answered) = record.answered_at else {
         return String::new();
     };
-    let until = record.ended_at.unwrap_or_else(|| clock.now());
+    let until = record.talk_ended_at.unwrap_or_else(|| clock.now());
     times::lasting(until.duration_since(answered), words)
 }
 

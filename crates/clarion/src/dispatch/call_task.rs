@@ -28,6 +28,7 @@ use crate::config::DispatchConfig;
 use crate::domain::call::NewCall;
 use crate::domain::claim::ClaimedCall;
 use crate::domain::hearing::Hearing;
+use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::notice::machine::MachineDetection;
 use crate::domain::outcome::Outcome;
 use crate::domain::response_policy::{Judgement, ResponsePolicy, Verdict};
@@ -153,13 +154,16 @@ impl CallRunner {
         let Ok(paid) = reserved.await else {
             return Next::Requeue(WHEN_WITHHELD);
         };
+        if let Some(reason) = self.unpaid(&progress.claimed.call, needed, paid) {
+            return Next::End(reason);
+        }
         let mut tried = TriedTrunks::default();
         loop {
             // The operator has cancelled it, or the server stops: nothing has rung, and the queue knows what to do with it.
             if hang_up.is_cancelled() {
                 return Next::Requeue(SignedDuration::ZERO);
             }
-            match self.obstacle(&progress.claimed.call).await {
+            match self.obstacle(&progress.claimed).await {
                 Ok(None) => {}
                 Ok(Some(next)) => return next,
                 Err(_) => return Next::Requeue(WHEN_WITHHELD),
@@ -179,10 +183,12 @@ impl CallRunner {
                 }
                 // Another one may take it as soon as it can.
                 Err(NoChannel::Full | NoChannel::Down) => {
-                    return Next::Requeue(self.back_off(progress.tries, tried.names.len()));
+                    return Next::Requeue(
+                        self.back_off(progress.tries_of_attempt(), tried.names.len()),
+                    );
                 }
                 Err(NoChannel::Tried) => {
-                    let back_off = self.back_off(progress.tries, tried.names.len());
+                    let back_off = self.back_off(progress.tries_of_attempt(), tried.names.len());
                     return Next::Requeue(back_off.max(tried.soonest.unwrap_or_default()));
                 }
             };
@@ -203,13 +209,24 @@ impl CallRunner {
         }
     }
 
+    /// A notice says all that it has to say, or nothing: its message is not cut off because the money is gone.
+    fn unpaid(&self, call: &NewCall, needed: u32, paid: Option<u32>) -> Option<EndReason> {
+        call.notice.as_ref()?;
+        let needed = needed.min(self.recorder.planner.longest_talk(call.max_talk));
+        let paid = paid.filter(|paid| *paid < needed)?;
+        let why = format!("the money that is left pays for {paid} s, and {needed} s are needed");
+        let reason = EndReason::because(Outcome::Cancelled, why);
+        Some(reason.for_good(NoticeEnding::Unpaid))
+    }
+
     /// What keeps a call from being dialled that was allowed when it was accepted.
-    async fn obstacle(&self, call: &NewCall) -> Result<Option<Next>, StoreError> {
+    async fn obstacle(&self, claimed: &ClaimedCall) -> Result<Option<Next>, StoreError> {
+        let call = &claimed.call;
         let planner = &self.recorder.planner;
         let reason = if self.barred.contains(call.number.digits()) {
             Some("the number was barred while the call waited")
         } else {
-            planner.withdrawn(call).await?
+            planner.withdrawn(claimed).await?
         };
         if let Some(reason) = reason {
             let reason = EndReason::because(Outcome::Cancelled, reason);
@@ -492,10 +509,18 @@ fn conclude(
             let judgement = end_reason::with_heard(judgement, heard);
             // A callee who answered in the moment in which we gave up, or could not be talked to, is not billed.
             progress.answered_at = None;
+            let call = &progress.claimed.call;
             if judgement.verdict != Verdict::Final && !failure.rang {
                 return Tried::Refused(failure, judgement);
             }
-            Tried::Ended(EndReason::of_failure(&failure, judgement.outcome))
+            let outcome = match judgement.outcome {
+                // As in a crash: nobody wanted the notice to end.
+                Outcome::Cancelled if ended.is_cut_off && call.notice.is_some() => {
+                    Outcome::Interrupted
+                }
+                outcome => outcome,
+            };
+            Tried::Ended(EndReason::of_failure(&failure, outcome))
         }
     }
 }

@@ -47,6 +47,11 @@ impl DialProgress {
         }
     }
 
+    /// Trunks that were tried for this attempt.
+    pub fn tries_of_attempt(&self) -> u32 {
+        self.tries.saturating_sub(self.claimed.tries_before)
+    }
+
     /// The talk is over. How long it was is known by the calling engine's own watch; when it began may have been noted late, so that it would end in
     /// the future.
     pub fn talked(&mut self, time: Duration, now: Timestamp) {

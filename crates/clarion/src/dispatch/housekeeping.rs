@@ -20,11 +20,12 @@ use super::quality_guard::QualityGuard;
 use super::recorder::CallRecorder;
 use super::switches::Switches;
 use super::trunk_pool::{TrunkPool, TrunkState};
+use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{ClaimedCall, Overdue};
 use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::outcome::Outcome;
-use crate::store::StoreError;
+use crate::store::{ForgetStep, StoreError};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Calls ended in one go that were never dialled.
@@ -34,7 +35,7 @@ pub const ENDS_AT_ONCE: usize = 256;
 /// One end may take this long: an end that the database does not take must not keep the others waiting, nor the heartbeat. It is tried
 /// again when no task is found to work at the call.
 const TIME_FOR_ONE_END: Duration = Duration::from_secs(2);
-/// Calls forgotten in one commit: a short one, between others. Five hundred a second are more than calls end in the long run on most
+/// Calls looked at, and forgotten, in one commit: a short one, between others. Five hundred a second are more than calls end in the long run on most
 /// machines.
 const MAX_FORGOTTEN: u32 = 500;
 /// Notes on who was called when, forgotten in one commit: small rows.
@@ -61,6 +62,8 @@ impl Housekeeping {
         let mut pace = Pace {
             depth: DepthGauge::default(),
             next_forgetting: Instant::now(),
+            names_after: None,
+            calls_after: None,
         };
         let mut tick = tokio::time::interval(INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -89,7 +92,7 @@ impl Housekeeping {
         if Instant::now() < pace.next_forgetting {
             return;
         }
-        match self.forget_old_calls().await {
+        match self.forget_old_calls(pace).await {
             Ok(true) => {}
             Ok(false) => pace.next_forgetting = Instant::now() + NOTHING_TO_FORGET,
             Err(error) => {
@@ -155,21 +158,31 @@ impl Housekeeping {
     }
 
     /// True if there may be more.
-    async fn forget_old_calls(&self) -> Result<bool, StoreError> {
+    async fn forget_old_calls(&self, pace: &mut Pace) -> Result<bool, StoreError> {
         let node = &self.recorder.node;
         let names_before = node.clock.now() - REQUESTS_KEPT;
-        let names = node.store.forget_requests(names_before, MAX_FORGOTTEN);
-        let names = names.await?;
+        let after = pace.names_after.take();
+        let names = node
+            .store
+            .forget_requests(names_before, after, MAX_FORGOTTEN);
+        pace.names_after = names.await?.stopped_at;
+        let more_names = pace.names_after.is_some();
         let counted = node.store.forget_counted(MAX_FORGOTTEN_COUNTS).await?;
         let Some(retention) = self.retention else {
-            return Ok(names > 0 || counted > 0);
+            return Ok(more_names || counted > 0);
         };
         let before = node.clock.now() - retention;
-        let forgotten = node.store.forget_calls(before, MAX_FORGOTTEN).await?;
+        let after = pace.calls_after.take();
+        let calls = node.store.forget_calls(before, after, MAX_FORGOTTEN);
+        let ForgetStep {
+            forgotten,
+            stopped_at,
+        } = calls.await?;
+        pace.calls_after = stopped_at;
         if forgotten > 0 {
             tracing::debug!(forgotten, "calls are too old to be kept");
         }
-        Ok(names > 0 || counted > 0 || forgotten > 0)
+        Ok(more_names || counted > 0 || pace.calls_after.is_some())
     }
 
     fn set_gauges(&self) {
@@ -201,6 +214,9 @@ impl Housekeeping {
 struct Pace {
     depth: DepthGauge,
     next_forgetting: Instant,
+    /// Where the last steps stopped.
+    names_after: Option<CallSid>,
+    calls_after: Option<CallSid>,
 }
 
 /// The length of the queue. Counting a long queue takes time, so it is done rarely enough that it takes a hundredth of it at most.

@@ -10,10 +10,11 @@ use super::node::Node;
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
 use crate::domain::account::AccountSid;
-use crate::domain::attempt::Attempt;
+use crate::domain::attempt::{Attempt, AttemptNumber};
 use crate::domain::call::NewCall;
 use crate::domain::call_window::CallWindow;
 use crate::domain::callback::{CallReport, EventAttempt, OwedCallback, OwedEvent, StateEvent};
+use crate::domain::claim::ClaimedCall;
 use crate::domain::ended_call::{CalledOff, EndedCall, GoingOn, NextDial, NoticeOver};
 use crate::domain::notice::call_hours::CallHours;
 use crate::domain::notice::ending::{Confirmation, NoticeEnd, NoticeEnding};
@@ -21,6 +22,7 @@ use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::notice::{Notice, Recipient, Sequel};
 use crate::domain::numbering_plan::NumberingPlan;
 use crate::domain::outcome::Outcome;
+use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route::{self, RouteKey, TrunkRoute};
 use crate::store::StoreError;
 
@@ -84,7 +86,7 @@ impl NoticePlanner {
                 number: claimed.attempt,
                 to: claimed.call.number.clone(),
                 outcome: ended.outcome,
-                dialled_at: ended.dialled_at.or(Some(ended.ended_at)),
+                dialled_at: ended.attempt_dialled_at(claimed.legs_before),
                 answered_at: ended.answered_at,
                 ended_at: ended.ended_at,
                 choice: ended.choice,
@@ -100,7 +102,7 @@ impl NoticePlanner {
         } else {
             let call = &claimed.call;
             let rules = self.customers.rules(&call.account, &call.app).await?;
-            let mut numbers = self.callable(notice, call, &rules).await?;
+            let mut numbers = self.callable(notice, call, &rules, &past).await?;
             // A number that was given up before anything was sent is left out.
             numbers.retain(|to| was_dialled || to.number != call.number);
             self.sequel(notice, &numbers, &past, rules.hours.as_deref())
@@ -120,12 +122,7 @@ impl NoticePlanner {
         };
         let (next, not_before) = match sequel {
             Sequel::Over(ending) => {
-                // Its last attempt was broken off because somebody wanted that.
-                let is_cancelled = ended.outcome == Outcome::Cancelled && was_dialled;
-                let ending = match ending {
-                    NoticeEnding::Exhausted if is_cancelled => NoticeEnding::Cancelled,
-                    ending => ending,
-                };
+                // Whether somebody has cancelled it says the mark in the queue alone: an attempt may be broken off for other reasons.
                 let mut last = ended.clone().over(over(ending));
                 if matches!(ending, NoticeEnding::Exhausted | NoticeEnding::Cancelled) {
                     last.if_called_off = Some(Box::new(called_off()));
@@ -190,16 +187,16 @@ impl NoticePlanner {
         notice: &Notice,
         call: &NewCall,
         rules: &AccountRules,
+        past: &[Attempt],
     ) -> Result<Vec<Recipient>, StoreError> {
         let mut recipients = self.recipients(notice, &call.account).await?;
         recipients.retain(|to| {
-            let number = &to.number;
-            let is_first = notice
-                .numbers
-                .first()
-                .is_some_and(|first| first.number == *number);
-            let may_follow = || number.check_no_emergency("backupTo", &self.numbers).is_ok();
-            self.may_call(to) && (is_first || may_follow())
+            let is_carried = route::is_carried(&self.routes, to.ends());
+            let is_barred = self.barred.contains(to.number.digits());
+            let may_be_called = self
+                .forbidden(notice, &to.number, past.is_empty())
+                .is_none();
+            is_carried && !is_barred && may_be_called
         });
         if rules.has_do_not_call {
             let digits: Vec<_> = recipients.iter().map(|to| to.number.digits()).collect();
@@ -210,9 +207,36 @@ impl NoticePlanner {
         Ok(recipients)
     }
 
-    /// Why the number of an attempt must not be called any more, where that is for the account to decide: asked right before it is dialled.
-    pub async fn withdrawn(&self, call: &NewCall) -> Result<Option<&'static str>, StoreError> {
-        let (store, number) = (&self.node.store, &call.number);
+    /// Why the platform does not call a number of a notice. An emergency number may be called where the operator permits it, but not again, nor instead of
+    /// another number.
+    fn forbidden(
+        &self,
+        notice: &Notice,
+        number: &PhoneNumber,
+        is_first_attempt: bool,
+    ) -> Option<&'static str> {
+        let is_named_first = notice.numbers.first().map(|to| &to.number) == Some(number);
+        let is_allowed = number.check_allowed(&self.numbers).is_ok();
+        let is_permitted = is_first_attempt && is_named_first
+            || number.check_no_emergency("to", &self.numbers).is_ok();
+        (!is_allowed || !is_permitted)
+            .then_some("the settings have forbidden the number while the call waited")
+    }
+
+    /// Why the number of an attempt must not be called any more, besides those that are barred: asked right before it is dialled.
+    pub async fn withdrawn(
+        &self,
+        claimed: &ClaimedCall,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let (store, call) = (&self.node.store, &claimed.call);
+        let number = &call.number;
+        if let Some(notice) = &call.notice {
+            let is_first_attempt = claimed.attempt == AttemptNumber::FIRST;
+            let reason = self.forbidden(notice, number, is_first_attempt);
+            if reason.is_some() {
+                return Ok(reason);
+            }
+        }
         let rules = self.customers.rules(&call.account, &call.app).await?;
         if rules.has_do_not_call {
             let unwanted = store
@@ -236,12 +260,6 @@ impl NoticePlanner {
         Ok(None)
     }
 
-    fn may_call(&self, to: &Recipient) -> bool {
-        !self.barred.contains(to.number.digits())
-            && to.number.check_allowed(&self.numbers).is_ok()
-            && route::is_carried(&self.routes, to.ends())
-    }
-
     fn next_dial(
         &self,
         to: Recipient,
@@ -254,9 +272,13 @@ impl NoticePlanner {
             to,
             pause: pause.max(SignedDuration::ZERO),
             patience,
-            longest_talk: max_talk
-                .map_or(self.reserved_talk, |asked| asked.min(self.reserved_talk)),
+            longest_talk: self.longest_talk(max_talk),
         }
+    }
+
+    /// How long a talk is paid for in advance.
+    pub fn longest_talk(&self, asked: Option<u32>) -> u32 {
+        asked.map_or(self.reserved_talk, |asked| asked.min(self.reserved_talk))
     }
 
     fn over(&self, ended: &EndedCall, end: NoticeEnd) -> NoticeOver {

@@ -389,7 +389,12 @@ impl CallRecorder {
     /// A number that is held back loses its turn to the next one of its notice. Where no other has one, it goes on waiting.
     pub async fn pass(&self, progress: DialProgress) {
         let why = "the number was held back for longer than its interval";
-        let reason = EndReason::because(Outcome::Cancelled, why);
+        // What trunks have refused before is an attempt that was made.
+        let outcome = match progress.claimed.legs_before {
+            0 => Outcome::Cancelled,
+            _ => Outcome::TrunkFailure,
+        };
+        let reason = EndReason::because(outcome, why);
         let ended = self.ended_call(progress.clone(), reason, self.node.clock.now());
         let step = match progress.claimed.call.notice.as_deref() {
             Some(notice) => self.planner.step(notice, &ended, None).await.ok(),

@@ -509,6 +509,12 @@ mod tests {
         }
         account.permissions.custom_display_number = false;
         assert_eq!(caller(&account, Some("4001234567")), "864008888888");
+        let own = PhoneNumber::parse("4008888888", &plan).unwrap();
+        assert_eq!(
+            account.caller(None, &own, &plan),
+            None,
+            "nobody sees their own"
+        );
     }
 
     #[test]

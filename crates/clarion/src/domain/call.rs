@@ -258,6 +258,7 @@ pub struct CallProgress {
     /// Present exactly when the state is `Ended`.
     pub outcome: Option<Outcome>,
     pub answered_at: Option<Timestamp>,
+    /// Of the talk: a notice may have ended long after its last one.
     pub ended_at: Option<Timestamp>,
     /// Where it is more than one call.
     pub notice: Option<NoticeProgress>,

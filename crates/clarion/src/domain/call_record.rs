@@ -34,6 +34,8 @@ pub struct CallRecord {
     pub rang_at: Option<Timestamp>,
     pub answered_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
+    /// When the talk that began with the answer was over; a notice may have ended long after it.
+    pub talk_ended_at: Option<Timestamp>,
     pub sip_code: Option<u16>,
     pub reason: Option<String>,
     /// Until it has ended.

@@ -150,6 +150,8 @@ pub struct ClaimedCall {
     pub attempt: AttemptNumber,
     /// How many trunks were tried for the call before.
     pub tries: u32,
+    /// How many of those were for earlier attempts.
+    pub tries_before: u32,
     /// The claim counts for its callee: it was taken to be dialled.
     pub is_counted: bool,
     /// Money is set aside for it.

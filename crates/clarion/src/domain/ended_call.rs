@@ -232,6 +232,12 @@ impl EndedCall {
         self.dialled_at.is_some() || legs_before > 0 || !self.legs.is_empty()
     }
 
+    /// As the attempts of a notice are counted. One that came back to the queue and ended there was dialled too: its legs tell when.
+    pub fn attempt_dialled_at(&self, legs_before: u32) -> Option<Timestamp> {
+        let was_dialled = self.claimed.call.notice.is_some() && self.was_dialled(legs_before);
+        self.dialled_at.or(was_dialled.then_some(self.ended_at))
+    }
+
     /// Whether the attempt has a row and a bill line. A call that was never dialled has those of its first attempt.
     pub fn has_line(&self, legs_before: u32, is_last: bool) -> bool {
         self.was_dialled(legs_before) || is_last && self.claimed.attempt == AttemptNumber::FIRST

@@ -38,11 +38,12 @@ pub struct NumberingPlan {
 }
 
 impl NumberingPlan {
-    /// The number that somebody sees when they are called: the one that may be shown, unless it is their own, or else the platform's.
+    /// The number that somebody sees when they are called: the one that may be shown, or else the platform's. Nobody sees their own: then it is that of the
+    /// trunk.
     pub fn caller(&self, shown: Option<String>, called: &PhoneNumber) -> Option<String> {
-        shown
-            .filter(|digits| digits != called.digits())
-            .or_else(|| self.default_caller.clone())
+        let is_another = |digits: &String| digits != called.digits();
+        let default = || self.default_caller.clone().filter(is_another);
+        shown.filter(is_another).or_else(default)
     }
 
     /// Who is called, for caps and for one call at a time: the number without its extension, or one line of a switchboard.

@@ -21,7 +21,7 @@ use crate::callbacks::OwedSignal;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::disk_room::{DiskRoom, RoomFor};
-use crate::domain::account::Account;
+use crate::domain::account::{Account, AccountSid};
 use crate::domain::bill::rating::Shortage;
 use crate::domain::call::{CallSid, CallSids, NewCall, Priority, Queueing};
 use crate::domain::callback::{OwedEvent, StateEvent};
@@ -160,7 +160,7 @@ impl CallPlacing {
             request,
         } = willing;
         tracing::debug!(call = %call.sid, account = %call.account, to = %call.number, "accepting");
-        self.check_caps(&callees, &queueing).await?;
+        self.check_caps(&account.sid, &callees, &queueing).await?;
         let prompt = call.prompt.clone();
         let (at, zone) = (call.accepted_at, self.clock.zone());
         let event = OwedEvent::new(&call, StateEvent::Queued, None, at, zone);
@@ -181,9 +181,14 @@ impl CallPlacing {
         Ok(accepted)
     }
 
-    /// Refuses callees who were called so often that the cap per day will not let a call to any of them through before it expires. Any other cap
+    /// Refuses callees whom the account has called so often that the cap per day will not let a call to any of them through before it expires. Any other cap
     /// only makes the call wait.
-    async fn check_caps(&self, callees: &[Recipient], queueing: &Queueing) -> Result<(), Refusal> {
+    async fn check_caps(
+        &self,
+        account: &AccountSid,
+        callees: &[Recipient],
+        queueing: &Queueing,
+    ) -> Result<(), Refusal> {
         let cap = self.config.dispatch.callee_caps.per_day;
         if cap == 0 {
             return Ok(());
@@ -192,7 +197,10 @@ impl CallPlacing {
         let callees: BTreeSet<_> = callees.iter().map(|to| to.callee.as_str()).collect();
         // A notice is refused only where every number of it is spent.
         for callee in callees {
-            let calls = self.store.calls_to(callee, counted_until_then).await;
+            let calls = self
+                .store
+                .calls_to(account, callee, counted_until_then)
+                .await;
             if calls.map_err(|error| unavailable(&error))? < cap {
                 return Ok(());
             }

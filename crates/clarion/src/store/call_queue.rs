@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
-use crate::domain::account::AppId;
+use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
@@ -92,12 +92,36 @@ pub trait CallQueue: Send + Sync {
     async fn cancelled_calls(&self, node: &NodeId) -> Result<Vec<CancelledCall>, StoreError>;
     /// Calls waiting, and when the oldest of them was accepted.
     async fn queue_depth(&self) -> Result<(u64, Option<Timestamp>), StoreError>;
-    /// How often a callee was called within this time, of the last day.
-    async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError>;
+    /// How often an account has called a callee within this time, of the last day.
+    async fn calls_to(
+        &self,
+        account: &AccountSid,
+        callee: &str,
+        within: SignedDuration,
+    ) -> Result<u32, StoreError>;
     /// Forgets that callees were called more than a day ago; at most so many times, the oldest first. How many went.
     async fn forget_counted(&self, limit: u32) -> Result<u64, StoreError>;
-    /// Forgets calls that ended before, with their attempts, legs and callbacks; at most so many, the oldest first. What is still owed is kept. How many went.
-    async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
-    /// Forgets the names of requests whose calls ended before; at most so many, the oldest first. How many went.
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    /// Forgets calls that ended before, with their attempts, legs and callbacks. What is still owed is kept. It looks at so many calls, the oldest first,
+    /// and after the one at which the last step stopped.
+    async fn forget_calls(
+        &self,
+        before: Timestamp,
+        after: Option<CallSid>,
+        limit: u32,
+    ) -> Result<ForgetStep, StoreError>;
+    /// Forgets the names of requests whose calls ended before, whether those are known or not, in the same steps.
+    async fn forget_requests(
+        &self,
+        before: Timestamp,
+        after: Option<CallSid>,
+        limit: u32,
+    ) -> Result<ForgetStep, StoreError>;
+}
+
+/// A step through what may be old enough to be forgotten: what waits for its turn for weeks must not hide what came after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgetStep {
+    pub forgotten: u64,
+    /// The next step begins after this one. None: what follows is too young, and the next one begins anew.
+    pub stopped_at: Option<CallSid>,
 }

@@ -61,7 +61,7 @@ pub use self::audio_files::AudioCatalog;
 pub use self::audit_trail::AuditTrail;
 pub use self::bills::BillBook;
 pub use self::call_lists::ListBook;
-pub use self::call_queue::CallQueue;
+pub use self::call_queue::{CallQueue, ForgetStep};
 pub use self::callbacks::{
     CallbackBacklog, CallbackClaim, CallbackFilter, CallbackQueue, DueReceivers, ReceiverLook,
     ReplayFrom, ReplayStep, Replayed,

@@ -1,5 +1,6 @@
 //! Notices through the front door: number after number and try after try, until somebody knows or the plan is at its end.
 
+mod endings;
 pub mod events;
 mod fields;
 mod hours;
@@ -7,6 +8,7 @@ mod keys;
 mod lists;
 mod machines;
 mod money;
+mod plans;
 mod two_nodes;
 
 use clarion::domain::attempt::Attempt;
@@ -15,6 +17,7 @@ use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::outcome::Outcome;
 use jiff::SignedDuration;
+use jiff::tz::TimeZone;
 
 use crate::audio_files::{upload, wav};
 use crate::calls::stage::{Stage, field, on_postgres};
@@ -83,7 +86,10 @@ fn billed(lines: &[BillLine]) -> Vec<(&str, &str, &str)> {
 
 /// The times and the duration of an attempt, as a callback says them.
 fn times(stage: &Stage, line: &BillLine) -> String {
-    let zone = stage.server.clock.zone();
+    times_in(stage.server.clock.zone(), line)
+}
+
+fn times_in(zone: &TimeZone, line: &BillLine) -> String {
     let time = |time: jiff::Timestamp| time.to_zoned(zone.clone()).strftime("%Y%m%d%H%M%S");
     format!(
         "<starttime>{}</starttime><endtime>{}</endtime><duration>{}</duration>",

@@ -83,6 +83,12 @@ async fn claim(store: &Arc<dyn Store>, node: &NodeId, limit: u32) -> Vec<Claimed
     store.claim_calls(claim_for(node, limit)).await.unwrap()
 }
 
+/// Of the ten oldest calls.
+async fn forget_calls(store: &dyn Store, before: Timestamp) -> u64 {
+    let step = store.forget_calls(before, None, 10).await.unwrap();
+    step.forgotten
+}
+
 /// Time passes for the queue: everything in it lies further back.
 async fn pass(database: &Database, time: SignedDuration) {
     let millis = time.as_millis();

@@ -17,7 +17,7 @@ use clarion::domain::claim::{
 use clarion::domain::ended_call::{EndedCall, GoingOn, WentOn};
 use clarion::domain::request_key::{Accepted, CallOrder, KnownRequest, RequestId};
 use clarion::domain::trunk_grants::{GrantRequest, TrunkGrant};
-use clarion::store::{CallQueue, CustomerTerms, DispatchStore, StoreError};
+use clarion::store::{CallQueue, CustomerTerms, DispatchStore, ForgetStep, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use supervisor::Supervisor;
 use tokio::sync::{Notify, oneshot};
@@ -33,6 +33,11 @@ pub struct NodeStore {
     pub place: usize,
     pub life: Life,
 }
+
+const NOTHING_OLD: ForgetStep = ForgetStep {
+    forgotten: 0,
+    stopped_at: None,
+};
 
 /// A verb, and what it is about.
 #[derive(Debug, Clone, Copy)]
@@ -286,23 +291,38 @@ impl CallQueue for NodeStore {
         self.read("depth", QueueModel::queue_depth).await
     }
 
-    async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError> {
-        let callee = callee.to_owned();
-        self.read("calls-to", move |model| model.calls_to(&callee, within))
-            .await
+    async fn calls_to(
+        &self,
+        account: &AccountSid,
+        callee: &str,
+        within: SignedDuration,
+    ) -> Result<u32, StoreError> {
+        let (account, callee) = (account.clone(), callee.to_owned());
+        let calls_to = move |model: &QueueModel| model.calls_to(&account, &callee, within);
+        self.read("calls-to", calls_to).await
     }
 
     /// No history lasts so long that anything is forgotten.
-    async fn forget_calls(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
-        Ok(0)
+    async fn forget_calls(
+        &self,
+        _before: Timestamp,
+        _after: Option<CallSid>,
+        _limit: u32,
+    ) -> Result<ForgetStep, StoreError> {
+        Ok(NOTHING_OLD)
     }
 
     async fn forget_counted(&self, _limit: u32) -> Result<u64, StoreError> {
         Ok(0)
     }
 
-    async fn forget_requests(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
-        Ok(0)
+    async fn forget_requests(
+        &self,
+        _before: Timestamp,
+        _after: Option<CallSid>,
+        _limit: u32,
+    ) -> Result<ForgetStep, StoreError> {
+        Ok(NOTHING_OLD)
     }
 }
 

@@ -27,7 +27,9 @@ const ADD: &str = postgres!(
 );
 const IN_USE: &str = postgres!(
     "SELECT content FROM audio_files UNION SELECT file ->> 'content' FROM call_queue \
-     JOIN calls USING (call_sid) CROSS JOIN LATERAL jsonb_array_elements(calls.prompt::jsonb -> 'files') AS file"
+     JOIN calls USING (call_sid) CROSS JOIN LATERAL jsonb_array_elements(calls.prompt::jsonb -> 'files') AS file \
+     UNION SELECT file ->> 'content' FROM call_queue \
+     JOIN calls USING (call_sid) CROSS JOIN LATERAL jsonb_array_elements(calls.notice::jsonb -> 'keys' -> 'question' -> 'files') AS file"
 );
 
 #[async_trait]

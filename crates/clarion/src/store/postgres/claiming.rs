@@ -46,12 +46,12 @@ const LOOK: &str = postgres!(
     "WITH lane AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[], $5::text[]) \
        WITH ORDINALITY AS lane (app_id, route, priority, room, account, place) \
        WHERE account = ANY(ARRAY(SELECT unnest(nullif(current_setting('clarion.locked_accounts', TRUE), '')::text[])))), \
-     seen AS MATERIALIZED (SELECT queue.*, lane.place, pg_try_advisory_xact_lock($6, hashtext(queue.callee)) AS is_ours FROM lane \
+     seen AS MATERIALIZED (SELECT queue.*, lane.place, lane.account, pg_try_advisory_xact_lock($6, hashtext(queue.callee)) AS is_ours FROM lane \
        CROSS JOIN LATERAL (SELECT call_sid, callee, due_at, cancelled OR expires_at <= {now} AS is_over FROM call_queue \
          WHERE app_id = lane.app_id AND route = lane.route AND priority = lane.priority AND node IS NULL AND parked = {in_lane} \
            AND due_at <= {now} \
          ORDER BY due_at, call_sid LIMIT lane.room FOR UPDATE SKIP LOCKED) AS queue), \
-     noted AS MATERIALIZED (SELECT set_config('clarion.seen_callees', coalesce(array_agg(DISTINCT callee), ARRAY[]::text[])::text, TRUE) \
+     noted AS MATERIALIZED (SELECT set_config('clarion.seen_callees', coalesce(array_agg(DISTINCT account || '/' || callee), ARRAY[]::text[])::text, TRUE) \
        FROM seen WHERE is_ours) \
      SELECT call_sid, callee, is_over, place - 1 FROM seen CROSS JOIN noted ORDER BY place, due_at, call_sid"
 );
@@ -59,17 +59,18 @@ const LOOK: &str = postgres!(
 /// callee's call is held in share, so that it cannot end before what is parked behind it is there to be found. Ends take them in the same
 /// order.
 const JUDGE: &str = postgres!(
-    "WITH wanted AS MATERIALIZED (SELECT * FROM unnest(nullif(current_setting('clarion.seen_callees', TRUE), '')::text[]) AS wanted (callee)), \
+    "WITH wanted AS MATERIALIZED (SELECT split_part(pair, '/', 1) AS account, split_part(pair, '/', 2) AS callee \
+       FROM unnest(nullif(current_setting('clarion.seen_callees', TRUE), '')::text[]) AS wanted (pair)), \
      busy AS MATERIALIZED (SELECT callee FROM call_queue WHERE callee = ANY(ARRAY(SELECT callee FROM wanted)) AND node IS NOT NULL \
          AND parked = {in_lane} \
        ORDER BY callee COLLATE \"C\" FOR KEY SHARE) \
-     SELECT callee, callee IN (SELECT callee FROM busy), greatest(\
+     SELECT account, callee, callee IN (SELECT callee FROM busy), greatest(\
          CASE WHEN $1::bigint > 0 THEN {minute} + (SELECT claimed_at FROM callee_calls AS calls \
-           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {minute} ORDER BY claimed_at DESC LIMIT 1 OFFSET $1 - 1) END, \
+           WHERE calls.callee = wanted.callee AND account_sid IN (wanted.account, '') AND claimed_at > {now} - {minute} ORDER BY claimed_at DESC LIMIT 1 OFFSET $1 - 1) END, \
          CASE WHEN $2::bigint > 0 THEN {hour} + (SELECT claimed_at FROM callee_calls AS calls \
-           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {hour} ORDER BY claimed_at DESC LIMIT 1 OFFSET $2 - 1) END, \
+           WHERE calls.callee = wanted.callee AND account_sid IN (wanted.account, '') AND claimed_at > {now} - {hour} ORDER BY claimed_at DESC LIMIT 1 OFFSET $2 - 1) END, \
          CASE WHEN $3::bigint > 0 THEN {day} + (SELECT claimed_at FROM callee_calls AS calls \
-           WHERE calls.callee = wanted.callee AND claimed_at > {now} - {day} ORDER BY claimed_at DESC LIMIT 1 OFFSET $3 - 1) END) \
+           WHERE calls.callee = wanted.callee AND account_sid IN (wanted.account, '') AND claimed_at > {now} - {day} ORDER BY claimed_at DESC LIMIT 1 OFFSET $3 - 1) END) \
      FROM wanted"
 );
 /// Each account is this node's to claim for until the end of the transaction. They are noted for the statement that looks.
@@ -92,8 +93,8 @@ const KEEP_TOKENS: &str = postgres!(
 );
 /// What becomes of each call that was looked at: taken, deferred, parked or set aside.
 const TAKE: &str = postgres!(
-    "WITH counted AS (INSERT INTO callee_calls (callee, claimed_at, call_sid) \
-       SELECT callee, {now}, call_sid FROM unnest($1::text[], $2::text[]) AS taken (call_sid, callee) ON CONFLICT DO NOTHING), \
+    "WITH counted AS (INSERT INTO callee_calls (callee, claimed_at, call_sid, account_sid) \
+       SELECT callee, {now}, call_sid, account FROM unnest($1::text[], $2::text[], $4::text[]) AS taken (call_sid, callee, account) ON CONFLICT DO NOTHING), \
      queue AS (UPDATE call_queue SET state = {claimed}, node = $3, fence = fence + 1, held_since = NULL, pass_at = NULL WHERE call_sid = ANY($1) RETURNING call_queue.*) \
      SELECT ",
     CLAIMED,
@@ -370,8 +371,10 @@ impl<'a> Look<'a> {
 /// What a look has seen.
 struct Seen {
     calls: Vec<Candidate>,
-    /// Whether each callee is busy, and until when it was called too often.
-    callees: HashMap<String, (bool, Option<i64>)>,
+    /// Whether each callee is busy.
+    callees: HashMap<String, bool>,
+    /// Until when an account has called a callee too often.
+    capped: HashMap<(String, String), i64>,
 }
 
 impl Seen {
@@ -388,19 +391,21 @@ impl Seen {
                 lane: row.number(3)?,
             })
         };
-        let callee = |row: &Row| {
-            let judged = (row.flag(1)?, row.optional_number(2)?);
-            Ok((row.string(0)?, judged))
-        };
+        let (mut busy, mut capped) = (HashMap::new(), HashMap::new());
+        for row in callees {
+            let callee = row.string(1)?;
+            if let Some(until) = row.optional_number(3)? {
+                capped.insert((row.string(0)?, callee.clone()), until);
+            }
+            busy.insert(callee, row.flag(2)?);
+        }
         Ok(Self {
             calls: calls
                 .iter()
                 .map(candidate)
                 .collect::<Result<_, StoreError>>()?,
-            callees: callees
-                .iter()
-                .map(callee)
-                .collect::<Result<_, StoreError>>()?,
+            callees: busy,
+            capped,
         })
     }
 }
@@ -411,6 +416,8 @@ struct Verdicts {
     taken: Vec<String>,
     /// Their callees.
     called: Vec<String>,
+    /// Whose they are.
+    callers: Vec<String>,
     parked: Vec<String>,
     deferred: Vec<String>,
     /// When those are due again.
@@ -433,19 +440,21 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
         let count = &mut counts[call.lane];
         count.seen += 1;
         // Another node decides about a callee that was not judged.
-        let Some((is_busy, capped_until)) = callees.get_mut(&call.callee) else {
+        let Some(is_busy) = callees.get_mut(&call.callee) else {
             continue;
         };
         if room.left(claim, call.lane) == 0 {
             continue;
         }
+        let account = claim.shares[call.lane].account.to_string();
+        let called = (account, call.callee);
         if call.is_over {
             count.set_aside += 1;
             verdicts.set_aside.push(call.sid);
-            verdicts.free.extend((!*is_busy).then_some(call.callee));
+            verdicts.free.extend((!*is_busy).then_some(called.1));
         } else if *is_busy {
             verdicts.parked.push(call.sid);
-        } else if let Some(until) = capped_until {
+        } else if let Some(until) = seen.capped.get(&called) {
             verdicts.deferred.push(call.sid);
             verdicts.due_again.push(*until);
         } else {
@@ -453,7 +462,8 @@ fn judge(claim: &Claim, look: &Look<'_>, seen: Seen, room: &mut ClaimRoom) -> Ve
             room.take(claim, call.lane);
             count.taken += 1;
             verdicts.taken.push(call.sid);
-            verdicts.called.push(call.callee);
+            verdicts.callers.push(called.0);
+            verdicts.called.push(called.1);
         }
     }
     verdicts.more_may_start = (0..counts.len()).any(|place| {
@@ -486,7 +496,7 @@ impl Verdicts {
     fn statements<'a>(&'a self, node: &'a &'a str) -> Vec<Planned<'a>> {
         let mut statements: Vec<Planned<'a>> = Vec::with_capacity(6);
         if !self.taken.is_empty() {
-            statements.push((TAKE, vec![&self.taken, &self.called, node]));
+            statements.push((TAKE, vec![&self.taken, &self.called, node, &self.callers]));
         }
         if !self.parked.is_empty() {
             statements.push((PARK, vec![&self.parked]));

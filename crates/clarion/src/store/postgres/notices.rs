@@ -122,7 +122,7 @@ async fn keep_line(
     if !ended.has_line(held.legs_before, is_last) {
         return Ok(());
     }
-    let values = shared_legs::attempt_values(ended);
+    let values = shared_legs::attempt_values(ended, held.legs_before);
     let keep = shared_legs::KEEP_ATTEMPT.postgres;
     query_in(transaction, keep, &bound(&values)).await?;
     bills::bill_call(transaction, ended, charge).await

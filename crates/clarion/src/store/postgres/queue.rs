@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use super::group_commit::{Change, owned};
 use super::legs::{self, KEEP_LEGS};
 use super::{PostgresStore, claiming, ending, notices, sharing, taking_over};
-use crate::domain::account::AppId;
+use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::callback::OwedEvent;
@@ -21,8 +21,8 @@ use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::binding::millis;
 use crate::store::columns::Columns;
 use crate::store::migrations::WANTED;
-use crate::store::statements::{do_not_call, postgres, queue, requests};
-use crate::store::{CallQueue, StoreError};
+use crate::store::statements::{Statement, do_not_call, postgres, queue, requests};
+use crate::store::{CallQueue, ForgetStep, StoreError};
 
 /// Each column of a moment has a statement of its own. What is dialled must leave while the lease still has its margin.
 macro_rules! advance {
@@ -87,8 +87,9 @@ const CHOSEN_WITH_EVENT: &str = with_event!(
     "NOT EXISTS (SELECT 1 FROM call_queue AS before WHERE before.call_sid = moved.call_sid AND before.choice IS NOT NULL)",
     MOVED_CHOSEN
 );
-const CALLS_TO: &str =
-    postgres!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > {now} - $2");
+const CALLS_TO: &str = postgres!(
+    "SELECT count(*) FROM callee_calls WHERE callee = $1 AND account_sid IN ($3, '') AND claimed_at > {now} - $2"
+);
 const FORGET_COUNTED: &str = postgres!(
     "DELETE FROM callee_calls WHERE (callee, claimed_at, call_sid) IN (SELECT callee, claimed_at, call_sid FROM callee_calls \
        WHERE claimed_at < {now} - {day} ORDER BY claimed_at LIMIT $1)"
@@ -118,10 +119,10 @@ const LEAVE: &str = postgres!(
     "UPDATE nodes SET lease_until = {now} WHERE node = $1 AND lease_until > {now} \
        AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = $1)"
 );
+const FORGET_REQUESTS: &str = postgres!("DELETE FROM request_keys WHERE call_sid = ANY($1)");
 const FORGET_CALLS: &str = postgres!(
-    "WITH old AS (",
-    queue::OLD_CALLS.postgres,
-    "), \
+    "WITH old AS (SELECT unnest($1::text[]) AS call_sid), \
+     named AS (UPDATE request_keys SET ended_at = calls.ended_at FROM old JOIN calls USING (call_sid) WHERE request_keys.call_sid = old.call_sid), \
      deliveries AS (DELETE FROM callback_attempts USING old WHERE callback_attempts.call_sid = old.call_sid), \
      legs_forgotten AS (DELETE FROM legs USING old WHERE legs.call_sid = old.call_sid), \
      attempts_forgotten AS (DELETE FROM attempts USING old WHERE attempts.call_sid = old.call_sid), \
@@ -288,8 +289,13 @@ impl CallQueue for PostgresStore {
         Ok(depth)
     }
 
-    async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError> {
-        let values: super::Values<'_> = &[&callee, &millis(within)];
+    async fn calls_to(
+        &self,
+        account: &AccountSid,
+        callee: &str,
+        within: SignedDuration,
+    ) -> Result<u32, StoreError> {
+        let values: super::Values<'_> = &[&callee, &millis(within), &account.as_str()];
         let row = self.query_one(CALLS_TO, values).await?;
         row.number(0)
     }
@@ -298,16 +304,44 @@ impl CallQueue for PostgresStore {
         self.execute(FORGET_COUNTED, &[&i64::from(limit)]).await
     }
 
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let values: super::Values<'_> = &[&i64::from(limit), &before.as_millisecond()];
-        self.execute(requests::FORGET.postgres, values).await
+    async fn forget_requests(
+        &self,
+        before: Timestamp,
+        after: Option<CallSid>,
+        limit: u32,
+    ) -> Result<ForgetStep, StoreError> {
+        forget(self, requests::OLD, FORGET_REQUESTS, before, after, limit).await
     }
 
-    async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let values: super::Values<'_> = &[&i64::from(limit), &before.as_millisecond()];
-        let client = self.long_client().await?;
-        Ok(client.execute(FORGET_CALLS, values).await?)
+    async fn forget_calls(
+        &self,
+        before: Timestamp,
+        after: Option<CallSid>,
+        limit: u32,
+    ) -> Result<ForgetStep, StoreError> {
+        forget(self, queue::OLD_CALLS, FORGET_CALLS, before, after, limit).await
     }
+}
+
+async fn forget(
+    store: &PostgresStore,
+    old: Statement,
+    forget: &str,
+    before: Timestamp,
+    after: Option<CallSid>,
+    limit: u32,
+) -> Result<ForgetStep, StoreError> {
+    let after = after.as_ref().map_or("", CallSid::as_str);
+    let values: super::Values<'_> = &[&i64::from(limit), &before.as_millisecond(), &after];
+    let client = store.long_client().await?;
+    let rows = client.query(old.postgres, values).await?;
+    let seen = rows.iter().map(queue::old_one);
+    let seen = seen.collect::<Result<Vec<_>, _>>()?;
+    let (going, step) = queue::forget_step(&seen, limit);
+    if !going.is_empty() {
+        client.execute(forget, &[&going]).await?;
+    }
+    Ok(step)
 }
 
 /// Numbers of the states for which something holds.

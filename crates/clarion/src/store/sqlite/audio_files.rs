@@ -24,7 +24,8 @@ const ADD: &str = sqlite!(
 );
 const IN_USE: &str = sqlite!(
     "SELECT content FROM audio_files UNION SELECT file.value ->> 'content' FROM call_queue \
-     JOIN calls USING (call_sid) JOIN json_each(calls.prompt, '$.files') AS file"
+     JOIN calls USING (call_sid) JOIN json_each(calls.prompt, '$.files') AS file \
+     UNION SELECT file.value ->> 'content' FROM call_queue JOIN calls USING (call_sid) JOIN json_each(calls.notice, '$.keys.question.files') AS file"
 );
 
 #[async_trait]

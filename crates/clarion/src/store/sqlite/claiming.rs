@@ -25,9 +25,9 @@ pub(super) const DUE_CALLS: &str = sqlite!(
 const IS_BUSY: &str = sqlite!(
     "SELECT 1 FROM call_queue WHERE callee = $1 AND node IS NOT NULL AND parked = {in_lane}"
 );
-/// When a callee with so many calls may be called again: as soon as the oldest of them counts no more.
+/// When a callee with so many calls of an account may be called by it again: as soon as the oldest of them counts no more.
 const NTH_LAST_CALL: &str = sqlite!(
-    "SELECT claimed_at FROM callee_calls WHERE callee = $1 AND claimed_at > $2 ORDER BY claimed_at DESC LIMIT 1 OFFSET $3"
+    "SELECT claimed_at FROM callee_calls WHERE callee = $1 AND claimed_at > $2 AND account_sid IN ($4, '') ORDER BY claimed_at DESC LIMIT 1 OFFSET $3"
 );
 const OF_ACCOUNT: &str = sqlite!(
     "SELECT count(*) FROM call_queue WHERE account_sid = $1 AND node IS NOT NULL AND parked = {in_lane}"
@@ -61,7 +61,7 @@ pub(super) const TAKEN: &str = sqlite!(
     " FROM call_queue AS queue JOIN calls USING (call_sid) WHERE call_sid = $1"
 );
 const COUNT: &str = sqlite!(
-    "INSERT INTO callee_calls (callee, claimed_at, call_sid) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+    "INSERT INTO callee_calls (callee, claimed_at, call_sid, account_sid) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
 );
 
 /// Why a call is overdue, and which ones are. All of them are asked with the same values. SQLite, which does not know how few calls are cancelled
@@ -204,11 +204,11 @@ fn claim_of_lane(
                 unpark_unless_busy(db, &callee)?;
             } else if db.exists(IS_BUSY, [&callee])? {
                 db.run(PARK, params![sid, now])?;
-            } else if let Some(due_at) = capped_until(db, &callee, claim.caps, now)? {
+            } else if let Some(due_at) = capped_until(db, share, &callee, claim.caps, now)? {
                 db.run(DEFER, params![sid, due_at, now])?;
             } else {
                 let call = take(db, &sid, &claim.node, Waiting::InLane)?;
-                db.run(COUNT, params![callee, now, sid])?;
+                db.run(COUNT, params![callee, now, sid, share.account.as_str()])?;
                 taken.extend(call);
                 ledger.take(&share.account, &share.lane.app);
                 left -= 1;
@@ -218,16 +218,17 @@ fn claim_of_lane(
     Ok(())
 }
 
-/// The moment from which a callee may be called again, where the caps do not let it be called now.
+/// The moment from which an account may call a callee again, where the caps do not let it be called now.
 fn capped_until(
     db: &Connection,
+    share: &LaneShare,
     callee: &str,
     caps: CalleeCaps,
     now: i64,
 ) -> Result<Option<i64>, StoreError> {
     let mut until = None;
     for (cap, window) in caps.windows() {
-        let values = params![callee, now - window, cap - 1];
+        let values = params![callee, now - window, cap - 1, share.account.as_str()];
         let nth = db.row(NTH_LAST_CALL, values, |row| row.number::<i64>(0))?;
         until = until.max(nth.map(|claimed_at| claimed_at + window));
     }

@@ -89,7 +89,7 @@ fn keep_line(
     is_last: bool,
 ) -> Result<(), StoreError> {
     if ended.has_line(held.legs_before, is_last) {
-        legs::keep_attempt(db, ended)?;
+        legs::keep_attempt(db, ended, held.legs_before)?;
         bills::bill_call(db, ended, charge)?;
     }
     Ok(())

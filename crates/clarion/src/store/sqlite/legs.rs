@@ -36,8 +36,12 @@ pub(super) fn keep(
     Ok(())
 }
 
-pub(super) fn keep_attempt(db: &Connection, ended: &EndedCall) -> Result<(), StoreError> {
-    let values = legs::attempt_values(ended);
+pub(super) fn keep_attempt(
+    db: &Connection,
+    ended: &EndedCall,
+    legs_before: u32,
+) -> Result<(), StoreError> {
+    let values = legs::attempt_values(ended, legs_before);
     db.run(legs::KEEP_ATTEMPT.sqlite, params_from_iter(values))?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 use super::query::Query;
 use super::queue_clock::QueueClock;
 use super::{SqliteStore, callbacks, calls, claiming, ending, legs};
-use crate::domain::account::AppId;
+use crate::domain::account::{AccountSid, AppId};
 use crate::domain::call::CallSid;
 use crate::domain::call_state::CallState;
 use crate::domain::claim::{
@@ -23,7 +23,7 @@ use crate::domain::trunk_grants::{GrantRequest, TrunkGrant};
 use crate::store::columns::Columns;
 use crate::store::migrations::WANTED;
 use crate::store::statements::{do_not_call, queue, requests, sqlite};
-use crate::store::{CallQueue, StoreError};
+use crate::store::{CallQueue, ForgetStep, StoreError};
 
 /// Each column of a moment has a statement of its own.
 macro_rules! advance {
@@ -54,8 +54,9 @@ const REQUEUE: &str = sqlite!(
     "UPDATE call_queue SET state = {queued}, due_at = coalesce($1, due_at), node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, dialog = NULL, \
        seen_at = NULL, attempts = $3, legs = legs + $4 WHERE call_sid = $2 RETURNING callee, legs - $4"
 );
-const CALLS_TO: &str =
-    sqlite!("SELECT count(*) FROM callee_calls WHERE callee = $1 AND claimed_at > $2");
+const CALLS_TO: &str = sqlite!(
+    "SELECT count(*) FROM callee_calls WHERE callee = $1 AND account_sid IN ($3, '') AND claimed_at > $2"
+);
 const FORGET_COUNTED: &str = sqlite!(
     "DELETE FROM callee_calls WHERE (callee, claimed_at, call_sid) IN (SELECT callee, claimed_at, call_sid FROM callee_calls \
        WHERE claimed_at < $2 - {day} ORDER BY claimed_at LIMIT $1)"
@@ -68,7 +69,11 @@ const HEARTBEAT: &str = sqlite!(
 const FORGET_NODES: &str = sqlite!(
     "DELETE FROM nodes WHERE lease_until < $1 - {day} AND NOT EXISTS (SELECT 1 FROM call_queue WHERE call_queue.node = nodes.node)"
 );
-const FORGET_CALL: [&str; 5] = [
+const FORGET_REQUEST: [&str; 1] = [sqlite!("DELETE FROM request_keys WHERE call_sid = $1")];
+const FORGET_CALL: [&str; 6] = [
+    sqlite!(
+        "UPDATE request_keys SET ended_at = (SELECT ended_at FROM calls WHERE call_sid = $1) WHERE call_sid = $1"
+    ),
     sqlite!("DELETE FROM legs WHERE call_sid = $1"),
     sqlite!("DELETE FROM attempts WHERE call_sid = $1"),
     sqlite!("DELETE FROM callback_attempts WHERE call_sid = $1"),
@@ -259,10 +264,16 @@ impl CallQueue for SqliteStore {
             .await
     }
 
-    async fn calls_to(&self, callee: &str, within: SignedDuration) -> Result<u32, StoreError> {
-        let (callee, since) = (callee.to_owned(), self.clock.after(-within));
+    async fn calls_to(
+        &self,
+        account: &AccountSid,
+        callee: &str,
+        within: SignedDuration,
+    ) -> Result<u32, StoreError> {
+        let (account, callee) = (account.clone(), callee.to_owned());
+        let since = self.clock.after(-within);
         self.read(move |db| {
-            let values = params![callee, since];
+            let values = params![callee, since, account.as_str()];
             db.only_row(CALLS_TO, values, |row| row.number(0))
         })
         .await
@@ -274,17 +285,26 @@ impl CallQueue for SqliteStore {
             .await
     }
 
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.write(move |db| {
-            let values = params![limit, before.as_millisecond()];
-            let forgotten = db.run(requests::FORGET.sqlite, values)?;
-            Ok(forgotten as u64)
-        })
-        .await
+    async fn forget_requests(
+        &self,
+        before: Timestamp,
+        after: Option<CallSid>,
+        limit: u32,
+    ) -> Result<ForgetStep, StoreError> {
+        let old = requests::OLD.sqlite;
+        self.write(move |db| forget(db, old, &FORGET_REQUEST, before, after.as_ref(), limit))
+            .await
     }
 
-    async fn forget_calls(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.write(move |db| forget(db, before, limit)).await
+    async fn forget_calls(
+        &self,
+        before: Timestamp,
+        after: Option<CallSid>,
+        limit: u32,
+    ) -> Result<ForgetStep, StoreError> {
+        let old = queue::OLD_CALLS.sqlite;
+        self.write(move |db| forget(db, old, &FORGET_CALL, before, after.as_ref(), limit))
+            .await
     }
 }
 
@@ -365,13 +385,22 @@ fn put_back(
     Ok(true)
 }
 
-fn forget(db: &Connection, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-    let values = params![limit, before.as_millisecond()];
-    let old = db.rows(queue::OLD_CALLS.sqlite, values, |row| row.string(0))?;
-    for sid in &old {
-        for forget in FORGET_CALL {
+fn forget(
+    db: &Connection,
+    old: &str,
+    forget: &[&str],
+    before: Timestamp,
+    after: Option<&CallSid>,
+    limit: u32,
+) -> Result<ForgetStep, StoreError> {
+    let after = after.map_or("", CallSid::as_str);
+    let values = params![limit, before.as_millisecond(), after];
+    let seen = db.rows(old, values, |row| queue::old_one(row))?;
+    let (going, step) = queue::forget_step(&seen, limit);
+    for sid in going {
+        for forget in forget {
             db.run(forget, [sid])?;
         }
     }
-    Ok(old.len() as u64)
+    Ok(step)
 }

@@ -37,7 +37,7 @@ pub const KEEP_ATTEMPT: Statement = statement!(
 );
 
 /// The values of `KEEP_ATTEMPT`.
-pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 11] {
+pub fn attempt_values(ended: &EndedCall, legs_before: u32) -> [Bind<'_>; 11] {
     let call = &ended.claimed.call;
     [
         Bind::of(call.sid.as_str()),
@@ -45,7 +45,7 @@ pub fn attempt_values(ended: &EndedCall) -> [Bind<'_>; 11] {
         Bind::of(call.number.digits()),
         Bind::of(call.number.extension()),
         Bind::of(i64::from(ended.outcome.number())),
-        Bind::of(ended.dialled_at),
+        Bind::of(ended.attempt_dialled_at(legs_before)),
         Bind::of(ended.answered_at),
         Bind::of(ended.ended_at),
         Bind::of(ended.choice.map(CalleeChoice::to_stored)),

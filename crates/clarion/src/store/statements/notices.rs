@@ -13,7 +13,7 @@ pub const HELD: Statement = statement!(
 pub const LEAVE_QUEUE: Statement = statement!("DELETE FROM call_queue WHERE call_sid = $1");
 /// Before the moment from which it is due: the row of one attempt becomes that of the next, with the values of `next_values`.
 pub const NEXT: &str = "UPDATE call_queue SET state = {queued}, node = NULL, parked = {in_lane}, trunk = NULL, dialled_at = NULL, rang_at = NULL, \
-   answered_at = NULL, choice = NULL, held_since = NULL, pass_at = NULL, dialog = NULL, seen_at = NULL, attempts = $2, attempt = attempt + $3, legs = $4, callee = $5, route = $6, to_called = $7, \
+   answered_at = NULL, choice = NULL, held_since = NULL, pass_at = NULL, dialog = NULL, seen_at = NULL, attempts = $2, tries_before = $2, attempt = attempt + $3, legs = $4, callee = $5, route = $6, to_called = $7, \
    to_number = $8, to_extension = $9, to_caller = $10, patience = $11, due_at = ";
 /// After that.
 pub const OF_CALL: &str = " WHERE call_sid = $1";

@@ -17,8 +17,8 @@ use crate::domain::notice::Notice;
 use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route::RouteKey;
-use crate::store::StoreError;
 use crate::store::columns::Columns;
+use crate::store::{ForgetStep, StoreError};
 
 /// Where a call waits; kept while it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,18 +80,48 @@ pub const DEPTH: Statement = statement!(
 );
 /// The oldest calls first: callSids sort by time. One that still owes something is kept until that is settled.
 pub const OLD_CALLS: Statement = statement!(
-    "SELECT call_sid FROM (SELECT call_sid, ended_at FROM calls ORDER BY call_sid LIMIT $1) AS oldest \
-     WHERE ended_at < $2 AND NOT EXISTS (SELECT 1 FROM callbacks WHERE callbacks.call_sid = oldest.call_sid AND state < {delivered})"
+    "SELECT call_sid, ended_at IS NOT NULL AND ended_at < $2 \
+         AND NOT EXISTS (SELECT 1 FROM callbacks WHERE callbacks.call_sid = oldest.call_sid AND state < {delivered}), accepted_at < $2 \
+     FROM (SELECT call_sid, accepted_at, ended_at FROM calls WHERE call_sid > $3 ORDER BY call_sid LIMIT $1) AS oldest ORDER BY call_sid"
 );
+/// Something that may be old enough to be forgotten.
+#[derive(Debug)]
+pub struct OldOne {
+    sid: CallSid,
+    may_go: bool,
+    /// It was accepted so long ago that what follows may be old as well.
+    is_old: bool,
+}
+
+pub fn old_one(row: &impl Columns) -> Result<OldOne, StoreError> {
+    Ok(OldOne {
+        sid: row.parsed(0)?,
+        may_go: row.flag(1)?,
+        is_old: row.flag(2)?,
+    })
+}
+
+/// Those that go, and the step.
+pub fn forget_step(seen: &[OldOne], limit: u32) -> (Vec<&str>, ForgetStep) {
+    let going = seen.iter().filter(|one| one.may_go);
+    let going: Vec<_> = going.map(|one| one.sid.as_str()).collect();
+    let has_more = |last: &&OldOne| last.is_old && seen.len() as u64 == u64::from(limit);
+    let step = ForgetStep {
+        forgotten: going.len() as u64,
+        stopped_at: seen.last().filter(has_more).map(|last| last.sid.clone()),
+    };
+    (going, step)
+}
+
 /// What a claimed call is read from.
 pub const CLAIMED: &str = "calls.call_sid, calls.account_sid, calls.app_id, calls.accepted_at, coalesce(queue.to_called, calls.called), \
   coalesce(queue.to_number, calls.number), CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, \
   CASE WHEN queue.to_number IS NULL THEN calls.caller ELSE queue.to_caller END, \
   calls.prompt, calls.max_talk, calls.resp_url, calls.user_data, queue.fence, queue.attempts, queue.attempt, queue.callee, calls.type, \
   calls.notice, calls.events, queue.parked, queue.legs, \
-  EXISTS (SELECT 1 FROM call_reservations WHERE call_reservations.call_sid = calls.call_sid), queue.route";
+  EXISTS (SELECT 1 FROM call_reservations WHERE call_reservations.call_sid = calls.call_sid), queue.route, queue.tries_before";
 /// The columns of `CLAIMED`.
-pub const CLAIMED_COLUMNS: usize = 23;
+pub const CLAIMED_COLUMNS: usize = 24;
 /// What an orphaned call is read from, before the moment when its process was last seen.
 pub const ORPHANED: &str = "queue.state, queue.trunk, queue.dialled_at, queue.rang_at, queue.answered_at, queue.dialog, queue.choice";
 
@@ -196,6 +226,7 @@ pub fn claimed(row: &impl Columns, node: &NodeId) -> Result<ClaimedCall, StoreEr
             fence: row.number(12)?,
         },
         tries: row.number(13)?,
+        tries_before: row.number(23)?,
         attempt: attempt_number(row, 14)?,
         is_counted: row.number::<i16>(19)? == Waiting::InLane as i16,
         legs_before: row.number(20)?,

@@ -15,20 +15,33 @@ use crate::domain::phone_number::PhoneNumber;
 use crate::store::columns::Columns;
 use crate::store::{BarredChange, StoreError};
 
+/// When the talk of a call that is over was at its end: of a notice, which may have waited for long after it, that of the last attempt that was dialled.
+macro_rules! talk_ended {
+    () => {
+        "CASE WHEN calls.ending IS NULL THEN calls.ended_at ELSE coalesce((SELECT ended_at FROM attempts AS last \
+           WHERE last.call_sid = calls.call_sid AND last.dialled_at IS NOT NULL ORDER BY last.attempt DESC LIMIT 1), calls.ended_at) END"
+    };
+}
 /// What a record is read from: `calls`, and `call_queue` as `queue`.
-pub const RECORD: &str = "SELECT calls.call_sid, calls.account_sid, calls.app_id, calls.called, calls.number, calls.extension, calls.caller, \
+pub const RECORD: &str = concat!(
+    "SELECT calls.call_sid, calls.account_sid, calls.app_id, calls.called, calls.number, calls.extension, calls.caller, \
   queue.state, calls.outcome, coalesce(calls.trunk, queue.trunk), coalesce(calls.attempts, queue.attempts, 0), calls.accepted_at, \
   queue.due_at, coalesce(calls.dialled_at, queue.dialled_at), coalesce(calls.rang_at, queue.rang_at), \
   coalesce(calls.answered_at, queue.answered_at), calls.ended_at, calls.sip_code, calls.reason, calls.type, \
   queue.attempt, coalesce(queue.to_number, calls.number), \
-  CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, calls.notice, calls.ending, calls.events FROM calls";
+  CASE WHEN queue.to_number IS NULL THEN calls.extension ELSE queue.to_extension END, calls.notice, calls.ending, calls.events, ",
+    talk_ended!(),
+    " FROM calls"
+);
 
 pub const CALL: Statement = statement!(
     RECORD,
     " LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1"
 );
 pub const PROGRESS: Statement = statement!(
-    "SELECT queue.state, calls.outcome, coalesce(calls.answered_at, queue.answered_at), calls.ended_at, \
+    "SELECT queue.state, calls.outcome, coalesce(calls.answered_at, queue.answered_at), ",
+    talk_ended!(),
+    ", \
        CASE WHEN calls.notice IS NOT NULL THEN (SELECT count(*) FROM attempts \
          WHERE attempts.call_sid = calls.call_sid AND attempts.dialled_at IS NOT NULL) END, calls.ending, calls.confirmed_by, calls.confirm_key, calls.answered_by \
        FROM calls LEFT JOIN call_queue AS queue USING (call_sid) WHERE call_sid = $1 AND calls.account_sid = $2"
@@ -84,6 +97,7 @@ pub fn record(row: &impl Columns) -> Result<CallRecord, StoreError> {
         notice: notice(row, 23)?,
         ending: row.optional_number(24)?.and_then(NoticeEnding::from_number),
         events: row.optional_text(25)?.and_then(EventWish::from_stored),
+        talk_ended_at: row.optional_time(26)?,
     })
 }
 

@@ -14,11 +14,13 @@ pub const FIND: Statement = statement!(
 );
 /// The digest of the fields alone (`RequestKey`), where the secret is to be forgotten.
 pub const WITHOUT_SECRET: &str = "substr(digest, 1, 64)";
-/// The oldest first: callSids sort by time. What belongs to a call that has not ended, or has ended a while ago only, is kept.
-pub const FORGET: Statement = statement!(
-    "DELETE FROM request_keys WHERE call_sid IN (SELECT call_sid FROM \
-       (SELECT call_sid FROM request_keys ORDER BY call_sid LIMIT $1) AS oldest LEFT JOIN calls USING (call_sid) \
-       WHERE calls.call_sid IS NULL OR calls.ended_at < $2)"
+/// The oldest first: callSids sort by time. What belongs to a call that has not ended, or has ended a while ago only, is kept. A call that was forgotten has
+/// left its end here; of one that an earlier program has forgotten nothing is known.
+pub const OLD: Statement = statement!(
+    "SELECT call_sid, CASE WHEN calls.call_sid IS NULL THEN oldest.ended_at IS NULL OR oldest.ended_at < $2 \
+         ELSE calls.ended_at IS NOT NULL AND calls.ended_at < $2 END, oldest.accepted_at < $2 \
+     FROM (SELECT call_sid, accepted_at, ended_at FROM request_keys WHERE call_sid > $3 ORDER BY call_sid LIMIT $1) AS oldest \
+       LEFT JOIN calls USING (call_sid) ORDER BY call_sid"
 );
 
 /// The values of `KEEP`, where the request has a name.

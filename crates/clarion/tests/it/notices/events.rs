@@ -143,6 +143,20 @@ async fn an_address_that_cannot_be_used_leaves_a_request_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wish_that_is_not_known_means_every_event() {
+    let stage = Stage::new(TIMES).await;
+    let watcher = Receiver::start(vec![ok()]).await;
+    let fields = format!(
+        "{HELLO},\"callStateUrl\":\"{}\",\"callStatePush\":\"7\"",
+        watcher.url()
+    );
+    stage.call("13800000005", &fields).await;
+    let bodies = told(&watcher).await;
+    assert_eq!(field(&bodies[0], "event"), "queued");
+    assert!(bodies.len() > 3, "{bodies:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_final_callback_does_not_wait_for_events() {
     let stage = Stage::new(TIMES).await;
     let watcher = Receiver::start(vec![Manner::Hang]).await;

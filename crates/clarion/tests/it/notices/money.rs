@@ -68,3 +68,47 @@ async fn each_attempt_is_paid_by_itself_until_the_money_is_gone() {
 async fn each_attempt_is_paid_by_itself_until_the_money_is_gone_on_postgres() {
     one_attempt_is_paid_at_a_time(&on_postgres().await).await;
 }
+
+async fn says_all_or_nothing(database: &str) {
+    let rates = "[rates]\ndefault = [{ prefix = \"*\", unit_seconds = 1, price = \"0.01\", unanswered = \"0\" }]\n";
+    let stage = Stage::prepared(&format!("{database}{rates}{TIMES}"), async |store, _| {
+        let sid = support::SID.parse().unwrap();
+        let change = AccountChange {
+            balance: Some(Some(money("0.03"))),
+            ..AccountChange::default()
+        };
+        store.change_account(&sid, change).await.unwrap();
+    })
+    .await;
+    let text = "\"mediaTxt\":\"The water rises. Please leave the house at once, and take the children with you.\"";
+    let fields = format!("{text},\"priority\":\"4\",\"backupTo\":\"13800000005\"");
+    let sid = stage.call("13800000001", &fields).await;
+    let report = stage.report_of(&sid).await;
+    let said = ["state", "attempts", "ended"].map(|name| field(&report, name));
+    assert_eq!(said, ["2", "0", "unpaid"]);
+    assert!(stage.legs(&sid).await.is_empty(), "nobody was called");
+    let lines = stage.lines(&sid).await;
+    assert_eq!((lines.len(), lines[0].fee), (1, money("0")));
+    let account = support::SID.parse().unwrap();
+    let funds = stage.server.store.funds(&account).await.unwrap().unwrap();
+    assert_eq!(
+        (funds.balance, funds.reserved),
+        (Some(money("0.03")), money("0"))
+    );
+    // So long as it may talk at all it is paid, and a simple call says what it can.
+    let short = format!("{text},\"priority\":\"4\",\"maxCallTime\":\"1\"");
+    let sid = stage.call("13800000001", &short).await;
+    assert_eq!(field(&stage.report_of(&sid).await, "ended"), "talked");
+    let sid = stage.call("13800000001", text).await;
+    assert_eq!(field(&stage.report_of(&sid).await, "state"), "0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_whose_message_cannot_be_paid_says_nothing() {
+    says_all_or_nothing("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_whose_message_cannot_be_paid_says_nothing_on_postgres() {
+    says_all_or_nothing(&on_postgres().await).await;
+}

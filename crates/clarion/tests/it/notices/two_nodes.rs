@@ -3,15 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use clarion::domain::call::CallSid;
+use jiff::tz::TimeZone;
 use phone::test_phone::Script;
 use supervisor::Supervisor;
 use tokio::task::JoinSet;
 
+use super::events::steps;
+use super::{billed, times_in};
 use crate::calls::stage::{field, settings};
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::receiver::{Receiver, ok};
 use crate::support::telephone::Telephone;
-use crate::support::{eventually_within, postgres};
+use crate::support::{ZONE, bills, eventually_within, postgres};
 
 /// Two cores may need their time for what is asked here.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
@@ -104,6 +108,29 @@ async fn a_thousand_requests_of_one_name_are_one_notice() {
     store.close().await;
 }
 
+/// Busy, then no answer, then confirmed by the second person after the first.
+fn expected_steps(queued: &str, confirmed: &str) -> Vec<String> {
+    assert_eq!(field(queued, "event"), "queued");
+    let stem = confirmed.strip_suffix("0012").unwrap();
+    let about =
+        |attempt, suffix| format!("<attempt>{attempt}</attempt><number>{stem}{suffix}</number>");
+    let (first, second, third) = (about(1, "0002"), about(2, "0003"), about(3, "0012"));
+    vec![
+        "queued ".to_owned(),
+        format!("dialling {first}"),
+        format!("hangup {first}<result>busy</result>"),
+        format!("escalated {second}"),
+        format!("dialling {second}"),
+        format!("hangup {second}<result>not-answered</result>"),
+        format!("escalated {third}"),
+        format!("dialling {third}"),
+        format!("answered {third}"),
+        format!("key {third}<dtmf>1</dtmf>"),
+        format!("hangup {third}<result>confirmed</result>"),
+        "ended <result>confirmed</result>".to_owned(),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_one_node_begins_the_other_may_go_on_with() {
     const NOTICES: usize = 12;
@@ -156,9 +183,48 @@ async fn what_one_node_begins_the_other_may_go_on_with() {
     for sid in placed.keys() {
         let told = watcher.received().into_iter();
         let of_call = told.filter(|one| field(&one.body, "callSid") == sid);
-        let seqs: Vec<u32> = of_call
-            .map(|one| field(&one.body, "seq").parse().unwrap())
-            .collect();
+        let bodies: Vec<_> = of_call.map(|one| one.body).collect();
+        let seqs = bodies.iter().map(|body| field(body, "seq").parse::<u32>());
+        let seqs: Vec<_> = seqs.map(Result::unwrap).collect();
         assert!(seqs.is_sorted_by(|one, next| one < next), "{sid}: {seqs:?}");
+        assert_eq!(steps(&bodies), expected_steps(&bodies[0], &placed[sid]));
     }
+    let store = pair.first.database.open(&Supervisor::new()).await.unwrap();
+    for (sid, confirmed) in &placed {
+        let sid: CallSid = sid.parse().unwrap();
+        let attempts = store.call_history(&sid).await.unwrap().attempts;
+        let mut lines = Vec::new();
+        for attempt in &attempts {
+            let id = attempt.number.order_id(&sid);
+            lines.push(bills::line_of(&*store, &id, attempt.ended_at).await);
+        }
+        let stem = confirmed.strip_suffix("0012").unwrap();
+        let (first, second) = (format!("{stem}0002"), format!("{stem}0003"));
+        let ids = [2, 3].map(|number| format!("{sid}-{number}"));
+        assert_eq!(
+            billed(&lines),
+            [
+                (sid.as_str(), first.as_str(), "busy"),
+                (&ids[0], &second, "not-answered"),
+                (&ids[1], confirmed, "confirmed"),
+            ]
+        );
+        let of_call = |body: &&String| field(body, "callSid") == sid.as_str();
+        let bodies: Vec<_> = receiver
+            .received()
+            .into_iter()
+            .map(|one| one.body)
+            .collect();
+        let report = bodies.iter().find(of_call).unwrap();
+        let times = times_in(&TimeZone::get(ZONE).unwrap(), &lines[2]);
+        assert_eq!(
+            *report,
+            format!(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?><request><action>SellingCall</action><number>{first}</number>\
+                 <callSid>{sid}</callSid><state>0</state>{times}<attempts>3</attempts><confirm>1</confirm>\
+                 <confirmNumber>{confirmed}</confirmNumber><dtmf>1</dtmf><result>confirmed</result><ended>confirmed</ended></request>"
+            )
+        );
+    }
+    store.close().await;
 }

@@ -1,19 +1,22 @@
 //! Which calls are taken, in which order, and how often a callee is called.
 
 use clarion::domain::account::{AccountChange, AccountState};
-use clarion::domain::call::Queueing;
+use clarion::domain::call::{NewCall, Queueing};
 use clarion::domain::call_state::CallState;
-use clarion::domain::claim::{CalleeCaps, Claim, DueLane, Overdue};
+use clarion::domain::claim::{CalleeCaps, Claim, DueLane, Lane, LaneShare, Overdue};
 use clarion::store::Database;
 use jiff::SignedDuration;
 
-use super::{account, back, call, claim, claim_for, ended, node, now, pass};
+use super::{account, back, call, claim, claim_for, ended, node, now, pass, share};
+use crate::calls::stage::register;
 use crate::store_contract::{lane, order, order_queued, queueing, with_account};
+use crate::support;
 
 contract! {
     calls_are_claimed_in_their_order_and_once,
     one_callee_is_called_by_one_call_at_a_time,
     a_callee_is_not_called_more_often_than_allowed,
+    calls_of_one_account_do_not_use_up_those_of_another,
     a_call_that_was_put_back_does_not_count_for_its_callee,
     what_counted_for_a_callee_is_forgotten_after_a_day,
     overdue_calls_are_claimed_for_their_end,
@@ -109,6 +112,57 @@ async fn a_callee_is_not_called_more_often_than_allowed(database: Database) {
     );
 }
 
+async fn calls_of_one_account_do_not_use_up_those_of_another(database: Database) {
+    let store = with_account(&database).await;
+    let other = register(&*store, 7, |_| {}).await;
+    let of_other = |call: NewCall| NewCall {
+        account: other.parse().unwrap(),
+        app: other.parse().unwrap(),
+        ..call
+    };
+    let number = "8613800000001";
+    let caps = CalleeCaps {
+        per_day: 1,
+        ..CalleeCaps::default()
+    };
+    let wish = || Claim {
+        caps,
+        shares: vec![
+            share(lane(), 10),
+            LaneShare {
+                account: other.parse().unwrap(),
+                lane: Lane {
+                    app: other.parse().unwrap(),
+                    ..lane()
+                },
+                calls: 10,
+            },
+        ],
+        ..claim_for(&node(1), 10)
+    };
+    for _ in 0..2 {
+        store.accept_call(order(call(number))).await.unwrap();
+        store
+            .accept_call(order(of_other(call(number))))
+            .await
+            .unwrap();
+    }
+    // One at a time, whoever wants it.
+    for turn in 0..2 {
+        let claimed = store.claim_calls(wish()).await.unwrap();
+        assert_eq!(claimed.len(), 1, "turn {turn}");
+        assert!(store.end_call(ended(&claimed[0], now())).await.unwrap());
+    }
+    assert!(store.claim_calls(wish()).await.unwrap().is_empty());
+    let day = SignedDuration::from_hours(24);
+    for account in [account(), other.parse().unwrap()] {
+        assert_eq!(store.calls_to(&account, number, day).await.unwrap(), 1);
+    }
+    // What a node of an earlier version has counted counts for everybody.
+    support::execute(&database, "UPDATE callee_calls SET account_sid = ''").await;
+    assert_eq!(store.calls_to(&account(), number, day).await.unwrap(), 2);
+}
+
 async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Database) {
     let store = with_account(&database).await;
     let call = call("8613800000001");
@@ -118,7 +172,12 @@ async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Databa
         ..CalleeCaps::default()
     };
     let day = SignedDuration::from_hours(24);
-    let count = async || store.calls_to("8613800000001", day).await.unwrap();
+    let count = async || {
+        store
+            .calls_to(&account(), "8613800000001", day)
+            .await
+            .unwrap()
+    };
     for turn in 0..5 {
         let wish = Claim {
             caps,
@@ -134,7 +193,13 @@ async fn a_call_that_was_put_back_does_not_count_for_its_callee(database: Databa
         );
         assert_eq!(count().await, 0, "turn {turn}");
     }
-    assert_eq!(store.calls_to("8613800000002", day).await.unwrap(), 0);
+    assert_eq!(
+        store
+            .calls_to(&account(), "8613800000002", day)
+            .await
+            .unwrap(),
+        0
+    );
 }
 
 async fn what_counted_for_a_callee_is_forgotten_after_a_day(database: Database) {
@@ -148,7 +213,13 @@ async fn what_counted_for_a_callee_is_forgotten_after_a_day(database: Database) 
     let day = SignedDuration::from_hours(24);
     pass(&database, day - SignedDuration::from_mins(1)).await;
     assert_eq!(forget().await, 0, "they count still");
-    assert_eq!(store.calls_to("8613800000002", day).await.unwrap(), 1);
+    assert_eq!(
+        store
+            .calls_to(&account(), "8613800000002", day)
+            .await
+            .unwrap(),
+        1
+    );
     pass(&database, SignedDuration::from_mins(2)).await;
     assert_eq!((forget().await, forget().await, forget().await), (2, 1, 0));
 }
@@ -194,7 +265,13 @@ async fn a_number_that_is_held_back_for_longer_than_its_patience_loses_its_turn(
     let day = SignedDuration::from_hours(24);
     let back = back(SignedDuration::ZERO, 0);
     assert!(store.requeue_call(&found[0], back).await.unwrap());
-    assert_eq!(store.calls_to("8613800000001", day).await.unwrap(), 1);
+    assert_eq!(
+        store
+            .calls_to(&account(), "8613800000001", day)
+            .await
+            .unwrap(),
+        1
+    );
     assert!(claim(&store, &node(1), 10).await.is_empty());
     assert!(held_back().await.is_empty(), "its patience begins anew");
     assert!(store.end_call(ended(&talking, now())).await.unwrap());

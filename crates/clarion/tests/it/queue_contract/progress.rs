@@ -8,7 +8,9 @@ use clarion::domain::outcome::Outcome;
 use clarion::store::Database;
 use jiff::SignedDuration;
 
-use super::{LEASE, account, back, call, claim, dialling, ended, new_call, node, now, pass};
+use super::{
+    LEASE, account, back, call, claim, dialling, ended, forget_calls, new_call, node, now, pass,
+};
 use crate::store_contract::{order, with_account};
 use crate::support::owed::{self, Claiming};
 use crate::support::{self};
@@ -21,6 +23,7 @@ contract! {
     what_an_end_owes_is_due_at_once_whatever_the_clock_of_its_node_says,
     what_ends_after_its_day_was_closed_is_billed_on_the_first_open_day,
     old_calls_are_forgotten_but_not_what_is_still_owed,
+    what_waits_for_weeks_does_not_hide_what_is_old,
 }
 
 async fn a_call_goes_through_its_states_and_ends_once(database: Database) {
@@ -163,16 +166,57 @@ async fn old_calls_are_forgotten_but_not_what_is_still_owed(database: Database) 
         assert!(store.end_call(ended(&claimed, now)).await.unwrap());
     }
     let later = now + SignedDuration::from_hours(1);
-    assert_eq!(store.forget_calls(now, 10).await.unwrap(), 0, "too early");
-    assert_eq!(store.forget_calls(later, 10).await.unwrap(), 1);
+    assert_eq!(forget_calls(&*store, now).await, 0, "too early");
+    assert_eq!(forget_calls(&*store, later).await, 1);
     let is_there = async |sid: &CallSid| store.call_record(sid).await.unwrap().is_some();
     assert!(!is_there(&silent.sid).await);
     assert!(is_there(&owing.sid).await && is_there(&alive.sid).await);
     support::settle_callback(&database, &owing.sid).await;
-    assert_eq!(store.forget_calls(later, 10).await.unwrap(), 1);
+    assert_eq!(forget_calls(&*store, later).await, 1);
     let key = CallbackKey::of_end(owing.sid);
     assert!(store.callback(&key).await.unwrap().is_none());
     assert!(is_there(&alive.sid).await, "it has not ended");
+}
+
+async fn what_waits_for_weeks_does_not_hide_what_is_old(database: Database) {
+    let store = with_account(&database).await;
+    let silent = |number: u32| NewCall {
+        resp_url: None,
+        ..call(&format!("86138000{number:05}"))
+    };
+    let mut patient = Vec::new();
+    for number in 0..7 {
+        let call = silent(number);
+        store.accept_call(order(call.clone())).await.unwrap();
+        patient.push(call.sid);
+    }
+    let (old, young) = (silent(8), silent(9));
+    for call in [&old, &young] {
+        store.accept_call(order((*call).clone())).await.unwrap();
+    }
+    let (before, end) = (now() + SignedDuration::from_hours(1), now());
+    for claimed in claim(&store, &node(1), 10).await {
+        if claimed.call.sid == old.sid {
+            assert!(store.end_call(ended(&claimed, end)).await.unwrap());
+        }
+    }
+    let (mut after, mut forgotten) = (None, Vec::new());
+    loop {
+        let step = store.forget_calls(before, after, 3).await.unwrap();
+        forgotten.push(step.forgotten);
+        after = step.stopped_at;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(forgotten.iter().sum::<u64>(), 1, "{forgotten:?}");
+    assert!(forgotten.len() <= 4, "no more than there is: {forgotten:?}");
+    let is_there = async |sid: &CallSid| store.call_record(sid).await.unwrap().is_some();
+    assert!(!is_there(&old.sid).await && is_there(&young.sid).await);
+    // Where everything is young, one look is enough.
+    let long_ago = end - SignedDuration::from_hours(24 * 365 * 20);
+    let step = store.forget_calls(long_ago, None, 3).await.unwrap();
+    assert_eq!((step.forgotten, step.stopped_at), (0, None));
 }
 
 async fn what_an_end_owes_is_due_at_once_whatever_the_clock_of_its_node_says(database: Database) {

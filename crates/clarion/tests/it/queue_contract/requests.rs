@@ -6,7 +6,7 @@ use clarion::store::Database;
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
 
-use super::{call, claim, ended, node, now};
+use super::{call, claim, ended, forget_calls, node, now};
 use crate::store_contract::{order, with_account};
 use crate::support::app_id;
 
@@ -15,6 +15,8 @@ contract! {
     of_many_at_once_one_becomes_a_call,
     a_repeated_commit_is_no_repetition_by_the_application,
     names_are_forgotten_a_while_after_the_end,
+    a_name_is_remembered_for_longer_than_its_call,
+    names_that_wait_do_not_hide_those_that_are_old,
 }
 
 fn id(name: &str) -> RequestId {
@@ -94,9 +96,57 @@ async fn names_are_forgotten_a_while_after_the_end(database: Database) {
         let found = store.find_request(&app_id(), &id(name)).await;
         found.unwrap().is_some()
     };
-    store.forget_requests(now(), 10).await.unwrap();
+    let forget = async |before| store.forget_requests(before, None, 10).await.unwrap();
+    forget(now()).await;
     assert!(is_known("ended").await, "too early");
     let later = now() + SignedDuration::from_hours(1);
-    store.forget_requests(later, 10).await.unwrap();
+    forget(later).await;
     assert!(!is_known("ended").await && is_known("queued").await);
+}
+
+async fn a_name_is_remembered_for_longer_than_its_call(database: Database) {
+    let store = with_account(&database).await;
+    let silent = NewCall {
+        resp_url: None,
+        ..call("8613800000001")
+    };
+    store.accept_call(named("a", "x", silent)).await.unwrap();
+    let claimed = claim(&store, &node(1), 1).await.remove(0);
+    assert!(store.end_call(ended(&claimed, now())).await.unwrap());
+    let is_known = async || {
+        let found = store.find_request(&app_id(), &id("a")).await;
+        found.unwrap().is_some()
+    };
+    let (before, later) = (
+        now() - SignedDuration::from_hours(1),
+        now() + SignedDuration::from_hours(1),
+    );
+    assert_eq!(forget_calls(&*store, later).await, 1);
+    store.forget_requests(before, None, 10).await.unwrap();
+    assert!(is_known().await, "its call ended a moment ago");
+    store.forget_requests(later, None, 10).await.unwrap();
+    assert!(!is_known().await);
+}
+
+async fn names_that_wait_do_not_hide_those_that_are_old(database: Database) {
+    let store = with_account(&database).await;
+    for number in 0..8 {
+        let call = call(&format!("861380000000{number}"));
+        let order = named(&number.to_string(), "x", call);
+        store.accept_call(order).await.unwrap();
+    }
+    let claimed = claim(&store, &node(1), 10).await;
+    let last = claimed.iter().max_by_key(|one| one.call.sid.clone());
+    assert!(store.end_call(ended(last.unwrap(), now())).await.unwrap());
+    let later = now() + SignedDuration::from_hours(1);
+    let (mut after, mut forgotten) = (None, 0);
+    loop {
+        let step = store.forget_requests(later, after, 3).await.unwrap();
+        forgotten += step.forgotten;
+        after = step.stopped_at;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(forgotten, 1);
 }

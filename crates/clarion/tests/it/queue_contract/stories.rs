@@ -55,6 +55,7 @@ fn claim_of(call: &clarion::domain::call::NewCall) -> clarion::domain::claim::Cl
             fence: 1,
         },
         tries: 0,
+        tries_before: 0,
         attempt: clarion::domain::attempt::AttemptNumber::FIRST,
         is_counted: true,
         legs_before: 0,

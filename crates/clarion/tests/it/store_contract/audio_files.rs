@@ -1,9 +1,15 @@
 //! Audio files: what a name means, and to whom.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use clarion::domain::audio_quota::{AudioCharge, AudioQuota};
-use clarion::domain::prompt::{AddedFile, AudioOwner, ContentId, FileName, FileOwner};
+use clarion::domain::call::NewCall;
+use clarion::domain::notice::Notice;
+use clarion::domain::notice::keys::NoticeKeys;
+use clarion::domain::prompt::{
+    AddedFile, AudioFile, AudioOwner, ContentId, FileName, FileOwner, Prompt,
+};
 use clarion::store::{Database, StoreError};
 
 use futures_util::future::join_all;
@@ -97,6 +103,32 @@ async fn an_audio_file_means_what_was_added_last_and_belongs_to_its_owner(databa
     assert_eq!(store.audio_contents_in_use().await.unwrap(), in_use);
     store.accept_call(order(call(1))).await.unwrap();
     in_use.insert(ContentId::test_file());
+    assert_eq!(store.audio_contents_in_use().await.unwrap(), in_use);
+    // So is what asks for the key of a notice.
+    let asks = NewCall {
+        notice: Some(Arc::new(Notice {
+            keys: Some(NoticeKeys {
+                confirm: vec!['1'],
+                replay: None,
+                stop: None,
+                wait: 10,
+                question: Some(Prompt {
+                    speech: None,
+                    files: vec![AudioFile {
+                        content: ContentId::of(b"question"),
+                        name: "question.wav".parse().unwrap(),
+                    }],
+                    code: None,
+                    plays: 1,
+                }),
+                voice: None,
+            }),
+            ..Notice::single()
+        })),
+        ..call(2)
+    };
+    store.accept_call(order(asks)).await.unwrap();
+    in_use.insert(ContentId::of(b"question"));
     assert_eq!(store.audio_contents_in_use().await.unwrap(), in_use);
 
     store.remove_audio_file(&own, &names[1]).await.unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use clarion::domain::account::AccountSid;
 use clarion::domain::do_not_call::{DoNotCallEntry, DoNotCallSource};
@@ -92,11 +93,13 @@ async fn the_account_says_whether_there_is_a_list(database: Database) {
 async fn a_hundred_thousand_are_added_in_batches_and_read_in_pages(database: Database) {
     let (store, account) = (with_account(&database).await, account());
     let all: Vec<_> = (0..100_000).map(number).collect();
+    let began = Instant::now();
     for batch in all.rchunks(5_000) {
         let source = DoNotCallSource::Import;
         let added = store.add_do_not_call(&account, batch.to_vec(), source, at(1));
         assert_eq!(added.await.unwrap(), 5_000);
     }
+    println!("100,000 numbers were added in {:.1?}", began.elapsed());
     let (mut read, mut after) = (Vec::new(), String::new());
     loop {
         let page = store.do_not_call_page(&account, &after, 30_000).await;

@@ -121,8 +121,9 @@ impl<'a> Comparison<'a> {
             }
             Action::CallsTo(callee) => {
                 let callee = number(callee).digits().to_owned();
-                let calls = any.calls_to(&callee, HOUR).await.unwrap();
-                prop_assert_eq!(calls, self.model.calls_to(&callee, HOUR));
+                let account = super::ACCOUNT.parse().unwrap();
+                let calls = any.calls_to(&account, &callee, HOUR).await.unwrap();
+                prop_assert_eq!(calls, self.model.calls_to(&account, &callee, HOUR));
             }
         }
         Ok(())
@@ -449,6 +450,13 @@ impl<'a> Comparison<'a> {
             rang_at: end.map_or_else(|| place?.rang_at, |end| end.rang_at),
             answered_at: whole.map_or_else(|| place?.answered_at, |whole| whole.answered_at),
             ended_at: whole.map(|whole| whole.ended_at),
+            talk_ended_at: whole.map(|whole| {
+                let attempts = call.attempts.iter().rev();
+                let dialled = attempts.filter(|attempt| attempt.dialled_at.is_some());
+                let last = dialled.map(|attempt| attempt.ended_at).next();
+                let last = last.filter(|_| whole.ending.is_some());
+                last.unwrap_or(whole.ended_at)
+            }),
             sip_code: end.and_then(|end| end.sip_code),
             reason: end.and_then(|end| end.reason.clone()),
             current: place.map(|place| CurrentAttempt {

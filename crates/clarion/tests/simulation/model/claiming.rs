@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clarion::domain::account::AccountSid;
 use clarion::domain::call::CallSid;
 use clarion::domain::call_state::CallState;
 use clarion::domain::claim::{
@@ -78,7 +79,7 @@ impl QueueModel {
                     continue;
                 }
                 let callee = self.calls[&sid].call.callee.clone();
-                if let Some(until) = self.capped_until(&callee, claim.caps) {
+                if let Some(until) = self.capped_until(&share.account, &callee, claim.caps) {
                     self.place_of(&sid).due_at = until;
                     continue;
                 }
@@ -150,10 +151,11 @@ impl QueueModel {
             .any(|call| call.is_under_way() && call.call.callee.clone() == callee)
     }
 
-    fn capped_until(&self, callee: &str, caps: CalleeCaps) -> Option<i64> {
+    fn capped_until(&self, account: &AccountSid, callee: &str, caps: CalleeCaps) -> Option<i64> {
         let until = |(cap, window): (u32, i64)| {
-            let counts = |(of, at, _): &&(String, i64, CallSid)| {
-                of.as_str() == callee && *at > self.now - window
+            let counts = |(of, at, sid): &&(String, i64, CallSid)| {
+                let is_own = self.calls[sid].call.account == *account;
+                is_own && of.as_str() == callee && *at > self.now - window
             };
             let mut times: Vec<_> = self
                 .claims
@@ -195,6 +197,7 @@ impl QueueModel {
             },
             attempt: place.attempt,
             tries: place.tries,
+            tries_before: place.tries_before,
             is_counted: !place.is_to_end,
             legs_before: place.legs,
             only_trunk: None,

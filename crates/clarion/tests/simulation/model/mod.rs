@@ -67,6 +67,8 @@ pub struct Place {
     pub state: CallState,
     pub attempt: AttemptNumber,
     pub tries: u32,
+    /// Of those, for earlier attempts.
+    tries_before: u32,
     /// Of this attempt, stored before it was claimed.
     legs: u32,
     pub node: Option<NodeId>,
@@ -162,6 +164,7 @@ impl QueueModel {
             state: CallState::Queued,
             attempt: AttemptNumber::FIRST,
             tries: 0,
+            tries_before: 0,
             legs: 0,
             node: None,
             fence: 0,
@@ -282,7 +285,7 @@ impl QueueModel {
             number: ended.claimed.attempt,
             to: ended.claimed.call.number.clone(),
             outcome: ended.outcome,
-            dialled_at: ended.dialled_at,
+            dialled_at: ended.attempt_dialled_at(legs_before),
             answered_at: ended.answered_at,
             ended_at: ended.ended_at,
             choice: ended.choice,
@@ -309,6 +312,7 @@ impl QueueModel {
             due_at: now + millis(going.next.pause),
             attempt: AttemptNumber::new(place.attempt.number() + was_dialled).expect("not 0"),
             tries: going.ended.tries,
+            tries_before: going.ended.tries,
             legs: 0,
             rang_at: None,
             answered_at: None,
@@ -405,9 +409,12 @@ impl QueueModel {
         (count, oldest.map(|call| call.call.accepted_at))
     }
 
-    pub fn calls_to(&self, callee: &str, within: SignedDuration) -> u32 {
+    pub fn calls_to(&self, account: &AccountSid, callee: &str, within: SignedDuration) -> u32 {
         let since = self.now - millis(within);
-        let counts = |(of, at, _): &&(String, i64, CallSid)| of.as_str() == callee && *at > since;
+        let counts = |(of, at, sid): &&(String, i64, CallSid)| {
+            let is_own = self.calls[sid].call.account == *account;
+            is_own && of.as_str() == callee && *at > since
+        };
         u32::try_from(self.claims.iter().filter(counts).count()).expect("a few")
     }
 
