@@ -2,6 +2,7 @@
 
 mod addresses;
 mod config;
+mod failover;
 mod health;
 mod invite;
 mod redirect;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::signalling::{DialogSnapshot, Resolver, Signalling, SignallingError, Transport};
 use addresses::Addresses;
 pub use config::{Identity, NumberForm, SipTrunkConfig};
+pub use failover::HostFailover;
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
 pub(crate) use redirect::split_target;

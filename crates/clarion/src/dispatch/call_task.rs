@@ -177,11 +177,8 @@ impl CallRunner {
                 Err(NoChannel::Tried) if let Some(refusal) = tried.all_refused() => {
                     return Next::End(refusal);
                 }
-                // Another one may take it as soon as it can.
-                Err(NoChannel::Full | NoChannel::Down) => {
-                    return Next::Requeue(self.back_off(progress.tries, tried.names.len()));
-                }
-                Err(NoChannel::Tried) => {
+                // Also where another trunk is only full or down: it may take the call then, and none is asked before the time that it has said.
+                Err(NoChannel::Full | NoChannel::Down | NoChannel::Tried) => {
                     let back_off = self.back_off(progress.tries, tried.names.len());
                     return Next::Requeue(back_off.max(tried.soonest.unwrap_or_default()));
                 }
@@ -429,10 +426,11 @@ fn evidence<'a>(
     policy: &ResponsePolicy,
     callee: &'a str,
 ) -> Option<Evidence<'a>> {
-    match failure.cause {
-        Cause::TransportDown => return Some(Evidence::Down),
-        Cause::TimedOut => return Some(Evidence::Silent(callee)),
-        _ => {}
+    if failure.was_not_sent() {
+        return Some(Evidence::Down);
+    }
+    if failure.cause == Cause::TimedOut {
+        return Some(Evidence::Silent(callee));
     }
     // What we gave up ourselves shows nothing.
     failure.reason()?;

@@ -108,13 +108,18 @@ pub fn judge(failure: &Failure, policy: &ResponsePolicy) -> Judgement {
         Cause::Cancelled => (Verdict::Final, Outcome::Cancelled),
         Cause::NoRoute => (Verdict::Final, Outcome::InvalidNumber),
         Cause::Rejected | Cause::BadMedia => (Verdict::NextTrunk, Outcome::TrunkFailure),
-        Cause::Unavailable | Cause::TimedOut | Cause::TransportDown => {
+        Cause::Unavailable | Cause::TimedOut | Cause::TransportDown | Cause::Exhausted => {
             (Verdict::Wait, Outcome::TrunkFailure)
         }
         // It rang, or may have, and then our lease was not certain any more.
         Cause::Withheld | Cause::LeaveLost => (Verdict::Final, Outcome::Interrupted),
     };
     Judgement { verdict, outcome }
+}
+
+/// Whether the next host of a trunk is tried: where the policy would have the call wait, the trouble may lie with this one.
+pub fn leaves_other_hosts(failure: &Failure, policy: &ResponsePolicy) -> bool {
+    judge(failure, policy).verdict == Verdict::Wait && failure.cause != Cause::Exhausted
 }
 
 /// The same judgement where the network has said more by tones or by a voice before it refused. A code that says why stands; others are vague.

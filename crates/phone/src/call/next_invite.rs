@@ -71,6 +71,17 @@ impl NextInvite {
         self.others = allowed;
     }
 
+    pub fn is_redirected(&self) -> bool {
+        self.redirected.is_some()
+    }
+
+    /// The address that is called now cannot be reached. True if there is another one.
+    pub fn skip(&mut self, reason: String) -> bool {
+        self.refused = Some(reason);
+        self.redirected = self.others.pop_front();
+        self.redirected.is_some()
+    }
+
     /// The failure, and why its redirect was not followed where it is one.
     pub fn explained(self, mut failure: Failure) -> Failure {
         if let (Some((300..=399, phrase)), Some(reason)) = (&mut failure.response, self.refused) {
