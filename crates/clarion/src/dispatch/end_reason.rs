@@ -81,8 +81,16 @@ impl EndReason {
     }
 
     pub fn of_failure(failure: &Failure, outcome: Outcome) -> Self {
-        // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
-        let text = failure.to_string().replace(char::is_control, " ");
+        // What it was judged to be, and the peer's own words: whatever bytes it has sent, what is kept is a line of text.
+        let word = match failure.response {
+            Some(_) if !failure.given_up => outcome.as_str(),
+            _ => failure.cause.as_str(),
+        };
+        let text = match &failure.response {
+            Some((code, phrase)) => format!("{word} ({code} {phrase})"),
+            None => word.to_owned(),
+        };
+        let text = text.replace(char::is_control, " ");
         Self {
             sip_code: failure.response.as_ref().map(|(code, _)| *code),
             ..Self::because(outcome, text)
@@ -158,6 +166,23 @@ mod tests {
         assert_eq!(reason_of_end.outcome, Outcome::Busy);
         let reason = reason_of_end.text.unwrap();
         assert!(!reason.contains(char::is_control), "{reason:?}");
+    }
+
+    #[test]
+    fn the_word_of_a_refusal_is_that_of_its_judgement() {
+        let failure = Failure {
+            response: Some((603, "Decline".to_owned())),
+            ..Failure::plain(Cause::Declined)
+        };
+        let text = |outcome| EndReason::of_failure(&failure, outcome).text.unwrap();
+        assert_eq!(text(Outcome::TrunkFailure), "trunk-failure (603 Decline)");
+        assert_eq!(text(Outcome::Declined), "declined (603 Decline)");
+        let cancelled = Failure {
+            given_up: true,
+            ..Failure::plain(Cause::NoAnswer)
+        };
+        let reason = EndReason::of_failure(&cancelled, Outcome::NotAnswered);
+        assert_eq!(reason.text.unwrap(), "no-answer");
     }
 
     #[test]

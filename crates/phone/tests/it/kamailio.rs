@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use g711::Codec;
 use phone::call::{CallRequest, MediaOptions};
 use phone::ending::Side;
+use phone::leg_record::WhyHungUp;
 use phone::media::engine::Encryption;
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{
@@ -491,7 +492,7 @@ async fn a_callee_that_is_killed_is_billed_to_its_last_sign_of_life() {
     let phone = caller();
     let long = call_request(vec![PlaybackItem::Silence { frames: 3000 }]);
     let (story, ()) = tokio::join!(call(&phone, &trunk, long), dying);
-    assert!(story.stats.peer_vanished, "{story:?}");
+    assert_eq!(story.why_hung_up(), Some(WhyHungUp::Vanished), "{story:?}");
     let leg = story.legs.last().unwrap();
     assert!(leg.ended_at + quiet < Instant::now(), "{story:?}");
     assert!(story.stats.packets_sent < 3000, "{story:?}");

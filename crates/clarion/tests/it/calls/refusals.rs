@@ -190,8 +190,11 @@ fn trunk_over(name: &str, peers: &[&SipPeer], more: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trunk_that_asks_to_wait_is_not_asked_before_where_another_one_is_down() {
     let (down, busy) = (saying(402, "").await, saying(503, "Retry-After: 3").await);
-    let trunks = trunk_over("down", &[&down], "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600")
-        + &trunk_over("busy", &[&busy], "priority = 2");
+    let trunks = trunk_over(
+        "down",
+        &[&down],
+        "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600",
+    ) + &trunk_over("busy", &[&busy], "priority = 2");
     let stage = Stage::on(&trunks, "[dispatch]\nretry_seconds = 1\n").await;
     // It finds out that the first is down.
     let sid = stage.call("13800000001", HELLO).await;
