@@ -164,7 +164,7 @@ impl TalkingCall {
             self.media.said(),
         );
         if let Some(change) = self.early_change.take() {
-            self.change(change).await;
+            self.follow(LegEvent::Changed(change), &mut refresh).await;
         }
         let check = signalling.presence_check(&self.leg, self.record.address());
         let mut far_end = FarEnd::new(check, self.media.inbound().clone(), answered_at);
@@ -246,8 +246,9 @@ impl TalkingCall {
                 change.reply.refuse_for_now().await;
             }
             LegEvent::Changed(change) => {
+                let timer = change.reply.session_timer();
                 self.change(change).await;
-                refresh.refreshed_by_peer(self.media.said());
+                refresh.refreshed_by_peer(self.media.said(), timer);
             }
             LegEvent::Acknowledged { number, answer } if self.offered == Some(number) => {
                 self.offered = None;
