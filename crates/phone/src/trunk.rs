@@ -21,7 +21,7 @@ pub use failover::HostFailover;
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
 pub(crate) use redirect::split_target;
-pub use redirect::{NumberCheck, RedirectHosts};
+pub use redirect::{NumberCheck, RedirectGuard, RedirectHosts};
 
 #[derive(Debug)]
 pub struct Trunk {

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use phone::call::{CallEvent, CallRequest, PlacedCall};
 use phone::ending::{Cause, Ending, Failure};
 use phone::leg_record::LegRecord;
+use phone::trunk::RedirectGuard;
 use sound::PromptError;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
@@ -22,6 +23,7 @@ use super::leg_records;
 use super::playback::{Playback, PlaybackPlan};
 use super::prompt_guard::{self, PromptGuard};
 use super::recorder::{CallRecorder, NoLeave, RETRY_COMMIT};
+use super::redirect_guard::AccountGuard;
 use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
 use crate::barred_numbers::BarredNumbers;
 use crate::config::DispatchConfig;
@@ -318,6 +320,10 @@ impl CallRunner {
             plan: plan.message.clone(),
             menu: plan.menu.clone(),
             machine: plan.machine,
+            redirect_guard: trunk.redirecting_route().map(|route| {
+                let guard = AccountGuard::new(&self.recorder.planner, call, route);
+                Arc::new(guard) as Arc<dyn RedirectGuard>
+            }),
             ring_time: call.ring_time().unwrap_or(self.times.ring),
             talk_time: self.playback.talk_time(call.max_talk, paid),
         }

@@ -9,7 +9,7 @@ use super::customers::{AccountRules, CustomerLimits};
 use super::node::Node;
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
-use crate::domain::account::AccountSid;
+use crate::domain::account::{AccountSid, AppId};
 use crate::domain::attempt::Attempt;
 use crate::domain::call::NewCall;
 use crate::domain::call_window::CallWindow;
@@ -21,6 +21,7 @@ use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::notice::{Notice, Recipient, Sequel};
 use crate::domain::numbering_plan::NumberingPlan;
 use crate::domain::outcome::Outcome;
+use crate::domain::phone_number::PhoneNumber;
 use crate::domain::route::{self, RouteKey, TrunkRoute};
 use crate::store::StoreError;
 
@@ -212,15 +213,9 @@ impl NoticePlanner {
 
     /// Why the number of an attempt must not be called any more, where that is for the account to decide: asked right before it is dialled.
     pub async fn withdrawn(&self, call: &NewCall) -> Result<Option<&'static str>, StoreError> {
-        let (store, number) = (&self.node.store, &call.number);
-        let rules = self.customers.rules(&call.account, &call.app).await?;
-        if rules.has_do_not_call {
-            let unwanted = store
-                .unwanted_numbers(&call.account, &[number.digits()])
-                .await?;
-            if !unwanted.is_empty() {
-                return Ok(Some("the number is on the do-not-call list of its account"));
-            }
+        let number = &call.number;
+        if self.is_unwanted(&call.account, &call.app, number).await? {
+            return Ok(Some("the number is on the do-not-call list of its account"));
         }
         // A number that the request does not name was on one of its lists.
         if let Some(notice) = &call.notice
@@ -234,6 +229,26 @@ impl NoticePlanner {
             }
         }
         Ok(None)
+    }
+
+    pub fn numbers(&self) -> &NumberingPlan {
+        &self.numbers
+    }
+
+    /// Whether the number is on the do-not-call list of the account.
+    pub async fn is_unwanted(
+        &self,
+        account: &AccountSid,
+        app: &AppId,
+        number: &PhoneNumber,
+    ) -> Result<bool, StoreError> {
+        let rules = self.customers.rules(account, app).await?;
+        if !rules.has_do_not_call {
+            return Ok(false);
+        }
+        let (store, digits) = (&self.node.store, [number.digits()]);
+        let unwanted = store.unwanted_numbers(account, &digits).await?;
+        Ok(!unwanted.is_empty())
     }
 
     fn may_call(&self, to: &Recipient) -> bool {

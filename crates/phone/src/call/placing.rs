@@ -126,7 +126,8 @@ impl Placing<'_> {
             let again = match &unanswered.refusal {
                 // Nothing that rang is dialled again.
                 Some(refusal) if !self.hang_up.is_cancelled() && !self.has_rung() => {
-                    next.learn(refusal, self.trunk, address).await
+                    let guard = self.request.redirect_guard.as_deref();
+                    next.learn(refusal, self.trunk, guard, address).await
                 }
                 _ => false,
             };

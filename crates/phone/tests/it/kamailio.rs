@@ -396,6 +396,12 @@ async fn hears_nothing(socket: &UdpSocket) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_callee_holds_and_resumes_with_and_without_an_offer() {
+    for _ in 0..rounds() {
+        hold_and_resume().await;
+    }
+}
+
+async fn hold_and_resume() {
     let mut callee = Routed::new().await;
     let kamailio = Kamailio::start(callee.puppet.address(), free_address()).await;
     let trunk = kamailio.trunk(Transport::Udp, |_| ()).await;
@@ -435,6 +441,12 @@ async fn a_callee_holds_and_resumes_with_and_without_an_offer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn early_media_moves_before_the_answer() {
+    for _ in 0..rounds() {
+        move_early().await;
+    }
+}
+
+async fn move_early() {
     let mut callee = Routed::new().await;
     let after = UdpSocket::bind(loopback()).await.unwrap();
     let kamailio = Kamailio::start(callee.puppet.address(), free_address()).await;
@@ -465,6 +477,15 @@ async fn early_media_moves_before_the_answer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_callee_that_is_killed_is_billed_to_its_last_sign_of_life() {
+    // Most of the time passes until the silence counts.
+    let mut dying = tokio::task::JoinSet::new();
+    for _ in 0..rounds() {
+        dying.spawn(kill());
+    }
+    dying.join_all().await;
+}
+
+async fn kill() {
     let mut callee = Routed::new().await;
     let kamailio = Kamailio::start(callee.puppet.address(), free_address()).await;
     let quiet = Duration::from_millis(300);

@@ -134,6 +134,7 @@ pub fn call_request(plan: Vec<PlaybackItem>) -> CallRequest {
         plan,
         menu: None,
         machine: None,
+        redirect_guard: None,
         ring_time: Duration::from_secs(10),
         talk_time: Duration::from_secs(60),
     }

@@ -53,7 +53,7 @@ async fn invites() -> (TestPhone, UnboundedReceiver<String>) {
     let mut theirs = callee_config(&Codec::ALL);
     theirs.sip.trace = Some(Trace::new(move |message| {
         if message.text.starts_with("INVITE") {
-            let _ = keep.send(message.text.to_string());
+            let _ = keep.send(message.text.clone());
         }
     }));
     let supervisor = Supervisor::new();

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use clarion::domain::do_not_call::DoNotCallSource;
 use clarion::domain::outcome::Outcome;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use phone::test_phone::Script;
 
 use super::stage::{Customer, Stage, field};
-use crate::support::eventually;
 use crate::support::sip_peer::SipPeer;
 use crate::support::telephone::Telephone;
+use crate::support::{SID, eventually};
 
 const HELLO: &str = "\"mediaTxt\":\"hello\"";
 /// A trunk that is left alone shows itself by a call that waits for this long.
@@ -261,4 +262,22 @@ async fn a_redirect_to_a_number_that_is_not_called_ends_the_call_and_says_why() 
         assert!(reason.contains(said), "{reason}");
         assert_eq!(stage.legs(&sid).await.len(), 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_does_not_lead_to_a_number_that_its_account_does_not_call() {
+    let (peer, trunk) = redirecting("+8613800000009").await;
+    let stage = Stage::on(&trunk, "").await;
+    let numbers = vec!["8613800000009".to_owned()];
+    let account = SID.parse().unwrap();
+    let source = DoNotCallSource::Operator;
+    let added =
+        (stage.server.store).add_do_not_call(&account, numbers, source, Timestamp::UNIX_EPOCH);
+    added.await.unwrap();
+    let sid = stage.call("13800000001", HELLO).await;
+    assert_eq!(field(&stage.report_of(&sid).await, "state"), "2");
+    let reason = stage.record(&sid).await.reason.unwrap();
+    assert!(reason.contains("on the do-not-call list"), "{reason}");
+    assert_eq!(stage.legs(&sid).await.len(), 1);
+    drop(peer);
 }
