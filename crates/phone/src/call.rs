@@ -12,6 +12,7 @@ mod request_playback;
 mod session_refresh;
 mod talking;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use supervisor::Supervisor;
@@ -28,7 +29,7 @@ use crate::media::engine::{MediaEngine, MediaError};
 pub use crate::media::stats::MediaStats;
 use crate::media::stream::PlaybackItem;
 use crate::signalling::{DialogSnapshot, Leave, SignallingError};
-use crate::trunk::Trunk;
+use crate::trunk::{RedirectGuard, Trunk};
 use placing::Placing;
 
 type Events = mpsc::UnboundedSender<CallEvent>;
@@ -58,6 +59,8 @@ pub struct CallRequest {
     pub menu: Option<KeyMenu>,
     /// Listen to the line, to know who answers or what the network says; and what is done about a machine.
     pub machine: Option<MachineAction>,
+    /// Asked about each number that the trunk leads it to, where there is something to ask.
+    pub redirect_guard: Option<Arc<dyn RedirectGuard>>,
     /// How long it may ring.
     pub ring_time: Duration,
     /// How long it may talk.

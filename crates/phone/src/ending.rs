@@ -54,8 +54,10 @@ pub enum Cause {
     BadMedia,
     /// Nothing at all came back.
     TimedOut,
-    /// The request could not be sent: no address, no connection, no TLS.
+    /// The request could not be sent to the trunk: no address, no connection, no TLS.
     TransportDown,
+    /// We had no port or no memory for it ourselves: the trunk is not to blame.
+    Exhausted,
     /// We had no leave to send the request, and did not: it rings nowhere.
     Withheld,
     /// We had no leave any more when the request had left and nothing had come back: nobody knows whether it rings.
@@ -63,7 +65,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Cause; 12] = [
+    pub const ALL: [Cause; 13] = [
         Cause::Busy,
         Cause::Declined,
         Cause::NoAnswer,
@@ -74,6 +76,7 @@ impl Cause {
         Cause::BadMedia,
         Cause::TimedOut,
         Cause::TransportDown,
+        Cause::Exhausted,
         Cause::Withheld,
         Cause::LeaveLost,
     ];
@@ -90,6 +93,7 @@ impl Cause {
             Cause::BadMedia => "bad-media",
             Cause::TimedOut => "timed-out",
             Cause::TransportDown => "transport-down",
+            Cause::Exhausted => "no-resources-of-ours",
             Cause::Withheld => "withheld",
             Cause::LeaveLost => "leave-lost",
         }
@@ -164,6 +168,11 @@ impl Failure {
         Some((*code, self.q850.as_ref().map(|q850| q850.cause)))
     }
 
+    /// The trunk was not to be reached, and nothing has left.
+    pub fn was_not_sent(&self) -> bool {
+        self.cause == Cause::TransportDown && !self.rang
+    }
+
     /// True if another target of a redirect may be called: nothing has rung, and nobody has said that no other target will do (6xx).
     pub fn leaves_other_targets(&self) -> bool {
         let is_ours = matches!(
@@ -174,7 +183,7 @@ impl Failure {
         !self.rang && !self.given_up && !is_ours && !is_global
     }
 
-    /// True if another address of the trunk may be tried: only while nothing has rung, and only when the trouble lies with this one.
+    /// True if another address of the trunk may be tried, where its own policy does not say: only when the trouble lies with this one.
     pub fn may_fail_over(&self) -> bool {
         !self.rang
             && matches!(

@@ -28,11 +28,38 @@ pub struct LegRecord {
     pub phrase: Option<String>,
     /// `None` if the peer refused it, or never said anything.
     pub hung_up_by: Option<Side>,
+    /// Where we have.
+    pub why_hung_up: Option<WhyHungUp>,
     /// What the callee pressed, in order.
     pub keys: Vec<KeyPress>,
     /// Where somebody has listened, and there was something to know.
     pub heard: Option<HeardLine>,
     pub media: MediaStats,
+}
+
+/// Why we have hung up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyHungUp {
+    /// Everything was played.
+    Played,
+    /// The sound could not be sent any more.
+    PlaybackFailed,
+    LongestTalk,
+    HeldTooLong,
+    /// The far end was gone before.
+    Vanished,
+    /// Whoever has placed the call wants it no more.
+    Asked,
+    /// A machine has answered.
+    Machine,
+    /// The network has said by tones that there is nobody.
+    Tone,
+    /// The answer makes no sense.
+    BadAnswer,
+    /// It has rung for as long as it may.
+    NoAnswer,
+    /// Nothing has rung in the time that the trunk has for that.
+    NoProgress,
 }
 
 /// What was heard on a leg.
@@ -87,7 +114,7 @@ impl OpenLeg {
     pub fn failed(
         &self,
         failure: &Failure,
-        hung_up_by: Option<Side>,
+        why_hung_up: Option<WhyHungUp>,
         media: MediaStats,
     ) -> LegRecord {
         let response = failure.response.as_ref();
@@ -98,7 +125,8 @@ impl OpenLeg {
             code: response.map(|(code, _)| *code),
             cause: q850.map(|q850| q850.cause),
             phrase: words.map(one_line),
-            hung_up_by,
+            hung_up_by: why_hung_up.map(|_| Side::Us),
+            why_hung_up,
             ..self.record(media)
         }
     }
@@ -110,6 +138,7 @@ impl OpenLeg {
             ended_at: call.ended_at,
             code: Some(call.code),
             hung_up_by: Some(call.hung_up_by),
+            why_hung_up: call.why_hung_up,
             keys: call.keys.clone(),
             heard: call.heard,
             ..self.record(media)
@@ -128,6 +157,7 @@ impl OpenLeg {
             cause: None,
             phrase: None,
             hung_up_by: None,
+            why_hung_up: None,
             keys: Vec::new(),
             heard: None,
             media,
@@ -142,6 +172,7 @@ pub(crate) struct AnsweredLeg {
     pub answered_at: Instant,
     pub ended_at: Instant,
     pub hung_up_by: Side,
+    pub why_hung_up: Option<WhyHungUp>,
     pub keys: Vec<KeyPress>,
     pub heard: Option<HeardLine>,
 }

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod config;
+mod failover;
 mod health;
 mod invite;
 mod redirect;
@@ -16,10 +17,11 @@ use tokio_util::sync::CancellationToken;
 use crate::signalling::{DialogSnapshot, Resolver, Signalling, SignallingError, Transport};
 use addresses::Addresses;
 pub use config::{Identity, NumberForm, SipTrunkConfig};
+pub use failover::HostFailover;
 pub use health::Health;
 use health::{HealthSource, KnownHealth};
 pub(crate) use redirect::split_target;
-pub use redirect::{NumberCheck, RedirectHosts};
+pub use redirect::{NumberCheck, RedirectGuard, RedirectHosts};
 
 #[derive(Debug)]
 pub struct Trunk {

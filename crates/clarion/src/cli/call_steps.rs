@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::callback::CallbackState;
 use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
+use crate::domain::leg::HangUpReason;
 use crate::domain::notice::ending::NoticeEnding;
 use crate::management::{CallStep, CallStepKind};
 
@@ -64,14 +65,17 @@ pub fn sentence(kind: &CallStepKind, clock: &Clock) -> String {
             outcome,
             talk,
             response,
+            reason,
             ..
         } => {
             let talk = talk.map(|talk| format!(" for {:.1} s", talk.as_secs_f64()));
+            let reason = reason.map(|reason| format!(", {}", reason.meaning()));
             let response = response.as_ref().map(|response| format!(" ({response})"));
             format!(
-                "{}{}{}",
+                "{}{}{}{}",
                 outcome.as_str(),
                 talk.unwrap_or_default(),
+                reason.unwrap_or_default(),
                 response.unwrap_or_default()
             )
         }
@@ -160,11 +164,13 @@ fn facts(kind: &CallStepKind, clock: &Clock) -> Map<String, Value> {
             to,
             outcome,
             sip_code,
+            reason,
             ..
         } => json!({
             "number": to.to_string(),
             "outcome": outcome.as_str(),
             "sipCode": sip_code,
+            "hangUpReason": reason.map(HangUpReason::as_str),
         }),
         CallStepKind::Ended {
             outcome,

@@ -11,7 +11,7 @@ use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
 use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
 use crate::domain::hearing::AnsweredBy;
-use crate::domain::leg::{HungUpBy, Leg, LegKey};
+use crate::domain::leg::{HangUpReason, HungUpBy, Leg, LegKey};
 use crate::domain::notice::Notice;
 use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::notice::keys::{CalleeChoice, NoticeKeys};
@@ -282,6 +282,7 @@ fn describe_leg(of_call: &LegOfCall, clock: &Clock) -> Value {
         "q850Cause": leg.q850_cause,
         "phrase": leg.phrase,
         "hungUpBy": leg.hung_up_by.as_str(),
+        "hangUpReason": leg.hang_up_reason.map(HangUpReason::as_str),
         "heard": leg.heard.map(call_steps::describe_hearing),
         "keys": leg.keys.iter().map(describe_key).collect::<Vec<_>>(),
         "codec": media.codec,
@@ -323,7 +324,7 @@ fn tell_leg(leg: &Leg, clock: &Clock) -> Map<String, Value> {
         ("rang", leg.rang_at.map(since)),
         ("answered", leg.answered_at.map(since)),
         ("ended", Some(since(leg.ended_at))),
-        ("hung up by", Some(hung_up_by(leg.hung_up_by).to_owned())),
+        ("hung up by", Some(hung_up_by(leg))),
         ("response", leg.response()),
         ("Q.850 cause", leg.q850_cause.map(|cause| cause.to_string())),
         ("heard", leg.heard.map(call_steps::hearing)),
@@ -389,12 +390,16 @@ fn after(time: SignedDuration) -> String {
     format!("after {:.3} s", time.as_secs_f64())
 }
 
-fn hung_up_by(side: HungUpBy) -> &'static str {
-    match side {
+fn hung_up_by(leg: &Leg) -> String {
+    let side = match leg.hung_up_by {
         HungUpBy::Nobody => "nobody: there was no call",
         HungUpBy::Us => "us",
         HungUpBy::Them => "the other side",
         HungUpBy::Unknown => "unknown: the server was lost",
+    };
+    match leg.hang_up_reason {
+        Some(reason) => format!("{side}: {}", reason.meaning()),
+        None => side.to_owned(),
     }
 }
 

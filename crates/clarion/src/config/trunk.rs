@@ -395,11 +395,13 @@ fn phone_context(text: &str) -> Result<String, String> {
     ))
 }
 
-/// Headers that every INVITE has by itself, or that settings of their own make.
-const OUR_HEADERS: [&str; 26] = [
+/// Headers that every INVITE has by itself, or that settings of their own make, with their short forms; and those that would ask peers for what we
+/// do not do.
+const OUR_HEADERS: [&str; 35] = [
     "accept",
     "allow",
     "authorization",
+    "c",
     "call-id",
     "contact",
     "content-length",
@@ -407,22 +409,30 @@ const OUR_HEADERS: [&str; 26] = [
     "cseq",
     "diversion",
     "expires",
+    "f",
     "from",
     "i",
+    "k",
     "l",
     "m",
     "max-forwards",
+    "min-se",
     "p-asserted-identity",
     "p-preferred-identity",
     "privacy",
     "proxy-authorization",
+    "proxy-require",
     "record-route",
+    "require",
     "route",
     "session-expires",
     "supported",
+    "t",
     "to",
     "user-agent",
+    "v",
     "via",
+    "x",
 ];
 
 fn own_header(section: &mut Section) -> Result<(String, String), Mistake> {

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::callback::CallbackState;
 use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
-use crate::domain::leg::HungUpBy;
+use crate::domain::leg::{HangUpReason, HungUpBy};
 use crate::domain::notice::plan::FollowUp;
 use crate::domain::outcome::Outcome;
 use crate::management::{CallStep, CallStepKind, PlayedMessage, SeenCall};
@@ -86,11 +86,12 @@ impl Timeline<'_> {
                 outcome,
                 response,
                 by,
+                reason,
                 played,
                 ..
             } => {
                 self.message(at, played);
-                self.hung_up(at, by, response);
+                self.hung_up(at, by, reason, response);
                 self.attempt_over(at, step.attempt, outcome);
             }
             CallStepKind::Ended { outcome, .. } => {
@@ -169,7 +170,13 @@ impl Timeline<'_> {
     }
 
     /// Somebody hung up, or nobody had answered.
-    fn hung_up(&mut self, at: Timestamp, by: Option<HungUpBy>, response: Option<String>) {
+    fn hung_up(
+        &mut self,
+        at: Timestamp,
+        by: Option<HungUpBy>,
+        reason: Option<HangUpReason>,
+        response: Option<String>,
+    ) {
         let words = self.words;
         let Some(by) = by else {
             let said = response.unwrap_or_else(|| words.story_no_answer.to_owned());
@@ -181,7 +188,25 @@ impl Timeline<'_> {
             HungUpBy::Them => words.story_by_them,
             HungUpBy::Nobody | HungUpBy::Unknown => words.story_by_unknown,
         };
-        self.add(at, words.story_hung_up, by, "quiet");
+        let reason = reason.map(|reason| self.hang_up_reason(reason));
+        let detail = join(&[by, reason.unwrap_or_default()]);
+        self.add(at, words.story_hung_up, detail, "quiet");
+    }
+
+    fn hang_up_reason(&self, reason: HangUpReason) -> &'static str {
+        match reason {
+            HangUpReason::Played => self.words.hung_up_played,
+            HangUpReason::PlaybackFailed => self.words.hung_up_playback_failed,
+            HangUpReason::LongestTalk => self.words.hung_up_longest_talk,
+            HangUpReason::HeldTooLong => self.words.hung_up_held_too_long,
+            HangUpReason::Vanished => self.words.hung_up_vanished,
+            HangUpReason::Asked => self.words.hung_up_asked,
+            HangUpReason::Machine => self.words.hung_up_machine,
+            HangUpReason::Tone => self.words.hung_up_tone,
+            HangUpReason::BadAnswer => self.words.hung_up_bad_answer,
+            HangUpReason::NoAnswer => self.words.hung_up_no_answer,
+            HangUpReason::NoProgress => self.words.hung_up_no_progress,
+        }
     }
 
     /// A simple call has one attempt, which needs no name.

@@ -263,6 +263,17 @@ words! {
     story_by_us: "by us", "我方挂机";
     story_by_them: "by the callee", "对方挂机";
     story_by_unknown: "unknown by whom: the server was lost", "挂机方未知：服务器曾中断";
+    hung_up_played: "everything was played", "已全部播放";
+    hung_up_playback_failed: "the sound could not be sent any more", "无法继续发送语音";
+    hung_up_longest_talk: "it had talked for as long as it may", "已达最长通话时间";
+    hung_up_held_too_long: "it was held for too long", "被保持过久";
+    hung_up_vanished: "the far end had vanished", "对端已消失";
+    hung_up_asked: "it was cancelled, or the server stopped", "已取消，或服务器停止";
+    hung_up_machine: "a machine had answered", "由答录机应答";
+    hung_up_tone: "the network said by a tone that there is nobody", "网络以提示音表示无人";
+    hung_up_bad_answer: "the answer made no sense", "应答无效";
+    hung_up_no_answer: "it had rung for as long as it may", "已达最长振铃时间";
+    hung_up_no_progress: "nothing rang in time", "未及时振铃";
     story_attempt: "attempt {n}", "第 {n} 次尝试";
     story_attempt_over: "attempt over", "本次尝试结束";
     story_next: "next attempt", "下一次尝试";

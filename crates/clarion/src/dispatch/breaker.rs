@@ -70,7 +70,7 @@ impl Breaker {
     }
 
     /// May a call be sent there? After a pause the answer is yes for one call, until its end is known or a further pause is over: a number
-    /// that says nothing for long does not keep others from trying.
+    /// that says nothing for long, or is refused late, does not keep others from trying.
     pub fn ask(&mut self, now: Instant) -> SendLeave {
         if !self.would_allow(now) {
             return SendLeave::Denied;
@@ -85,7 +85,11 @@ impl Breaker {
     }
 
     pub fn would_allow(&self, now: Instant) -> bool {
-        let is_long = |trial: Trial| now >= trial.began + self.settings.first_pause;
+        let long = match self.pauses {
+            0 => AFTER_REFUSALS,
+            _ => self.settings.first_pause,
+        };
+        let is_long = |trial: Trial| now >= trial.began + long;
         let Some(until) = self.paused_until else {
             return true;
         };
@@ -113,7 +117,8 @@ impl Breaker {
             Evidence::Silent(number) => {
                 let is_many = self.settings.silences as usize;
                 self.silent.insert(hash(number));
-                if self.is_tripped() || self.silent.len() >= is_many {
+                // One silence says nothing new about a trunk that refuses numbers: it is there.
+                if self.pauses > 0 || self.silent.len() >= is_many {
                     self.pause(now);
                 }
             }
@@ -136,7 +141,8 @@ impl Breaker {
 
     /// Calls that were under way together fail together: that is one failure.
     fn pause(&mut self, now: Instant) {
-        if self.paused_until.is_some_and(|until| now < until) {
+        let is_paused = self.paused_until.is_some_and(|until| now < until);
+        if self.pauses > 0 && is_paused {
             return;
         }
         let pause = self.settings.first_pause * 2u32.saturating_pow(self.pauses.min(8));
@@ -171,6 +177,15 @@ mod tests {
         let mut breaker = Breaker::new(SETTINGS);
         for number in 0..numbers {
             breaker.note(Evidence::Silent(&number.to_string()), now);
+        }
+        breaker
+    }
+
+    /// A breaker whose trunk has refused so many different numbers.
+    fn refused(numbers: u32, now: Instant) -> Breaker {
+        let mut breaker = Breaker::new(SETTINGS);
+        for number in 0..numbers {
+            breaker.note(Evidence::Refused(&number.to_string()), now);
         }
         breaker
     }
@@ -254,16 +269,46 @@ mod tests {
     #[test]
     fn a_trial_does_not_wait_for_a_number_that_is_known_to_be_bad() {
         let now = Instant::now();
-        let mut breaker = Breaker::new(SETTINGS);
-        for number in 0..20 {
-            breaker.note(Evidence::Refused(&number.to_string()), now);
-        }
+        let mut breaker = refused(20, now);
         let later = now + second(1);
         assert_eq!(trial(&mut breaker, now), None);
         let known = trial(&mut breaker, later).unwrap();
         breaker.note(Evidence::Refused("7"), later);
         breaker.trial_over(known);
         assert!(trial(&mut breaker, later).is_some(), "another one at once");
+    }
+
+    #[test]
+    fn a_trunk_that_takes_long_to_refuse_is_tried_every_second_too() {
+        let now = Instant::now();
+        let mut breaker = refused(20, now);
+        let later = now + second(1);
+        assert!(trial(&mut breaker, later).is_some());
+        assert_eq!(trial(&mut breaker, later + second(1) / 2), None);
+        assert!(
+            trial(&mut breaker, later + second(1)).is_some(),
+            "the one before has no answer yet"
+        );
+    }
+
+    #[test]
+    fn one_silence_does_not_stop_a_trunk_that_refuses_numbers() {
+        let now = Instant::now();
+        let mut breaker = refused(20, now);
+        let later = now + second(1);
+        let silent = trial(&mut breaker, later).unwrap();
+        breaker.note(Evidence::Silent("silent"), later);
+        breaker.trial_over(silent);
+        assert!(trial(&mut breaker, later).is_some(), "no pause of its own");
+        for number in 1..5 {
+            breaker.note(Evidence::Silent(&number.to_string()), later);
+        }
+        let denied = trial(&mut breaker, later + second(9));
+        assert_eq!(denied, None, "many are silent");
+        let mut breaker = refused(20, now);
+        breaker.note(Evidence::Down, now);
+        let denied = trial(&mut breaker, now + second(9));
+        assert_eq!(denied, None, "it says that it is down");
     }
 
     #[test]

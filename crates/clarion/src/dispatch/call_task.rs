@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use phone::call::{CallEvent, CallRequest, PlacedCall};
 use phone::ending::{Cause, Ending, Failure};
 use phone::leg_record::LegRecord;
+use phone::trunk::RedirectGuard;
 use sound::PromptError;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
@@ -22,6 +23,7 @@ use super::leg_records;
 use super::playback::{Playback, PlaybackPlan};
 use super::prompt_guard::{self, PromptGuard};
 use super::recorder::{CallRecorder, NoLeave, RETRY_COMMIT};
+use super::redirect_guard::AccountGuard;
 use super::trunk_pool::{Channel, NoChannel, PooledTrunk, TrunkPool};
 use crate::barred_numbers::BarredNumbers;
 use crate::config::DispatchConfig;
@@ -181,13 +183,8 @@ impl CallRunner {
                 Err(NoChannel::Tried) if let Some(refusal) = tried.all_refused() => {
                     return Next::End(refusal);
                 }
-                // Another one may take it as soon as it can.
-                Err(NoChannel::Full | NoChannel::Down) => {
-                    return Next::Requeue(
-                        self.back_off(progress.tries_of_attempt(), tried.names.len()),
-                    );
-                }
-                Err(NoChannel::Tried) => {
+                // Also where another trunk is only full or down: it may take the call then, and none is asked before the time that it has said.
+                Err(NoChannel::Full | NoChannel::Down | NoChannel::Tried) => {
                     let back_off = self.back_off(progress.tries_of_attempt(), tried.names.len());
                     return Next::Requeue(back_off.max(tried.soonest.unwrap_or_default()));
                 }
@@ -338,6 +335,10 @@ impl CallRunner {
             plan: plan.message.clone(),
             menu: plan.menu.clone(),
             machine: plan.machine,
+            redirect_guard: trunk.redirecting_route().map(|route| {
+                let guard = AccountGuard::new(&self.recorder.planner, call, route);
+                Arc::new(guard) as Arc<dyn RedirectGuard>
+            }),
             ring_time: call.ring_time().unwrap_or(self.times.ring),
             talk_time: self.playback.talk_time(call.max_talk, paid),
         }
@@ -446,10 +447,11 @@ fn evidence<'a>(
     policy: &ResponsePolicy,
     callee: &'a str,
 ) -> Option<Evidence<'a>> {
-    match failure.cause {
-        Cause::TransportDown => return Some(Evidence::Down),
-        Cause::TimedOut => return Some(Evidence::Silent(callee)),
-        _ => {}
+    if failure.was_not_sent() {
+        return Some(Evidence::Down);
+    }
+    if failure.cause == Cause::TimedOut {
+        return Some(Evidence::Silent(callee));
     }
     // What we gave up ourselves shows nothing.
     failure.reason()?;

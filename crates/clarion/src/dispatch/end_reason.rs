@@ -81,8 +81,16 @@ impl EndReason {
     }
 
     pub fn of_failure(failure: &Failure, outcome: Outcome) -> Self {
-        // The peer's own words: whatever bytes it has sent, what is kept is a line of text.
-        let text = failure.to_string().replace(char::is_control, " ");
+        // What it was judged to be, and the peer's own words: whatever bytes it has sent, what is kept is a line of text.
+        let word = match failure.response {
+            Some(_) if !failure.given_up => outcome.as_str(),
+            _ => failure.cause.as_str(),
+        };
+        let text = match &failure.response {
+            Some((code, phrase)) => format!("{word} ({code} {phrase})"),
+            None => word.to_owned(),
+        };
+        let text = text.replace(char::is_control, " ");
         Self {
             sip_code: failure.response.as_ref().map(|(code, _)| *code),
             ..Self::because(outcome, text)
@@ -108,13 +116,18 @@ pub fn judge(failure: &Failure, policy: &ResponsePolicy) -> Judgement {
         Cause::Cancelled => (Verdict::Final, Outcome::Cancelled),
         Cause::NoRoute => (Verdict::Final, Outcome::InvalidNumber),
         Cause::Rejected | Cause::BadMedia => (Verdict::NextTrunk, Outcome::TrunkFailure),
-        Cause::Unavailable | Cause::TimedOut | Cause::TransportDown => {
+        Cause::Unavailable | Cause::TimedOut | Cause::TransportDown | Cause::Exhausted => {
             (Verdict::Wait, Outcome::TrunkFailure)
         }
         // It rang, or may have, and then our lease was not certain any more.
         Cause::Withheld | Cause::LeaveLost => (Verdict::Final, Outcome::Interrupted),
     };
     Judgement { verdict, outcome }
+}
+
+/// Whether the next host of a trunk is tried: where the policy would have the call wait, the trouble may lie with this one.
+pub fn leaves_other_hosts(failure: &Failure, policy: &ResponsePolicy) -> bool {
+    judge(failure, policy).verdict == Verdict::Wait && failure.cause != Cause::Exhausted
 }
 
 /// The same judgement where the network has said more by tones or by a voice before it refused. A code that says why stands; others are vague.
@@ -153,6 +166,23 @@ mod tests {
         assert_eq!(reason_of_end.outcome, Outcome::Busy);
         let reason = reason_of_end.text.unwrap();
         assert!(!reason.contains(char::is_control), "{reason:?}");
+    }
+
+    #[test]
+    fn the_word_of_a_refusal_is_that_of_its_judgement() {
+        let failure = Failure {
+            response: Some((603, "Decline".to_owned())),
+            ..Failure::plain(Cause::Declined)
+        };
+        let text = |outcome| EndReason::of_failure(&failure, outcome).text.unwrap();
+        assert_eq!(text(Outcome::TrunkFailure), "trunk-failure (603 Decline)");
+        assert_eq!(text(Outcome::Declined), "declined (603 Decline)");
+        let cancelled = Failure {
+            given_up: true,
+            ..Failure::plain(Cause::NoAnswer)
+        };
+        let reason = EndReason::of_failure(&cancelled, Outcome::NotAnswered);
+        assert_eq!(reason.text.unwrap(), "no-answer");
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use phone::ending::Side;
-use phone::leg_record::{HeardLine, KeyPress, LegRecord};
+use phone::leg_record::{HeardLine, KeyPress, LegRecord, WhyHungUp};
 use phone::media::ears::{Answerer, LineTone};
 use phone::signalling::{DialogSnapshot, Transport};
 
 use crate::clock::ClockReading;
 use crate::domain::claim::OrphanedCall;
 use crate::domain::hearing::{AnsweredBy, HeardTone, Hearing};
-use crate::domain::leg::{HungUpBy, Leg, LegKey, LegMedia};
+use crate::domain::leg::{HangUpReason, HungUpBy, Leg, LegKey, LegMedia};
 
 pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
     let media = record.media;
@@ -37,6 +37,7 @@ pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
             Some(Side::Them) => HungUpBy::Them,
             None => HungUpBy::Nobody,
         },
+        hang_up_reason: record.why_hung_up.map(reason),
         keys: record.keys.iter().map(key).collect(),
         heard: record.heard.map(hearing),
         media: LegMedia {
@@ -53,6 +54,22 @@ pub fn leg(record: LegRecord, trunk: &str, clock: ClockReading) -> Leg {
             round_trip: media.round_trip,
             peer_lost: media.reported.map(|reported| reported.lost),
         },
+    }
+}
+
+fn reason(why: WhyHungUp) -> HangUpReason {
+    match why {
+        WhyHungUp::Played => HangUpReason::Played,
+        WhyHungUp::PlaybackFailed => HangUpReason::PlaybackFailed,
+        WhyHungUp::LongestTalk => HangUpReason::LongestTalk,
+        WhyHungUp::HeldTooLong => HangUpReason::HeldTooLong,
+        WhyHungUp::Vanished => HangUpReason::Vanished,
+        WhyHungUp::Asked => HangUpReason::Asked,
+        WhyHungUp::Machine => HangUpReason::Machine,
+        WhyHungUp::Tone => HangUpReason::Tone,
+        WhyHungUp::BadAnswer => HangUpReason::BadAnswer,
+        WhyHungUp::NoAnswer => HangUpReason::NoAnswer,
+        WhyHungUp::NoProgress => HangUpReason::NoProgress,
     }
 }
 
@@ -94,6 +111,7 @@ pub fn orphaned_leg(
         q850_cause: None,
         phrase: None,
         hung_up_by: HungUpBy::Unknown,
+        hang_up_reason: None,
         keys: Vec::new(),
         heard: None,
         media: LegMedia::default(),
@@ -127,6 +145,7 @@ mod tests {
             cause: None,
             phrase: None,
             hung_up_by: Some(Side::Them),
+            why_hung_up: None,
             keys: vec![KeyPress {
                 key: '#',
                 at: sent_at + Duration::from_millis(1500),

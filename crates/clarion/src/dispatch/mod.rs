@@ -26,6 +26,7 @@ mod prompt_guard;
 mod quality_guard;
 mod recorder;
 mod recovery;
+mod redirect_guard;
 mod running;
 mod sip_line;
 mod switches;

@@ -9,7 +9,7 @@ use super::customers::{AccountRules, CustomerLimits};
 use super::node::Node;
 use crate::barred_numbers::BarredNumbers;
 use crate::config::Config;
-use crate::domain::account::AccountSid;
+use crate::domain::account::{AccountSid, AppId};
 use crate::domain::attempt::{Attempt, AttemptNumber};
 use crate::domain::call::NewCall;
 use crate::domain::call_window::CallWindow;
@@ -228,7 +228,7 @@ impl NoticePlanner {
         &self,
         claimed: &ClaimedCall,
     ) -> Result<Option<&'static str>, StoreError> {
-        let (store, call) = (&self.node.store, &claimed.call);
+        let call = &claimed.call;
         let number = &call.number;
         if let Some(notice) = &call.notice {
             let is_first_attempt = claimed.attempt == AttemptNumber::FIRST;
@@ -237,14 +237,8 @@ impl NoticePlanner {
                 return Ok(reason);
             }
         }
-        let rules = self.customers.rules(&call.account, &call.app).await?;
-        if rules.has_do_not_call {
-            let unwanted = store
-                .unwanted_numbers(&call.account, &[number.digits()])
-                .await?;
-            if !unwanted.is_empty() {
-                return Ok(Some("the number is on the do-not-call list of its account"));
-            }
+        if self.is_unwanted(&call.account, &call.app, number).await? {
+            return Ok(Some("the number is on the do-not-call list of its account"));
         }
         // A number that the request does not name was on one of its lists.
         if let Some(notice) = &call.notice
@@ -258,6 +252,26 @@ impl NoticePlanner {
             }
         }
         Ok(None)
+    }
+
+    pub fn numbers(&self) -> &NumberingPlan {
+        &self.numbers
+    }
+
+    /// Whether the number is on the do-not-call list of the account.
+    pub async fn is_unwanted(
+        &self,
+        account: &AccountSid,
+        app: &AppId,
+        number: &PhoneNumber,
+    ) -> Result<bool, StoreError> {
+        let rules = self.customers.rules(account, app).await?;
+        if !rules.has_do_not_call {
+            return Ok(false);
+        }
+        let (store, digits) = (&self.node.store, [number.digits()]);
+        let unwanted = store.unwanted_numbers(account, &digits).await?;
+        Ok(!unwanted.is_empty())
     }
 
     fn next_dial(

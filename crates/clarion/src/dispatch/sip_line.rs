@@ -15,11 +15,12 @@ use phone::signalling::{
     TlsFiles, Trace, Transport,
 };
 use phone::test_phone::{HeardCall, Script, TestPhone, TestPhoneConfig};
-use phone::trunk::{Health, NumberCheck, SipTrunkConfig, Trunk};
+use phone::trunk::{Health, HostFailover, NumberCheck, SipTrunkConfig, Trunk};
 use supervisor::Supervisor;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::end_reason::leaves_other_hosts;
 use super::trunk_line::TrunkLine;
 use super::trunk_pool::TrunkPool;
 use crate::barred_numbers::BarredNumbers;
@@ -89,6 +90,8 @@ impl TrunkPool {
         for trunk in &config.trunks {
             let mut sip = trunk.sip.clone();
             sip.redirect_check = redirect_check(trunk, &config.numbers, barred);
+            let policy = trunk.policy.clone();
+            sip.failover = HostFailover::new(move |failure| leaves_other_hosts(failure, &policy));
             let line = start_line(supervisor, trunk, sip, &phone, &mut endpoints)
                 .await
                 .with_context(|| format!("trunk {}", trunk.name()))?;

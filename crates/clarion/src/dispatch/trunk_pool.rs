@@ -20,6 +20,7 @@ use super::trunk_capacity::GrantedCapacity;
 use super::trunk_line::TrunkLine;
 use crate::config::TrunkSettings;
 use crate::domain::response_policy::ResponsePolicy;
+use crate::domain::route::TrunkRoute;
 use crate::domain::route::{self, CallEnds};
 use crate::domain::trunk_grants::{GrantRequest, TrunkCapacity, TrunkGrant};
 
@@ -167,6 +168,12 @@ impl PooledTrunk {
     /// What becomes of calls that it refuses.
     pub fn policy(&self) -> &ResponsePolicy {
         &self.settings.policy
+    }
+
+    /// The numbers that it carries, where it may lead a call to another one.
+    pub fn redirecting_route(&self) -> Option<&TrunkRoute> {
+        let settings = &self.settings;
+        settings.sip.follow_redirects.then_some(&settings.route)
     }
 
     /// A called number as this trunk wants it.

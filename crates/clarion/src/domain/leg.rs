@@ -26,6 +26,8 @@ pub struct Leg {
     /// One line of text, in the words of the network or of the peer.
     pub phrase: Option<String>,
     pub hung_up_by: HungUpBy,
+    /// Where we have.
+    pub hang_up_reason: Option<HangUpReason>,
     /// What the callee pressed, in order.
     pub keys: Vec<LegKey>,
     /// Where somebody has listened, and there was something to know.
@@ -104,6 +106,75 @@ impl HungUpBy {
             Self::Us => "us",
             Self::Them => "them",
             Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Why we have hung up. Stored by its name, which never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HangUpReason {
+    Played,
+    PlaybackFailed,
+    LongestTalk,
+    HeldTooLong,
+    Vanished,
+    Asked,
+    Machine,
+    Tone,
+    BadAnswer,
+    NoAnswer,
+    NoProgress,
+}
+
+impl HangUpReason {
+    pub const ALL: [HangUpReason; 11] = [
+        HangUpReason::Played,
+        HangUpReason::PlaybackFailed,
+        HangUpReason::LongestTalk,
+        HangUpReason::HeldTooLong,
+        HangUpReason::Vanished,
+        HangUpReason::Asked,
+        HangUpReason::Machine,
+        HangUpReason::Tone,
+        HangUpReason::BadAnswer,
+        HangUpReason::NoAnswer,
+        HangUpReason::NoProgress,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Played => "played",
+            Self::PlaybackFailed => "playback-failed",
+            Self::LongestTalk => "longest-talk",
+            Self::HeldTooLong => "held-too-long",
+            Self::Vanished => "vanished",
+            Self::Asked => "asked",
+            Self::Machine => "machine",
+            Self::Tone => "tone",
+            Self::BadAnswer => "bad-answer",
+            Self::NoAnswer => "no-answer",
+            Self::NoProgress => "no-progress",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == name)
+    }
+
+    /// For people.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Played => "everything was played",
+            Self::PlaybackFailed => "the sound could not be sent any more",
+            Self::LongestTalk => "it had talked for as long as it may",
+            Self::HeldTooLong => "it was held for too long",
+            Self::Vanished => "the far end had vanished",
+            Self::Asked => "it was cancelled, or the server stopped",
+            Self::Machine => "a machine had answered",
+            Self::Tone => "the network said by a tone that there is nobody",
+            Self::BadAnswer => "the answer made no sense",
+            Self::NoAnswer => "it had rung for as long as it may",
+            Self::NoProgress => "nothing rang in time",
         }
     }
 }

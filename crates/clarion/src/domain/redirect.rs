@@ -4,6 +4,17 @@ use super::numbering_plan::NumberingPlan;
 use super::phone_number::PhoneNumber;
 use super::route::TrunkRoute;
 
+/// The number that the trunk has written.
+pub fn redirected_number(
+    written: &str,
+    route: &TrunkRoute,
+    plan: &NumberingPlan,
+) -> Result<PhoneNumber, String> {
+    let digits = route.canonical(written).map(|digits| format!("+{digits}"));
+    let text = digits.as_deref().unwrap_or(written);
+    PhoneNumber::parse(text, plan).map_err(|_| "it leads to no telephone number".to_owned())
+}
+
 /// Checks a number as the trunk writes it. The error says why it is not called.
 pub fn check_redirect(
     written: &str,
@@ -11,10 +22,7 @@ pub fn check_redirect(
     plan: &NumberingPlan,
     is_barred: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
-    let digits = route.canonical(written).map(|digits| format!("+{digits}"));
-    let text = digits.as_deref().unwrap_or(written);
-    let number = PhoneNumber::parse(text, plan);
-    let number = number.map_err(|_| "it leads to no telephone number".to_owned())?;
+    let number = redirected_number(written, route, plan)?;
     let allowed = number.check_allowed(plan);
     allowed.map_err(|_| "it leads to a number that is not called".to_owned())?;
     if is_barred(number.digits()) {

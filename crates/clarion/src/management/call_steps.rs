@@ -13,7 +13,7 @@ use crate::domain::call_record::{CallRecord, CurrentAttempt};
 use crate::domain::call_state::CallState;
 use crate::domain::callback::{Callback, CallbackKey, CallbackState};
 use crate::domain::hearing::Hearing;
-use crate::domain::leg::{HungUpBy, Leg, LegKey};
+use crate::domain::leg::{HangUpReason, HungUpBy, Leg, LegKey};
 use crate::domain::notice::ending::NoticeEnding;
 use crate::domain::notice::plan::FollowUp;
 use crate::domain::outcome::Outcome;
@@ -220,6 +220,8 @@ pub enum CallStepKind {
         response: Option<String>,
         /// Who ended the talk, and what was played of the message in it.
         by: Option<HungUpBy>,
+        /// Where we have ended it.
+        reason: Option<HangUpReason>,
         played: Option<PlayedMessage>,
     },
     Ended {
@@ -390,6 +392,7 @@ fn hang_up(attempt: &Attempt, last: Option<&Leg>) -> Option<CallStep> {
         sip_code: last.and_then(|leg| leg.sip_code),
         response: last.filter(|_| talk.is_none()).and_then(Leg::response),
         by: last.filter(|_| talk.is_some()).map(|leg| leg.hung_up_by),
+        reason: last.and_then(|leg| leg.hang_up_reason),
         played: last.and_then(PlayedMessage::of),
     };
     Some(CallStep::new(attempt.ended_at, kind).of(attempt.number))

@@ -50,6 +50,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0020_intakes", 11),
     migration!("0021_hearing", 11),
     migration!("0022_voices", 11),
+    migration!("0023_hang_up_reasons", 11),
     migration!("0024_caps_of_accounts", 11),
 ];
 

@@ -1,6 +1,6 @@
 //! What an operator does to calls and trunks from the command line, beside a running server.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::child::{Caller, ChildServer, Installation};
 use crate::support::{SID, eventually};
@@ -167,7 +167,10 @@ async fn the_story_of_a_call_says_what_was_played_and_pressed_and_who_hung_up() 
         .map(|pressed| pressed["key"].as_str().unwrap())
         .collect();
     assert_eq!(keys, ["1", "2", "3"]);
-    assert_eq!(leg["hungUpBy"], "us");
+    assert_eq!(
+        (&leg["hungUpBy"], &leg["hangUpReason"]),
+        (&json!("us"), &json!("played"))
+    );
     let played = leg["playedSeconds"].as_f64().unwrap();
     assert!(played > 1.0 && leg["messageSeconds"] == played, "{leg}");
     assert!(
@@ -183,7 +186,7 @@ async fn the_story_of_a_call_says_what_was_played_and_pressed_and_who_hung_up() 
     let text = desk.says(&["call", "show", &sid]).await;
     for part in [
         "\n  response               200",
-        "\n  hung up by             us\n",
+        "\n  hung up by             us: everything was played\n",
         "\n  codec                  PCMA to 127.0.0.1:",
         &format!("\n  message                {played:.1} of {played:.1} s played\n"),
         " s after the answer, 2 ",

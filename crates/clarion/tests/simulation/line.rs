@@ -383,6 +383,7 @@ fn record(now: Instant) -> LegRecord {
         cause: None,
         phrase: None,
         hung_up_by: None,
+        why_hung_up: None,
         keys: Vec::new(),
         heard: None,
         media: MediaStats::default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::leg_record::HeardLine;
+use crate::leg_record::{HeardLine, WhyHungUp};
 use crate::media::ears::{Answerer, EarReport, LineTone};
 use crate::media::inbound_handle::InboundHandle;
 
@@ -31,7 +31,7 @@ pub(super) enum CheckStep {
     /// The message can be played to whoever this is.
     Speak(Answerer),
     /// There is a reason to hang up.
-    HangUp(&'static str),
+    HangUp(WhyHungUp),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -131,13 +131,13 @@ impl AnswerCheck {
     fn judge(&mut self) -> Option<CheckStep> {
         let report = self.report();
         self.line.tone = report.tone;
-        if let Some(reason) = network_reason(report.tone) {
+        if report.tone.is_some_and(says_nobody) {
             self.line.after = report.after;
             if self.action == MachineAction::Report {
                 self.stop_listening();
                 return None;
             }
-            return Some(CheckStep::HangUp(reason));
+            return Some(CheckStep::HangUp(WhyHungUp::Tone));
         }
         let is_late = Instant::now() >= self.begins + LONGEST_CHECK;
         let (answerer, after) = match report.answerer {
@@ -150,7 +150,7 @@ impl AnswerCheck {
         match (self.action, answerer) {
             (MachineAction::Report, _) => self.stop_listening(),
             (MachineAction::HangUp, Answerer::Machine) => {
-                return Some(CheckStep::HangUp("a machine has answered"));
+                return Some(CheckStep::HangUp(WhyHungUp::Machine));
             }
             (MachineAction::SpeakAfterBeep, Answerer::Machine) => {
                 let until = Instant::now() + LONGEST_GREETING;
@@ -166,10 +166,10 @@ impl AnswerCheck {
     /// Whether the machine records now. One that is followed by a tone of the network was the network's.
     fn judge_greeting(&mut self, until: Instant) -> Option<CheckStep> {
         let report = self.report();
-        if let Some(reason) = network_reason(report.tone) {
+        if report.tone.is_some_and(says_nobody) {
             self.line.tone = report.tone;
             self.line.answered_by = Some(Answerer::Unknown);
-            return Some(CheckStep::HangUp(reason));
+            return Some(CheckStep::HangUp(WhyHungUp::Tone));
         }
         let is_time = report.takes_message || Instant::now() >= until;
         is_time.then_some(CheckStep::Speak(Answerer::Machine))
@@ -181,13 +181,10 @@ impl AnswerCheck {
     }
 }
 
-/// Why nobody is there, where the network says so.
-fn network_reason(tone: Option<LineTone>) -> Option<&'static str> {
-    match tone? {
-        LineTone::Busy => Some("the line has a busy tone"),
-        LineTone::Congestion => Some("the line has a congestion tone"),
-        LineTone::Dial => Some("the line has a dial tone"),
-        LineTone::Special => Some("the line has the tones before an announcement"),
-        LineTone::Fax | LineTone::Announcement => None,
+/// The network says that nobody is there.
+fn says_nobody(tone: LineTone) -> bool {
+    match tone {
+        LineTone::Busy | LineTone::Congestion | LineTone::Dial | LineTone::Special => true,
+        LineTone::Fax | LineTone::Announcement => false,
     }
 }

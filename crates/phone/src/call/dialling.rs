@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::keys::PressedKeys;
 use super::talking::TalkingCall;
 use super::{CallEvent, CallRequest, Events};
-use crate::ending::{Cause, Failure, Side};
-use crate::leg_record::{HeardLine, LegRecord, OpenLeg};
+use crate::ending::{Cause, Failure};
+use crate::leg_record::{HeardLine, LegRecord, OpenLeg, WhyHungUp};
 use crate::media::ears::LineTone;
 use crate::media::inbound_handle::InboundHandle;
 use crate::media::session::MediaSession;
@@ -222,9 +222,14 @@ impl DiallingCall {
             given_up: true,
             ..failure
         };
-        let by_us = Some(Side::Us);
+        let why = Some(match cause {
+            Cause::NoAnswer => WhyHungUp::NoAnswer,
+            Cause::TimedOut => WhyHungUp::NoProgress,
+            Cause::Cancelled => WhyHungUp::Asked,
+            _ => WhyHungUp::Tone,
+        });
         Unanswered {
-            leg: Some(failed(&self.record, &self.media, &failure, by_us)),
+            leg: Some(failed(&self.record, &self.media, &failure, why)),
             failure,
             refusal: None,
         }
@@ -236,11 +241,11 @@ fn failed(
     record: &OpenLeg,
     media: &MediaSession,
     failure: &Failure,
-    hung_up_by: Option<Side>,
+    why_hung_up: Option<WhyHungUp>,
 ) -> LegRecord {
     LegRecord {
         heard: heard_early(media, failure),
-        ..record.failed(failure, hung_up_by, media.stats())
+        ..record.failed(failure, why_hung_up, media.stats())
     }
 }
 

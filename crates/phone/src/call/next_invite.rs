@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::ending::Failure;
 use crate::signalling::{FailedInvite, Invite};
-use crate::trunk::Trunk;
+use crate::trunk::{RedirectGuard, Trunk};
 
 /// A day: no session needs longer refresh intervals.
 const LONGEST_SESSION: u32 = 86_400;
@@ -29,6 +29,7 @@ impl NextInvite {
         &mut self,
         refusal: &FailedInvite,
         trunk: &Trunk,
+        guard: Option<&dyn RedirectGuard>,
         sent_to: SocketAddr,
     ) -> bool {
         if let Some(seconds) = refusal.shortest_session() {
@@ -39,7 +40,7 @@ impl NextInvite {
         let sent_to = self.destination(sent_to);
         let targets = refusal.redirected_to();
         if trunk.config.follow_redirects && !targets.is_empty() {
-            self.add(targets, trunk, sent_to).await;
+            self.add(targets, trunk, guard, sent_to).await;
         } else if !refusal.failure.leaves_other_targets() {
             return false;
         }
@@ -48,13 +49,19 @@ impl NextInvite {
     }
 
     /// Takes the targets of a redirect that may be called, before those of an earlier one.
-    async fn add(&mut self, targets: Vec<String>, trunk: &Trunk, sent_to: SocketAddr) {
+    async fn add(
+        &mut self,
+        targets: Vec<String>,
+        trunk: &Trunk,
+        guard: Option<&dyn RedirectGuard>,
+        sent_to: SocketAddr,
+    ) {
         let mut allowed = VecDeque::new();
         for target in targets {
             if self.named.contains(&target) {
                 continue;
             }
-            match trunk.locate(&target, sent_to).await {
+            match trunk.locate(&target, guard, sent_to).await {
                 Ok(address) => allowed.push_back((target.clone(), address)),
                 Err(reason) => {
                     tracing::warn!(
@@ -69,6 +76,17 @@ impl NextInvite {
         }
         allowed.append(&mut self.others);
         self.others = allowed;
+    }
+
+    pub fn is_redirected(&self) -> bool {
+        self.redirected.is_some()
+    }
+
+    /// The address that is called now cannot be reached. True if there is another one.
+    pub fn skip(&mut self, reason: String) -> bool {
+        self.refused = Some(reason);
+        self.redirected = self.others.pop_front();
+        self.redirected.is_some()
     }
 
     /// The failure, and why its redirect was not followed where it is one.

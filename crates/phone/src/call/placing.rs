@@ -16,7 +16,7 @@ use crate::leg_record::{LegRecord, OpenLeg};
 use crate::media::engine::{MediaEngine, MediaError, MediaOptions};
 use crate::media::inbound::InboundEvent;
 use crate::media::session::MediaSession;
-use crate::signalling::{DialogSnapshot, Leave, OnAnswer, ReadyLeg};
+use crate::signalling::{DialogSnapshot, Leave, OnAnswer, ReadyLeg, SignallingError};
 use crate::trunk::Trunk;
 
 /// A 3xx may lead to several addresses and to another 3xx; this many are called after the first.
@@ -42,6 +42,13 @@ struct PreparedLeg {
     sent_to: SocketAddr,
 }
 
+/// Why no INVITE has left.
+enum NotDialled {
+    /// There is no way to the address.
+    Unreachable(String),
+    Because(Cause),
+}
+
 impl Placing<'_> {
     pub async fn run(&mut self) -> Ending {
         match self.try_addresses().await {
@@ -60,13 +67,18 @@ impl Placing<'_> {
             tracing::warn!(trunk = name, %error, "the trunk has no address");
             Failure::plain(Cause::TransportDown)
         })?;
-        let mut last = Failure::plain(Cause::TransportDown);
+        let mut last = None;
         for address in addresses {
-            last = match self.call_at(address).await {
+            let failure = match self.call_at(address).await {
                 Ok(ending) => return Ok(ending),
                 Err(failure) => failure,
             };
-            if !last.may_fail_over() || self.has_rung() {
+            let leaves_others = self.trunk.config.failover.allows(&failure) && !self.has_rung();
+            // An address that cannot be reached says less than what another one has answered.
+            if last.is_none() || !failure.was_not_sent() {
+                last = Some(failure);
+            }
+            if !leaves_others {
                 break;
             }
             self.trunk.expire_addresses();
@@ -74,7 +86,7 @@ impl Placing<'_> {
                 break;
             }
         }
-        Err(last)
+        Err(last.unwrap_or(Failure::plain(Cause::TransportDown)))
     }
 
     /// Tries one address of the trunk, and whatever that redirects to.
@@ -82,7 +94,21 @@ impl Placing<'_> {
         let mut next = NextInvite::default();
         let mut last = Failure::plain(Cause::Rejected);
         for _ in 0..=REDIRECTS {
-            let call = self.dial(address, &next).await?;
+            let call = match self.dial(address, &next).await {
+                Ok(call) => call,
+                // That the peer sends us where nobody is says nothing about the trunk: its 3xx decides.
+                Err(NotDialled::Unreachable(reason)) if next.is_redirected() => {
+                    if next.skip(reason) {
+                        continue;
+                    }
+                    break;
+                }
+                Err(NotDialled::Unreachable(_)) => {
+                    return Err(Failure::plain(Cause::TransportDown));
+                }
+                Err(NotDialled::Because(cause)) => return Err(Failure::plain(cause)),
+            };
+            let is_redirected = next.is_redirected();
             let progress_time = self.trunk.config.progress_time;
             let answered = call
                 .wait_for_answer(self.request, progress_time, self.events, self.hang_up)
@@ -100,11 +126,14 @@ impl Placing<'_> {
             let again = match &unanswered.refusal {
                 // Nothing that rang is dialled again.
                 Some(refusal) if !self.hang_up.is_cancelled() && !self.has_rung() => {
-                    next.learn(refusal, self.trunk, address).await
+                    let guard = self.request.redirect_guard.as_deref();
+                    next.learn(refusal, self.trunk, guard, address).await
                 }
                 _ => false,
             };
-            last = unanswered.failure;
+            if !(is_redirected && unanswered.failure.was_not_sent()) {
+                last = unanswered.failure;
+            }
             if !again {
                 break;
             }
@@ -117,11 +146,18 @@ impl Placing<'_> {
         &self,
         address: SocketAddr,
         next: &NextInvite,
-    ) -> Result<Box<DiallingCall>, Failure> {
+    ) -> Result<Box<DiallingCall>, NotDialled> {
         let ready = self.prepare(address, next).await.map_err(|error| {
             let trunk = &self.trunk.config.name;
             tracing::warn!(trunk, %error, "a call could not be placed");
-            Failure::plain(Cause::TransportDown)
+            match error {
+                PhoneError::Signalling(error @ SignallingError::Unreachable(..)) => {
+                    NotDialled::Unreachable(error.to_string())
+                }
+                // Something in it makes no sense.
+                PhoneError::Signalling(_) => NotDialled::Because(Cause::Rejected),
+                PhoneError::Media(_) => NotDialled::Because(Cause::Exhausted),
+            }
         });
         let PreparedLeg {
             ready,
@@ -130,8 +166,8 @@ impl Placing<'_> {
             heard,
             sent_to,
         } = ready?;
-        let withheld = || Failure::plain(Cause::Withheld);
-        let leave = self.ask_leave(&ready).await.ok_or_else(withheld)?;
+        let leave = self.ask_leave(&ready).await;
+        let leave = leave.ok_or(NotDialled::Because(Cause::Withheld))?;
         let leg = OpenLeg::new(sent_to, self.trunk.signalling().transport());
         let call = DiallingCall::new(ready.send(leave), media, keys, heard, leg);
         // It is handed on as it gets older, and stays where it is.

@@ -13,7 +13,7 @@ use super::key_menu::{ChoiceRecorded, KeyChoice, KeyMenu, MenuState, MenuStep};
 use super::keys::{KeySource, PressedKeys};
 use super::session_refresh::SessionRefresh;
 use crate::ending::{Cause, Ending, Failure, Side};
-use crate::leg_record::{AnsweredLeg, LegRecord, OpenLeg};
+use crate::leg_record::{AnsweredLeg, LegRecord, OpenLeg, WhyHungUp};
 use crate::media::ears::Answerer;
 use crate::media::session::{MediaSession, WatchEnd};
 use crate::media::stream::PlaybackItem;
@@ -47,7 +47,7 @@ pub(super) struct TalkingCall {
 enum Happening {
     Leg(Option<LegEvent>),
     /// There is a reason to hang up.
-    Over(&'static str),
+    Over(WhyHungUp),
     Pressed(char),
     /// What the callee has confirmed is recorded; `false` for any other choice, and where it could not be.
     Recorded(bool),
@@ -57,6 +57,28 @@ enum Happening {
     Gone,
     /// We have hung up, and the leg does not end.
     Stuck,
+}
+
+/// How a talk has ended: why we have hung up, or else the other side has.
+#[derive(Clone, Copy)]
+struct TalkEnd {
+    why: Option<WhyHungUp>,
+    at: Instant,
+}
+
+impl TalkEnd {
+    fn ours(why: WhyHungUp, at: Instant) -> Self {
+        Self { why: Some(why), at }
+    }
+
+    fn theirs() -> Self {
+        let at = Instant::now();
+        Self { why: None, at }
+    }
+
+    fn by(self) -> Side {
+        self.why.map_or(Side::Them, |_| Side::Us)
+    }
 }
 
 impl TalkingCall {
@@ -73,33 +95,30 @@ impl TalkingCall {
             .answered(&self.description)
             .and_then(|()| self.media.play(&request.first_playback()));
         self.check = self.answer_check(request);
-        let (ending, hung_up_by, ended_at) = match started {
+        let (ending, end) = match started {
             Ok(finished) => {
-                let (side, ended_at) = self
+                let end = self
                     .until_hung_up(request, signalling, answered_at, finished, hang_up)
                     .await;
                 let ending = Ending::Talked {
-                    time: ended_at - answered_at,
-                    hung_up_by: side,
+                    time: end.at - answered_at,
+                    hung_up_by: end.by(),
                 };
-                (Ok(ending), side, ended_at)
+                (Ok(ending), end)
             }
             Err(error) => {
                 tracing::warn!(%error, "an answer makes no sense, or its sound cannot be sent");
-                let ended_at = Instant::now();
+                let end = TalkEnd::ours(WhyHungUp::BadAnswer, Instant::now());
                 self.leg.hang_up().await;
-                (
-                    Err(Failure::after_answer(Cause::BadMedia)),
-                    Side::Us,
-                    ended_at,
-                )
+                (Err(Failure::after_answer(Cause::BadMedia)), end)
             }
         };
         let leg = AnsweredLeg {
             code: self.answer.code(),
             answered_at,
-            ended_at,
-            hung_up_by,
+            ended_at: end.at,
+            hung_up_by: end.by(),
+            why_hung_up: end.why,
             keys: self.keys.kept(),
             heard: self.check.as_ref().map(AnswerCheck::line),
         };
@@ -121,7 +140,6 @@ impl TalkingCall {
         ))
     }
 
-    /// Who hung up, and when.
     async fn until_hung_up(
         &mut self,
         request: &CallRequest,
@@ -129,11 +147,11 @@ impl TalkingCall {
         answered_at: Instant,
         finished: oneshot::Receiver<Instant>,
         hang_up: &CancellationToken,
-    ) -> (Side, Instant) {
+    ) -> TalkEnd {
         let over = async {
             tokio::select! {
-                () = tokio::time::sleep(request.talk_time) => "it has talked for as long as it may",
-                () = hang_up.cancelled() => "it was asked to",
+                () = tokio::time::sleep(request.talk_time) => WhyHungUp::LongestTalk,
+                () = hang_up.cancelled() => WhyHungUp::Asked,
             }
         };
         let stays = request.menu.is_none();
@@ -146,12 +164,12 @@ impl TalkingCall {
             self.media.said(),
         );
         if let Some(change) = self.early_change.take() {
-            self.change(change).await;
+            self.follow(LegEvent::Changed(change), &mut refresh).await;
         }
         let check = signalling.presence_check(&self.leg, self.record.address());
         let mut far_end = FarEnd::new(check, self.media.inbound().clone(), answered_at);
         // Once we have hung up, the peer's confirmation adds nothing to the time.
-        let mut ours = None;
+        let mut ours: Option<TalkEnd> = None;
         loop {
             let up = ours.is_none();
             let happening = tokio::select! {
@@ -164,21 +182,21 @@ impl TalkingCall {
                 () = far_end.gone(), if up => Happening::Gone,
                 end = self.media.watch(), if up => match end {
                     WatchEnd::Quiet => Happening::Quiet,
-                    WatchEnd::HeldTooLong => Happening::Over("it was held for too long"),
+                    WatchEnd::HeldTooLong => Happening::Over(WhyHungUp::HeldTooLong),
                 },
                 () = tokio::time::sleep(HANG_UP_LIMIT), if !up => Happening::Stuck,
             };
             match happening {
-                Happening::Leg(Some(LegEvent::Ended(side))) => {
-                    return (side, ours.unwrap_or_else(Instant::now));
+                Happening::Leg(Some(LegEvent::Ended(Side::Them))) => {
+                    let at = ours.map_or_else(Instant::now, |end| end.at);
+                    return TalkEnd { why: None, at };
+                }
+                Happening::Leg(Some(LegEvent::Ended(Side::Us)) | None) | Happening::Stuck => {
+                    return ours.unwrap_or_else(TalkEnd::theirs);
                 }
                 Happening::Leg(Some(event)) => {
                     far_end.seen();
                     self.follow(event, &mut refresh).await;
-                }
-                Happening::Leg(None) | Happening::Stuck => {
-                    let side = ours.map_or(Side::Them, |_| Side::Us);
-                    return (side, ours.unwrap_or_else(Instant::now));
                 }
                 Happening::Quiet => far_end.ask(),
                 Happening::Pressed(key) => {
@@ -201,22 +219,22 @@ impl TalkingCall {
                     playing.set(played(finished, stays));
                 }
                 Happening::Over(reason) => {
-                    tracing::debug!(reason, "hanging up");
+                    tracing::debug!(?reason, "hanging up");
                     let now = Instant::now();
                     self.media.stop();
                     let bye = self.leg.hang_up().await;
                     let gone = far_end.there_until(now, bye);
-                    if gone.is_some() {
-                        self.media.set_vanished();
-                    }
-                    ours = Some(gone.unwrap_or(now));
+                    ours = Some(match gone {
+                        Some(last) => TalkEnd::ours(WhyHungUp::Vanished, last),
+                        None => TalkEnd::ours(reason, now),
+                    });
                 }
                 Happening::Gone => {
                     tracing::debug!("the far end is gone: hanging up");
                     self.media.stop();
-                    self.media.set_vanished();
                     self.leg.hang_up().await;
-                    ours = Some(far_end.last_sign().max(refresh.last()));
+                    let last = far_end.last_sign().max(refresh.last());
+                    ours = Some(TalkEnd::ours(WhyHungUp::Vanished, last));
                 }
             }
         }
@@ -228,8 +246,9 @@ impl TalkingCall {
                 change.reply.refuse_for_now().await;
             }
             LegEvent::Changed(change) => {
+                let timer = change.reply.session_timer();
                 self.change(change).await;
-                refresh.refreshed_by_peer(self.media.said());
+                refresh.refreshed_by_peer(self.media.said(), timer);
             }
             LegEvent::Acknowledged { number, answer } if self.offered == Some(number) => {
                 self.offered = None;
@@ -325,15 +344,15 @@ async fn next_known(check: &mut Option<AnswerCheck>) -> Happening {
 }
 
 /// Waits for the end of the playback, and says how it ended. Where keys count, the moment after it is part of the playback: it can still be changed then.
-async fn played(finished: oneshot::Receiver<Instant>, stays: bool) -> &'static str {
+async fn played(finished: oneshot::Receiver<Instant>, stays: bool) -> WhyHungUp {
     match finished.await {
         Ok(_) => {
             if stays {
                 tokio::time::sleep(AFTER_THE_LAST_PACKET).await;
             }
-            "everything was played"
+            WhyHungUp::Played
         }
         // The pacer has said why.
-        Err(_) => "the playback failed",
+        Err(_) => WhyHungUp::PlaybackFailed,
     }
 }

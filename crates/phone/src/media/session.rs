@@ -54,7 +54,6 @@ pub struct MediaSession {
     to_play: Duration,
     reporter: Reporter,
     stopped: bool,
-    vanished: bool,
     /// When the owner was last told that the peer is quiet.
     told_quiet: Option<Instant>,
     /// The peer does not listen.
@@ -119,7 +118,6 @@ impl MediaSession {
             engine,
             options,
             stopped: false,
-            vanished: false,
             told_quiet: None,
             held_since: None,
             said: None,
@@ -296,11 +294,6 @@ impl MediaSession {
         }
     }
 
-    /// The peer is known to be gone.
-    pub fn set_vanished(&mut self) {
-        self.vanished = true;
-    }
-
     /// The ears listen from now on and know nothing yet, or listen no more.
     pub fn set_ears(&self, listens: bool) {
         self.inbound.set_ears(listens);
@@ -342,7 +335,6 @@ impl MediaSession {
             packets_sent: load(&self.control.packets),
             packets_late: load(&self.control.late),
             worst_lateness: Duration::from_micros(load(&self.control.worst_micros).into()),
-            peer_vanished: self.vanished,
             ..MediaStats::default()
         };
         self.inbound.with(|inbound| inbound.add_to(&mut stats));

@@ -29,8 +29,6 @@ pub struct MediaStats {
     pub reported: Option<PeerStats>,
     /// The time to the peer and back, by its last report that tells it.
     pub round_trip: Option<Duration>,
-    /// The peer was gone before the call was ended.
-    pub peer_vanished: bool,
 }
 
 /// What the peer reports about our packets.

@@ -104,6 +104,7 @@ async fn answer(
         tokio::spawn(async move {
             let mut dialog = match settled(&dialogs, &transaction).await {
                 Ok(dialog) => dialog,
+                Err(StatusCode::RequestPending) => return before_the_answer(transaction).await,
                 Err(status) => return refuse(transaction, status).await,
             };
             if let Err(error) = dialog.handle(&mut transaction).await {
@@ -142,7 +143,7 @@ fn understood_in_a_dialog(method: Method) -> bool {
 
 /// The library answers requests about a call of ours only a moment after our ACK has left, and the callee may hang up before that moment. So
 /// we wait for it, and for the ACK of a caller whose BYE has overtaken it. A request about a call of ours that is still not answered then
-/// has come too early.
+/// has come before the answer.
 async fn settled(dialogs: &Dialogs, transaction: &Transaction) -> Result<Dialog, StatusCode> {
     let is_bye = transaction.original.method == Method::Bye;
     let time = if is_bye {
@@ -164,11 +165,25 @@ async fn settled(dialogs: &Dialogs, transaction: &Transaction) -> Result<Dialog,
         };
         let is_late = tokio::time::Instant::now() > deadline;
         match (ready, is_late) {
-            (false, true) if is_ours => return Err(StatusCode::NotAcceptableHere),
+            (false, true) if is_ours => return Err(StatusCode::RequestPending),
             (false, false) => tokio::time::sleep(Duration::from_millis(5)).await,
             _ => return Ok(dialog),
         }
     }
+}
+
+/// A request about a call of ours that is not answered yet.
+async fn before_the_answer(mut transaction: Transaction) -> Result<(), SignallingError> {
+    let headers = match transaction.original.method {
+        Method::Options => capabilities(),
+        // A key before the message does not count.
+        Method::Info => Vec::new(),
+        // Our INVITE is still under way (RFC 3261 section 14.2).
+        _ => return refuse(transaction, StatusCode::RequestPending).await,
+    };
+    Ok(transaction
+        .reply_with(StatusCode::OK, headers, None)
+        .await?)
 }
 
 /// What is wrong with a request, where the library does not look.

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use rsipstack::sip::Header;
 
 use super::dialogs::LegDialog;
+use super::headers::header_value;
 use super::session_timer::{SHORTEST, SessionTimer};
 
 /// The result of a refresh of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refreshed {
-    Yes,
+    /// With what was agreed on by that, where the response says it.
+    Yes(Option<SessionTimer>),
+    /// The peer cannot do it now.
+    Later,
     /// The peer does not know the call any more, or says nothing.
     Gone,
 }
@@ -54,11 +58,46 @@ impl Refresher {
                 .reinvite(Some(headers), Some(description.into_bytes()))
                 .await
         };
-        // RFC 4028 section 10: only these end the session; any other failure leaves it as it is.
-        match answer {
-            Ok(Some(answer)) if matches!(answer.status_code.code(), 408 | 481) => Refreshed::Gone,
-            Ok(Some(_)) => Refreshed::Yes,
-            Ok(None) | Err(_) => Refreshed::Gone,
+        let Ok(Some(answer)) = answer else {
+            return Refreshed::Gone;
+        };
+        let expires = header_value(&answer, "Session-Expires");
+        let timer = expires.and_then(|expires| SessionTimer::from_answer(&expires));
+        Refreshed::by(answer.status_code.code(), timer)
+    }
+}
+
+impl Refreshed {
+    /// RFC 4028 section 10: only 408 and 481 end the session; any other failure leaves it as it is.
+    fn by(code: u16, timer: Option<SessionTimer>) -> Self {
+        match code {
+            408 | 481 => Self::Gone,
+            // Its own offer is under way, or it is busy.
+            491 | 500 | 502..=599 => Self::Later,
+            200..=299 => Self::Yes(timer),
+            _ => Self::Yes(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refresh_that_is_refused_for_now_is_no_refresh() {
+        let timer = SessionTimer::from_answer("600;refresher=uas");
+        for (code, refreshed) in [
+            (200, Refreshed::Yes(timer)),
+            (488, Refreshed::Yes(None)),
+            (501, Refreshed::Yes(None)),
+            (491, Refreshed::Later),
+            (500, Refreshed::Later),
+            (503, Refreshed::Later),
+            (481, Refreshed::Gone),
+            (408, Refreshed::Gone),
+        ] {
+            assert_eq!(Refreshed::by(code, timer), refreshed, "{code}");
         }
     }
 }

@@ -5,6 +5,7 @@ use rsipstack::sip::headers::untyped::Contact;
 use rsipstack::sip::{Header, HeadersExt, Method, Request, StatusCode, Uri};
 
 use super::headers::{ALLOWED, DESCRIPTION, EXTENSIONS, header_value};
+use super::session_timer::{AskedTimer, SessionTimer};
 
 /// Answers one request of the peer; dropping it refuses.
 #[derive(Debug)]
@@ -15,20 +16,22 @@ pub struct SessionReply {
     number: Option<u32>,
     /// Where the peer is from now on.
     target: Option<Box<(Uri, Contact)>>,
-    /// The refresh interval that the peer asks for, as it wrote it.
-    session_expires: Option<String>,
+    /// The refreshes that the peer asks for.
+    timer: Option<AskedTimer>,
 }
 
 impl SessionReply {
     pub(super) fn to(request: &Request, handle: TransactionHandle) -> Self {
-        let session_expires = header_value(request, "Session-Expires");
+        let supported = header_value(request, "Supported").unwrap_or_default();
+        let expires = header_value(request, "Session-Expires");
+        let timer = expires.and_then(|expires| AskedTimer::of_request(&expires, &supported));
         let number = request.cseq_header().and_then(rsipstack::sip::CSeq::seq);
         Self {
             handle,
             method: request.method,
             number: number.ok(),
             target: target(request).map(Box::new),
-            session_expires,
+            timer,
         }
     }
 
@@ -42,6 +45,11 @@ impl SessionReply {
         self.number.filter(|_| self.method == Method::Invite)
     }
 
+    /// The refreshes that are agreed on when it is accepted; none where the peer asks for none.
+    pub fn session_timer(&self) -> Option<SessionTimer> {
+        self.timer.map(AskedTimer::timer)
+    }
+
     pub async fn accept(self, description: Option<String>) {
         let mut headers = vec![
             Header::Allow(ALLOWED.into()),
@@ -50,13 +58,11 @@ impl SessionReply {
         if description.is_some() {
             headers.push(Header::ContentType(DESCRIPTION.into()));
         }
-        // The side that asks for refreshes does them, and wants to see that confirmed (RFC 4028 section 9).
-        if let Some(interval) = self.session_expires {
-            let seconds = interval.split(';').next().unwrap_or_default().trim();
-            headers.push(Header::Require("timer".into()));
-            headers.push(Header::SessionExpires(
-                format!("{seconds};refresher=uac").into(),
-            ));
+        if let Some(timer) = self.timer {
+            if timer.is_required() {
+                headers.push(Header::Require("timer".into()));
+            }
+            headers.push(Header::SessionExpires(timer.answered().into()));
         }
         // If the peer has gone, the leg tells so.
         let _ = self

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::{NumberCheck, RedirectHosts};
+use super::{HostFailover, NumberCheck, RedirectHosts};
 use crate::media::engine::MediaOptions;
 use crate::signalling::{Host, SipCredentials};
 
@@ -35,6 +35,7 @@ pub struct SipTrunkConfig {
     pub follow_redirects: bool,
     pub redirect_hosts: RedirectHosts,
     pub redirect_check: NumberCheck,
+    pub failover: HostFailover,
     /// Offer session refreshes at this interval.
     pub session_interval: Option<Duration>,
     /// How long a trunk may stay at "trying" before another one is tried.
@@ -61,6 +62,7 @@ impl SipTrunkConfig {
             follow_redirects: false,
             redirect_hosts: RedirectHosts::default(),
             redirect_check: NumberCheck::default(),
+            failover: HostFailover::default(),
             session_interval: None,
             progress_time: None,
             media: MediaOptions::default(),

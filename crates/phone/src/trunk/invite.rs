@@ -49,13 +49,13 @@ impl Trunk {
     fn target(&self, number: &str, at: SocketAddr) -> String {
         let address = || self.request_address(&user_part(number), at);
         match self.config.identity.form {
-            NumberForm::SipPhone => format!("{};user=phone", address()),
+            NumberForm::SipPhone if is_number(number) => format!("{};user=phone", address()),
             NumberForm::Tel { .. } if is_number(number) => self.written(number, ""),
-            NumberForm::Sip | NumberForm::Tel { .. } => address(),
+            NumberForm::Sip | NumberForm::SipPhone | NumberForm::Tel { .. } => address(),
         }
     }
 
-    /// The address of a number in the form that the trunk wants. What is no number has no `tel:`.
+    /// The address of a number in the form that the trunk wants. What is no number has no `tel:`, and is none of a telephone.
     fn written(&self, number: &str, host: &str) -> String {
         match &self.config.identity.form {
             NumberForm::Tel { .. } if is_global(number) => format!("tel:{number}"),
@@ -64,8 +64,12 @@ impl Trunk {
                 let context = context.clone().unwrap_or_else(domain);
                 format!("tel:{number};phone-context={context}")
             }
-            NumberForm::SipPhone => format!("sip:{}@{host};user=phone", user_part(number)),
-            NumberForm::Sip | NumberForm::Tel { .. } => format!("sip:{}@{host}", user_part(number)),
+            NumberForm::SipPhone if is_number(number) => {
+                format!("sip:{}@{host};user=phone", user_part(number))
+            }
+            NumberForm::Sip | NumberForm::SipPhone | NumberForm::Tel { .. } => {
+                format!("sip:{}@{host}", user_part(number))
+            }
         }
     }
 
@@ -82,10 +86,12 @@ impl Trunk {
         let address = |number: &str| format!("<{}>", self.written(number, domain));
         let mut headers = Vec::new();
         let mut add = |name: &str, value: String| headers.push((name.to_owned(), value));
-        if identity.asserted {
+        // Where no number is shown, there is nothing to assert.
+        let is_shown = is_number(caller);
+        if identity.asserted && is_shown {
             add("P-Asserted-Identity", address(caller));
         }
-        if identity.preferred {
+        if identity.preferred && is_shown {
             add("P-Preferred-Identity", address(caller));
         }
         if let Some(privacy) = &identity.privacy {

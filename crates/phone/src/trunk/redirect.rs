@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use super::Trunk;
 use crate::signalling::{Host, unescaped_text};
 
@@ -33,6 +35,13 @@ impl fmt::Debug for NumberCheck {
     }
 }
 
+/// What only whoever places a call knows about the numbers that it may be led to.
+#[async_trait]
+pub trait RedirectGuard: fmt::Debug + Send + Sync {
+    /// The number is as the trunk writes it. The error says why it is not called.
+    async fn may_lead_to(&self, number: &str) -> Result<(), String>;
+}
+
 /// Hosts beside those of the trunk to which a redirect may lead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectHosts {
@@ -51,10 +60,14 @@ impl Trunk {
     pub(crate) async fn locate(
         &self,
         target: &str,
+        guard: Option<&dyn RedirectGuard>,
         from: SocketAddr,
     ) -> Result<SocketAddr, String> {
         let (number, host) = split_target(target)?;
         (self.config.redirect_check.0)(&number)?;
+        if let Some(guard) = guard {
+            guard.may_lead_to(&number).await?;
+        }
         let Some(host) = host else {
             return Ok(from);
         };

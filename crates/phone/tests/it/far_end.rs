@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use phone::call::{CallRequest, MediaOptions};
 use phone::ending::Side;
+use phone::leg_record::WhyHungUp;
 use phone::media::stream::PlaybackItem;
 use phone::trunk::{SipTrunkConfig, Trunk};
 
@@ -126,7 +127,7 @@ const QUIET: Duration = Duration::from_millis(300);
 
 /// It was there until this long before that moment, at most.
 fn is_billed_to_its_last_sign(story: Story, before: Duration, moment: Instant) {
-    assert!(story.stats.peer_vanished, "{story:?}");
+    assert_eq!(story.why_hung_up(), Some(WhyHungUp::Vanished), "{story:?}");
     let leg = story.legs.last().unwrap().clone();
     assert!(leg.ended_at + before <= moment, "{story:?}");
     let (time, side) = story.talked();
@@ -153,7 +154,7 @@ async fn call_to<T>(
 /// It has heard everything, and nothing was cut.
 fn is_whole(story: Story) {
     assert_eq!(story.stats.packets_sent, 60);
-    assert!(!story.stats.peer_vanished, "{story:?}");
+    assert_eq!(story.why_hung_up(), Some(WhyHungUp::Played), "{story:?}");
     let (time, side) = story.talked();
     assert_eq!(side, Side::Us);
     assert!(time > Duration::from_millis(59 * 20), "{time:?}");

@@ -11,7 +11,7 @@ use phone::call::{
     CallEvent, CallRequest, MediaConfig, MediaOptions, MediaStats, Phone, PlacedCall,
 };
 use phone::ending::{Cause, Ending, Failure, Side};
-use phone::leg_record::LegRecord;
+use phone::leg_record::{LegRecord, WhyHungUp};
 use phone::media::stream::PlaybackItem;
 use phone::signalling::{
     Leave, LookupSource, Resolver, Signalling, SignallingConfig, SrvRecord, Transport,
@@ -134,6 +134,7 @@ pub fn call_request(plan: Vec<PlaybackItem>) -> CallRequest {
         plan,
         menu: None,
         machine: None,
+        redirect_guard: None,
         ring_time: Duration::from_secs(10),
         talk_time: Duration::from_secs(60),
     }
@@ -217,6 +218,11 @@ impl Story {
             Ending::Talked { time, hung_up_by } => (time, hung_up_by),
             Ending::Failed(failure) => panic!("it was not answered: {failure:?}"),
         }
+    }
+
+    /// Why we have hung up on the last leg.
+    pub fn why_hung_up(&self) -> Option<WhyHungUp> {
+        self.legs.last()?.why_hung_up
     }
 
     /// The events. An answer may be told before the ringing that came just before it.

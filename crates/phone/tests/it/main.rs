@@ -2,6 +2,7 @@
 
 mod answer_check;
 mod baresip;
+mod blame;
 mod calls;
 mod far_end;
 mod forms;

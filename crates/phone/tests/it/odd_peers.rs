@@ -363,3 +363,68 @@ async fn a_change_before_the_answer_is_judged() {
     puppet.request("ACK").await;
     assert_eq!(calling.await.unwrap().cause(), Cause::Busy);
 }
+
+/// What comes of requests before the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_before_the_answer_get_a_response_that_fits() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 10, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    puppet
+        .respond(&invite, "180 Ringing", &puppet.contact())
+        .await;
+    let key = "Content-Type: application/dtmf-relay\r\n";
+    for (number, method, extra, body, status) in [
+        (1, "OPTIONS", "", "", "200"),
+        (2, "INFO", key, "Signal=1\r\nDuration=160\r\n", "200"),
+        (3, "INVITE", "", "", "491"),
+    ] {
+        let extra = format!("{}{extra}", puppet.contact());
+        puppet.ask_with(method, number, &invite, &extra, body).await;
+        let response = loop {
+            let response = puppet.request("SIP/2.0").await;
+            if header(&response, "CSeq") == format!("{number} {method}")
+                && !response.starts_with("SIP/2.0 100")
+            {
+                break response;
+            }
+        };
+        let expected = format!("SIP/2.0 {status} ");
+        assert!(response.starts_with(&expected), "{method}: {response}");
+        if method == "OPTIONS" {
+            assert!(header(&response, "Allow").contains("UPDATE"), "{response}");
+        }
+    }
+    puppet.answer_as("puppet", &invite).await;
+    let bye = puppet.request("BYE").await;
+    puppet.respond(&bye, "200 OK", "").await;
+    let story = calling.await.unwrap();
+    assert!(story.legs[0].keys.is_empty(), "{story:?}");
+    assert_eq!(story.talked().1, Side::Us);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refreshes_are_done_by_whom_the_peer_names_or_by_us_where_it_does_not_know_them() {
+    let mut puppet = Puppet::new().await;
+    let calling = calling(&puppet, 300, PATIENT).await;
+    let invite = puppet.request("INVITE").await;
+    puppet.answer_as("puppet", &invite).await;
+    puppet.request("ACK").await;
+    let known = "Supported: timer\r\n";
+    for (number, asked, supported, agreed, required) in [
+        (1, "600;refresher=uas", known, "600;refresher=uas", true),
+        (2, "600", known, "600;refresher=uac", true),
+        (3, "600", "", "600;refresher=uas", false),
+    ] {
+        let extra = format!(
+            "{}Session-Expires: {asked}\r\n{supported}",
+            puppet.contact()
+        );
+        puppet.ask("UPDATE", number, &invite, &extra).await;
+        let response = puppet.request("SIP/2.0 200").await;
+        assert_eq!(header(&response, "Session-Expires"), agreed);
+        assert_eq!(response.contains("Require: timer"), required, "{response}");
+    }
+    puppet.ask("BYE", 4, &invite, "").await;
+    assert_eq!(calling.await.unwrap().talked().1, Side::Them);
+}

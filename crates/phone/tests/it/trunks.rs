@@ -12,7 +12,7 @@ use phone::signalling::{Signalling, SignallingConfig, SipCredentials, Trace, Tra
 use phone::test_phone::{Script, TestPhone, TestPhoneConfig};
 use phone::trunk::{Health, Identity, NumberForm, SipTrunkConfig};
 use supervisor::Supervisor;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{
@@ -47,6 +47,20 @@ async fn seen(config: impl FnOnce(SocketAddr) -> SipTrunkConfig) -> String {
     std::mem::take(&mut *seen.lock().unwrap())
 }
 
+/// A telephone that is busy, and the INVITEs that reach it.
+async fn invites() -> (TestPhone, UnboundedReceiver<String>) {
+    let (keep, invites) = unbounded_channel();
+    let mut theirs = callee_config(&Codec::ALL);
+    theirs.sip.trace = Some(Trace::new(move |message| {
+        if message.text.starts_with("INVITE") {
+            let _ = keep.send(message.text.clone());
+        }
+    }));
+    let supervisor = Supervisor::new();
+    let started = TestPhone::start(&supervisor, &theirs, |_| Script::refuse(486));
+    (started.await.unwrap().0, invites)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_caller_is_shown_as_the_trunk_wants_it() {
     let plain = seen(|address| SipTrunkConfig::new("test", address.into())).await;
@@ -75,7 +89,7 @@ async fn the_caller_is_shown_as_the_trunk_wants_it() {
     .await;
     for part in [
         "INVITE sip:13800000000@customer.example;user=phone SIP/2.0",
-        "sip:customer@from.example;user=phone>",
+        "sip:customer@from.example>",
         "Clarion",
         "P-Asserted-Identity: <sip:4001234567@customer.example;user=phone>",
         "P-Preferred-Identity: <sip:4001234567@customer.example;user=phone>",
@@ -85,6 +99,34 @@ async fn the_caller_is_shown_as_the_trunk_wants_it() {
         "Session-Expires: 1800",
     ] {
         assert!(told.contains(part), "{part} is missing in\n{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_is_not_shown_is_not_asserted_either() {
+    let (callee, mut invites) = invites().await;
+    let trunk = trunk(SipTrunkConfig {
+        identity: Identity {
+            asserted: true,
+            preferred: true,
+            form: NumberForm::SipPhone,
+            ..Identity::default()
+        },
+        ..SipTrunkConfig::new("test", callee.contact().into())
+    })
+    .await;
+    for (caller_shown, asserts) in [("4001234567", true), ("anonymous", false)] {
+        let request = CallRequest {
+            caller: caller_shown.to_owned(),
+            ..call_request(vec![])
+        };
+        call(&caller(), &trunk, request).await;
+        let invite = invites.recv().await.unwrap();
+        for name in ["P-Asserted-Identity", "P-Preferred-Identity"] {
+            assert_eq!(invite.contains(name), asserts, "{invite}");
+        }
+        let from = crate::puppet::header(&invite, "From");
+        assert_eq!(from.contains("user=phone"), asserts, "{from}");
     }
 }
 

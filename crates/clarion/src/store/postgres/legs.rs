@@ -17,7 +17,7 @@ pub const KEEP_LEGS: &str = postgres!(
     " FROM ours CROSS JOIN unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
        $8::smallint[], $9::smallint[], $10::text[], $11::smallint[], $12::text[], $13::integer[], $14::integer[], $15::integer[], \
        $16::integer[], $17::integer[], $18::integer[], $19::text[], $20::text[], $21::integer[], $22::integer[], $23::integer[], \
-       $24::integer[], $25::text[]) WITH ORDINALITY AS leg (",
+       $24::integer[], $25::text[], $26::text[]) WITH ORDINALITY AS leg (",
     LEG,
     ", place))"
 );

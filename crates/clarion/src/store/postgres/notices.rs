@@ -15,7 +15,7 @@ use crate::store::statements::notices::{self, HeldAttempt};
 use crate::store::statements::{legs as shared_legs, postgres, queue};
 
 const KEEP: &str = postgres!(
-    "WITH ours AS (SELECT $26::text AS call_sid, $27::smallint AS attempt, $28::integer AS legs_before), ",
+    "WITH ours AS (SELECT $27::text AS call_sid, $28::smallint AS attempt, $29::integer AS legs_before), ",
     KEEP_LEGS,
     " SELECT 1"
 );

@@ -95,13 +95,13 @@ const FORGET_COUNTED: &str = postgres!(
        WHERE claimed_at < {now} - {day} ORDER BY claimed_at LIMIT $1)"
 );
 const REQUEUE: &str = postgres!(
-    "WITH ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $26, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
-         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $27, legs = legs + cardinality($1::text[]) \
-       WHERE call_sid = $28 AND {holder} = $29 AND fence = $30 AND state = ANY($31) \
+    "WITH ours AS (UPDATE call_queue SET state = {queued}, due_at = coalesce({now} + $27, due_at), node = NULL, parked = {in_lane}, trunk = NULL, \
+         dialled_at = NULL, dialog = NULL, seen_at = NULL, attempts = $28, legs = legs + cardinality($1::text[]) \
+       WHERE call_sid = $29 AND {holder} = $30 AND fence = $31 AND state = ANY($32) \
        RETURNING call_sid, callee, attempt, legs - cardinality($1::text[]) AS legs_before), ",
     KEEP_LEGS,
     ", uncounted AS (DELETE FROM callee_calls USING ours \
-       WHERE $32 AND callee_calls.callee = ours.callee AND callee_calls.call_sid = ours.call_sid AND callee_calls.claimed_at = \
+       WHERE $33 AND callee_calls.callee = ours.callee AND callee_calls.call_sid = ours.call_sid AND callee_calls.claimed_at = \
          (SELECT max(last.claimed_at) FROM callee_calls AS last WHERE last.callee = ours.callee AND last.call_sid = ours.call_sid)) \
      SELECT 1 FROM ours"
 );

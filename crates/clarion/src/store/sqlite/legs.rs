@@ -15,7 +15,7 @@ const KEEP_LEG: &str = sqlite!(
     "INSERT INTO legs (",
     LEG,
     ", call_sid, attempt, leg) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
-     $22, $23, $24, $25, $26, $27, $28)"
+     $22, $23, $24, $25, $26, $27, $28, $29)"
 );
 /// Legs of the attempt that a call is at, after those that were stored before.
 pub(super) fn keep(

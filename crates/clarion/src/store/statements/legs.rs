@@ -7,7 +7,7 @@ use super::{Statement, statement};
 use crate::domain::attempt::{Attempt, AttemptNumber, LegOfCall};
 use crate::domain::ended_call::EndedCall;
 use crate::domain::hearing::AnsweredBy;
-use crate::domain::leg::{HungUpBy, Leg, LegMedia};
+use crate::domain::leg::{HangUpReason, HungUpBy, Leg, LegMedia};
 use crate::domain::notice::keys::CalleeChoice;
 use crate::domain::outcome::Outcome;
 use crate::domain::phone_number::PhoneNumber;
@@ -18,9 +18,9 @@ use crate::store::columns::Columns;
 /// What a leg consists of, besides where it belongs.
 pub const LEG: &str = "trunk, address, transport, sent_at, rang_at, answered_at, ended_at, sip_code, q850_cause, phrase, hung_up_by, \
   codec, packets_sent, packets_late, packets_received, packets_lost, jitter, worst_jitter, keys, media_address, to_play, played, \
-  round_trip, peer_lost, heard";
+  round_trip, peer_lost, heard, hang_up_reason";
 /// The columns of `LEG`.
-pub const LEG_COLUMNS: usize = 25;
+pub const LEG_COLUMNS: usize = 26;
 
 pub const LEGS: Statement = statement!(
     "SELECT ",
@@ -94,6 +94,7 @@ pub fn values(leg: &Leg) -> [Bind<'_>; LEG_COLUMNS] {
         Bind::of(leg.media.round_trip.map(|time| cut(time.as_micros()))),
         Bind::of(leg.media.peer_lost.map(i64::from)),
         Bind::of(leg.heard.map(|heard| heard.to_string())),
+        Bind::of(leg.hang_up_reason.map(HangUpReason::as_str)),
     ]
 }
 
@@ -121,6 +122,7 @@ pub fn leg(row: &impl Columns) -> Result<LegOfCall, StoreError> {
         q850_cause: row.optional_number(8)?,
         phrase: row.optional_string(9)?,
         hung_up_by: hung_up_by.unwrap_or(HungUpBy::Unknown),
+        hang_up_reason: row.optional_text(25)?.and_then(HangUpReason::from_name),
         keys: keys
             .collect::<Result<_, String>>()
             .map_err(StoreError::failed)?,

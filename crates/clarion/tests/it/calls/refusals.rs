@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use clarion::domain::do_not_call::DoNotCallSource;
 use clarion::domain::outcome::Outcome;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use phone::test_phone::Script;
 
 use super::stage::{Customer, Stage, field};
-use crate::support::eventually;
 use crate::support::sip_peer::SipPeer;
 use crate::support::telephone::Telephone;
+use crate::support::{SID, eventually};
 
 const HELLO: &str = "\"mediaTxt\":\"hello\"";
 /// A trunk that is left alone shows itself by a call that waits for this long.
@@ -171,6 +172,62 @@ async fn a_trunk_that_asks_to_wait_is_not_asked_before() {
     assert!(waited >= SignedDuration::from_secs(3), "{waited}");
 }
 
+/// A peer that answers every INVITE so.
+async fn saying(code: u16, header: &'static str) -> SipPeer {
+    let answer = move |method: &str| (method == "INVITE").then(|| (code, header.to_owned()));
+    SipPeer::start(answer).await
+}
+
+/// A trunk over peers that are asked nothing.
+fn trunk_over(name: &str, peers: &[&SipPeer], more: &str) -> String {
+    let more_hosts = peers[1..].iter().map(|peer| peer.address.to_string());
+    let more_hosts: Vec<_> = more_hosts.collect();
+    format!(
+        "[[trunk]]\nname = \"{name}\"\nhost = \"{}\"\nhosts = {more_hosts:?}\nbind = \"127.0.0.1:0\"\noptions_seconds = 0\nchannels = 5\ncalls_per_second = 50\nprefixes = [\"\"]\n{more}\n",
+        peers[0].address
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trunk_that_asks_to_wait_is_not_asked_before_where_another_one_is_down() {
+    let (down, busy) = (saying(402, "").await, saying(503, "Retry-After: 3").await);
+    let trunks = trunk_over(
+        "down",
+        &[&down],
+        "priority = 1\npause_seconds = 3600\nlongest_pause_seconds = 3600",
+    ) + &trunk_over("busy", &[&busy], "priority = 2");
+    let stage = Stage::on(&trunks, "[dispatch]\nretry_seconds = 1\n").await;
+    // It finds out that the first is down.
+    let sid = stage.call("13800000001", HELLO).await;
+    eventually("both were tried", async || {
+        stage.legs(&sid).await.len() >= 2
+    })
+    .await;
+    let sid = stage.call("13800000002", HELLO).await;
+    eventually("the second twice", async || {
+        stage.legs(&sid).await.len() >= 2
+    })
+    .await;
+    let legs = stage.legs(&sid).await;
+    assert_eq!([&*legs[0].trunk, &*legs[1].trunk], ["busy"; 2]);
+    let waited = legs[1].sent_at.duration_since(legs[0].ended_at);
+    assert!(waited >= SignedDuration::from_secs(3), "{waited}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rules_of_a_trunk_count_for_each_of_its_hosts() {
+    let (first, second) = (saying(503, "").await, saying(486, "").await);
+    let rule = "responses = [{ code = 503, then = \"not-answered\" }]";
+    for (more, outcome, hosts) in [(rule, Outcome::NotAnswered, 1), ("", Outcome::Busy, 2)] {
+        let trunk = trunk_over("hosts", &[&first, &second], more);
+        let stage = Stage::on(&trunk, "").await;
+        let sid = stage.call("13800000001", HELLO).await;
+        stage.report_of(&sid).await;
+        assert_eq!(stage.outcome(&sid).await, Some(outcome));
+        assert_eq!(stage.legs(&sid).await.len(), hosts);
+    }
+}
+
 /// A trunk that redirects to a number at its own address.
 async fn redirecting(number: &'static str) -> (SipPeer, String) {
     let contact = move |method: &str| {
@@ -205,4 +262,22 @@ async fn a_redirect_to_a_number_that_is_not_called_ends_the_call_and_says_why() 
         assert!(reason.contains(said), "{reason}");
         assert_eq!(stage.legs(&sid).await.len(), 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_does_not_lead_to_a_number_that_its_account_does_not_call() {
+    let (peer, trunk) = redirecting("+8613800000009").await;
+    let stage = Stage::on(&trunk, "").await;
+    let numbers = vec!["8613800000009".to_owned()];
+    let account = SID.parse().unwrap();
+    let source = DoNotCallSource::Operator;
+    let added =
+        (stage.server.store).add_do_not_call(&account, numbers, source, Timestamp::UNIX_EPOCH);
+    added.await.unwrap();
+    let sid = stage.call("13800000001", HELLO).await;
+    assert_eq!(field(&stage.report_of(&sid).await, "state"), "2");
+    let reason = stage.record(&sid).await.reason.unwrap();
+    assert!(reason.contains("on the do-not-call list"), "{reason}");
+    assert_eq!(stage.legs(&sid).await.len(), 1);
+    drop(peer);
 }

@@ -8,7 +8,7 @@ use clarion::domain::call::NewCall;
 use clarion::domain::claim::{ClaimedCall, Requeue};
 use clarion::domain::ended_call::EndedCall;
 use clarion::domain::hearing::{AnsweredBy, HeardTone, Hearing};
-use clarion::domain::leg::{HungUpBy, Leg, LegKey, LegMedia};
+use clarion::domain::leg::{HangUpReason, HungUpBy, Leg, LegKey, LegMedia};
 use clarion::domain::notice::Notice;
 use clarion::domain::notice::ending::{NoticeEnd, NoticeEnding};
 use clarion::domain::notice::machine::MachineDetection;
@@ -41,7 +41,8 @@ fn refused(trunk: &str, code: u16) -> Leg {
         sip_code: Some(code),
         q850_cause: Some(41),
         phrase: Some("Temporary failure 临时".to_owned()),
-        hung_up_by: HungUpBy::Nobody,
+        hung_up_by: HungUpBy::Us,
+        hang_up_reason: Some(HangUpReason::NoProgress),
         keys: Vec::new(),
         heard: None,
         media: LegMedia::default(),
@@ -65,6 +66,7 @@ fn answered() -> Leg {
         q850_cause: None,
         phrase: None,
         hung_up_by: HungUpBy::Them,
+        hang_up_reason: None,
         keys: vec![key('1', 2340), key('#', 0)],
         heard: Some(Hearing {
             answered_by: Some(AnsweredBy::Machine),
@@ -97,6 +99,7 @@ fn lost() -> Leg {
         q850_cause: None,
         phrase: None,
         hung_up_by: HungUpBy::Unknown,
+        hang_up_reason: None,
         ..refused("gone", 0)
     }
 }
