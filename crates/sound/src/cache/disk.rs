@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn no_prompt_is_kept_on_a_disk_below_its_floor() {
         let folder = tempfile::tempdir().unwrap();
-        let sound = EncodedAudio::from_parts(vec![1; 80].into(), vec![2; 80].into()).unwrap();
+        let sound = EncodedAudio::from_parts(vec![1; 160].into(), vec![2; 160].into()).unwrap();
         let key = Key::of(&[b"prompt"]);
         let full = Disk::open(folder.path(), 1 << 20, u64::MAX).unwrap();
         full.put(&key, &sound);
